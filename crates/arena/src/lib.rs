@@ -1,0 +1,1 @@
+//! Append-only arenas and interners for immutable compiler data.

@@ -1,0 +1,1 @@
+//! Frozen graphs to native code through MLIR and LLVM.

@@ -1,0 +1,1 @@
+//! Load, freeze, optimise, compile and run TorchScript models.

@@ -1,0 +1,1 @@
+//! The Frazil IR: graphs, types, constants, modules, schemas, verifier.

@@ -1,0 +1,1 @@
+//! The tiny runtime linked into compiled libraries.

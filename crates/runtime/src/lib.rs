@@ -1,0 +1,1 @@
+//! Tensors, values, operator entries and the reference interpreter.

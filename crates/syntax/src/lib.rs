@@ -1,0 +1,1 @@
+//! The .ir text form: lexer, parser, printer, diagnostics.

@@ -1,0 +1,1 @@
+//! TorchScript archives and the TorchScript language front end.

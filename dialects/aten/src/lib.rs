@@ -1,0 +1,1 @@
+//! The aten dialect: tensor operators, each defined once.

@@ -1,0 +1,1 @@
+//! The prim dialect: control flow, constants, containers, attributes, calls.

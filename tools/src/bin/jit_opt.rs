@@ -1,0 +1,3 @@
+//! jit_opt
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! jit_run
+
+fn main() {}
