@@ -1,0 +1,359 @@
+//! Scalar expressions: what a pointwise operator computes for one element.
+//!
+//! An expression is plain data, so that one definition serves the interpreter (which evaluates it element by element), constant
+//! folding (which is the interpreter) and code generation (which emits it as vector instructions). It is a list of
+//! operations in evaluation order; an operand is an earlier operation's index. Common subexpressions are therefore shared.
+
+use frazil_ir::DType;
+
+/// Index of an operation inside an [`Expr`].
+pub type ExprId = u32;
+
+/// Functions of one argument. Semantics are C99's / IEEE 754's unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// `-x`; wraps around for integers.
+    Neg,
+    /// Absolute value.
+    Abs,
+    /// Logical negation; the argument is `Bool`.
+    Not,
+    /// Bitwise complement of an integer.
+    BitNot,
+    /// e^x
+    Exp,
+    /// 2^x
+    Exp2,
+    /// e^x - 1, accurate near zero.
+    Expm1,
+    /// Natural logarithm.
+    Log,
+    /// Base-2 logarithm.
+    Log2,
+    /// Base-10 logarithm.
+    Log10,
+    /// log(1 + x), accurate near zero.
+    Log1p,
+    /// Square root.
+    Sqrt,
+    /// 1 / sqrt(x)
+    Rsqrt,
+    /// Sine.
+    Sin,
+    /// Cosine.
+    Cos,
+    /// Tangent.
+    Tan,
+    /// Arc sine.
+    Asin,
+    /// Arc cosine.
+    Acos,
+    /// Arc tangent.
+    Atan,
+    /// Hyperbolic sine.
+    Sinh,
+    /// Hyperbolic cosine.
+    Cosh,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// Inverse hyperbolic sine.
+    Asinh,
+    /// Inverse hyperbolic cosine.
+    Acosh,
+    /// Inverse hyperbolic tangent.
+    Atanh,
+    /// Error function.
+    Erf,
+    /// 1 - erf(x), accurate for large x.
+    Erfc,
+    /// Largest integral value not greater than x.
+    Floor,
+    /// Smallest integral value not less than x.
+    Ceil,
+    /// Rounds half to even, as `torch.round`.
+    Round,
+    /// Rounds towards zero.
+    Trunc,
+    /// -1, 0 or 1; NaN gives 0 as in `torch.sign`.
+    Sign,
+    /// True where x is NaN. Gives `Bool`.
+    IsNan,
+    /// True where x is an infinity. Gives `Bool`.
+    IsInf,
+    /// ln |Γ(x)|
+    Lgamma,
+    /// The logarithmic derivative of Γ.
+    Digamma,
+    /// Inverse of the error function.
+    Erfinv,
+    /// Modified Bessel function of the first kind, order 0.
+    I0,
+}
+
+/// Functions of two arguments of one dtype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// a + b; wraps around for integers, `or` for Bool.
+    Add,
+    /// a - b
+    Sub,
+    /// a * b; `and` for Bool.
+    Mul,
+    /// a / b; floating point only.
+    Div,
+    /// Quotient rounded towards zero (`rounding_mode="trunc"`).
+    DivTrunc,
+    /// Quotient rounded towards minus infinity, with Python's result for floats (`floor_divide`).
+    DivFloor,
+    /// Remainder with the sign of the dividend (C's `fmod`).
+    Fmod,
+    /// Remainder with the sign of the divisor (Python's `%`).
+    Remainder,
+    /// a to the power b.
+    Pow,
+    /// Arc tangent of a / b in the right quadrant.
+    Atan2,
+    /// The larger; NaN if either is NaN.
+    Maximum,
+    /// The smaller; NaN if either is NaN.
+    Minimum,
+    /// The larger; the other one if one is NaN.
+    Fmax,
+    /// The smaller; the other one if one is NaN.
+    Fmin,
+    /// sqrt(a² + b²) without overflow.
+    Hypot,
+    /// |a| with the sign of b.
+    Copysign,
+    /// The next representable value after a towards b.
+    Nextafter,
+    /// Bitwise and; logical for Bool.
+    And,
+    /// Bitwise or; logical for Bool.
+    Or,
+    /// Bitwise exclusive or; logical for Bool.
+    Xor,
+    /// a shifted left by b bits.
+    Shl,
+    /// a shifted right by b bits, keeping the sign.
+    Shr,
+    /// Greatest common divisor.
+    Gcd,
+    /// a == b. Gives `Bool`, as do the following.
+    Eq,
+    /// a != b
+    Ne,
+    /// a < b
+    Lt,
+    /// a <= b
+    Le,
+    /// a > b
+    Gt,
+    /// a >= b
+    Ge,
+}
+
+impl BinaryOp {
+    /// True when the result is `Bool` whatever the arguments are.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
+        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
+    }
+}
+
+/// A number in an expression. It takes the dtype that its [`ExprOp::Const`] says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// An integer or a truth value (0 or 1).
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+}
+
+impl Number {
+    /// The nearest `f64`.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Int(i) => i as f64,
+            Number::Float(f) => f,
+        }
+    }
+
+    /// As an integer, truncating and saturating.
+    pub fn as_i64(self) -> i64 {
+        match self {
+            Number::Int(i) => i,
+            Number::Float(f) => f as i64,
+        }
+    }
+}
+
+/// One operation of an expression; its dtype is stored beside it in [`ExprNode`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ExprOp {
+    /// The element of input number `n`, in that input's dtype.
+    Input(u32),
+    /// A constant.
+    Const(Number),
+    /// A function of one argument.
+    Unary(UnaryOp, ExprId),
+    /// A function of two arguments of equal dtype.
+    Binary(BinaryOp, ExprId, ExprId),
+    /// a * b + c, rounded once.
+    Fma(ExprId, ExprId, ExprId),
+    /// `if cond { then } else { other }`; `cond` is Bool.
+    Select(ExprId, ExprId, ExprId),
+    /// The argument converted to this node's dtype, as `Tensor.to` converts.
+    Cast(ExprId),
+    /// The coordinate along output dimension `n` of the element being computed, as `Long`.
+    Index(u32),
+}
+
+/// An operation and the dtype of its result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExprNode {
+    /// What is computed.
+    pub op: ExprOp,
+    /// In which dtype. `Half` and `BFloat16` are computed in `Float` and rounded by the final cast.
+    pub dtype: DType,
+}
+
+/// A scalar expression: operations in evaluation order, the last of them the result.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Expr {
+    nodes: Vec<ExprNode>,
+}
+
+impl Expr {
+    /// An empty expression, to be filled by [`Expr::push`] and its short forms.
+    pub fn new() -> Expr {
+        Expr::default()
+    }
+
+    /// The expression that is input 0 unchanged.
+    pub fn identity(dtype: DType) -> Expr {
+        let mut e = Expr::new();
+        e.input(0, dtype);
+        e
+    }
+
+    /// The operations in evaluation order.
+    pub fn nodes(&self) -> &[ExprNode] {
+        &self.nodes
+    }
+
+    /// The operation `id`.
+    pub fn node(&self, id: ExprId) -> ExprNode {
+        self.nodes[id as usize]
+    }
+
+    /// The dtype of the result; `None` for an empty expression.
+    pub fn dtype(&self) -> Option<DType> {
+        self.nodes.last().map(|n| n.dtype)
+    }
+
+    /// The number of inputs that are mentioned: one more than the largest.
+    pub fn input_count(&self) -> usize {
+        let inputs = self.nodes.iter().filter_map(|n| match n.op {
+            ExprOp::Input(i) => Some(i as usize + 1),
+            _ => None,
+        });
+        inputs.max().unwrap_or(0)
+    }
+
+    /// Appends an operation, or gives the equal one that is there already.
+    pub fn push(&mut self, op: ExprOp, dtype: DType) -> ExprId {
+        let node = ExprNode { op, dtype };
+        if let Some(i) = self.nodes.iter().position(|n| *n == node) {
+            // The result is the last operation: a re-used one is only safe when something follows, which a cast makes sure of.
+            return i as ExprId;
+        }
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as ExprId
+    }
+
+    /// Input `n`, whose dtype is `dtype`.
+    pub fn input(&mut self, n: u32, dtype: DType) -> ExprId {
+        self.push(ExprOp::Input(n), dtype)
+    }
+
+    /// A floating-point constant of dtype `dtype`.
+    pub fn float(&mut self, value: f64, dtype: DType) -> ExprId {
+        self.push(ExprOp::Const(Number::Float(value)), dtype)
+    }
+
+    /// An integer constant of dtype `dtype`.
+    pub fn int(&mut self, value: i64, dtype: DType) -> ExprId {
+        self.push(ExprOp::Const(Number::Int(value)), dtype)
+    }
+
+    /// `op(a)`; the dtype is a's, or Bool for the predicates.
+    pub fn unary(&mut self, op: UnaryOp, a: ExprId) -> ExprId {
+        let dtype = match op {
+            UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf => DType::Bool,
+            _ => self.node(a).dtype,
+        };
+        self.push(ExprOp::Unary(op, a), dtype)
+    }
+
+    /// `op(a, b)`; the dtype is a's, or Bool for comparisons.
+    pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        let dtype = if op.is_comparison() { DType::Bool } else { self.node(a).dtype };
+        self.push(ExprOp::Binary(op, a, b), dtype)
+    }
+
+    /// `if cond { then } else { other }`
+    pub fn select(&mut self, cond: ExprId, then: ExprId, other: ExprId) -> ExprId {
+        let dtype = self.node(then).dtype;
+        self.push(ExprOp::Select(cond, then, other), dtype)
+    }
+
+    /// `a` converted to `dtype`; `a` itself when it has that dtype.
+    pub fn cast(&mut self, a: ExprId, dtype: DType) -> ExprId {
+        if self.node(a).dtype == dtype { a } else { self.push(ExprOp::Cast(a), dtype) }
+    }
+
+    /// Makes `a` the result, by dropping what follows it and nothing uses.
+    pub fn finish(mut self, a: ExprId) -> Expr {
+        self.nodes.truncate(a as usize + 1);
+        self
+    }
+
+    /// Puts `inner` in the place of input `n` of this expression. `map` says which input of the result each input of `inner`
+    /// is, `rest` the same for the other inputs of this expression.
+    pub fn substitute(&self, n: u32, inner: &Expr, map: impl Fn(u32) -> u32, rest: impl Fn(u32) -> u32) -> Expr {
+        let mut out = Expr::new();
+        let mut inner_result = 0;
+        let mut ids = Vec::with_capacity(inner.nodes.len());
+        for node in &inner.nodes {
+            inner_result = out.push(remap(node.op, &ids, &map), node.dtype);
+            ids.push(inner_result);
+        }
+        let mut ids = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let id = match node.op {
+                ExprOp::Input(i) if i == n => out.cast(inner_result, node.dtype),
+                op => out.push(remap(op, &ids, &rest), node.dtype),
+            };
+            ids.push(id);
+        }
+        match ids.last() {
+            Some(&last) => out.finish(last),
+            None => out,
+        }
+    }
+}
+
+fn remap(op: ExprOp, ids: &[ExprId], input: &impl Fn(u32) -> u32) -> ExprOp {
+    let at = |i: ExprId| ids[i as usize];
+    match op {
+        ExprOp::Input(i) => ExprOp::Input(input(i)),
+        ExprOp::Const(c) => ExprOp::Const(c),
+        ExprOp::Unary(o, a) => ExprOp::Unary(o, at(a)),
+        ExprOp::Binary(o, a, b) => ExprOp::Binary(o, at(a), at(b)),
+        ExprOp::Fma(a, b, c) => ExprOp::Fma(at(a), at(b), at(c)),
+        ExprOp::Select(a, b, c) => ExprOp::Select(at(a), at(b), at(c)),
+        ExprOp::Cast(a) => ExprOp::Cast(at(a)),
+        ExprOp::Index(n) => ExprOp::Index(n),
+    }
+}
