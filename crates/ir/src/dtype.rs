@@ -162,7 +162,10 @@ impl DType {
 
     /// True for the integer dtypes; `Bool` and the quantised ones are none.
     pub fn is_integral(self) -> bool {
-        matches!(self, DType::Byte | DType::Char | DType::Short | DType::Int | DType::Long)
+        matches!(
+            self,
+            DType::Byte | DType::Char | DType::Short | DType::Int | DType::Long
+        )
     }
 
     /// True for the quantised dtypes, which are carried as bytes only.
@@ -200,7 +203,10 @@ pub enum DeviceKind {
 
 impl Device {
     /// The host.
-    pub const CPU: Device = Device { kind: DeviceKind::Cpu, index: None };
+    pub const CPU: Device = Device {
+        kind: DeviceKind::Cpu,
+        index: None,
+    };
 
     /// Parses PyTorch's form: `cpu`, `cuda`, `cuda:1`, `meta`.
     pub fn parse(text: &str) -> Option<Device> {

@@ -298,7 +298,11 @@ impl Expr {
 
     /// `op(a, b)`; the dtype is a's, or Bool for comparisons.
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
-        let dtype = if op.is_comparison() { DType::Bool } else { self.node(a).dtype };
+        let dtype = if op.is_comparison() {
+            DType::Bool
+        } else {
+            self.node(a).dtype
+        };
         self.push(ExprOp::Binary(op, a, b), dtype)
     }
 
@@ -310,7 +314,11 @@ impl Expr {
 
     /// `a` converted to `dtype`; `a` itself when it has that dtype.
     pub fn cast(&mut self, a: ExprId, dtype: DType) -> ExprId {
-        if self.node(a).dtype == dtype { a } else { self.push(ExprOp::Cast(a), dtype) }
+        if self.node(a).dtype == dtype {
+            a
+        } else {
+            self.push(ExprOp::Cast(a), dtype)
+        }
     }
 
     /// Makes `a` the result, by dropping what follows it and nothing uses.

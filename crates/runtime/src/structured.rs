@@ -96,7 +96,10 @@ impl Affine {
 
     /// The map that always gives `value`.
     pub fn constant(rank: usize, value: i64) -> Affine {
-        Affine { coefficients: smallvec::smallvec![0; rank], offset: value }
+        Affine {
+            coefficients: smallvec::smallvec![0; rank],
+            offset: value,
+        }
     }
 
     /// The coordinate at `indices`.
