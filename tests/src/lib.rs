@@ -1,1 +1,3 @@
-//! Integration and conformance tests.
+//! What the integration tests share: where things stand, and how results are compared with PyTorch's.
+
+pub mod workspace;

@@ -1,0 +1,37 @@
+# Frazil's commands. `make help` lists them.
+CARGO ?= cargo
+LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lit conformance bench bench-peers
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing (LLVM and MLIR 22, lit); quiet when nothing is
+	@tools/setup.sh
+
+demo: setup ## freeze, compile and run a small real model, and call it from C
+	@tools/demo.sh
+
+test: ## everything that has to pass: formatting, lints, docs, unit tests, lit, conformance
+	@tools/test.sh
+
+check: setup ## formatting and lints only
+	$(CARGO) fmt --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+lit: setup ## the lit tests; LIT_ARGS='-v lit-tests/passes/dce.ir' for some of them
+	@$(CARGO) build -q -p frazil-tools --bins
+	@$(LLVM)/bin/lit $(or $(LIT_ARGS),-sv --no-progress-bar lit-tests)
+
+conformance: setup ## compare with PyTorch's results; ARGS='--engine=interp resnet' for some of them
+	@$(CARGO) build -q -p frazil-tools --bins
+	@$(CARGO) test -q -p frazil-tests --test conformance -- $(ARGS)
+
+bench: setup ## criterion benchmarks
+	$(CARGO) bench --workspace
+
+bench-peers: setup ## latency next to PyTorch's, side by side; ARGS=model.pt... (needs PEERS_PYTHON with torch)
+	@$(CARGO) build -q --release -p frazil-tools --bins
+	@$(or $(PEERS_PYTHON),python3) tools/bench_peers.py $(ARGS)

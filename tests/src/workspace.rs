@@ -1,0 +1,76 @@
+//! Where things stand: the repository's files, the tools that were built, and the large corpus.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the test crate stands one folder below the root")
+}
+
+/// The small cases that the repository brings.
+pub fn fixtures() -> PathBuf {
+    root().join("tests/fixtures")
+}
+
+/// The large corpus that `FRAZIL_CORPUS` names, relative to the root of the repository. `None` when the variable is not set.
+///
+/// # Panics
+/// When the variable names no folder: a mistyped corpus must not pass for an absent one.
+pub fn corpus() -> Option<PathBuf> {
+    let path = root().join(env::var_os("FRAZIL_CORPUS").filter(|value| !value.is_empty())?);
+    assert!(
+        path.is_dir(),
+        "FRAZIL_CORPUS names {}, which is no folder",
+        path.display()
+    );
+    Some(path)
+}
+
+/// A tool built in the profile of the running test, such as `jit-run`.
+///
+/// # Panics
+/// When it was not built: Cargo does not build another package's tools for a test.
+pub fn tool(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test has a path");
+    let profile = test.ancestors().nth(2).expect("tests stand in TARGET/PROFILE/deps");
+    let tool = profile.join(name);
+    assert!(
+        tool.exists(),
+        "{} is missing: cargo build -p frazil-tools --bins",
+        tool.display()
+    );
+    tool
+}
+
+/// All files of the repository below `folder` (relative to the root), sorted, as paths relative to the root.
+/// Build output and version control's own files are left out.
+///
+/// # Panics
+/// When a folder cannot be read.
+pub fn files(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            panic!("cannot read {}", folder.display())
+        };
+        for entry in entries {
+            let entry = entry.expect("a readable entry");
+            let name = entry.file_name();
+            let kind = entry.file_type().expect("a readable file type");
+            if kind.is_dir() {
+                if name != "target" && name != ".git" && name != "__pycache__" {
+                    folders.push(entry.path());
+                }
+            } else if kind.is_file() && name != ".git" {
+                let path = entry.path();
+                found.push(path.strip_prefix(root()).expect("below the root").to_path_buf());
+            }
+        }
+    }
+    found.sort();
+    found
+}
