@@ -1,0 +1,282 @@
+//! Two-dimensional convolution into blocked layout: dense, grouped, pointwise, and the stem that reads plain NCHW.
+
+use super::gemm::div_ceil;
+use super::{BlockedShape, Epilogue};
+use crate::target::VectorUnit;
+
+/// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
+///
+/// The window of output (y, x) starts at input (y · stride − padding). What lies outside of the input is zero, so that padding
+/// at the bottom and right follows from `output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvShape {
+    /// Number of images.
+    pub batch: i64,
+    /// Input channels, of all groups.
+    pub in_channels: i64,
+    /// Output channels, of all groups.
+    pub out_channels: i64,
+    /// Number of groups; divides both channel counts.
+    pub groups: i64,
+    /// Input height and width.
+    pub input: [i64; 2],
+    /// Output height and width.
+    pub output: [i64; 2],
+    /// Kernel height and width.
+    pub kernel: [i64; 2],
+    /// Stride.
+    pub stride: [i64; 2],
+    /// Zero rows above, zero columns to the left.
+    pub padding: [i64; 2],
+    /// Dilation.
+    pub dilation: [i64; 2],
+}
+
+impl ConvShape {
+    /// True for a 1×1 kernel at stride 1 without padding.
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [0, 0] && self.input == self.output
+    }
+
+    /// True when each output channel reads exactly the input channel of the same number.
+    pub fn is_depthwise(&self) -> bool {
+        self.groups == self.in_channels && self.groups == self.out_channels && self.groups > 1
+    }
+
+    /// Multiply-adds of the convolution, padding included.
+    pub fn macs(&self) -> i64 {
+        let out = self.batch * self.out_channels * self.output[0] * self.output[1];
+        out * (self.in_channels / self.groups.max(1)) * self.kernel[0] * self.kernel[1]
+    }
+}
+
+/// How a convolution's input lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ActivationLayout {
+    /// [`BlockedShape`], dense or with the given batch stride.
+    Blocked {
+        /// Elements from one image to the next.
+        batch_stride: i64,
+    },
+    /// Plain dense NCHW: the image that a model is given.
+    Plain,
+}
+
+/// Register tile of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvTile {
+    /// Output columns.
+    pub columns: i64,
+    /// Vectors of output channels.
+    pub vectors: i64,
+    /// Channel blocks that are accumulated in registers before they are added to the partial result.
+    pub channel_blocks: i64,
+    /// Output rows of a task.
+    pub rows: i64,
+}
+
+/// A convolution, f32. Buffers: input, packed weights ([`Conv::pack_weights`]), epilogue operands, output (blocked).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conv {
+    /// Sizes.
+    pub shape: ConvShape,
+    /// Layout of the input.
+    pub input: ActivationLayout,
+    /// Output elements from one image to the next.
+    pub output_batch_stride: i64,
+    /// Channels in a block of the output, and of the input when that is blocked.
+    pub block: i64,
+    /// Register tile.
+    pub tile: ConvTile,
+    /// Fused epilogue.
+    pub epilogue: Epilogue,
+}
+
+impl Conv {
+    /// A convolution whose output, and input unless `plain_input`, is dense and blocked by `vector.lanes`.
+    pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, vector: VectorUnit) -> Conv {
+        let block = vector.lanes;
+        let input_shape = BlockedShape::dense(shape.batch, shape.in_channels, shape.input[0], shape.input[1], block);
+        let input = match plain_input {
+            true => ActivationLayout::Plain,
+            false => ActivationLayout::Blocked {
+                batch_stride: input_shape.batch_stride,
+            },
+        };
+        let output = BlockedShape::dense(shape.batch, shape.out_channels, shape.output[0], shape.output[1], block);
+        let tile = ConvTile::choose(&shape, plain_input, vector);
+        Conv {
+            shape,
+            input,
+            output_batch_stride: output.batch_stride,
+            block,
+            tile,
+            epilogue,
+        }
+    }
+
+    /// The input as a blocked tensor; `None` when it is plain.
+    pub fn input_shape(&self) -> Option<BlockedShape> {
+        let s = &self.shape;
+        match self.input {
+            ActivationLayout::Plain => None,
+            ActivationLayout::Blocked { batch_stride } => Some(BlockedShape {
+                batch_stride,
+                ..BlockedShape::dense(s.batch, s.in_channels, s.input[0], s.input[1], self.block)
+            }),
+        }
+    }
+
+    /// The output.
+    pub fn output_shape(&self) -> BlockedShape {
+        let s = &self.shape;
+        let dense = BlockedShape::dense(s.batch, s.out_channels, s.output[0], s.output[1], self.block);
+        BlockedShape {
+            batch_stride: self.output_batch_stride,
+            ..dense
+        }
+    }
+
+    /// Tiles of output channels.
+    pub fn channel_tiles(&self) -> i64 {
+        div_ceil(self.shape.out_channels, self.block * self.tile.vectors)
+    }
+
+    /// Number of independent tasks: images × channel tiles × row blocks.
+    pub fn tasks(&self) -> i64 {
+        let rows = if self.shape.is_pointwise() {
+            1
+        } else {
+            self.shape.output[0]
+        };
+        self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)
+    }
+
+    /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
+    pub(crate) fn input_block(&self) -> i64 {
+        match self.input {
+            ActivationLayout::Plain => self.shape.in_channels,
+            ActivationLayout::Blocked { .. } => self.block,
+        }
+    }
+
+    /// Number of input blocks that one tile of output channels reads.
+    ///
+    /// A tile of a grouped convolution reads the blocks that hold its groups' channels; channels of these blocks that belong
+    /// to another group get zero weights.
+    pub(crate) fn blocks_read(&self) -> i64 {
+        if self.shape.groups == 1 {
+            return div_ceil(self.shape.in_channels, self.input_block());
+        }
+        (0..self.channel_tiles())
+            .map(|t| self.blocks_of_tile(t))
+            .map(|(lo, hi)| hi - lo)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// First input block that tile `t` of output channels reads.
+    pub(crate) fn first_block(&self, t: i64) -> i64 {
+        if self.shape.groups == 1 {
+            return 0;
+        }
+        let all = div_ceil(self.shape.in_channels, self.input_block());
+        self.blocks_of_tile(t).0.min(all - self.blocks_read())
+    }
+
+    fn blocks_of_tile(&self, t: i64) -> (i64, i64) {
+        let s = &self.shape;
+        let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
+        let channels = self.block * self.tile.vectors;
+        let first = t * channels / co;
+        let last = ((t + 1) * channels).min(s.out_channels) - 1;
+        (
+            first * ci / self.input_block(),
+            div_ceil((last / co + 1) * ci, self.input_block()),
+        )
+    }
+
+    /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as
+    /// `[channel tile][input block][kh][kw][channel of block][tile.vectors · block output channels]`, zero where there is no such channel.
+    pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
+        let s = &self.shape;
+        let [kh, kw] = s.kernel;
+        let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
+        let (width, ib, blocks) = (self.block * self.tile.vectors, self.input_block(), self.blocks_read());
+        let mut packed = vec![0.0; (self.channel_tiles() * blocks * kh * kw * ib * width) as usize];
+        for t in 0..self.channel_tiles() {
+            let first = self.first_block(t);
+            for o in t * width..((t + 1) * width).min(s.out_channels) {
+                let group = o / co;
+                for i in 0..ci {
+                    let channel = group * ci + i;
+                    let (block, lane) = (channel / ib - first, channel % ib);
+                    for tap in 0..kh * kw {
+                        let to = (((t * blocks + block) * kh * kw + tap) * ib + lane) * width + (o - t * width);
+                        if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
+                            packed[to as usize] = w;
+                        }
+                    }
+                }
+            }
+        }
+        packed
+    }
+}
+
+impl ConvTile {
+    /// The tile with the least estimated time for `shape`.
+    pub fn choose(shape: &ConvShape, plain_input: bool, vector: VectorUnit) -> ConvTile {
+        let block = vector.lanes;
+        let out_blocks = div_ceil(shape.out_channels, block);
+        let co = shape.out_channels / shape.groups.max(1);
+        let width = if shape.is_pointwise() {
+            shape.output[0] * shape.output[1]
+        } else {
+            shape.output[1]
+        };
+        let mut best = (f64::INFINITY, 1, 1);
+        for vectors in 1..=4 {
+            if out_blocks % vectors != 0 || (shape.groups > 1 && vectors > 1 && co % (vectors * block) != 0) {
+                continue;
+            }
+            // One register for the broadcast input, one a vector of weights, the rest for accumulators.
+            let most = ((vector.registers - vectors - 1) / vectors).min(28).min(width).max(1);
+            for columns in 1..=most {
+                let time = |columns: i64| {
+                    let fma = (columns * vectors) as f64;
+                    let loads = (columns + vectors) as f64;
+                    // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step.
+                    (fma / 2.0).max(loads / 2.0).max(4.0) + 0.15 * loads
+                };
+                let (full, tail) = (width / columns, width % columns);
+                let mut cost = full as f64 * time(columns);
+                if tail > 0 {
+                    // Half a per cent against the code that a second tile costs.
+                    cost = (cost + time(tail)) * 1.005;
+                }
+                let cost = cost * (out_blocks / vectors) as f64;
+                if cost < best.0 {
+                    best = (cost, columns, vectors);
+                }
+            }
+        }
+        let (_, columns, vectors) = best;
+        let in_blocks = div_ceil(shape.in_channels / shape.groups.max(1), block);
+        // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
+        let taps = shape.kernel[0] * shape.kernel[1];
+        let channel_blocks = match plain_input {
+            true => 1,
+            false => (36 / taps.max(1)).clamp(1, 16).min(in_blocks.max(1)),
+        };
+        let height = if shape.is_pointwise() { 1 } else { shape.output[0] };
+        let row_bytes = width * vectors * block * 4;
+        let rows = (24 * 1024 / row_bytes.max(1)).clamp(1, height.max(1));
+        ConvTile {
+            columns,
+            vectors,
+            channel_blocks,
+            rows,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Depthwise convolution in blocked layout.
+
+use super::gemm::div_ceil;
+use super::{BlockedShape, ConvShape, Epilogue};
+
+/// A depthwise convolution ([`ConvShape::is_depthwise`]), f32, blocked layout in and out.
+///
+/// Buffers: input, packed weights ([`Depthwise::pack_weights`]), epilogue operands, output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Depthwise {
+    /// Sizes.
+    pub shape: ConvShape,
+    /// Input elements from one image to the next.
+    pub input_batch_stride: i64,
+    /// Output elements from one image to the next.
+    pub output_batch_stride: i64,
+    /// Channels in a block.
+    pub block: i64,
+    /// Output columns of a register tile.
+    pub columns: i64,
+    /// Output rows of a task.
+    pub rows: i64,
+    /// Fused epilogue.
+    pub epilogue: Epilogue,
+}
+
+impl Depthwise {
+    /// A depthwise convolution of dense tensors in blocks of `block` channels.
+    pub fn new(shape: ConvShape, epilogue: Epilogue, block: i64) -> Depthwise {
+        let dense = |[h, w]: [i64; 2]| BlockedShape::dense(shape.batch, shape.in_channels, h, w, block).batch_stride;
+        Depthwise {
+            shape,
+            input_batch_stride: dense(shape.input),
+            output_batch_stride: dense(shape.output),
+            block,
+            columns: super::gemm::balanced(shape.output[1], 8).min(shape.output[1].max(1)),
+            rows: shape.output[0].clamp(1, 32),
+            epilogue,
+        }
+    }
+
+    /// The input.
+    pub fn input_shape(&self) -> BlockedShape {
+        let s = &self.shape;
+        let dense = BlockedShape::dense(s.batch, s.in_channels, s.input[0], s.input[1], self.block);
+        BlockedShape {
+            batch_stride: self.input_batch_stride,
+            ..dense
+        }
+    }
+
+    /// The output.
+    pub fn output_shape(&self) -> BlockedShape {
+        let s = &self.shape;
+        let dense = BlockedShape::dense(s.batch, s.out_channels, s.output[0], s.output[1], self.block);
+        BlockedShape {
+            batch_stride: self.output_batch_stride,
+            ..dense
+        }
+    }
+
+    /// Number of independent tasks: images × channel blocks × row blocks.
+    pub fn tasks(&self) -> i64 {
+        self.shape.batch * self.output_shape().channel_blocks() * div_ceil(self.shape.output[0], self.rows)
+    }
+
+    /// Packs weights `[channels][1][kh][kw]` as `[channel block][kh][kw][block]`, zero in padding lanes.
+    pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
+        let taps = self.shape.kernel[0] * self.shape.kernel[1];
+        let mut packed = vec![0.0; (self.output_shape().padded_channels() * taps) as usize];
+        for c in 0..self.shape.out_channels {
+            for tap in 0..taps {
+                let to = ((c / self.block) * taps + tap) * self.block + c % self.block;
+                if let Some(&w) = weights.get((c * taps + tap) as usize) {
+                    packed[to as usize] = w;
+                }
+            }
+        }
+        packed
+    }
+}

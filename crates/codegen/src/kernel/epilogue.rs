@@ -1,0 +1,66 @@
+//! What a contraction or pooling kernel does to each result while it is still in a register.
+
+use frazil_ir::DType;
+use frazil_runtime::expr::{BinaryOp, Expr};
+
+/// A further operand of an [`Epilogue`], f32, and how the result's coordinates address it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EpilogueOperand {
+    /// One element.
+    Scalar,
+    /// One element a channel (convolution, pooling) or a column (matrix product): a bias. In blocked layout the buffer holds
+    /// [`padded_channels`](super::BlockedShape::padded_channels) elements, in matrix products N.
+    Channel,
+    /// One element a row of the matrix product. Not for convolution and pooling.
+    Row,
+    /// One element a result, at the same strides as the output: a residual.
+    Elementwise,
+}
+
+/// `output = expr(accumulator, operands...)`: input 0 of the expression is the accumulated f32, input `1 + i` is operand `i`.
+/// The expression's result is f32.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Epilogue {
+    /// The scalar expression.
+    pub expr: Expr,
+    /// Its further inputs, which are buffers of the kernel.
+    pub operands: Vec<EpilogueOperand>,
+}
+
+impl Default for Epilogue {
+    fn default() -> Self {
+        Epilogue::none()
+    }
+}
+
+impl Epilogue {
+    /// Stores the accumulator as it is.
+    pub fn none() -> Epilogue {
+        Epilogue {
+            expr: Expr::identity(DType::Float),
+            operands: Vec::new(),
+        }
+    }
+
+    /// Adds a bias a channel.
+    pub fn bias() -> Epilogue {
+        let mut e = Expr::new();
+        let acc = e.input(0, DType::Float);
+        let bias = e.input(1, DType::Float);
+        let sum = e.binary(BinaryOp::Add, acc, bias);
+        Epilogue {
+            expr: e.finish(sum),
+            operands: vec![EpilogueOperand::Channel],
+        }
+    }
+
+    /// Applies `next` to what this epilogue gives. `next`'s input 0 is that result, its inputs `1..` are `operands`.
+    pub fn then(&self, next: &Expr, operands: &[EpilogueOperand]) -> Epilogue {
+        let mine = self.operands.len() as u32;
+        let expr = next.substitute(0, &self.expr, |i| i, |i| i + mine);
+        Epilogue {
+            expr,
+            operands: [&self.operands, operands].concat(),
+        }
+    }
+}

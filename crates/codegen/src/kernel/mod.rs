@@ -1,0 +1,107 @@
+//! Kernels as data: what the back half can turn into machine code.
+//!
+//! A [`KernelSpec`] says everything that its code depends on: sizes, strides, tiles, fused epilogue. Two equal specs have equal
+//! code, and are compiled once. Each family has its own file with its spec, its task count, and the function that packs
+//! its weights; the emitters are in `emit`.
+//!
+//! A kernel runs as one or more *phases* with a barrier after each. A phase is a range of independent *tasks*, numbered from 0; any
+//! split of that range over threads gives bit-equal results. All sizes and strides are in elements unless said otherwise.
+
+mod blocked;
+mod conv;
+mod depthwise;
+mod epilogue;
+mod gemm;
+mod loops;
+mod pool;
+mod reorder;
+
+pub use blocked::BlockedShape;
+pub use conv::{ActivationLayout, Conv, ConvShape, ConvTile};
+pub use depthwise::Depthwise;
+pub use epilogue::{Epilogue, EpilogueOperand};
+pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
+pub use loops::{Guard, Indirect, Local, Loops, Place, Read, Stage, Write};
+pub use pool::{Pool, PoolKind};
+pub use reorder::{CopyChannels, Reorder, ReorderDirection};
+
+use smallvec::{SmallVec, smallvec};
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KernelSpec {
+    /// Matrix product. Buffers: A, B, epilogue operands, C.
+    Gemm(Gemm),
+    /// Convolution into blocked layout. Buffers: input, packed weights, epilogue operands, output.
+    Conv(Conv),
+    /// Depthwise convolution in blocked layout. Buffers: input, packed weights, epilogue operands, output.
+    Depthwise(Depthwise),
+    /// Pooling in blocked layout. Buffers: input, epilogue operands, output.
+    Pool(Pool),
+    /// Plain to blocked layout or back. Buffers: input, output.
+    Reorder(Reorder),
+    /// One part of a concatenation or split of channels. Buffers: input, output.
+    CopyChannels(CopyChannels),
+    /// Loop nests. Buffers: [`Loops::arguments`] in order.
+    Loops(Loops),
+}
+
+impl KernelSpec {
+    /// Number of independent tasks of each phase.
+    pub fn phases(&self) -> SmallVec<[i64; 2]> {
+        let tasks = match self {
+            KernelSpec::Gemm(k) => k.tasks(),
+            KernelSpec::Conv(k) => k.tasks(),
+            KernelSpec::Depthwise(k) => k.tasks(),
+            KernelSpec::Pool(k) => k.tasks(),
+            KernelSpec::Reorder(k) => k.tasks(),
+            KernelSpec::CopyChannels(k) => k.tasks(),
+            KernelSpec::Loops(k) => k.tasks(),
+        };
+        smallvec![tasks]
+    }
+
+    /// Bytes of workspace that the kernel needs while it runs, besides its documented buffers. When this is not 0, a
+    /// [`Buffer::Workspace`](crate::plan::Buffer::Workspace) of this size is passed as one more, last, buffer; its contents
+    /// neither matter before the call nor mean anything after it.
+    pub fn scratch_bytes(&self) -> usize {
+        0
+    }
+
+    /// Number of buffers that a call passes, scratch included.
+    pub fn buffer_count(&self) -> usize {
+        let operands = self.epilogue().map_or(0, |e| e.operands.len());
+        let own = match self {
+            KernelSpec::Gemm(_) | KernelSpec::Conv(_) | KernelSpec::Depthwise(_) => 3,
+            KernelSpec::Pool(_) | KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => 2,
+            KernelSpec::Loops(k) => k.arguments.len(),
+        };
+        own + operands + usize::from(self.scratch_bytes() > 0)
+    }
+
+    /// The fused epilogue, for the kernels that have one.
+    pub fn epilogue(&self) -> Option<&Epilogue> {
+        match self {
+            KernelSpec::Gemm(k) => Some(&k.epilogue),
+            KernelSpec::Conv(k) => Some(&k.epilogue),
+            KernelSpec::Depthwise(k) => Some(&k.epilogue),
+            KernelSpec::Pool(k) => Some(&k.epilogue),
+            KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Loops(_) => None,
+        }
+    }
+
+    /// True when buffer `operand` may be the very buffer that the kernel writes (same place, same strides): each
+    /// element of it is read, by the task that overwrites it, before it is overwritten and never after.
+    /// All other buffers must not overlap the output.
+    pub fn may_alias_output(&self, operand: usize) -> bool {
+        let first = match self {
+            KernelSpec::Gemm(_) => return false,
+            KernelSpec::Conv(_) | KernelSpec::Depthwise(_) => 2,
+            KernelSpec::Pool(_) => 1,
+            KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => return false,
+            KernelSpec::Loops(k) => return k.may_update_in_place(operand),
+        };
+        let operands = self.epilogue().map_or(&[][..], |e| &e.operands);
+        operand >= first && operands.get(operand - first) == Some(&EpilogueOperand::Elementwise)
+    }
+}

@@ -1,0 +1,150 @@
+//! The plan of a compiled function: which kernels run, in which order, on which memory. Pure data.
+//!
+//! The front half of the compiler makes a [`Plan`]; the back half turns it into machine code. A plan mentions memory only as
+//! [`Buffer`]s, so that the code that comes out of it is position independent, shares nothing and can run in several
+//! threads at a time, each with a workspace of its own.
+
+use crate::kernel::KernelSpec;
+use frazil_ir::DType;
+use frazil_runtime::structured::Dims;
+use smallvec::SmallVec;
+
+/// Every buffer offset is a multiple of this many bytes, and so is every caller's workspace.
+pub const ALIGNMENT: usize = 64;
+
+/// `n` rounded up to [`ALIGNMENT`].
+pub fn align_up(n: usize) -> usize {
+    n.next_multiple_of(ALIGNMENT)
+}
+
+/// One input or output of the compiled function: dense, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// The name in the generated interface.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents; empty for a scalar.
+    pub shape: Dims,
+}
+
+impl Port {
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().map(|&d| d.max(0) as usize).product()
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.elements() * self.dtype.size()
+    }
+}
+
+/// Where a kernel's argument lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Buffer {
+    /// The caller's input number `index`, `offset` bytes into it. Read only.
+    Input {
+        /// Index into [`Plan::inputs`].
+        index: u32,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// The caller's output number `index`, `offset` bytes into it. May be read by kernels that run after its writer.
+    Output {
+        /// Index into [`Plan::outputs`].
+        index: u32,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// `offset` bytes into the workspace.
+    Workspace {
+        /// Bytes from the workspace's start.
+        offset: u64,
+    },
+    /// `offset` bytes into the constants. Read only.
+    Constant {
+        /// Bytes from the constants' start.
+        offset: u64,
+    },
+}
+
+/// Number of a kernel in [`Plan::kernels`].
+pub type KernelId = u32;
+
+/// One step of the plan: kernel `kernel` on `buffers`. The kernels of a plan run one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Which kernel.
+    pub kernel: KernelId,
+    /// Its arguments, in the order that the kernel's spec documents.
+    pub buffers: SmallVec<[Buffer; 5]>,
+}
+
+/// Read-only data: packed weights and other constant tensors, each at a multiple of [`ALIGNMENT`] bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constants {
+    words: Vec<AlignedLine>,
+    len: usize,
+}
+
+/// 64 bytes at a 64-byte boundary, so that a vector of these is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(C, align(64))]
+struct AlignedLine([u64; 8]);
+
+impl Constants {
+    /// Appends `data` at the next aligned offset and gives its place.
+    pub fn push<T: bytemuck::NoUninit>(&mut self, data: &[T]) -> Buffer {
+        let bytes: &[u8] = bytemuck::cast_slice(data);
+        let offset = align_up(self.len);
+        self.len = offset + bytes.len();
+        self.words.resize(align_up(self.len) / ALIGNMENT, AlignedLine([0; 8]));
+        bytemuck::cast_slice_mut::<AlignedLine, u8>(&mut self.words)[offset..self.len].copy_from_slice(bytes);
+        Buffer::Constant { offset: offset as u64 }
+    }
+
+    /// The bytes; the first lies at a 64-byte boundary.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+}
+
+/// A function ready to be turned into machine code.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Name of the function; a C identifier.
+    pub name: String,
+    /// What the caller gives.
+    pub inputs: Vec<Port>,
+    /// What the caller gets.
+    pub outputs: Vec<Port>,
+    /// Size of the workspace that a run needs.
+    pub workspace_bytes: usize,
+    /// Weights and other constants.
+    pub constants: Constants,
+    /// The kernels, each once.
+    pub kernels: Vec<KernelSpec>,
+    /// What runs, in order.
+    pub calls: Vec<Call>,
+}
+
+impl Plan {
+    /// The number of `spec` in [`Plan::kernels`], which it is added to unless an equal kernel is there.
+    pub fn kernel(&mut self, spec: KernelSpec) -> KernelId {
+        if let Some(i) = self.kernels.iter().position(|k| *k == spec) {
+            return i as KernelId;
+        }
+        self.kernels.push(spec);
+        (self.kernels.len() - 1) as KernelId
+    }
+
+    /// Appends a call of `spec` on `buffers`.
+    pub fn call(&mut self, spec: KernelSpec, buffers: impl IntoIterator<Item = Buffer>) {
+        let kernel = self.kernel(spec);
+        self.calls.push(Call {
+            kernel,
+            buffers: buffers.into_iter().collect(),
+        });
+    }
+}
