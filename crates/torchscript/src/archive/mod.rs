@@ -1,0 +1,160 @@
+//! `.pt` archives: a zip file of source code, pickled objects and raw tensor data.
+//!
+//! All records lie in one top directory:
+//!
+//! | record | content |
+//! | --- | --- |
+//! | `version` (or `.data/version`) | the format version in decimal |
+//! | `byteorder` | `little` or `big`; little when absent |
+//! | `code/a/b.py` | the source of the classes and functions `__torch__.a.b.*` |
+//! | `code/a/b.py.debug_pkl` | where that code came from ([`SourceMap`]) |
+//! | `data.pkl`, `data/N` | the module object, and the storages that it refers to |
+//! | `constants.pkl`, `constants/N` | the tensors that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ... |
+//! | `extra/...` | files that the program's author added |
+
+mod debug;
+mod error;
+mod pickle;
+mod zip;
+
+use std::ops::Range;
+use std::path::Path;
+
+pub use debug::{SourceMap, SourcePlace};
+pub use error::ArchiveError;
+pub use pickle::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue};
+pub use zip::{Limits, SharedBytes};
+
+use zip::ZipDirectory;
+
+/// The format versions that current PyTorch reads.
+const SUPPORTED_VERSIONS: std::ops::RangeInclusive<u64> = 1..=10;
+
+/// An open archive. Nothing but the zip directory and the version has been read.
+#[derive(Debug)]
+pub struct Archive {
+    directory: ZipDirectory,
+    version: u64,
+}
+
+impl Archive {
+    /// Opens the archive at `path`, memory-mapped.
+    ///
+    /// # Errors
+    /// When the file cannot be mapped, is no archive, or its format version is not supported.
+    pub fn open(path: &Path) -> Result<Archive, ArchiveError> {
+        Archive::new(SharedBytes::map(path)?, Limits::default())
+    }
+
+    /// Opens an archive that is in memory.
+    ///
+    /// # Errors
+    /// When the bytes are no archive, exceed a limit, or the format version is not supported.
+    pub fn new(bytes: SharedBytes, limits: Limits) -> Result<Archive, ArchiveError> {
+        let directory = ZipDirectory::open(bytes, limits)?;
+        let version = read_version(&directory)?;
+        if directory.contains("byteorder") {
+            let order = directory.text("byteorder")?;
+            if order != "little" {
+                return Err(ArchiveError::Version {
+                    entry: "byteorder".into(),
+                    reason: format!("byte order {order:?} is not supported, only \"little\""),
+                });
+            }
+        }
+        Ok(Archive { directory, version })
+    }
+
+    /// The format version, which decides how old operators are read.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The directory in the zip file that contains all entries, with its closing slash.
+    pub fn top(&self) -> &str {
+        self.directory.top()
+    }
+
+    /// The names of all entries, without the top directory.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.directory.names()
+    }
+
+    /// Whether there is such an entry.
+    pub fn contains(&self, name: &str) -> bool {
+        self.directory.contains(name)
+    }
+
+    /// A copy of an entry's bytes, with its checksum verified.
+    ///
+    /// # Errors
+    /// When there is no such entry, or it is damaged or too large.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, ArchiveError> {
+        self.directory.read(name)
+    }
+
+    /// A text entry.
+    ///
+    /// # Errors
+    /// As [`Archive::read`], and when the entry is no UTF-8.
+    pub fn text(&self, name: &str) -> Result<String, ArchiveError> {
+        self.directory.text(name)
+    }
+
+    /// A pickled entry.
+    ///
+    /// # Errors
+    /// As [`Archive::read`], and when the entry is no pickle that archives may have.
+    pub fn pickle(&self, name: &str) -> Result<Pickle, ArchiveError> {
+        Pickle::parse(&self.read(name)?).map_err(|source| ArchiveError::Pickle {
+            entry: name.to_owned(),
+            source,
+        })
+    }
+
+    /// The debug records of the code file `name`, if the archive has them.
+    ///
+    /// # Errors
+    /// When the record is damaged.
+    pub fn source_map(&self, name: &str) -> Result<Option<SourceMap>, ArchiveError> {
+        let record = format!("{name}.debug_pkl");
+        if !self.contains(&record) {
+            return Ok(None);
+        }
+        SourceMap::parse(&record, &self.read(&record)?).map(Some)
+    }
+
+    /// The bytes of an entry where they lie, without a copy: tensor data.
+    ///
+    /// # Errors
+    /// When there is no such entry, or its compressed form is damaged.
+    pub fn bytes(&self, name: &str) -> Result<(SharedBytes, Range<usize>), ArchiveError> {
+        self.directory.bytes(name)
+    }
+}
+
+fn read_version(directory: &ZipDirectory) -> Result<u64, ArchiveError> {
+    let names = ["version", ".data/version"];
+    let entry = names
+        .into_iter()
+        .find(|name| directory.contains(name))
+        .ok_or_else(|| ArchiveError::Missing {
+            entry: "version".into(),
+            hint: "a TorchScript archive states its format version; is this a file made by torch.save of a state_dict?",
+        })?;
+    let text = directory.text(entry)?;
+    let refuse = || ArchiveError::Version {
+        entry: entry.to_owned(),
+        reason: format!(
+            "format version {:?} is not supported, only {} to {}",
+            text.trim(),
+            SUPPORTED_VERSIONS.start(),
+            SUPPORTED_VERSIONS.end()
+        ),
+    };
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|version| SUPPORTED_VERSIONS.contains(version))
+        .ok_or_else(refuse)
+}

@@ -1,0 +1,322 @@
+//! The zip container of a `.pt` file: a memory-mapped file and its checked directory.
+//!
+//! PyTorch stores every record uncompressed and aligned to 64 bytes, so that a tensor's bytes can be used where they lie.
+//! Records that other tools have deflated are accepted too, and are inflated on each read.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use memmap2::Mmap;
+use zip::{CompressionMethod, ZipArchive};
+
+use super::error::ArchiveError;
+
+/// Bytes that several owners share: a mapped file, or a buffer. Cloning is a reference count.
+#[derive(Clone)]
+pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl SharedBytes {
+    /// Maps the file at `path` for reading.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or mapped.
+    pub fn map(path: &Path) -> Result<SharedBytes, ArchiveError> {
+        let io = |source| ArchiveError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(io)?;
+        // SAFETY: the mapping is private and read-only, and the bytes are only ever read as plain integers and floats, for
+        // which every bit pattern is valid. A file that another process shortens meanwhile ends this one with SIGBUS; that is
+        // the contract of mapping that PyTorch's `mmap=True` has too, and DESIGN asks for mapped weights.
+        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+        Ok(SharedBytes(Arc::new(map)))
+    }
+
+    /// The shared owner, for storages that outlive the archive.
+    pub fn owner(&self) -> Arc<dyn AsRef<[u8]> + Send + Sync> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> SharedBytes {
+        SharedBytes(Arc::new(bytes))
+    }
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl std::fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedBytes({} bytes)", self.as_ref().len())
+    }
+}
+
+/// Bounds on what an untrusted archive may claim.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Most entries in the directory.
+    pub entries: usize,
+    /// Most bytes in an entry's name.
+    pub name_bytes: usize,
+    /// Most bytes that one compressed entry may inflate to. Stored entries are bounded by the file itself.
+    pub inflated_bytes: u64,
+    /// Most bytes of one source file, pickle or debug record.
+    pub text_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            entries: 1 << 20,
+            name_bytes: 4096,
+            inflated_bytes: 1 << 32,
+            text_bytes: 1 << 30,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Index in the zip directory.
+    index: usize,
+    header_start: u64,
+    size: u64,
+    /// Where the bytes lie in the file, for stored entries.
+    stored: Option<Range<usize>>,
+}
+
+/// The checked directory of a zip file whose entries all lie in one top directory.
+#[derive(Debug)]
+pub struct ZipDirectory {
+    bytes: SharedBytes,
+    zip: ZipArchive<Cursor<SharedBytes>>,
+    entries: IndexMap<String, Entry>,
+    top: String,
+    limits: Limits,
+}
+
+impl ZipDirectory {
+    /// Reads and checks the directory of `bytes`.
+    ///
+    /// # Errors
+    /// When this is no zip file, when a bound is exceeded, when a name is not allowed, or when an entry's bytes are not in the file.
+    pub fn open(bytes: SharedBytes, limits: Limits) -> Result<ZipDirectory, ArchiveError> {
+        let length = bytes.as_ref().len();
+        let damaged = |reason: String| ArchiveError::NotAnArchive { reason, length };
+        let mut zip = ZipArchive::new(Cursor::new(bytes.clone())).map_err(|e| damaged(e.to_string()))?;
+        if zip.len() > limits.entries {
+            return Err(ArchiveError::Limit {
+                entry: String::new(),
+                what: "the number of entries",
+                limit: limits.entries as u64,
+                found: zip.len() as u64,
+            });
+        }
+        if zip.has_duplicate_names() {
+            return Err(damaged("two entries have the same name".into()));
+        }
+        let top = top_directory(&zip, &limits)?;
+        let mut entries = IndexMap::with_capacity(zip.len());
+        for index in 0..zip.len() {
+            let raw = zip
+                .by_index_raw(index)
+                .map_err(|e| damaged(format!("entry number {index}: {e}")))?;
+            let full = String::from_utf8_lossy(raw.name_raw()).into_owned();
+            if full.ends_with('/') {
+                continue;
+            }
+            let name = full[top.len()..].to_owned();
+            let broken = |reason: &str| ArchiveError::Entry {
+                entry: name.clone(),
+                offset: raw.header_start(),
+                reason: reason.to_owned(),
+            };
+            if raw.encrypted() {
+                return Err(broken("it is encrypted"));
+            }
+            let stored = match raw.compression() {
+                CompressionMethod::Stored => {
+                    let start = raw.data_start().ok_or_else(|| broken("its data cannot be located"))?;
+                    let end = start.checked_add(raw.size()).filter(|&end| end <= length as u64);
+                    let end = end.ok_or_else(|| broken("its data reach beyond the end of the file"))?;
+                    if raw.size() != raw.compressed_size() {
+                        return Err(broken("its two sizes differ although it is not compressed"));
+                    }
+                    Some(start as usize..end as usize)
+                }
+                CompressionMethod::Deflated => None,
+                other => return Err(broken(&format!("compression method {other} is not supported"))),
+            };
+            let (header_start, size) = (raw.header_start(), raw.size());
+            drop(raw);
+            entries.insert(
+                name,
+                Entry {
+                    index,
+                    header_start,
+                    size,
+                    stored,
+                },
+            );
+        }
+        Ok(ZipDirectory {
+            bytes,
+            zip,
+            entries,
+            top,
+            limits,
+        })
+    }
+
+    /// The directory that contains all entries, with its closing slash, as in `model/`.
+    pub fn top(&self) -> &str {
+        &self.top
+    }
+
+    /// The names of all entries below the top directory, in the directory's order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// Whether there is an entry of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// The bytes of an entry where they lie in the file, without a copy; inflated into a buffer of their own when compressed.
+    ///
+    /// # Errors
+    /// When there is no such entry, or its compressed form is damaged or too large.
+    pub fn bytes(&self, name: &str) -> Result<(SharedBytes, Range<usize>), ArchiveError> {
+        let entry = self.entry(name)?;
+        match &entry.stored {
+            Some(range) => Ok((self.bytes.clone(), range.clone())),
+            None => {
+                let data = self.inflate(name, entry)?;
+                let range = 0..data.len();
+                Ok((SharedBytes::from(data), range))
+            }
+        }
+    }
+
+    /// A copy of the bytes of a small entry, with its checksum verified.
+    ///
+    /// # Errors
+    /// When there is no such entry, it is longer than [`Limits::text_bytes`], or damaged.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, ArchiveError> {
+        let entry = self.entry(name)?;
+        if entry.size > self.limits.text_bytes {
+            return Err(ArchiveError::Limit {
+                entry: name.to_owned(),
+                what: "the size in bytes",
+                limit: self.limits.text_bytes,
+                found: entry.size,
+            });
+        }
+        self.inflate(name, entry)
+    }
+
+    /// An entry as text.
+    ///
+    /// # Errors
+    /// As [`ZipDirectory::read`], and when the entry is no UTF-8.
+    pub fn text(&self, name: &str) -> Result<String, ArchiveError> {
+        String::from_utf8(self.read(name)?).map_err(|e| ArchiveError::Utf8 {
+            entry: name.to_owned(),
+            offset: e.utf8_error().valid_up_to(),
+        })
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, ArchiveError> {
+        self.entries.get(name).ok_or_else(|| ArchiveError::Missing {
+            entry: name.to_owned(),
+            hint: "the archive refers to it, so the file is incomplete",
+        })
+    }
+
+    fn inflate(&self, name: &str, entry: &Entry) -> Result<Vec<u8>, ArchiveError> {
+        let limit = self.limits.inflated_bytes;
+        let too_large = |found| ArchiveError::Limit {
+            entry: name.to_owned(),
+            what: "the inflated size in bytes",
+            limit,
+            found,
+        };
+        if entry.size > limit {
+            return Err(too_large(entry.size));
+        }
+        let broken = |reason: String| ArchiveError::Entry {
+            entry: name.to_owned(),
+            offset: entry.header_start,
+            reason,
+        };
+        let mut zip = self.zip.clone();
+        let reader = zip.by_index(entry.index).map_err(|e| broken(e.to_string()))?;
+        // The claimed size is not trusted with an allocation, and one byte more than claimed is read to notice a lie.
+        let mut data = Vec::with_capacity(entry.size.min(1 << 20) as usize);
+        reader
+            .take(entry.size.saturating_add(1))
+            .read_to_end(&mut data)
+            .map_err(|e| broken(e.to_string()))?;
+        if data.len() as u64 != entry.size {
+            return Err(broken(format!(
+                "it has not the {} bytes that the directory claims",
+                entry.size
+            )));
+        }
+        Ok(data)
+    }
+}
+
+/// Checks all names and finds the directory that they share, as PyTorch does: the part of the first name up to the first slash.
+fn top_directory(zip: &ZipArchive<Cursor<SharedBytes>>, limits: &Limits) -> Result<String, ArchiveError> {
+    let mut top: Option<String> = None;
+    for raw in zip.file_names_raw() {
+        let bad = |reason| ArchiveError::EntryName {
+            name: String::from_utf8_lossy(raw).into_owned(),
+            reason,
+        };
+        if raw.len() > limits.name_bytes {
+            let shown = raw.get(..64).unwrap_or(raw);
+            return Err(ArchiveError::Limit {
+                entry: String::from_utf8_lossy(shown).into_owned(),
+                what: "the length of the name in bytes",
+                limit: limits.name_bytes as u64,
+                found: raw.len() as u64,
+            });
+        }
+        let name = std::str::from_utf8(raw).map_err(|_| bad("it is no UTF-8"))?;
+        if name.starts_with('/') || name.contains('\\') || name.as_bytes().get(1) == Some(&b':') {
+            return Err(bad("it is an absolute path"));
+        }
+        if name.contains('\0') {
+            return Err(bad("it contains a NUL"));
+        }
+        if name.split('/').any(|part| part == "..") {
+            return Err(bad("it climbs out of the archive with `..`"));
+        }
+        let first = name
+            .split_once('/')
+            .map(|(first, _)| first)
+            .ok_or_else(|| bad("it lies in no directory"))?;
+        match &top {
+            None => top = Some(format!("{first}/")),
+            Some(top) if name.starts_with(top.as_str()) => {}
+            Some(_) => return Err(bad("it lies in another top directory than the first entry")),
+        }
+    }
+    top.ok_or(ArchiveError::Missing {
+        entry: "data.pkl".into(),
+        hint: "the archive is empty",
+    })
+}

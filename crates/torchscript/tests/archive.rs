@@ -1,0 +1,187 @@
+//! The archive reader: what it reads, and what it refuses.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+use std::io::{Cursor, Write};
+use std::path::PathBuf;
+
+use frazil_torchscript::archive::{Archive, ArchiveError, Limits, SharedBytes, SourceMap};
+use proptest::prelude::*;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// A zip file of these entries, stored or deflated.
+fn zip(entries: &[(&str, &[u8])], method: CompressionMethod) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, data) in entries {
+        writer
+            .start_file(*name, SimpleFileOptions::default().compression_method(method))
+            .unwrap();
+        writer.write_all(data).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn open(bytes: Vec<u8>) -> Result<Archive, ArchiveError> {
+    Archive::new(SharedBytes::from(bytes), Limits::default())
+}
+
+fn small(method: CompressionMethod) -> Vec<u8> {
+    let data = b"\x80\x02K\x05.";
+    zip(
+        &[
+            ("m/data.pkl", data),
+            ("m/data/0", &[1, 2, 3, 4]),
+            ("m/byteorder", b"little"),
+            ("m/version", b"3\n"),
+        ],
+        method,
+    )
+}
+
+#[test]
+fn stored_and_deflated_entries_read_alike() {
+    for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
+        let archive = open(small(method)).unwrap();
+        assert_eq!((archive.version(), archive.top()), (3, "m/"));
+        let pickle = archive.pickle("data.pkl").unwrap();
+        assert_eq!(pickle.int(pickle.root()), Some(5));
+        let (bytes, range) = archive.bytes("data/0").unwrap();
+        assert_eq!(&bytes.as_ref()[range], [1, 2, 3, 4]);
+        assert!(matches!(archive.read("data/1"), Err(ArchiveError::Missing { .. })));
+    }
+}
+
+#[test]
+fn dangerous_names_are_refused() {
+    for name in ["/m/version", "m/../version", "version", "C:/version", "m\\version"] {
+        let error = open(zip(&[(name, b"3")], CompressionMethod::Stored)).unwrap_err();
+        assert!(matches!(error, ArchiveError::EntryName { .. }), "{name}: {error}");
+    }
+    let two = zip(&[("a/version", b"3"), ("b/data.pkl", b"")], CompressionMethod::Stored);
+    assert!(matches!(open(two), Err(ArchiveError::EntryName { .. })));
+}
+
+#[test]
+fn bounds_are_kept() {
+    let limits = Limits {
+        entries: 2,
+        ..Limits::default()
+    };
+    let error = Archive::new(SharedBytes::from(small(CompressionMethod::Stored)), limits).unwrap_err();
+    assert!(
+        matches!(error, ArchiveError::Limit { limit: 2, found: 4, .. }),
+        "{error}"
+    );
+    let bomb = zip(
+        &[("m/version", b"3"), ("m/data/0", &vec![0; 1 << 20])],
+        CompressionMethod::Deflated,
+    );
+    let limits = Limits {
+        inflated_bytes: 1 << 10,
+        ..Limits::default()
+    };
+    let archive = Archive::new(SharedBytes::from(bomb), limits).unwrap();
+    assert!(matches!(archive.bytes("data/0"), Err(ArchiveError::Limit { .. })));
+}
+
+#[test]
+fn versions_and_byte_order() {
+    let version = |text: &[u8]| open(zip(&[("m/version", text)], CompressionMethod::Stored));
+    assert_eq!(version(b"10\n").unwrap().version(), 10);
+    assert!(matches!(version(b"11\n"), Err(ArchiveError::Version { .. })));
+    assert!(matches!(version(b"x"), Err(ArchiveError::Version { .. })));
+    assert!(matches!(
+        open(zip(&[("m/a", b"")], CompressionMethod::Stored)),
+        Err(ArchiveError::Missing { .. })
+    ));
+    let big = zip(
+        &[("m/version", b"3"), ("m/byteorder", b"big")],
+        CompressionMethod::Stored,
+    );
+    assert!(matches!(open(big), Err(ArchiveError::Version { .. })));
+}
+
+#[test]
+fn a_damaged_text_is_noticed() {
+    let mut bytes = small(CompressionMethod::Stored);
+    let at = bytes.windows(6).position(|w| w == b"little").unwrap();
+    bytes[at] ^= 1;
+    assert!(matches!(open(bytes), Err(ArchiveError::Entry { entry, .. }) if entry == "byteorder"));
+}
+
+/// `(("", 0 rows), one row at offset 3: line 10 of f.py, character 5 of "ab\ncdef")`, in the oldest layout.
+#[test]
+fn source_ranges_without_a_string_table() {
+    let pickle = b"\x80\x02K\x03X\x07\0\0\0ab\ncdefX\x04\0\0\0f.pyK\x0a\x87K\x05K\x06\x87\x86\x85.";
+    let map = SourceMap::parse("code/f.py.debug_pkl", pickle).unwrap();
+    assert_eq!(map.find(2), None);
+    let place = map.find(99).unwrap();
+    assert_eq!((&*place.file, place.line, place.column), ("f.py", 11, 2));
+    let error = SourceMap::parse("e", b"\x80\x02K\x03.").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("expected a table of source ranges, found an int"),
+        "{error}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn damaged_archives_never_panic(
+        at in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        keep in any::<prop::sample::Index>(),
+        deflate in any::<bool>(),
+    ) {
+        let mut bytes = small(if deflate { CompressionMethod::Deflated } else { CompressionMethod::Stored });
+        for (index, value) in at {
+            let index = index.index(bytes.len());
+            bytes[index] = value;
+        }
+        bytes.truncate(keep.index(bytes.len() * 2).max(1));
+        if let Ok(archive) = open(bytes) {
+            for name in archive.names().map(str::to_owned).collect::<Vec<_>>() {
+                let _ = archive.pickle(&name);
+                let _ = archive.bytes(&name);
+                let _ = archive.source_map(&name);
+            }
+        }
+    }
+}
+
+/// Every archive of the corpus opens, and all its pickles and debug records can be read.
+#[test]
+fn corpus_archives_open() {
+    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+        return;
+    };
+    let mut archives = Vec::new();
+    for folder in ["models", "ops"] {
+        for entry in std::fs::read_dir(corpus.join(folder)).unwrap() {
+            let entry = entry.unwrap().path();
+            if entry.is_dir() {
+                archives.extend(std::fs::read_dir(entry).unwrap().map(|file| file.unwrap().path()));
+            }
+        }
+    }
+    archives.retain(|path| path.extension().is_some_and(|extension| extension == "pt"));
+    assert!(archives.len() > 100);
+    for path in archives {
+        let archive = Archive::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for name in archive.names() {
+            if name.ends_with(".py") {
+                archive.text(name).unwrap();
+                let map = archive.source_map(name).unwrap().expect("PyTorch writes debug records");
+                assert!(!map.is_empty());
+            } else if name.ends_with(".pkl") {
+                archive.pickle(name).unwrap();
+            }
+        }
+    }
+}
