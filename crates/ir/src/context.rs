@@ -1,0 +1,154 @@
+//! The [`Context`]: names, types and source ranges, each stored once and known by a number.
+
+use crate::source::SourceRange;
+use crate::types::{Dim, TypeKind};
+use cranelift_entity::entity_impl;
+use frazil_arena::Interner;
+use std::fmt;
+
+/// An interned name: a node kind (`aten::add`), an attribute, a value's debug name, a qualified class name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymbolId(u32);
+entity_impl!(SymbolId, "sym");
+
+impl SymbolId {
+    /// The symbol numbered `number`; for the constants of [`crate::symbols`].
+    pub(crate) const fn new_const(number: u32) -> SymbolId {
+        SymbolId(number)
+    }
+}
+
+/// An interned type; equal types have equal ids within one context.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(u32);
+entity_impl!(TypeId, "type");
+
+impl TypeId {
+    /// The type numbered `number`; for the constants of [`crate::types`].
+    pub(crate) const fn new_const(number: u32) -> TypeId {
+        TypeId(number)
+    }
+}
+
+/// An interned list of types (the elements of a tuple).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeListId(u32);
+entity_impl!(TypeListId, "types");
+
+/// An interned list of names (the fields of a NamedTuple).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymbolListId(u32);
+entity_impl!(SymbolListId, "syms");
+
+/// An interned list of dimensions (the sizes or strides of a tensor type).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DimsId(u32);
+entity_impl!(DimsId, "dims");
+
+/// An interned [`SourceRange`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceRangeId(u32);
+entity_impl!(SourceRangeId, "range");
+
+/// Interned immutable data, shared by all graphs of a compilation.
+///
+/// A context is append-only and `Sync`: threads that compile different graphs may intern at the same time. Ids of one context
+/// mean nothing in another. There is no global context; drop it and all its memory goes.
+#[derive(Default)]
+pub struct Context {
+    symbols: Interner<str>,
+    types: Interner<[TypeKind]>,
+    type_lists: Interner<[TypeId]>,
+    symbol_lists: Interner<[SymbolId]>,
+    dims: Interner<[Dim]>,
+    ranges: Interner<[SourceRange]>,
+}
+
+impl Context {
+    /// A context that knows the names in [`crate::symbols`] and the simple types in [`crate::types`] at their fixed numbers.
+    pub fn new() -> Context {
+        let ctx = Context::default();
+        for name in crate::symbols::WELL_KNOWN {
+            ctx.symbols.intern(name);
+        }
+        for &kind in crate::types::WELL_KNOWN {
+            ctx.types.intern(&[kind]);
+        }
+        ctx
+    }
+
+    /// The id of `name`.
+    pub fn symbol(&self, name: &str) -> SymbolId {
+        SymbolId(self.symbols.intern(name))
+    }
+
+    /// The id of `name` if anything has asked for it before.
+    pub fn find_symbol(&self, name: &str) -> Option<SymbolId> {
+        self.symbols.find(name).map(SymbolId)
+    }
+
+    /// The name behind `id`; empty for an id of another context.
+    pub fn name(&self, id: SymbolId) -> &str {
+        self.symbols.get(id.0).unwrap_or_default()
+    }
+
+    /// The id of the type `kind`.
+    pub fn type_of_kind(&self, kind: TypeKind) -> TypeId {
+        TypeId(self.types.intern(&[kind]))
+    }
+
+    /// What the type `id` is; `Any` for an id of another context.
+    pub fn type_kind(&self, id: TypeId) -> TypeKind {
+        self.types
+            .get(id.0)
+            .and_then(|k| k.first())
+            .copied()
+            .unwrap_or(TypeKind::Any)
+    }
+
+    /// The id of a list of types.
+    pub fn type_list(&self, types: &[TypeId]) -> TypeListId {
+        TypeListId(self.type_lists.intern(types))
+    }
+
+    /// The types of a list.
+    pub fn types(&self, id: TypeListId) -> &[TypeId] {
+        self.type_lists.get(id.0).unwrap_or_default()
+    }
+
+    /// The id of a list of names.
+    pub fn symbol_list(&self, names: &[SymbolId]) -> SymbolListId {
+        SymbolListId(self.symbol_lists.intern(names))
+    }
+
+    /// The names of a list.
+    pub fn symbols(&self, id: SymbolListId) -> &[SymbolId] {
+        self.symbol_lists.get(id.0).unwrap_or_default()
+    }
+
+    /// The id of a list of dimensions.
+    pub fn dim_list(&self, dims: &[Dim]) -> DimsId {
+        DimsId(self.dims.intern(dims))
+    }
+
+    /// The dimensions of a list.
+    pub fn dims(&self, id: DimsId) -> &[Dim] {
+        self.dims.get(id.0).unwrap_or_default()
+    }
+
+    /// The id of a source range.
+    pub fn source_range(&self, range: SourceRange) -> SourceRangeId {
+        SourceRangeId(self.ranges.intern(&[range]))
+    }
+
+    /// The source range behind `id`.
+    pub fn range(&self, id: SourceRangeId) -> Option<SourceRange> {
+        self.ranges.get(id.0).and_then(|r| r.first()).copied()
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Context({} symbols, {} types)", self.symbols.len(), self.types.len())
+    }
+}

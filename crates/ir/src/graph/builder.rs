@@ -1,0 +1,169 @@
+//! Building nodes at a place: the cursor of those who write graphs.
+
+use super::{AttributeValue, BlockId, Graph, NodeId, ValueId};
+use crate::{Constant, SourceRangeId, SymbolId, TypeId, TypeKind, symbols};
+use std::ops::{Deref, DerefMut};
+
+/// Where a [`Builder`] puts nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertPoint {
+    /// At the end of a block.
+    End(BlockId),
+    /// Before a node.
+    Before(NodeId),
+}
+
+/// Creates nodes at an insertion point, giving each the current source range.
+///
+/// It dereferences to the graph, for questions and edits along the way.
+pub struct Builder<'g> {
+    graph: &'g mut Graph,
+    point: InsertPoint,
+    range: Option<SourceRangeId>,
+}
+
+impl<'g> Builder<'g> {
+    /// A builder at `point`.
+    pub fn new(graph: &'g mut Graph, point: InsertPoint) -> Builder<'g> {
+        Builder {
+            graph,
+            point,
+            range: None,
+        }
+    }
+
+    /// A builder before `node`, with that node's source range.
+    pub fn before(graph: &'g mut Graph, node: NodeId) -> Builder<'g> {
+        let range = graph.source_range_id(node);
+        Builder {
+            graph,
+            point: InsertPoint::Before(node),
+            range,
+        }
+    }
+
+    /// A builder at the end of `block`.
+    pub fn at_end(graph: &'g mut Graph, block: BlockId) -> Builder<'g> {
+        Builder::new(graph, InsertPoint::End(block))
+    }
+
+    /// Where nodes go.
+    pub fn point(&self) -> InsertPoint {
+        self.point
+    }
+
+    /// Moves to another place, giving the old one.
+    pub fn move_to(&mut self, point: InsertPoint) -> InsertPoint {
+        std::mem::replace(&mut self.point, point)
+    }
+
+    /// The source range of the nodes to come.
+    pub fn set_range(&mut self, range: Option<SourceRangeId>) {
+        self.range = range;
+    }
+
+    /// Places a node that exists.
+    pub fn place(&mut self, node: NodeId) {
+        match self.point {
+            InsertPoint::End(block) => self.graph.append(block, node),
+            InsertPoint::Before(other) => self.graph.insert_before(node, other),
+        }
+    }
+
+    /// A node with these operands and outputs of these types.
+    pub fn node(&mut self, kind: SymbolId, operands: &[ValueId], outputs: &[TypeId]) -> NodeId {
+        let node = self.graph.create_node(kind);
+        self.graph.add_operands(node, operands);
+        for &ty in outputs {
+            self.graph.add_output(node, ty);
+        }
+        self.graph.set_source_range(node, self.range);
+        self.place(node);
+        node
+    }
+
+    /// A node with one output, which is given.
+    pub fn op(&mut self, kind: SymbolId, operands: &[ValueId], ty: TypeId) -> ValueId {
+        let node = self.node(kind, operands, &[]);
+        self.graph.add_output(node, ty)
+    }
+
+    /// A `prim::Constant`.
+    pub fn constant(&mut self, value: impl Into<Constant>) -> ValueId {
+        let value = value.into();
+        let ty = value.ty(self.graph.ctx());
+        self.constant_typed(value, ty)
+    }
+
+    /// A `prim::Constant` of a given type, where the value alone does not say (an object's class, a None of an optional type).
+    pub fn constant_typed(&mut self, value: Constant, ty: TypeId) -> ValueId {
+        let output = self.op(symbols::PRIM_CONSTANT, &[], ty);
+        let node = match self.graph.defining_node(output) {
+            Some(node) => node,
+            None => return output,
+        };
+        match &value {
+            Constant::None => {}
+            Constant::Function(name) => {
+                let short = self
+                    .graph
+                    .ctx()
+                    .name(*name)
+                    .rsplit('.')
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
+                self.graph.set_attribute(node, symbols::ATTR_NAME, Constant::str(short));
+            }
+            _ => self
+                .graph
+                .set_attribute(node, symbols::ATTR_VALUE, AttributeValue::Constant(value)),
+        }
+        output
+    }
+
+    /// A `prim::ListConstruct` of elements of type `element`.
+    pub fn list(&mut self, element: TypeId, items: &[ValueId]) -> ValueId {
+        let ty = self.graph.ctx().list_of(element);
+        self.op(symbols::PRIM_LIST_CONSTRUCT, items, ty)
+    }
+
+    /// A `prim::TupleConstruct`.
+    pub fn tuple(&mut self, items: &[ValueId]) -> ValueId {
+        let element_types: Vec<_> = items.iter().map(|v| self.graph.ty(*v)).collect();
+        let ty = self.graph.ctx().tuple_of(&element_types);
+        self.op(symbols::PRIM_TUPLE_CONSTRUCT, items, ty)
+    }
+
+    /// The elements of a tuple value, by one `prim::TupleUnpack`; empty when it is no tuple.
+    pub fn unpack_tuple(&mut self, tuple: ValueId) -> Vec<ValueId> {
+        let ctx = self.graph.ctx().clone();
+        let element_types = match ctx.type_kind(self.graph.ty(tuple)) {
+            TypeKind::Tuple(es) | TypeKind::NamedTuple(_, _, es) => ctx.types(es),
+            _ => return Vec::new(),
+        };
+        let node = self.node(symbols::PRIM_TUPLE_UNPACK, &[tuple], element_types);
+        self.graph.node_outputs(node).to_vec()
+    }
+
+    /// A `prim::GetAttr` of attribute `name`.
+    pub fn get_attr(&mut self, object: ValueId, name: SymbolId, ty: TypeId) -> ValueId {
+        let node = self.node(symbols::PRIM_GET_ATTR, &[object], &[]);
+        self.graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
+        self.graph.add_output(node, ty)
+    }
+}
+
+impl Deref for Builder<'_> {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        self.graph
+    }
+}
+
+impl DerefMut for Builder<'_> {
+    fn deref_mut(&mut self) -> &mut Graph {
+        self.graph
+    }
+}

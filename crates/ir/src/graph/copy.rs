@@ -1,0 +1,195 @@
+//! Copying nodes from graph to graph, and compaction.
+
+use super::{BlockId, Builder, Graph, NodeId, ValueId};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use std::collections::HashMap;
+
+/// Which value of the target stands for a value of the source while nodes are copied.
+#[derive(Clone, Debug, Default)]
+pub struct CopyMap {
+    values: HashMap<ValueId, ValueId>,
+}
+
+impl CopyMap {
+    /// Says that `to` stands for `from`.
+    pub fn set(&mut self, from: ValueId, to: ValueId) {
+        self.values.insert(from, to);
+    }
+
+    /// What stands for `from`.
+    pub fn get(&self, from: ValueId) -> Option<ValueId> {
+        self.values.get(&from).copied()
+    }
+}
+
+/// What [`Graph::compact`] made of the old handles.
+#[derive(Clone, Debug)]
+pub struct Compaction {
+    /// The new handle of each node that is still there.
+    pub nodes: SecondaryMap<NodeId, PackedOption<NodeId>>,
+    /// The new handle of each value that is still there.
+    pub values: SecondaryMap<ValueId, PackedOption<ValueId>>,
+}
+
+impl Builder<'_> {
+    /// Copies the nodes of `block` of `source` to the insertion point. `map` must hold the block's parameters and whatever else the
+    /// nodes use from outside; it gains everything that is copied. Gives what stands for the block's results.
+    ///
+    /// An operand that `map` does not know is left out; the verifier then finds the node short of operands.
+    pub fn copy_block(&mut self, source: &Graph, block: BlockId, map: &mut CopyMap) -> Vec<ValueId> {
+        // Not recursive: nesting may be as deep as the input likes. Each entry is the next node and where its copy goes.
+        struct Level {
+            next: Option<NodeId>,
+            /// The block of the target; none for the insertion point itself.
+            target: Option<BlockId>,
+            source: BlockId,
+        }
+        let mut levels = vec![Level {
+            next: source.first(block),
+            target: None,
+            source: block,
+        }];
+        while let Some(level) = levels.last_mut() {
+            let Some(node) = level.next else {
+                let done = levels.pop();
+                if let Some(Level {
+                    target: Some(target),
+                    source: from,
+                    ..
+                }) = done
+                {
+                    let results: Vec<_> = source.results(from).filter_map(|v| map.get(v)).collect();
+                    self.set_results(target, &results);
+                }
+                continue;
+            };
+            level.next = source.next(node);
+            let target = level.target;
+            let copy = self.copy_node_header(source, node, map);
+            match target {
+                None => self.place(copy),
+                Some(target) => self.append(target, copy),
+            }
+            for &inner in source.node_blocks(node) {
+                let new = self.add_block(copy);
+                for &p in source.parameters(inner) {
+                    let q = self.add_parameter(new, source.ty(p));
+                    if let Some(name) = source.value_name(p) {
+                        self.set_value_name(q, name);
+                    }
+                    map.set(p, q);
+                }
+            }
+            let blocks: Vec<_> = source
+                .node_blocks(node)
+                .iter()
+                .copied()
+                .zip(self.node_blocks(copy).to_vec())
+                .collect();
+            for (from, to) in blocks.into_iter().rev() {
+                levels.push(Level {
+                    next: source.first(from),
+                    target: Some(to),
+                    source: from,
+                });
+            }
+        }
+        source.results(block).filter_map(|v| map.get(v)).collect()
+    }
+
+    /// A copy of `node` without its blocks, not placed. Its outputs go into `map`.
+    fn copy_node_header(&mut self, source: &Graph, node: NodeId, map: &mut CopyMap) -> NodeId {
+        let copy = self.create_node(source.kind(node));
+        let operands: Vec<_> = source.operands(node).filter_map(|v| map.get(v)).collect();
+        self.add_operands(copy, &operands);
+        for a in source.attributes(node) {
+            self.set_attribute(copy, a.name, a.value.clone());
+        }
+        for &output in source.node_outputs(node) {
+            let value = self.add_output(copy, source.ty(output));
+            if let Some(name) = source.value_name(output) {
+                self.set_value_name(value, name);
+            }
+            map.set(output, value);
+        }
+        self.set_source_range(copy, source.source_range_id(node));
+        if let Some(scope) = source.scope(node) {
+            self.set_scope(copy, scope);
+        }
+        copy
+    }
+}
+
+impl Graph {
+    /// A graph with the same inputs, nodes and outputs and no tombstones, and where everything went.
+    fn rebuilt(&self) -> (Graph, CopyMap) {
+        let mut out = Graph::new(self.ctx().clone());
+        let mut map = CopyMap::default();
+        for &input in self.inputs() {
+            let copy = out.add_input(self.ty(input));
+            if let Some(name) = self.value_name(input) {
+                out.set_value_name(copy, name);
+            }
+            map.set(input, copy);
+        }
+        let root = out.root();
+        let results = Builder::at_end(&mut out, root).copy_block(self, self.root(), &mut map);
+        out.set_results(root, &results);
+        (out, map)
+    }
+
+    /// Drops tombstones and renumbers: handles follow the order of the graph from then on. Old handles are void except
+    /// through the answer. The revision goes on counting.
+    pub fn compact(&mut self) -> Compaction {
+        let (mut new, map) = self.rebuilt();
+        let mut compaction = Compaction {
+            nodes: SecondaryMap::new(),
+            values: SecondaryMap::new(),
+        };
+        for (&from, &to) in &map.values {
+            compaction.values[from] = to.into();
+        }
+        for (old, fresh) in self.all_nodes().into_iter().zip(new.all_nodes()) {
+            compaction.nodes[old] = fresh.into();
+        }
+        new.revision = self.revision + 1;
+        new.log = self.log.take();
+        *self = new;
+        compaction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Builder, Context, Graph, types};
+    use std::sync::Arc;
+
+    #[test]
+    fn compaction_drops_tombstones_and_keeps_the_graph() {
+        let ctx = Arc::new(Context::new());
+        let add = ctx.symbol("aten::add");
+        let mut g = Graph::new(ctx);
+        let x = g.add_input(types::INT);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let dead = b.op(add, &[x, x], types::INT);
+        let live = b.op(add, &[x, x], types::INT);
+        let cond = b.constant(true);
+        let branch = b.node(crate::symbols::PRIM_IF, &[cond], &[types::INT]);
+        for _ in 0..2 {
+            let block = b.add_block(branch);
+            b.add_result(block, live);
+        }
+        let out = b.output(branch).unwrap();
+        g.add_result(root, out);
+        assert!(g.erase(g.defining_node(dead).unwrap()));
+        assert!(!g.erase(g.defining_node(live).unwrap()), "it is used");
+        let map = g.compact();
+        assert_eq!(map.values[dead].expand(), None);
+        let live = map.values[live].expand().unwrap();
+        assert_eq!(g.uses(live).count(), 2);
+        assert_eq!(g.all_nodes().len(), 3);
+        assert_eq!(g.verify(None), Ok(()));
+    }
+}

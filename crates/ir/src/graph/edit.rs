@@ -1,0 +1,326 @@
+//! Edits: creating, changing and erasing nodes, values and blocks.
+
+use super::{
+    Attribute, AttributeValue, BlockData, BlockId, Change, Graph, IS_PARAMETER, NodeData, NodeId, Use, ValueData,
+    ValueId,
+};
+use crate::{Constant, SourceRangeId, SymbolId, TypeId, symbols};
+use cranelift_entity::EntityList;
+
+impl Graph {
+    /// A new block of `owner`, appended to its blocks; without an owner only for the root.
+    pub(super) fn new_block(&mut self, owner: Option<NodeId>) -> BlockId {
+        let block = self.blocks.next_key();
+        let return_node = self.create_node(symbols::PRIM_RETURN);
+        self.blocks.push(BlockData {
+            parameters: EntityList::new(),
+            first: None.into(),
+            last: None.into(),
+            return_node,
+            owner: owner.into(),
+        });
+        self.nodes[return_node].parent = block.into();
+        if let Some(owner) = owner {
+            self.nodes[owner].blocks.push(block, &mut self.block_lists);
+        }
+        block
+    }
+
+    /// A new node of kind `kind` with neither operands nor outputs, not placed anywhere.
+    pub fn create_node(&mut self, kind: SymbolId) -> NodeId {
+        self.nodes.push(NodeData {
+            kind: kind.into(),
+            operands: None.into(),
+            outputs: EntityList::new(),
+            blocks: EntityList::new(),
+            attributes: None.into(),
+            parent: None.into(),
+            previous: None.into(),
+            next: None.into(),
+        })
+    }
+
+    /// Appends a block to `node`.
+    pub fn add_block(&mut self, node: NodeId) -> BlockId {
+        let block = self.new_block(Some(node));
+        self.record(Change::Updated(node));
+        block
+    }
+
+    fn new_value(&mut self, ty: TypeId, owner: u32, position: u32) -> ValueId {
+        self.values.push(ValueData {
+            ty,
+            first_use: None.into(),
+            owner,
+            position,
+        })
+    }
+
+    /// Appends an output of type `ty` to `node`.
+    pub fn add_output(&mut self, node: NodeId, ty: TypeId) -> ValueId {
+        let index = self.node_outputs(node).len() as u32;
+        let value = self.new_value(ty, node.as_u32(), index);
+        self.nodes[node].outputs.push(value, &mut self.value_lists);
+        value
+    }
+
+    /// Appends a parameter of type `ty` to `block`.
+    pub fn add_parameter(&mut self, block: BlockId, ty: TypeId) -> ValueId {
+        let index = self.parameters(block).len() as u32;
+        let value = self.new_value(ty, block.as_u32(), index | IS_PARAMETER);
+        self.blocks[block].parameters.push(value, &mut self.value_lists);
+        value
+    }
+
+    /// Appends an input to the graph.
+    pub fn add_input(&mut self, ty: TypeId) -> ValueId {
+        self.add_parameter(self.root, ty)
+    }
+
+    /// Appends a result to `block`.
+    pub fn add_result(&mut self, block: BlockId, value: ValueId) {
+        self.add_operand(self.return_node(block), value);
+    }
+
+    /// Makes `results` the results of `block`.
+    pub fn set_results(&mut self, block: BlockId, results: &[ValueId]) {
+        let node = self.return_node(block);
+        self.set_operands(node, results);
+    }
+
+    /// Removes output `index` of `node`. Fails, and changes nothing, when it does not exist or is used.
+    pub fn remove_output(&mut self, node: NodeId, index: usize) -> bool {
+        let Some(&value) = self.node_outputs(node).get(index) else {
+            return false;
+        };
+        if self.has_uses(value) {
+            return false;
+        }
+        self.nodes[node].outputs.remove(index, &mut self.value_lists);
+        for i in index..self.node_outputs(node).len() {
+            let moved = self.node_outputs(node)[i];
+            self.values[moved].position = i as u32;
+        }
+        self.record(Change::Updated(node));
+        true
+    }
+
+    /// Removes parameter `index` of `block`. Fails, and changes nothing, when it does not exist or is used.
+    pub fn remove_parameter(&mut self, block: BlockId, index: usize) -> bool {
+        let Some(&value) = self.parameters(block).get(index) else {
+            return false;
+        };
+        if self.has_uses(value) {
+            return false;
+        }
+        self.blocks[block].parameters.remove(index, &mut self.value_lists);
+        for i in index..self.parameters(block).len() {
+            let moved = self.parameters(block)[i];
+            self.values[moved].position = i as u32 | IS_PARAMETER;
+        }
+        self.record(Change::Updated(self.return_node(block)));
+        true
+    }
+
+    /// Removes result `index` of `block`.
+    pub fn remove_result(&mut self, block: BlockId, index: usize) {
+        self.remove_operand(self.return_node(block), index);
+    }
+
+    /// Appends an operand to `node`.
+    pub fn add_operand(&mut self, node: NodeId, value: ValueId) {
+        self.add_operands(node, &[value]);
+    }
+
+    /// Appends operands to `node`.
+    pub fn add_operands(&mut self, node: NodeId, values: &[ValueId]) {
+        self.operands
+            .extend(&mut self.nodes[node].operands, node, values, &mut self.values);
+        self.record(Change::Updated(node));
+    }
+
+    /// Makes `values` the operands of `node`.
+    pub fn set_operands(&mut self, node: NodeId, values: &[ValueId]) {
+        self.operands
+            .truncate(&mut self.nodes[node].operands, 0, &mut self.values);
+        self.add_operands(node, values);
+    }
+
+    /// Replaces operand `index` of `node`; does nothing when there is none.
+    pub fn set_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
+        if self
+            .operands
+            .set(self.nodes[node].operands, index, value, &mut self.values)
+        {
+            self.record(Change::Updated(node));
+        }
+    }
+
+    /// Inserts an operand before operand `index` of `node` (at the end when `index` is its length or more).
+    pub fn insert_operand(&mut self, node: NodeId, index: usize, value: ValueId) {
+        let tail: Vec<_> = self.operands(node).skip(index).collect();
+        self.operands
+            .truncate(&mut self.nodes[node].operands, index, &mut self.values);
+        self.add_operand(node, value);
+        self.add_operands(node, &tail);
+    }
+
+    /// Removes operand `index` of `node`; does nothing when there is none.
+    pub fn remove_operand(&mut self, node: NodeId, index: usize) {
+        let tail: Vec<_> = self.operands(node).skip(index + 1).collect();
+        self.operands
+            .truncate(&mut self.nodes[node].operands, index, &mut self.values);
+        self.add_operands(node, &tail);
+    }
+
+    /// Makes every user of `from` use `to` instead.
+    pub fn replace_all_uses_with(&mut self, from: ValueId, to: ValueId) {
+        if from == to {
+            return;
+        }
+        let mut users = Vec::new();
+        self.operands
+            .move_uses(from, to, &mut self.values, |user| users.push(user));
+        for user in users {
+            self.record(Change::Updated(user));
+        }
+    }
+
+    /// Makes those uses of `from` that `choose` picks use `to` instead.
+    pub fn replace_uses_if(&mut self, from: ValueId, to: ValueId, mut choose: impl FnMut(&Graph, Use) -> bool) {
+        let uses: Vec<_> = self.uses(from).collect();
+        for u in uses {
+            if choose(self, u) {
+                self.set_operand(u.user, u.index, to);
+            }
+        }
+    }
+
+    /// Changes the kind of `node`, for an operator with the same operands.
+    pub fn set_kind(&mut self, node: NodeId, kind: SymbolId) {
+        self.nodes[node].kind = kind.into();
+        self.record(Change::Updated(node));
+    }
+
+    /// Changes the type of `value`.
+    pub fn set_type(&mut self, value: ValueId, ty: TypeId) {
+        if self.values[value].ty != ty {
+            self.values[value].ty = ty;
+            self.record(Change::Retyped(value));
+        }
+    }
+
+    /// Gives `value` the name `name` (without `%`) as it stands. Names are for people: two values may share one, which printing
+    /// resolves.
+    pub fn set_value_name(&mut self, value: ValueId, name: SymbolId) {
+        self.names[value] = name.into();
+    }
+
+    /// Names `value`, from text.
+    pub fn name_value(&mut self, value: ValueId, name: &str) {
+        let name = self.ctx.symbol(name);
+        self.set_value_name(value, name);
+    }
+
+    /// Makes `value` nameless: it prints as a number.
+    pub fn clear_value_name(&mut self, value: ValueId) {
+        self.names[value] = None.into();
+    }
+
+    /// Says where `node` comes from.
+    pub fn set_source_range(&mut self, node: NodeId, range: Option<SourceRangeId>) {
+        self.ranges[node] = range.into();
+    }
+
+    /// Says in which tracing scope `node` was recorded.
+    pub fn set_scope(&mut self, node: NodeId, scope: SymbolId) {
+        self.scopes.insert(node, scope);
+    }
+
+    /// Sets the attribute `name`, replacing what it was.
+    pub fn set_attribute(&mut self, node: NodeId, name: SymbolId, value: impl Into<AttributeValue>) {
+        let value = value.into();
+        let id = match self.nodes[node].attributes.expand() {
+            Some(id) => id,
+            None => {
+                let id = self.attributes.push(Vec::new());
+                self.nodes[node].attributes = id.into();
+                id
+            }
+        };
+        let list = &mut self.attributes[id];
+        match list.iter_mut().find(|a| a.name == name) {
+            Some(a) => a.value = value,
+            None => list.push(Attribute { name, value }),
+        }
+        self.record(Change::Updated(node));
+    }
+
+    /// Removes the attribute `name`, giving what it was.
+    pub fn remove_attribute(&mut self, node: NodeId, name: SymbolId) -> Option<AttributeValue> {
+        let id = self.nodes[node].attributes.expand()?;
+        let index = self.attributes[id].iter().position(|a| a.name == name)?;
+        let removed = self.attributes[id].remove(index);
+        self.record(Change::Updated(node));
+        Some(removed.value)
+    }
+
+    /// Sets a string attribute, such as the `name` of a `prim::GetAttr`.
+    pub fn set_attribute_symbol(&mut self, node: NodeId, name: SymbolId, text: SymbolId) {
+        let text = Constant::str(self.ctx.name(text));
+        self.set_attribute(node, name, text);
+    }
+
+    /// Erases `node` with its blocks. Fails, and changes nothing, when one of its outputs is used, or it returns from a block.
+    pub fn erase(&mut self, node: NodeId) -> bool {
+        let used = self.node_outputs(node).iter().any(|v| self.has_uses(*v));
+        if used || !self.is_alive(node) || self.kind(node) == symbols::PRIM_RETURN {
+            return false;
+        }
+        // First every operand goes, then the nodes: no order of definitions and uses matters.
+        let mut doomed = vec![node];
+        let mut blocks: Vec<BlockId> = self.node_blocks(node).to_vec();
+        while let Some(block) = blocks.pop() {
+            doomed.push(self.return_node(block));
+            let nodes: Vec<_> = self.nodes(block).collect();
+            for n in nodes {
+                blocks.extend_from_slice(self.node_blocks(n));
+                doomed.push(n);
+            }
+        }
+        self.unlink(node);
+        for n in doomed {
+            self.operands.truncate(&mut self.nodes[n].operands, 0, &mut self.values);
+            if let Some(a) = self.nodes[n].attributes.take() {
+                self.attributes[a] = Vec::new();
+            }
+            let data = &mut self.nodes[n];
+            data.kind = None.into();
+            data.parent = None.into();
+            data.outputs.clear(&mut self.value_lists);
+            data.blocks.clear(&mut self.block_lists);
+            self.scopes.remove(&n);
+            self.record(Change::Erased(n));
+        }
+        true
+    }
+
+    /// Erases block `index` of `node`. Fails, and changes nothing, when there is no such block.
+    pub fn erase_block(&mut self, node: NodeId, index: usize) -> bool {
+        let Some(&block) = self.node_blocks(node).get(index) else {
+            return false;
+        };
+        let return_node = self.return_node(block);
+        self.set_operands(return_node, &[]);
+        let mut last = self.last(block);
+        while let Some(n) = last {
+            last = self.previous(n);
+            // Backwards, so that users go before what they use.
+            self.erase(n);
+        }
+        self.nodes[node].blocks.remove(index, &mut self.block_lists);
+        self.nodes[return_node].kind = None.into();
+        self.record(Change::Updated(node));
+        true
+    }
+}

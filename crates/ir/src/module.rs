@@ -1,0 +1,292 @@
+//! Modules: classes, functions, and a tree of objects with shared identity.
+
+use crate::schema::FunctionSchema;
+use crate::{Constant, Context, Graph, ObjectId, SymbolId, TypeId};
+use cranelift_entity::{PrimaryMap, entity_impl};
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// A function or method of a [`CompilationUnit`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(u32);
+entity_impl!(FunctionId, "fn");
+
+/// A function or method: its signature and its graph.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Qualified name: `__torch__.torch.nn.functional.relu`, `__torch__.Net.forward`.
+    pub name: SymbolId,
+    /// Names, types and defaults of the arguments (`self` first for methods) and the results.
+    pub schema: FunctionSchema,
+    /// The body.
+    pub graph: Graph,
+}
+
+/// What an attribute of a module is to `nn.Module`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum AttributeKind {
+    /// A plain attribute or a submodule.
+    #[default]
+    Plain,
+    /// A parameter.
+    Parameter,
+    /// A buffer.
+    Buffer,
+}
+
+/// An attribute of a class.
+#[derive(Clone, Debug)]
+pub struct ClassAttribute {
+    /// Its type.
+    pub ty: TypeId,
+    /// Parameter, buffer or neither.
+    pub kind: AttributeKind,
+}
+
+/// What a nominal type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClassKind {
+    /// An `nn.Module`.
+    Module,
+    /// A plain class.
+    Class,
+    /// An interface: methods without bodies.
+    Interface,
+    /// An interface of modules.
+    ModuleInterface,
+    /// An enumeration; `constants` holds its members.
+    Enum,
+    /// A NamedTuple; `attributes` holds its fields.
+    NamedTuple,
+}
+
+/// The definition of a nominal type.
+#[derive(Clone, Debug)]
+pub struct ClassDef {
+    /// Qualified name.
+    pub name: SymbolId,
+    /// What it is.
+    pub kind: ClassKind,
+    /// Attributes in order; an [`Object`] has a slot for each.
+    pub attributes: IndexMap<SymbolId, ClassAttribute>,
+    /// Class constants (`Final`), an enumeration's members, or a NamedTuple's defaults.
+    pub constants: IndexMap<SymbolId, Constant>,
+    /// Methods.
+    pub methods: IndexMap<SymbolId, FunctionId>,
+    /// Signatures of an interface's methods.
+    pub signatures: IndexMap<SymbolId, FunctionSchema>,
+    /// Functions that run before `forward`, by attribute name.
+    pub forward_pre_hooks: Vec<SymbolId>,
+    /// Functions that run after `forward`, by attribute name.
+    pub forward_hooks: Vec<SymbolId>,
+}
+
+impl ClassDef {
+    /// A definition without members.
+    pub fn new(name: SymbolId, kind: ClassKind) -> ClassDef {
+        ClassDef {
+            name,
+            kind,
+            attributes: IndexMap::new(),
+            constants: IndexMap::new(),
+            methods: IndexMap::new(),
+            signatures: IndexMap::new(),
+            forward_pre_hooks: Vec::new(),
+            forward_hooks: Vec::new(),
+        }
+    }
+
+    /// Adds an attribute, or changes the one of that name.
+    pub fn add_attribute(&mut self, name: SymbolId, ty: TypeId, kind: AttributeKind) {
+        self.attributes.insert(name, ClassAttribute { ty, kind });
+    }
+}
+
+/// Classes and functions that refer to one another by name.
+#[derive(Clone, Debug, Default)]
+pub struct CompilationUnit {
+    /// Nominal types by qualified name.
+    pub classes: IndexMap<SymbolId, ClassDef>,
+    functions: PrimaryMap<FunctionId, Function>,
+    names: IndexMap<SymbolId, FunctionId>,
+}
+
+impl CompilationUnit {
+    /// The definition of class `name`.
+    pub fn class(&self, name: SymbolId) -> Option<&ClassDef> {
+        self.classes.get(&name)
+    }
+
+    /// Adds a function or method under its qualified name, replacing one of that name.
+    pub fn add_function(&mut self, function: Function) -> FunctionId {
+        let name = function.name;
+        match self.names.get(&name) {
+            Some(&id) => {
+                self.functions[id] = function;
+                id
+            }
+            None => {
+                let id = self.functions.push(function);
+                self.names.insert(name, id);
+                id
+            }
+        }
+    }
+
+    /// The function with qualified name `name`.
+    pub fn find_function(&self, name: SymbolId) -> Option<FunctionId> {
+        self.names.get(&name).copied()
+    }
+
+    /// The function `id`.
+    pub fn function(&self, id: FunctionId) -> &Function {
+        &self.functions[id]
+    }
+
+    /// The function `id`, to be changed.
+    pub fn function_mut(&mut self, id: FunctionId) -> &mut Function {
+        &mut self.functions[id]
+    }
+
+    /// All functions and methods in the order of their addition.
+    pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> + '_ {
+        self.functions.iter()
+    }
+
+    /// All functions and methods, to be changed.
+    pub fn functions_mut(&mut self) -> impl Iterator<Item = (FunctionId, &mut Function)> + '_ {
+        self.functions.iter_mut()
+    }
+
+    /// Drops every function that `keep` does not want, and their names in classes. Ids change: the answer maps old to new.
+    pub fn retain_functions(&mut self, keep: impl Fn(FunctionId) -> bool) -> IndexMap<FunctionId, FunctionId> {
+        let old = std::mem::replace(&mut self.functions, PrimaryMap::new());
+        let mut map = IndexMap::new();
+        for (id, function) in old {
+            if keep(id) {
+                map.insert(id, self.functions.push(function));
+            }
+        }
+        self.names = self.functions.iter().map(|(id, f)| (f.name, id)).collect();
+        for class in self.classes.values_mut() {
+            class.methods.retain(|_, id| match map.get(id) {
+                Some(new) => {
+                    *id = *new;
+                    true
+                }
+                None => false,
+            });
+        }
+        map
+    }
+
+    /// Method `method` of class `class`.
+    pub fn method(&self, class: SymbolId, method: SymbolId) -> Option<FunctionId> {
+        self.class(class)?.methods.get(&method).copied()
+    }
+}
+
+/// An object: a class and a value for each of its attributes.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// The class, by qualified name.
+    pub class: SymbolId,
+    /// One value an attribute of the class, in its order.
+    pub slots: Vec<Constant>,
+}
+
+/// A module: an object with all that it reaches, and the code of their classes.
+///
+/// Identity is data: an object that is reached twice is one [`ObjectId`], a tensor one `Arc<TensorData>`, a storage one
+/// `Arc<Storage>`, a list one `Arc<ListConstant>`. A clone shares all of that and copies the graphs' tables.
+#[derive(Clone, Debug)]
+pub struct Module {
+    ctx: Arc<Context>,
+    /// Classes and functions.
+    pub unit: CompilationUnit,
+    objects: PrimaryMap<ObjectId, Object>,
+    /// The module itself.
+    pub root: ObjectId,
+    /// Files that the archive carried beside (`extra/`), by name.
+    pub extra_files: IndexMap<String, Arc<[u8]>>,
+}
+
+impl Module {
+    /// A module whose root is an object of `class` with these slots.
+    pub fn new(ctx: Arc<Context>, unit: CompilationUnit, class: SymbolId, slots: Vec<Constant>) -> Module {
+        let mut objects = PrimaryMap::new();
+        let root = objects.push(Object { class, slots });
+        Module {
+            ctx,
+            unit,
+            objects,
+            root,
+            extra_files: IndexMap::new(),
+        }
+    }
+
+    /// The context that names and types live in.
+    pub fn ctx(&self) -> &Arc<Context> {
+        &self.ctx
+    }
+
+    /// Adds an object.
+    pub fn add_object(&mut self, object: Object) -> ObjectId {
+        self.objects.push(object)
+    }
+
+    /// The object `id`.
+    pub fn object(&self, id: ObjectId) -> &Object {
+        &self.objects[id]
+    }
+
+    /// The object `id`, to be changed.
+    pub fn object_mut(&mut self, id: ObjectId) -> &mut Object {
+        &mut self.objects[id]
+    }
+
+    /// All objects.
+    pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &Object)> + '_ {
+        self.objects.iter()
+    }
+
+    /// Number of objects; ids are below it.
+    pub fn object_count(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// The class of object `id`.
+    pub fn class_of(&self, id: ObjectId) -> Option<&ClassDef> {
+        self.unit.class(self.object(id).class)
+    }
+
+    /// Attribute `name` of object `id`.
+    pub fn attribute(&self, id: ObjectId, name: SymbolId) -> Option<&Constant> {
+        let index = self.class_of(id)?.attributes.get_index_of(&name)?;
+        self.object(id).slots.get(index)
+    }
+
+    /// Sets attribute `name` of object `id`; false when its class has none of that name.
+    pub fn set_attribute(&mut self, id: ObjectId, name: SymbolId, value: Constant) -> bool {
+        let Some(index) = self.class_of(id).and_then(|c| c.attributes.get_index_of(&name)) else {
+            return false;
+        };
+        match self.objects[id].slots.get_mut(index) {
+            Some(slot) => {
+                *slot = value;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Method `name` of the root.
+    pub fn method(&self, name: SymbolId) -> Option<FunctionId> {
+        self.unit.method(self.object(self.root).class, name)
+    }
+
+    /// The function behind [`method`](Self::method).
+    pub fn method_function(&self, name: SymbolId) -> Option<&Function> {
+        self.method(name).map(|id| self.unit.function(id))
+    }
+}

@@ -1,0 +1,141 @@
+//! Operator schemas: names, arguments, defaults, mutation and aliasing, in PyTorch's own notation.
+
+mod catalogue;
+mod parse;
+
+use crate::{Constant, Context, SymbolId, TypeId};
+use smallvec::SmallVec;
+use std::fmt;
+
+pub use catalogue::{Catalogue, CatalogueError, Resolution};
+pub use parse::{SchemaError, parse_schema};
+
+/// The signature of one overload of an operator, or of a function or method.
+#[derive(Clone, Debug)]
+pub struct FunctionSchema {
+    /// The operator: `aten::add`.
+    pub name: SymbolId,
+    /// The overload, without the dot: `Tensor`; empty for the unnamed one.
+    pub overload: SymbolId,
+    /// What it takes.
+    pub arguments: Vec<Argument>,
+    /// What it gives.
+    pub returns: Vec<Argument>,
+    /// True when any further arguments may follow (`aten::format`).
+    pub is_vararg: bool,
+    /// True when the results are not said (`prim::ConstantChunk`).
+    pub is_varret: bool,
+}
+
+/// An argument or a result.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Its name; empty for most results.
+    pub name: SymbolId,
+    /// Its type. Schema-only names (`SymInt`, `ScalarType`, `Layout`, `MemoryFormat`) are the `int` that they are in graphs.
+    pub ty: TypeId,
+    /// For `int[2]`: a single number may stand for so many equal ones.
+    pub broadcast: Option<u32>,
+    /// The default, if it may be left out.
+    pub default: Option<Constant>,
+    /// True behind the `*`.
+    pub keyword_only: bool,
+    /// Aliasing and mutation of the value itself.
+    pub alias: Option<AliasInfo>,
+    /// The same of the elements of a container: `Tensor(a)[]`.
+    pub element_alias: Option<AliasInfo>,
+    /// The schema's own word for the type where it says more than `ty`: `ScalarType`, `MemoryFormat`, `Layout`, `SymInt`, ...
+    pub hint: TypeHint,
+}
+
+/// What a schema says beyond the type that stands in graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum TypeHint {
+    /// Nothing.
+    #[default]
+    None,
+    /// The number of a dtype.
+    ScalarType,
+    /// The number of a layout.
+    Layout,
+    /// The number of a memory format.
+    MemoryFormat,
+}
+
+/// The annotation `(a!)`, `(a -> *)`, `(*)`: which values may be one and the same, and which are written.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct AliasInfo {
+    /// Alias sets on entry; values that share a set may alias.
+    pub before: SmallVec<[AliasSet; 1]>,
+    /// Alias sets afterwards, where an arrow gives others (`a -> *`: it is stored somewhere).
+    pub after: SmallVec<[AliasSet; 1]>,
+    /// True with an exclamation mark: the operator writes to it.
+    pub is_write: bool,
+}
+
+/// One alias set of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AliasSet {
+    /// A named set, meaningful within its schema.
+    Named(SymbolId),
+    /// `*`: anything.
+    Wildcard,
+}
+
+impl FunctionSchema {
+    /// The argument called `name` and its index.
+    pub fn argument(&self, name: SymbolId) -> Option<(usize, &Argument)> {
+        self.arguments.iter().enumerate().find(|(_, a)| a.name == name)
+    }
+
+    /// True when the operator writes to one of its arguments.
+    pub fn is_mutable(&self) -> bool {
+        let writes = |a: &Option<AliasInfo>| a.as_ref().is_some_and(|a| a.is_write);
+        self.arguments
+            .iter()
+            .any(|a| writes(&a.alias) || writes(&a.element_alias))
+    }
+
+    /// The operator with its overload: `aten::add.Tensor`.
+    pub fn full_name(&self, ctx: &Context) -> String {
+        match ctx.name(self.overload) {
+            "" => ctx.name(self.name).to_owned(),
+            overload => format!("{}.{overload}", ctx.name(self.name)),
+        }
+    }
+
+    /// A short printed form for messages: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha) -> Tensor`.
+    pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| {
+            write!(f, "{}(", self.full_name(ctx))?;
+            let mut keyword_only = false;
+            for (i, a) in self.arguments.iter().enumerate() {
+                f.write_str(if i > 0 { ", " } else { "" })?;
+                if a.keyword_only && !keyword_only {
+                    keyword_only = true;
+                    f.write_str("*, ")?;
+                }
+                write!(f, "{} {}", ctx.show_type(a.ty), ctx.name(a.name))?;
+                if a.default.is_some() {
+                    f.write_str("=…")?;
+                }
+            }
+            f.write_str(match (self.is_vararg, self.arguments.is_empty()) {
+                (true, false) => ", ...) -> ",
+                (true, true) => "...) -> ",
+                (false, _) => ") -> ",
+            })?;
+            match self.returns.as_slice() {
+                _ if self.is_varret => f.write_str("..."),
+                [one] => write!(f, "{}", ctx.show_type(one.ty)),
+                many => {
+                    f.write_str("(")?;
+                    for (i, a) in many.iter().enumerate() {
+                        write!(f, "{}{}", if i > 0 { ", " } else { "" }, ctx.show_type(a.ty))?;
+                    }
+                    f.write_str(")")
+                }
+            }
+        })
+    }
+}

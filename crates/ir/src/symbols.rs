@@ -1,0 +1,89 @@
+//! Names that the compiler itself speaks of, at fixed numbers: comparing a node's kind with one is an integer compare.
+
+use crate::SymbolId;
+
+macro_rules! well_known {
+    ($($(#[$doc:meta])* $id:ident = $name:literal;)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "variants are named as the constants they number")]
+        enum Number { $($id,)* }
+        $(
+            #[doc = concat!("`", $name, "`")]
+            pub const $id: SymbolId = SymbolId::well_known(Number::$id as u32);
+        )*
+        /// The well-known names in the order of their numbers.
+        pub(crate) const WELL_KNOWN: &[&str] = &[$($name),*];
+    };
+}
+
+well_known! {
+    EMPTY = "";
+    // prim: structure
+    PRIM_PARAM = "prim::Param";
+    PRIM_RETURN = "prim::Return";
+    PRIM_CONSTANT = "prim::Constant";
+    PRIM_IF = "prim::If";
+    PRIM_LOOP = "prim::Loop";
+    PRIM_GET_ATTR = "prim::GetAttr";
+    PRIM_SET_ATTR = "prim::SetAttr";
+    PRIM_CALL_METHOD = "prim::CallMethod";
+    PRIM_CALL_FUNCTION = "prim::CallFunction";
+    PRIM_CREATE_OBJECT = "prim::CreateObject";
+    PRIM_RAISE_EXCEPTION = "prim::RaiseException";
+    PRIM_PRINT = "prim::Print";
+    PRIM_LIST_CONSTRUCT = "prim::ListConstruct";
+    PRIM_LIST_UNPACK = "prim::ListUnpack";
+    PRIM_TUPLE_CONSTRUCT = "prim::TupleConstruct";
+    PRIM_TUPLE_UNPACK = "prim::TupleUnpack";
+    PRIM_TUPLE_INDEX = "prim::TupleIndex";
+    PRIM_TUPLE_SLICE = "prim::TupleSlice";
+    PRIM_DICT_CONSTRUCT = "prim::DictConstruct";
+    PRIM_UNCHECKED_CAST = "prim::unchecked_cast";
+    PRIM_UNINITIALIZED = "prim::Uninitialized";
+    PRIM_FORK = "prim::fork";
+    PRIM_FORK_CLOSURE = "prim::forkClosure";
+    PRIM_WAIT = "aten::wait";
+    PRIM_ISINSTANCE = "prim::isinstance";
+    PRIM_ENUM_NAME = "prim::EnumName";
+    PRIM_ENUM_VALUE = "prim::EnumValue";
+    PRIM_DTYPE = "prim::dtype";
+    PRIM_DEVICE = "prim::device";
+    PRIM_MODULE_CONTAINER_INDEX = "prim::ModuleContainerIndex";
+    PRIM_DIFFERENTIABLE_GRAPH = "prim::DifferentiableGraph";
+    // attributes of nodes
+    ATTR_VALUE = "value";
+    ATTR_NAME = "name";
+    ATTR_SUBGRAPH = "Subgraph";
+    ATTR_TYPES = "types";
+    // attributes of modules
+    TRAINING = "training";
+    FORWARD = "forward";
+    SELF = "self";
+    // aten operators that generic code has to know
+    ATEN_APPEND = "aten::append";
+    ATEN_DROPOUT = "aten::dropout";
+    ATEN_CONV1D = "aten::conv1d";
+    ATEN_CONV2D = "aten::conv2d";
+    ATEN_CONV3D = "aten::conv3d";
+    ATEN_CONVOLUTION = "aten::_convolution";
+    ATEN_BATCH_NORM = "aten::batch_norm";
+    ATEN_WARN = "aten::warn";
+    ATEN_FORMAT = "aten::format";
+}
+
+impl SymbolId {
+    /// The id that [`crate::Context::new`] gives to the name at `number` of the list above.
+    const fn well_known(number: u32) -> SymbolId {
+        SymbolId::new_const(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_are_what_a_context_gives() {
+        let ctx = crate::Context::new();
+        assert_eq!(ctx.name(super::PRIM_CONSTANT), "prim::Constant");
+        assert_eq!(ctx.symbol("aten::format"), super::ATEN_FORMAT);
+        assert_eq!(ctx.name(super::EMPTY), "");
+    }
+}

@@ -1,0 +1,263 @@
+//! Tensor constants: typed, strided windows on shared immutable bytes.
+
+use crate::{DType, Device};
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+
+/// Sizes or strides, in elements.
+pub type Shape = SmallVec<[i64; 5]>;
+
+/// Immutable bytes with an identity: two tensors alias exactly when they share one `Arc<Storage>`.
+///
+/// The bytes are owned, or borrowed from something that is (a memory-mapped archive); either way they are shared by clones of
+/// a module and by freezing, never copied.
+#[derive(Clone)]
+pub struct Storage {
+    bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    device: Device,
+}
+
+impl Storage {
+    /// A storage over `bytes`, which may be a `Vec<u8>`, an aligned buffer, or a window of a mapped file.
+    pub fn new(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, device: Device) -> Storage {
+        Storage { bytes, device }
+    }
+
+    /// The bytes, little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        (*self.bytes).as_ref()
+    }
+
+    /// The owner of the bytes, to be shared further.
+    pub fn owner(&self) -> &Arc<dyn AsRef<[u8]> + Send + Sync> {
+        &self.bytes
+    }
+
+    /// The device that the archive says the bytes came from.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({} bytes on {})", self.bytes().len(), self.device)
+    }
+}
+
+/// A tensor constant: element type, sizes, strides and an offset into a [`Storage`].
+///
+/// Its identity is that of the `Arc` that holds it: two attributes with one `Arc<TensorData>` are one tensor.
+#[derive(Clone, Debug)]
+pub struct TensorData {
+    /// Element type.
+    pub dtype: DType,
+    /// Extent of each dimension.
+    pub sizes: Shape,
+    /// Step of each dimension, in elements.
+    pub strides: Shape,
+    /// First element, in elements from the start of the storage.
+    pub offset: i64,
+    /// The bytes.
+    pub storage: Arc<Storage>,
+    /// True for trainable parameters; carried for archives.
+    pub requires_grad: bool,
+}
+
+/// Why a [`TensorData`] cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorError {
+    /// Sizes and strides differ in length.
+    #[error("a tensor of {sizes} sizes has {strides} strides")]
+    Rank {
+        /// Number of sizes.
+        sizes: usize,
+        /// Number of strides.
+        strides: usize,
+    },
+    /// A negative size, stride or offset, or a product that overflows.
+    #[error("sizes {sizes:?}, strides {strides:?}, offset {offset} are out of range")]
+    Range {
+        /// The sizes.
+        sizes: Vec<i64>,
+        /// The strides.
+        strides: Vec<i64>,
+        /// The offset.
+        offset: i64,
+    },
+    /// The storage has fewer bytes than the tensor reaches.
+    #[error("the tensor needs {needed} bytes of a storage of {available}")]
+    Bounds {
+        /// Bytes that the last element ends at.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
+    },
+}
+
+impl TensorData {
+    /// A tensor over `storage`, checked to lie inside it.
+    ///
+    /// # Errors
+    /// When ranks differ, a number is negative or overflows, or the window leaves the storage.
+    pub fn new(
+        dtype: DType,
+        sizes: impl Into<Shape>,
+        strides: impl Into<Shape>,
+        offset: i64,
+        storage: Arc<Storage>,
+    ) -> Result<TensorData, TensorError> {
+        let (sizes, strides) = (sizes.into(), strides.into());
+        if sizes.len() != strides.len() {
+            return Err(TensorError::Rank {
+                sizes: sizes.len(),
+                strides: strides.len(),
+            });
+        }
+        let range = || TensorError::Range {
+            sizes: sizes.to_vec(),
+            strides: strides.to_vec(),
+            offset,
+        };
+        if offset < 0 || sizes.iter().chain(&strides).any(|n| *n < 0) {
+            return Err(range());
+        }
+        let numel = sizes
+            .iter()
+            .try_fold(1i64, |n, s| n.checked_mul(*s))
+            .ok_or_else(range)?;
+        if numel > 0 {
+            let mut last = offset;
+            for (size, stride) in sizes.iter().zip(&strides) {
+                last = (size - 1)
+                    .checked_mul(*stride)
+                    .and_then(|n| last.checked_add(n))
+                    .ok_or_else(range)?;
+            }
+            let end = last
+                .checked_add(1)
+                .and_then(|n| n.checked_mul(dtype.size() as i64))
+                .ok_or_else(range)?;
+            let available = storage.bytes().len() as u64;
+            if end as u64 > available {
+                return Err(TensorError::Bounds {
+                    needed: end as u64,
+                    available,
+                });
+            }
+        }
+        Ok(TensorData {
+            dtype,
+            sizes,
+            strides,
+            offset,
+            storage,
+            requires_grad: false,
+        })
+    }
+
+    /// A contiguous tensor over bytes of its own.
+    ///
+    /// # Errors
+    /// When `bytes` are fewer than `sizes` ask for.
+    pub fn contiguous(dtype: DType, sizes: &[i64], bytes: Vec<u8>) -> Result<TensorData, TensorError> {
+        let storage = Arc::new(Storage::new(Arc::new(bytes), Device::CPU));
+        TensorData::new(dtype, sizes, contiguous_strides(sizes), 0, storage)
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> i64 {
+        self.sizes.iter().product()
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// True when the elements lie in row-major order without gaps; dimensions of extent 1 do not count.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        self.numel() == 0
+            || self.sizes.iter().zip(&self.strides).rev().all(|(&size, &stride)| {
+                let fits = size == 1 || stride == expected;
+                expected *= size;
+                fits
+            })
+    }
+
+    /// The elements' bytes in row-major order, copied only when they are not contiguous.
+    pub fn to_bytes(&self) -> std::borrow::Cow<'_, [u8]> {
+        let bytes = self.storage.bytes();
+        let size = self.dtype.size();
+        let start = self.offset as usize * size;
+        if self.is_contiguous() {
+            let end = start + self.numel() as usize * size;
+            return bytes.get(start..end).unwrap_or_default().into();
+        }
+        let mut out = Vec::with_capacity(self.numel() as usize * size);
+        let mut index: Shape = smallvec::smallvec![0; self.rank()];
+        for _ in 0..self.numel() {
+            let at: i64 = self.offset + index.iter().zip(&self.strides).map(|(i, s)| i * s).sum::<i64>();
+            let at = at as usize * size;
+            out.extend_from_slice(bytes.get(at..at + size).unwrap_or_default());
+            for (i, &n) in index.iter_mut().zip(&self.sizes).rev() {
+                *i += 1;
+                if *i < n {
+                    break;
+                }
+                *i = 0;
+            }
+        }
+        out.into()
+    }
+
+    /// True when both are windows on one storage that share at least its identity.
+    pub fn shares_storage(&self, other: &TensorData) -> bool {
+        Arc::ptr_eq(&self.storage, &other.storage)
+    }
+}
+
+/// Row-major strides for `sizes`, with PyTorch's convention that an extent of 0 counts as 1.
+pub fn contiguous_strides(sizes: &[i64]) -> Shape {
+    let mut strides: Shape = smallvec::smallvec![1; sizes.len()];
+    for i in (0..sizes.len().saturating_sub(1)).rev() {
+        strides[i] = strides[i + 1].saturating_mul(sizes[i + 1].max(1));
+    }
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_checked() {
+        let storage = Arc::new(Storage::new(Arc::new(vec![0u8; 16]), Device::CPU));
+        let t = |sizes: &[i64], strides: &[i64], offset| {
+            TensorData::new(DType::Float, sizes, strides, offset, storage.clone())
+        };
+        assert!(t(&[2, 2], &[2, 1], 0).is_ok());
+        assert!(matches!(
+            t(&[2, 2], &[2, 1], 1),
+            Err(TensorError::Bounds {
+                needed: 20,
+                available: 16
+            })
+        ));
+        assert!(matches!(t(&[2], &[2, 1], 0), Err(TensorError::Rank { .. })));
+        assert!(matches!(t(&[-1], &[1], 0), Err(TensorError::Range { .. })));
+        assert!(matches!(t(&[i64::MAX, 4], &[1, 1], 0), Err(TensorError::Range { .. })));
+        assert!(t(&[0, 100], &[100, 1], 99).is_ok(), "nothing is read");
+    }
+
+    #[test]
+    fn bytes_come_in_row_major_order() {
+        let storage = Arc::new(Storage::new(Arc::new(vec![0u8, 1, 2, 3, 4, 5]), Device::CPU));
+        let t = TensorData::new(DType::Byte, [3, 2].as_slice(), [1, 3].as_slice(), 0, storage).unwrap();
+        assert!(!t.is_contiguous());
+        assert_eq!(*t.to_bytes(), [0, 3, 1, 4, 2, 5]);
+        assert_eq!(contiguous_strides(&[2, 0, 3]).as_slice(), [3, 3, 1]);
+    }
+}

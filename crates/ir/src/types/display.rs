@@ -1,0 +1,253 @@
+//! Printed types: the form of graphs (`int[]`, `Tensor?`) and the form of annotations (`List[int]`, `Optional[Tensor]`).
+
+use super::{Dim, TensorType, TypeKind};
+use crate::{Context, DimsId, TypeId};
+use std::fmt;
+
+/// Which form to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeStyle {
+    /// As in printed graphs: `int[]`, `Tensor?`, `Float(2, 3)`.
+    Ir,
+    /// As in source annotations: `List[int]`, `Optional[Tensor]`, `Tensor`.
+    Annotation,
+}
+
+/// The printed form of `ty`.
+pub fn display_type(ctx: &Context, ty: TypeId, style: TypeStyle) -> impl fmt::Display + '_ {
+    fmt::from_fn(move |f| match style {
+        TypeStyle::Ir => ir(ctx, ty, f),
+        TypeStyle::Annotation => annotation(ctx, ty, f),
+    })
+}
+
+impl Context {
+    /// The type as printed graphs show it.
+    pub fn show_type(&self, ty: TypeId) -> impl fmt::Display + '_ {
+        display_type(self, ty, TypeStyle::Ir)
+    }
+}
+
+type Out<'a, 'b> = &'a mut fmt::Formatter<'b>;
+type Printer = fn(&Context, TypeId, Out<'_, '_>) -> fmt::Result;
+
+fn list(ctx: &Context, types: &[TypeId], print: Printer, f: Out<'_, '_>) -> fmt::Result {
+    for (i, &ty) in types.iter().enumerate() {
+        if i > 0 {
+            f.write_str(", ")?;
+        }
+        print(ctx, ty, f)?;
+    }
+    Ok(())
+}
+
+fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
+    match ctx.type_kind(ty) {
+        TypeKind::Tensor(t) => tensor(ctx, &t, f),
+        TypeKind::Number => f.write_str("Scalar"),
+        TypeKind::Optional(e) => {
+            ir(ctx, e, f)?;
+            f.write_str("?")
+        }
+        TypeKind::List(e) => {
+            ir(ctx, e, f)?;
+            f.write_str("[]")
+        }
+        TypeKind::Dict(k, v) => {
+            f.write_str("Dict(")?;
+            list(ctx, &[k, v], ir, f)?;
+            f.write_str(")")
+        }
+        TypeKind::Tuple(es) => {
+            f.write_str("(")?;
+            list(ctx, ctx.types(es), ir, f)?;
+            f.write_str(")")
+        }
+        TypeKind::NamedTuple(_, names, types) => {
+            f.write_str("NamedTuple(")?;
+            for (i, (&name, &ty)) in ctx.symbols(names).iter().zip(ctx.types(types)).enumerate() {
+                if i > 0 {
+                    f.write_str(", ")?;
+                }
+                write!(f, "{} : ", ctx.name(name))?;
+                ir(ctx, ty, f)?;
+            }
+            f.write_str(")")
+        }
+        TypeKind::Union(es) => {
+            f.write_str("Union(")?;
+            list(ctx, ctx.types(es), ir, f)?;
+            f.write_str(")")
+        }
+        TypeKind::Future(e) => wrapped(ctx, "Future", e, f),
+        TypeKind::Await(e) => wrapped(ctx, "Await", e, f),
+        TypeKind::RRef(e) => wrapped(ctx, "RRef", e, f),
+        TypeKind::Enum(name) => write!(f, "Enum<{}>", ctx.name(name)),
+        other => plain(ctx, other, f),
+    }
+}
+
+fn wrapped(ctx: &Context, name: &str, element: TypeId, f: Out<'_, '_>) -> fmt::Result {
+    write!(f, "{name}(")?;
+    ir(ctx, element, f)?;
+    f.write_str(")")
+}
+
+/// The types that have one form in both styles.
+fn plain(ctx: &Context, kind: TypeKind, f: Out<'_, '_>) -> fmt::Result {
+    f.write_str(match kind {
+        TypeKind::Any => "Any",
+        TypeKind::Int => "int",
+        TypeKind::Float => "float",
+        TypeKind::Bool => "bool",
+        TypeKind::Complex => "complex",
+        TypeKind::Number => "number",
+        TypeKind::Str => "str",
+        TypeKind::None => "NoneType",
+        TypeKind::Device => "Device",
+        TypeKind::Generator => "Generator",
+        TypeKind::Stream => "Stream",
+        TypeKind::Storage => "Storage",
+        TypeKind::QScheme => "QScheme",
+        TypeKind::Function(_) => "Function",
+        TypeKind::Capsule => "Capsule",
+        TypeKind::AnyList => "list",
+        TypeKind::AnyTuple => "tuple",
+        TypeKind::AnyClass => "AnyClassType",
+        TypeKind::AnyEnum => "AnyEnumType",
+        TypeKind::Class(name) | TypeKind::Interface(name) | TypeKind::Enum(name) | TypeKind::Var(name) => {
+            ctx.name(name)
+        }
+        TypeKind::NamedTuple(name, ..) => ctx.name(name),
+        // Structured types are printed by the two styles themselves.
+        TypeKind::Tensor(_) => "Tensor",
+        TypeKind::Optional(_) => "Optional",
+        TypeKind::List(_) => "List",
+        TypeKind::Dict(..) => "Dict",
+        TypeKind::Tuple(_) => "Tuple",
+        TypeKind::Union(_) => "Union",
+        TypeKind::Future(_) => "Future",
+        TypeKind::Await(_) => "Await",
+        TypeKind::RRef(_) => "RRef",
+    })
+}
+
+fn annotation(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
+    let kind = ctx.type_kind(ty);
+    let arguments: &[TypeId] = match &kind {
+        TypeKind::Optional(e) | TypeKind::List(e) | TypeKind::Future(e) | TypeKind::Await(e) | TypeKind::RRef(e) => {
+            std::slice::from_ref(e)
+        }
+        TypeKind::Dict(k, v) => &[*k, *v],
+        TypeKind::Tuple(es) if ctx.types(*es).is_empty() => return f.write_str("Tuple[()]"),
+        TypeKind::Tuple(es) | TypeKind::Union(es) => ctx.types(*es),
+        _ => return plain(ctx, kind, f),
+    };
+    plain(ctx, kind, f)?;
+    f.write_str("[")?;
+    list(ctx, arguments, annotation, f)?;
+    f.write_str("]")
+}
+
+/// A tensor type as `torch/csrc/jit` prints it: `Tensor`, `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`.
+fn tensor(ctx: &Context, t: &TensorType, f: Out<'_, '_>) -> fmt::Result {
+    if t.undefined == Some(true) {
+        return f.write_str("Tensor");
+    }
+    match (t.dtype, t.sizes) {
+        (None, _) => f.write_str("Tensor")?,
+        (Some(d), Some(_)) => f.write_str(d.type_name())?,
+        (Some(d), None) => write!(f, "{}Tensor", d.type_name())?,
+    }
+    let mut open = "(";
+    if let Some(sizes) = t.sizes {
+        f.write_str("(")?;
+        open = ", ";
+        if ctx.dims(sizes).is_empty() {
+            open = "";
+        }
+        dims(ctx, sizes, f)?;
+        if let Some(strides) = t.strides
+            && ctx.dims(strides).iter().all(|d| matches!(d, Dim::Known(_)))
+        {
+            write!(f, "{open}strides=[")?;
+            dims(ctx, strides, f)?;
+            f.write_str("]")?;
+            open = ", ";
+        }
+    }
+    if let Some(grad) = t.requires_grad.filter(|_| t.sizes.is_some()) {
+        write!(f, "{open}requires_grad={}", u8::from(grad))?;
+        open = ", ";
+    }
+    if let Some(device) = t.device {
+        write!(f, "{open}device={device}")?;
+        open = ", ";
+    }
+    if t.sizes.is_some() || open == ", " {
+        f.write_str(")")
+    } else {
+        Ok(())
+    }
+}
+
+fn dims(ctx: &Context, list: DimsId, f: Out<'_, '_>) -> fmt::Result {
+    for (i, dim) in ctx.dims(list).iter().enumerate() {
+        if i > 0 {
+            f.write_str(", ")?;
+        }
+        match dim {
+            Dim::Unknown => f.write_str("*")?,
+            Dim::Known(n) => write!(f, "{n}")?,
+            Dim::Symbolic(n) => write!(f, "SS({n})")?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types;
+    use crate::{DType, Device};
+
+    #[test]
+    fn types_print_as_pytorch_prints_them() {
+        let ctx = Context::new();
+        let show = |ty| ctx.show_type(ty).to_string();
+        assert_eq!(show(types::TENSOR), "Tensor");
+        assert_eq!(show(ctx.list_of(types::INT)), "int[]");
+        assert_eq!(show(ctx.optional_of(ctx.list_of(types::TENSOR))), "Tensor[]?");
+        assert_eq!(show(ctx.dict_of(types::STR, types::TENSOR)), "Dict(str, Tensor)");
+        assert_eq!(show(ctx.tuple_of(&[types::TENSOR, types::FLOAT])), "(Tensor, float)");
+        assert_eq!(
+            show(ctx.tensor_of(DType::Float, &[2, 3], &[3, 1], false)),
+            "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"
+        );
+        let known = TensorType {
+            dtype: Some(DType::Float),
+            device: Some(Device::CPU),
+            ..TensorType::ANY
+        };
+        let ranked = TensorType {
+            sizes: Some(ctx.dim_list(&[Dim::Unknown, Dim::Known(4)])),
+            ..known
+        };
+        assert_eq!(
+            show(ctx.type_of_kind(TypeKind::Tensor(ranked))),
+            "Float(*, 4, device=cpu)"
+        );
+        let zero = ctx.tensor_of(DType::Long, &[], &[], false);
+        assert_eq!(show(zero), "Long(strides=[], requires_grad=0, device=cpu)");
+    }
+
+    #[test]
+    fn annotations_are_python() {
+        let ctx = Context::new();
+        let show = |ty| display_type(&ctx, ty, TypeStyle::Annotation).to_string();
+        let nested = ctx.dict_of(types::STR, ctx.list_of(ctx.optional_of(types::INT)));
+        assert_eq!(show(nested), "Dict[str, List[Optional[int]]]");
+        assert_eq!(show(ctx.tuple_of(&[])), "Tuple[()]");
+        assert_eq!(show(ctx.tensor_of(DType::Float, &[1], &[1], false)), "Tensor");
+    }
+}

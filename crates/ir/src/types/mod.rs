@@ -1,0 +1,205 @@
+//! TorchScript's types.
+//!
+//! A type is a [`TypeKind`], interned in a [`Context`](crate::Context) and passed around as a
+//! [`TypeId`](crate::TypeId). Classes, interfaces and enums are nominal: the type is a qualified name, the definition
+//! stands in a [`CompilationUnit`](crate::CompilationUnit).
+
+mod display;
+mod relations;
+
+use crate::context::{DimsId, SymbolId, SymbolListId, TypeId, TypeListId};
+use crate::{Context, DType, Device};
+
+pub use display::{TypeStyle, display_type};
+pub use relations::{Bindings, element_type, is_subtype, match_formal, substitute, unify};
+
+/// What a type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TypeKind {
+    /// Anything.
+    Any,
+    /// A tensor, with what is known of it.
+    Tensor(TensorType),
+    /// A 64-bit integer.
+    Int,
+    /// A double.
+    Float,
+    /// A truth value.
+    Bool,
+    /// A pair of doubles.
+    Complex,
+    /// `int`, `float`, `complex` or `bool`: `Scalar` in schemas.
+    Number,
+    /// A string.
+    Str,
+    /// The type of `None`.
+    None,
+    /// A device.
+    Device,
+    /// A random number generator.
+    Generator,
+    /// A CUDA stream.
+    Stream,
+    /// An untyped storage.
+    Storage,
+    /// A tensor's quantisation scheme.
+    QScheme,
+    /// A value or None.
+    Optional(TypeId),
+    /// A mutable list.
+    List(TypeId),
+    /// A mutable ordered dictionary: keys, values.
+    Dict(TypeId, TypeId),
+    /// A tuple.
+    Tuple(TypeListId),
+    /// A tuple with a name and named fields.
+    NamedTuple(SymbolId, SymbolListId, TypeListId),
+    /// One of several types.
+    Union(TypeListId),
+    /// The result of a fork.
+    Future(TypeId),
+    /// The result of an asynchronous call.
+    Await(TypeId),
+    /// A remote reference.
+    RRef(TypeId),
+    /// A class or module class, by qualified name.
+    Class(SymbolId),
+    /// An interface, by qualified name.
+    Interface(SymbolId),
+    /// An enumeration, by qualified name.
+    Enum(SymbolId),
+    /// A function value; the name is the function's qualified one, empty when unknown.
+    Function(SymbolId),
+    /// An opaque object.
+    Capsule,
+    /// Any list (in schemas).
+    AnyList,
+    /// Any tuple (in schemas).
+    AnyTuple,
+    /// Any class (in schemas).
+    AnyClass,
+    /// Any enum (in schemas).
+    AnyEnum,
+    /// A type variable of a schema: `t`, `tVal`.
+    Var(SymbolId),
+}
+
+/// What is known of a tensor. Everything `None`: just `Tensor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: Option<DType>,
+    /// Device.
+    pub device: Option<Device>,
+    /// Extents; the list's length is the rank.
+    pub sizes: Option<DimsId>,
+    /// Strides, as long as `sizes`.
+    pub strides: Option<DimsId>,
+    /// Whether gradients are wanted.
+    pub requires_grad: Option<bool>,
+    /// Whether it is the undefined tensor.
+    pub undefined: Option<bool>,
+}
+
+/// An extent or stride of a tensor type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// Not known: `*`.
+    Unknown,
+    /// A number.
+    Known(i64),
+    /// The same unknown number wherever the symbol appears: `SS(-3)`.
+    Symbolic(i64),
+}
+
+macro_rules! well_known_types {
+    ($($id:ident = $kind:expr;)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "variants are named as the constants they number")]
+        enum Number { $($id,)* }
+        $(
+            #[doc = concat!("`", stringify!($kind), "`")]
+            pub const $id: TypeId = TypeId::new_const(Number::$id as u32);
+        )*
+        /// The simple types in the order of their numbers.
+        pub(crate) const WELL_KNOWN: &[TypeKind] = &[$($kind),*];
+    };
+}
+
+impl TensorType {
+    /// A tensor of which nothing is known.
+    pub const ANY: TensorType = TensorType {
+        dtype: None,
+        device: None,
+        sizes: None,
+        strides: None,
+        requires_grad: None,
+        undefined: None,
+    };
+}
+
+well_known_types! {
+    ANY = TypeKind::Any;
+    TENSOR = TypeKind::Tensor(TensorType::ANY);
+    INT = TypeKind::Int;
+    FLOAT = TypeKind::Float;
+    BOOL = TypeKind::Bool;
+    COMPLEX = TypeKind::Complex;
+    NUMBER = TypeKind::Number;
+    STR = TypeKind::Str;
+    NONE = TypeKind::None;
+    DEVICE = TypeKind::Device;
+    GENERATOR = TypeKind::Generator;
+    FUNCTION = TypeKind::Function(crate::symbols::EMPTY);
+    ANY_LIST = TypeKind::AnyList;
+    ANY_TUPLE = TypeKind::AnyTuple;
+    ANY_CLASS = TypeKind::AnyClass;
+    ANY_ENUM = TypeKind::AnyEnum;
+}
+
+impl Context {
+    /// `T[]`
+    pub fn list_of(&self, element: TypeId) -> TypeId {
+        self.type_of_kind(TypeKind::List(element))
+    }
+
+    /// `T?`; optionals do not nest, and `None?` is `None`.
+    pub fn optional_of(&self, element: TypeId) -> TypeId {
+        match self.type_kind(element) {
+            TypeKind::Optional(_) | TypeKind::None | TypeKind::Any => element,
+            _ => self.type_of_kind(TypeKind::Optional(element)),
+        }
+    }
+
+    /// `Dict(K, V)`
+    pub fn dict_of(&self, key: TypeId, value: TypeId) -> TypeId {
+        self.type_of_kind(TypeKind::Dict(key, value))
+    }
+
+    /// `(A, B, ...)`
+    pub fn tuple_of(&self, elements: &[TypeId]) -> TypeId {
+        self.type_of_kind(TypeKind::Tuple(self.type_list(elements)))
+    }
+
+    /// The class with qualified name `name`.
+    pub fn class(&self, name: &str) -> TypeId {
+        self.type_of_kind(TypeKind::Class(self.symbol(name)))
+    }
+
+    /// The tensor type of a dense CPU tensor with these properties, as PyTorch infers it from a value.
+    pub fn tensor_of(&self, dtype: DType, sizes: &[i64], strides: &[i64], requires_grad: bool) -> TypeId {
+        let dims = |ns: &[i64]| self.dim_list(&ns.iter().map(|n| Dim::Known(*n)).collect::<Vec<_>>());
+        self.type_of_kind(TypeKind::Tensor(TensorType {
+            dtype: Some(dtype),
+            device: Some(Device::CPU),
+            sizes: Some(dims(sizes)),
+            strides: Some(dims(strides)),
+            requires_grad: Some(requires_grad),
+            undefined: Some(false),
+        }))
+    }
+
+    /// True for every tensor type.
+    pub fn is_tensor(&self, ty: TypeId) -> bool {
+        matches!(self.type_kind(ty), TypeKind::Tensor(_))
+    }
+}

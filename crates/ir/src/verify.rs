@@ -1,0 +1,399 @@
+//! The verifier.
+//!
+//! [`Graph::verify`] checks, and reports all failures at once:
+//!
+//! - every operand is defined before its use: by an earlier node of an enclosing block, or as a parameter of one;
+//! - parents, neighbours and order keys of nodes agree with their blocks;
+//! - use lists hold exactly the uses that operands make;
+//! - `prim::If` has one `bool` operand and two blocks without parameters, whose results are as many as the node's outputs and
+//!   subtypes of their types;
+//! - `prim::Loop` has a trip count (`int`), a first condition (`bool`), carried values; its block takes the iteration number and the carried
+//!   values and gives the next condition and the values, as many as the node's outputs, with types that fit;
+//! - other nodes of the graph have no blocks, unless their operator is unknown;
+//! - `prim::Constant` has one output and no operand, and its value has the output's type;
+//! - with a [`Catalogue`]: an operator that it knows has an overload for its operands, and as many outputs as that says. Operators
+//!   that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR.
+
+use crate::graph::Definition;
+use crate::schema::{Catalogue, Resolution};
+use crate::types::is_subtype;
+use crate::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+
+/// One thing that is wrong with a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Where.
+    pub node: NodeId,
+    /// The node's kind and source place, as text.
+    pub context: String,
+    /// What.
+    pub message: String,
+}
+
+/// All that is wrong with a graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct VerifyError {
+    /// In the order of the graph.
+    pub failures: Vec<Failure>,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the graph is not valid:")?;
+        for failure in &self.failures {
+            write!(f, "\n  {}: {}", failure.context, failure.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl Graph {
+    /// Checks the graph; see the [module documentation](self) for what.
+    ///
+    /// # Errors
+    /// All failures.
+    pub fn verify(&self, catalogue: Option<&Catalogue>) -> Result<(), VerifyError> {
+        let mut v = Verifier {
+            graph: self,
+            catalogue,
+            failures: Vec::new(),
+            uses: HashMap::new(),
+        };
+        v.block(self.root());
+        v.use_lists();
+        if v.failures.is_empty() {
+            Ok(())
+        } else {
+            Err(VerifyError { failures: v.failures })
+        }
+    }
+
+    /// The nodes whose operator `catalogue` does not know, or does not know for these operands.
+    pub fn unknown_operators(&self, catalogue: &Catalogue) -> Vec<NodeId> {
+        let unknown = |n: &NodeId| !is_structural(self, *n) && catalogue.resolve(self, *n).found().is_none();
+        self.all_nodes().into_iter().filter(unknown).collect()
+    }
+}
+
+/// Nodes whose meaning does not come from a schema.
+fn is_structural(graph: &Graph, node: NodeId) -> bool {
+    graph.kind_name(node).starts_with("prim::") && {
+        matches!(
+            graph.kind(node),
+            symbols::PRIM_CONSTANT
+                | symbols::PRIM_IF
+                | symbols::PRIM_LOOP
+                | symbols::PRIM_RETURN
+                | symbols::PRIM_GET_ATTR
+                | symbols::PRIM_SET_ATTR
+                | symbols::PRIM_CALL_METHOD
+                | symbols::PRIM_CALL_FUNCTION
+                | symbols::PRIM_CREATE_OBJECT
+                | symbols::PRIM_LIST_CONSTRUCT
+                | symbols::PRIM_LIST_UNPACK
+                | symbols::PRIM_TUPLE_CONSTRUCT
+                | symbols::PRIM_TUPLE_UNPACK
+                | symbols::PRIM_TUPLE_INDEX
+                | symbols::PRIM_TUPLE_SLICE
+                | symbols::PRIM_DICT_CONSTRUCT
+                | symbols::PRIM_UNCHECKED_CAST
+                | symbols::PRIM_UNINITIALIZED
+                | symbols::PRIM_FORK
+                | symbols::PRIM_FORK_CLOSURE
+                | symbols::PRIM_ISINSTANCE
+                | symbols::PRIM_RAISE_EXCEPTION
+                | symbols::PRIM_PRINT
+                | symbols::PRIM_MODULE_CONTAINER_INDEX
+        )
+    }
+}
+
+struct Verifier<'a> {
+    graph: &'a Graph,
+    catalogue: Option<&'a Catalogue>,
+    failures: Vec<Failure>,
+    uses: HashMap<ValueId, usize>,
+}
+
+impl Verifier<'_> {
+    fn fail(&mut self, node: NodeId, message: impl Into<String>) {
+        let g = self.graph;
+        let mut context = format!("{} ({node})", g.kind_name(node));
+        if let Some(range) = g.source_range(node) {
+            context += &format!(" at {}", range.display(g.ctx()));
+        }
+        self.failures.push(Failure {
+            node,
+            context,
+            message: message.into(),
+        });
+    }
+
+    fn fits(&self, actual: TypeId, formal: TypeId) -> bool {
+        is_subtype(self.graph.ctx(), actual, formal)
+    }
+
+    fn block(&mut self, root: BlockId) {
+        // A stack of its own: nesting may be as deep as the input likes.
+        let mut stack = vec![root];
+        while let Some(block) = stack.pop() {
+            let g = self.graph;
+            let mut previous: Option<NodeId> = None;
+            for node in g.nodes(block) {
+                if g.parent(node) != Some(block) || g.previous(node) != previous {
+                    self.fail(node, "its links do not agree with its block");
+                }
+                if let Some(p) = previous
+                    && g.compare(p, node) != Some(Ordering::Less)
+                {
+                    self.fail(node, "its order key is not above the one of the node before it");
+                }
+                previous = Some(node);
+                self.node(node);
+                for &inner in g.node_blocks(node) {
+                    if g.owner(inner) != Some(node) {
+                        self.fail(node, "one of its blocks belongs to another node");
+                    }
+                    stack.push(inner);
+                }
+            }
+            self.operands(g.return_node(block));
+        }
+    }
+
+    fn operands(&mut self, node: NodeId) {
+        let g = self.graph;
+        for (i, value) in g.operands(node).enumerate() {
+            *self.uses.entry(value).or_default() += 1;
+            if !g.dominates(value, node) {
+                let name = g
+                    .value_name(value)
+                    .map_or_else(|| value.to_string(), |n| format!("%{}", g.ctx().name(n)));
+                self.fail(node, format!("operand {i} ({name}) is not defined before its use"));
+            }
+        }
+    }
+
+    fn node(&mut self, node: NodeId) {
+        self.operands(node);
+        let g = self.graph;
+        for (i, &output) in g.node_outputs(node).iter().enumerate() {
+            if g.definition(output) != Definition::Output(node, i) {
+                self.fail(node, format!("output {i} is defined elsewhere"));
+            }
+        }
+        match g.kind(node) {
+            symbols::PRIM_IF => self.branch(node),
+            symbols::PRIM_LOOP => self.repetition(node),
+            symbols::PRIM_CONSTANT => self.constant(node),
+            _ => self.operator(node),
+        }
+    }
+
+    fn branch(&mut self, node: NodeId) {
+        let g = self.graph;
+        let conditions: Vec<_> = g.operands(node).map(|v| g.ty(v)).collect();
+        if conditions != [types::BOOL] {
+            self.fail(node, "takes one condition of type bool");
+        }
+        let blocks = g.node_blocks(node);
+        if blocks.len() != 2 {
+            return self.fail(node, format!("has {} blocks instead of 2", blocks.len()));
+        }
+        for (i, &block) in blocks.iter().enumerate() {
+            if !g.parameters(block).is_empty() {
+                self.fail(node, format!("block{i} has parameters"));
+            }
+            let outputs: Vec<_> = g.node_outputs(node).to_vec();
+            self.results(
+                node,
+                &format!("block{i}"),
+                &g.results(block).collect::<Vec<_>>(),
+                &outputs,
+            );
+        }
+    }
+
+    fn repetition(&mut self, node: NodeId) {
+        let g = self.graph;
+        let operands: Vec<_> = g.operands(node).collect();
+        let (Some(count), Some(condition)) = (operands.first(), operands.get(1)) else {
+            return self.fail(node, "takes a trip count and a condition");
+        };
+        if g.ty(*count) != types::INT || g.ty(*condition) != types::BOOL {
+            self.fail(node, "takes a trip count of type int and a condition of type bool");
+        }
+        let &[body] = g.node_blocks(node) else {
+            return self.fail(node, format!("has {} blocks instead of 1", g.node_blocks(node).len()));
+        };
+        let carried = &operands[2..];
+        let outputs = g.node_outputs(node).to_vec();
+        let parameters = g.parameters(body).to_vec();
+        if parameters.first().map(|p| g.ty(*p)) != Some(types::INT) {
+            return self.fail(node, "its block takes the iteration number, of type int, first");
+        }
+        self.results(node, "the carried values", carried, &parameters[1..]);
+        self.results(node, "the carried values", carried, &outputs);
+        let results: Vec<_> = g.results(body).collect();
+        match results.split_first() {
+            Some((condition, values)) if g.ty(*condition) == types::BOOL => {
+                self.results(node, "its block", values, &outputs);
+            }
+            _ => self.fail(node, "its block gives the next condition, of type bool, first"),
+        }
+    }
+
+    /// `given` must be as many as `wanted` and fit their types.
+    fn results(&mut self, node: NodeId, who: &str, given: &[ValueId], wanted: &[ValueId]) {
+        let g = self.graph;
+        if given.len() != wanted.len() {
+            return self.fail(
+                node,
+                format!("{who} gives {} values where {} are wanted", given.len(), wanted.len()),
+            );
+        }
+        for (i, (&a, &b)) in given.iter().zip(wanted).enumerate() {
+            if !self.fits(g.ty(a), g.ty(b)) {
+                let (is, want) = (g.ctx().show_type(g.ty(a)), g.ctx().show_type(g.ty(b)));
+                self.fail(node, format!("{who} gives {is} where {want} is wanted (value {i})"));
+            }
+        }
+    }
+
+    fn constant(&mut self, node: NodeId) {
+        let g = self.graph;
+        let Some(output) = g.output(node) else {
+            return self.fail(node, "has one output");
+        };
+        if g.operand_count(node) > 0 || !g.node_blocks(node).is_empty() {
+            self.fail(node, "has neither operands nor blocks");
+        }
+        if let Some(AttributeValue::Constant(value)) = g.attribute(node, symbols::ATTR_VALUE) {
+            let (is, want) = (value.ty(g.ctx()), g.ty(output));
+            let fits = match value {
+                // The type says more or less than the value does: a tensor type may be wider, an object's class is the module's.
+                Constant::Tensor(_) => g.ctx().is_tensor(want),
+                Constant::Object(_) => true,
+                // A list of no elements has whatever element type it is given.
+                Constant::List(l) if l.items.is_empty() => {
+                    matches!(g.ctx().type_kind(want), TypeKind::List(_) | TypeKind::Optional(_))
+                }
+                _ => self.fits(is, want),
+            };
+            if !fits {
+                let (is, want) = (g.ctx().show_type(is), g.ctx().show_type(want));
+                self.fail(node, format!("holds a value of type {is} but gives {want}"));
+            }
+        }
+    }
+
+    fn operator(&mut self, node: NodeId) {
+        let g = self.graph;
+        let Some(catalogue) = self.catalogue.filter(|_| !is_structural(g, node)) else {
+            return;
+        };
+        match catalogue.resolve(g, node) {
+            Resolution::Unknown => {}
+            Resolution::NoOverload => {
+                let given: Vec<_> = g
+                    .operands(node)
+                    .map(|v| g.ctx().show_type(g.ty(v)).to_string())
+                    .collect();
+                let known: Vec<_> = catalogue
+                    .overloads(g.kind(node))
+                    .map(|s| format!("\n      {}", s.display(g.ctx())))
+                    .collect();
+                self.fail(
+                    node,
+                    format!("no overload takes ({}); there are:{}", given.join(", "), known.concat()),
+                );
+            }
+            Resolution::Found(schema) => {
+                let outputs = g.node_outputs(node).len();
+                if !schema.is_varret && outputs != schema.returns.len() {
+                    self.fail(
+                        node,
+                        format!(
+                            "has {outputs} outputs where {} gives {}",
+                            schema.full_name(g.ctx()),
+                            schema.returns.len()
+                        ),
+                    );
+                }
+                if !g.node_blocks(node).is_empty() {
+                    self.fail(node, "has blocks, which its operator does not take");
+                }
+            }
+        }
+    }
+
+    fn use_lists(&mut self) {
+        let g = self.graph;
+        let counted = std::mem::take(&mut self.uses);
+        let mut checked: Vec<_> = counted.into_iter().collect();
+        checked.sort();
+        for (value, count) in checked {
+            let mut listed = 0;
+            let mut wrong = None;
+            for u in g.uses(value) {
+                listed += 1;
+                if g.operand(u.user, u.index) != Some(value) {
+                    wrong = Some(u.user);
+                }
+            }
+            let user = g.uses(value).next().map_or(g.return_node(g.root()), |u| u.user);
+            if let Some(user) = wrong {
+                self.fail(
+                    user,
+                    format!("the uses of {value} name an operand that is another value"),
+                );
+            }
+            // Uses by nodes that are not placed are legal while a pass is at work, so only fewer is wrong.
+            if listed < count {
+                self.fail(
+                    user,
+                    format!("{value} has {listed} uses on record and {count} in the graph"),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Builder, Context, Graph, symbols, types};
+    use std::sync::Arc;
+
+    fn messages(g: &Graph) -> Vec<String> {
+        g.verify(None)
+            .err()
+            .map_or(Vec::new(), |e| e.failures.into_iter().map(|f| f.message).collect())
+    }
+
+    #[test]
+    fn all_failures_are_reported() {
+        let mut g = Graph::new(Arc::new(Context::new()));
+        let root = g.root();
+        let x = g.add_input(types::INT);
+        let mut b = Builder::at_end(&mut g, root);
+        let branch = b.node(symbols::PRIM_IF, &[x], &[types::INT]);
+        b.add_block(branch);
+        let looping = b.node(symbols::PRIM_LOOP, &[], &[]);
+        b.add_block(looping);
+        let late = b.constant(1);
+        let node = b.defining_node(late).unwrap();
+        b.add_operands(branch, &[late]);
+        b.set_type(late, types::STR);
+        let _ = node;
+        let m = messages(&g);
+        assert_eq!(m.len(), 5, "{m:#?}");
+        assert!(m[0].contains("operand 1") && m[0].contains("not defined before its use"));
+        assert!(m[1].contains("one condition of type bool"));
+        assert!(m[2].contains("has 1 blocks instead of 2"));
+        assert!(m[3].contains("trip count"));
+        assert!(m[4].contains("holds a value of type int but gives str"));
+    }
+}
