@@ -1,3 +1,9 @@
-//! What the integration tests share: where things stand, and how results are compared with PyTorch's.
+//! What the integration tests share: where things stand, recorded cases and how they are run, and how results are compared.
 
+pub mod case;
+pub mod compare;
+pub mod expectations;
+pub mod frozen;
+pub mod runner;
+pub mod value;
 pub mod workspace;

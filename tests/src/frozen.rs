@@ -1,0 +1,181 @@
+//! Node kinds of frozen graphs, next to those that `torch.jit.freeze` leaves.
+//!
+//! `tests/conformance/frozen.txt` lists the models whose counts are compared. Below a model's name, indented, stands a line
+//! for each kind whose count differs: the kind, PyTorch's count, ours, and the reason.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+/// How often each node kind occurs.
+pub type Kinds = BTreeMap<String, usize>;
+
+/// A model whose frozen graph is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The model's name.
+    pub model: String,
+    /// Kind, PyTorch's count, our count.
+    pub differences: Vec<(String, usize, usize)>,
+}
+
+/// Counts the nodes in a printed graph, nested blocks included.
+pub fn kinds_of_text(text: &str) -> Kinds {
+    let mut kinds = Kinds::new();
+    for line in text.lines() {
+        let line = line.trim_start();
+        // `%a : Tensor, %b : int = aten::foo[attr=1](%c)`, or without outputs `aten::foo(%c)`.
+        let node = if line.starts_with('%') {
+            line.split_once(" = ").map_or("", |(_, node)| node)
+        } else {
+            line
+        };
+        let kind = node.split(['(', '[']).next().unwrap_or_default();
+        let is_kind = kind.len() < node.len()
+            && kind.contains("::")
+            && kind
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || "_:".contains(character));
+        if is_kind {
+            *kinds.entry(kind.to_owned()).or_default() += 1;
+        }
+    }
+    kinds
+}
+
+/// The member `"kinds"` of a `freeze.json`. `None` when there is none.
+pub fn kinds_of_json(json: &Json) -> Option<Kinds> {
+    let count = |(kind, count): (&String, &Json)| Some((kind.clone(), usize::try_from(count.as_u64()?).ok()?));
+    json.get("kinds")?.as_object()?.iter().map(count).collect()
+}
+
+/// Parses the list; the error names the line.
+pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let complaint = || {
+            format!(
+                "line {}: expected `NAME`, or indented `KIND THEIRS OURS REASON`",
+                index + 1
+            )
+        };
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if !line.starts_with(char::is_whitespace) {
+            entries.push(Entry {
+                model: line.trim().to_owned(),
+                differences: Vec::new(),
+            });
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().ok_or_else(complaint);
+        let kind = word()?.to_owned();
+        let theirs = word()?.parse().map_err(|_| complaint())?;
+        let ours = word()?.parse().map_err(|_| complaint())?;
+        // A difference without a reason is not accepted.
+        word()?;
+        entries
+            .last_mut()
+            .ok_or_else(complaint)?
+            .differences
+            .push((kind, theirs, ours));
+    }
+    Ok(entries)
+}
+
+/// Which counts differ in a way that the entry does not list, and which listed differences are gone.
+pub fn unexplained(theirs: &Kinds, ours: &Kinds, entry: &Entry) -> Vec<String> {
+    let listed = |kind: &str| entry.differences.iter().find(|(listed, _, _)| listed == kind);
+    let mut found = Vec::new();
+    let kinds: std::collections::BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    for kind in kinds {
+        let count = |kinds: &Kinds| kinds.get(kind).copied().unwrap_or(0);
+        let (theirs, ours) = (count(theirs), count(ours));
+        let explained = listed(kind)
+            .is_some_and(|(_, listed_theirs, listed_ours)| (theirs, ours) == (*listed_theirs, *listed_ours));
+        if theirs != ours && !explained {
+            found.push(format!("{kind} {theirs} {ours}"));
+        } else if theirs == ours && listed(kind).is_some() {
+            found.push(format!("{kind} is listed but does not differ"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(pairs: &[(&str, usize)]) -> Kinds {
+        pairs.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect()
+    }
+
+    #[test]
+    fn nodes_are_counted_in_all_blocks() {
+        let text = "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]() # a.py:1:2
+  %2 : str = prim::Constant[value=\"aten::not(%1)\"]()
+  %y : Tensor, %n : int = prim::If(%c)
+    block0():
+      foo::bar(%x)
+      -> (%x, %1)
+    block1():
+      %z : Tensor = aten::relu_(%x)
+      -> (%z, %1)
+  return (%y)
+";
+        let want = [
+            ("aten::relu_", 1),
+            ("foo::bar", 1),
+            ("prim::Constant", 2),
+            ("prim::If", 1),
+        ];
+        assert_eq!(kinds_of_text(text), kinds(&want));
+    }
+
+    #[test]
+    fn differences_are_listed_with_a_reason() {
+        let list = parse("# comment\nnet\n  prim::Constant 5 3 equal ones are merged\nother\n").unwrap();
+        let differences = vec![("prim::Constant".to_owned(), 5, 3)];
+        assert_eq!(
+            list[0],
+            Entry {
+                model: "net".into(),
+                differences
+            }
+        );
+        assert_eq!(
+            list[1],
+            Entry {
+                model: "other".into(),
+                differences: vec![]
+            }
+        );
+        assert!(parse("net\n  prim::Constant 5 3\n").unwrap_err().starts_with("line 2"));
+        assert!(parse("  prim::Constant 5 3 why\n").is_err());
+    }
+
+    #[test]
+    fn only_what_is_listed_may_differ() {
+        let list = parse("net\n  a::b 2 1 why\n").unwrap();
+        assert!(
+            unexplained(
+                &kinds(&[("a::b", 2), ("c::d", 1)]),
+                &kinds(&[("a::b", 1), ("c::d", 1)]),
+                &list[0]
+            )
+            .is_empty()
+        );
+        assert_eq!(unexplained(&kinds(&[("a::b", 2)]), &kinds(&[]), &list[0]), ["a::b 2 0"]);
+        assert_eq!(
+            unexplained(&kinds(&[("a::b", 2)]), &kinds(&[("a::b", 1), ("e::f", 3)]), &list[0]),
+            ["e::f 0 3"]
+        );
+        assert_eq!(
+            unexplained(&kinds(&[("a::b", 1)]), &kinds(&[("a::b", 1)]), &list[0]),
+            ["a::b is listed but does not differ"]
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! Runs recorded cases the way a user does: through `jit-run`.
+
+use std::fs;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value as Json;
+
+use crate::case::{Case, read_json};
+use crate::compare::{self, Mismatch};
+use crate::value::{Malformed, Outcome, Tensors};
+
+/// What executes a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Engine {
+    /// The reference interpreter.
+    Interp,
+    /// Compiled code.
+    Native,
+}
+
+impl Engine {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Interp, Self::Native];
+
+    /// The name that `--engine` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interp => "interp",
+            Self::Native => "native",
+        }
+    }
+
+    /// The engine of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|engine| engine.name() == name)
+    }
+}
+
+/// Why a case does not pass.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The tool refused the model; the text is the first line of its message.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The tool ended otherwise than with exit status 0 or 1: a panic, a signal, bad usage.
+    #[error("{status}: {message}")]
+    Crashed {
+        /// How it ended.
+        status: ExitStatus,
+        /// Its first line on standard error.
+        message: String,
+    },
+    /// The tool took too long and was ended.
+    #[error("no result within {0:?}")]
+    Timeout(Duration),
+    /// The tool's results cannot be read.
+    #[error("unreadable results: {0}")]
+    Unreadable(#[from] Malformed),
+    /// A call's result differs.
+    #[error("call {call}: {mismatch}")]
+    Differs {
+        /// Which call.
+        call: usize,
+        /// Where and how.
+        mismatch: Mismatch,
+    },
+    /// The machine did not cooperate.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Runs a case on an engine with the given `jit-run` and compares all results.
+pub fn run(case: &Case, engine: Engine, jit_run: &Path, limit: Duration) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let calls = calls_file(case, folder.path())?;
+    let out = folder.path().join("out");
+    fs::create_dir(&out)?;
+    let mut command = Command::new(jit_run);
+    command
+        .arg(&case.model)
+        .arg("--calls")
+        .arg(&calls)
+        .arg("--out")
+        .arg(&out);
+    command.arg(format!("--engine={}", engine.name()));
+    let (status, message) = execute(command, &folder.path().join("stderr"), limit)?;
+    match status.code() {
+        Some(0) => {}
+        Some(1) => return Err(Failure::Refused(message)),
+        _ => return Err(Failure::Crashed { status, message }),
+    }
+    let results = out.join("results.json");
+    if !results.exists() {
+        return Err(Malformed("there is no results.json".into()).into());
+    }
+    let results = read_json(&results)?;
+    let tensors = Tensors::read(&out.join("tensors.safetensors"))?;
+    let results = results.get("results").and_then(Json::as_array);
+    let results = results.ok_or_else(|| Malformed("results.json has no \"results\"".into()))?;
+    let expected = case.expected()?;
+    if results.len() != expected.len() {
+        return Err(Malformed(format!("{} results of {} calls", results.len(), expected.len())).into());
+    }
+    let tolerance = case.tolerance()?;
+    for (call, (want, got)) in expected.iter().zip(results).enumerate() {
+        let got = Outcome::from_json(got, &tensors)?;
+        compare::outcomes(want, &got, tolerance).map_err(|mismatch| Failure::Differs { call, mismatch })?;
+    }
+    Ok(())
+}
+
+/// The file to give to `--calls`: a model's own, or one that is written because an operator's cases share a file.
+fn calls_file(case: &Case, folder: &Path) -> std::io::Result<std::path::PathBuf> {
+    let own = case.folder.join("case.json");
+    if own.exists() {
+        return Ok(own);
+    }
+    let written = folder.join("case.json");
+    fs::write(&written, case.json.to_string())?;
+    let tensors = case.folder.join("tensors.safetensors");
+    if tensors.exists() {
+        std::os::unix::fs::symlink(tensors, folder.join("tensors.safetensors"))?;
+    }
+    Ok(written)
+}
+
+/// Runs a command to its end or for `limit`; gives its status and the first line that it wrote to standard error.
+fn execute(mut command: Command, stderr: &Path, limit: Duration) -> Result<(ExitStatus, String), Failure> {
+    // To a file rather than a pipe, which nobody would empty while we wait.
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(stderr)?)
+        .spawn()?;
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if start.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Err(Failure::Timeout(limit));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    let mut message = String::new();
+    File::open(stderr)?.take(1 << 16).read_to_string(&mut message)?;
+    let first = message
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .trim();
+    Ok((status, first.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Result<(ExitStatus, String), Failure> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        execute(command, &folder.path().join("stderr"), limit)
+    }
+
+    #[test]
+    fn the_first_line_of_a_message_is_kept() {
+        let (status, message) = shell("echo; echo one >&2; echo two >&2; exit 1", Duration::from_secs(10)).unwrap();
+        assert_eq!((status.code(), message.as_str()), (Some(1), "one"));
+    }
+
+    #[test]
+    fn what_hangs_is_ended() {
+        let ended = shell("exec sleep 60", Duration::from_millis(50));
+        assert!(matches!(ended, Err(Failure::Timeout(_))), "{ended:?}");
+    }
+}
