@@ -1,0 +1,320 @@
+//! Reading operands of loop nests a chunk at a time: affine accesses composed with the operand's strides.
+
+use crate::element::{Element, with_element};
+use crate::lanes::{Lane, Lanes};
+use crate::storage::{AlignedBytes, Bytes};
+use crate::structured::{Access, Dims, OutOfBounds};
+use crate::tensor::Tensor;
+use frazil_ir::DType;
+use smallvec::{SmallVec, smallvec};
+
+/// The bytes of an operand, aligned for its dtype.
+pub(crate) enum OperandBytes {
+    Snapshot(Bytes),
+    Copied(AlignedBytes),
+}
+
+impl OperandBytes {
+    /// A snapshot of the tensor's storage; a copy of it where it is not aligned for the tensor's dtype (mapped archives).
+    pub(crate) fn of(tensor: &Tensor) -> OperandBytes {
+        let bytes = tensor.storage().bytes();
+        let align = tensor.dtype().size().min(8);
+        if bytes.as_ptr().align_offset(align) == 0 {
+            OperandBytes::Snapshot(bytes)
+        } else {
+            OperandBytes::Copied(AlignedBytes::copied(&bytes))
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            OperandBytes::Snapshot(b) => b,
+            OperandBytes::Copied(b) => b.as_slice(),
+        }
+    }
+}
+
+/// A coordinate that has to be checked against its dimension's size.
+#[derive(Clone, PartialEq)]
+struct Bound {
+    coefficients: Dims,
+    offset: i64,
+    size: i64,
+}
+
+/// An [`Access`] composed with the strides of the tensor that it reads: one stride a loop.
+#[derive(Clone)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    dtype: DType,
+    base: i64,
+    strides: Dims,
+    bounds: SmallVec<[Bound; 4]>,
+    fill: f64,
+}
+
+/// Which loops of a domain are walked in row-major order, and where the others stand.
+pub(crate) struct Walk<'w> {
+    /// Extents of all loops of the domain.
+    pub extents: &'w [i64],
+    /// The loops that are walked: `first..end` of the domain.
+    pub first: usize,
+    /// One past the last loop that is walked.
+    pub end: usize,
+    /// The indices of the loops that are not walked; ignored for the others.
+    pub fixed: &'w [i64],
+}
+
+impl<'a> Reader<'a> {
+    /// Composes `access` with the layout of `tensor`, whose bytes are `bytes`. `None` when the access could leave the
+    /// tensor where it claims that it does not: a malformed program.
+    pub(crate) fn new(access: &Access, tensor: &Tensor, bytes: &'a [u8], extents: &[i64]) -> Option<Reader<'a>> {
+        let rank = extents.len();
+        if access.map.len() != tensor.sizes().len() {
+            return None;
+        }
+        let mut base = tensor.offset();
+        let mut strides: Dims = smallvec![0; rank];
+        let mut bounds = SmallVec::new();
+        let empty = extents.contains(&0);
+        for (affine, (&size, &stride)) in access.map.iter().zip(tensor.sizes().iter().zip(tensor.strides())) {
+            if affine.coefficients.len() != rank {
+                return None;
+            }
+            base = base.checked_add(affine.offset.checked_mul(stride)?)?;
+            let (mut low, mut high) = (affine.offset, affine.offset);
+            for (l, &c) in affine.coefficients.iter().enumerate() {
+                strides[l] = strides[l].checked_add(c.checked_mul(stride)?)?;
+                let reach = c.checked_mul((extents[l] - 1).max(0))?;
+                if reach < 0 { low = low.checked_add(reach)? } else { high = high.checked_add(reach)? }
+            }
+            if !empty && (low < 0 || high >= size) {
+                if access.out_of_bounds == OutOfBounds::Never {
+                    return None;
+                }
+                bounds.push(Bound { coefficients: affine.coefficients.clone(), offset: affine.offset, size });
+            }
+        }
+        let fill = match access.out_of_bounds {
+            OutOfBounds::Never => 0.0,
+            OutOfBounds::Value(n) => n.as_f64(),
+        };
+        Some(Reader { bytes, dtype: tensor.dtype(), base, strides, bounds, fill })
+    }
+
+    /// A reader of row-major elements of `dtype`: strides are given by the caller, nothing is out of bounds.
+    pub(crate) fn dense(bytes: &'a [u8], dtype: DType, strides: Dims) -> Reader<'a> {
+        Reader { bytes, dtype, base: 0, strides, bounds: SmallVec::new(), fill: 0.0 }
+    }
+
+    /// The same reader with its first element at `base`.
+    pub(crate) fn at(mut self, base: i64) -> Reader<'a> {
+        self.base = base;
+        self
+    }
+
+    /// The mirror of reading: stores `lanes` where this reader would read them, in `target`.
+    pub(crate) fn write<T: Element>(&self, walk: &Walk<'_>, start: usize, lanes: &[T::Lane], target: &mut [T::Raw]) {
+        let mut rest = lanes;
+        self.runs(walk, start, lanes.len(), |run| {
+            let (now, later) = rest.split_at(run.len);
+            rest = later;
+            for (i, &lane) in now.iter().enumerate() {
+                if let Some(out) = target.get_mut((run.offset + i as i64 * run.stride) as usize) {
+                    *out = T::store(lane);
+                }
+            }
+        });
+    }
+
+    /// dtype of the elements that are read.
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The step of loop `l`, in elements.
+    pub(crate) fn stride(&self, l: usize) -> i64 {
+        self.strides[l]
+    }
+
+    /// The element at which all loops start.
+    pub(crate) fn base(&self) -> i64 {
+        self.base
+    }
+
+    /// True when no coordinate has to be checked.
+    pub(crate) fn is_in_bounds(&self) -> bool {
+        self.bounds.is_empty()
+    }
+
+    /// The elements as they lie in memory.
+    pub(crate) fn raw<T: bytemuck::Pod>(&self) -> &'a [T] {
+        bytemuck::try_cast_slice(self.bytes).unwrap_or(&[])
+    }
+
+    /// True when loops `l` and `l + 1` can be walked as one loop.
+    pub(crate) fn coalesces(&self, l: usize, inner_extent: i64) -> bool {
+        self.strides[l] == self.strides[l + 1] * inner_extent
+            && self.bounds.iter().all(|b| b.coefficients[l] == b.coefficients[l + 1] * inner_extent)
+    }
+
+    /// Forgets loop `l`: it was merged into loop `l + 1`, or has extent 1.
+    pub(crate) fn remove_loop(&mut self, l: usize) {
+        self.strides.remove(l);
+        for b in &mut self.bounds {
+            b.coefficients.remove(l);
+        }
+    }
+
+    /// Reads `len` elements in the walk's order, from its `start`-th on, into `out`.
+    pub(crate) fn read(&self, walk: &Walk<'_>, start: usize, len: usize, out: &mut Lanes) {
+        with_element!(self.dtype, T => {
+            let lanes = <T as Element>::Lane::of_mut(out);
+            lanes.clear();
+            self.runs(walk, start, len, |run| self.push_run::<T>(&run, lanes));
+        });
+    }
+
+    /// Like [`Reader::read`] into a slice of the operand's own form, for packing.
+    pub(crate) fn read_raw<T: Element>(&self, walk: &Walk<'_>, start: usize, out: &mut [T::Lane]) {
+        let mut at = 0;
+        let data: &[T::Raw] = self.raw();
+        let len = out.len();
+        let fill = fill_lane::<T>(self.fill);
+        self.runs(walk, start, len, |run| {
+            let target = &mut out[at..at + run.len];
+            at += run.len;
+            target[..run.low].fill(fill);
+            target[run.high..].fill(fill);
+            let inside = &mut target[run.low..run.high];
+            let first = run.offset + run.low as i64 * run.stride;
+            match run.stride {
+                1 => {
+                    let src = slice_at(data, first, inside.len());
+                    inside.iter_mut().zip(src).for_each(|(o, &x)| *o = T::load(x));
+                }
+                s => {
+                    for (i, o) in inside.iter_mut().enumerate() {
+                        *o = T::load(element_at(data, first + i as i64 * s));
+                    }
+                }
+            }
+        });
+    }
+
+    fn push_run<T: Element>(&self, run: &Run, out: &mut Vec<T::Lane>) {
+        let data: &[T::Raw] = self.raw();
+        let fill = fill_lane::<T>(self.fill);
+        out.extend(std::iter::repeat_n(fill, run.low));
+        let inside = run.high - run.low;
+        let first = run.offset + run.low as i64 * run.stride;
+        match run.stride {
+            _ if inside == 0 => {}
+            0 => out.extend(std::iter::repeat_n(T::load(element_at(data, first)), inside)),
+            1 => out.extend(slice_at(data, first, inside).iter().map(|&x| T::load(x))),
+            s => out.extend((0..inside as i64).map(|i| T::load(element_at(data, first + i * s)))),
+        }
+        out.extend(std::iter::repeat_n(fill, run.len - run.high));
+    }
+
+    /// Splits a stretch of the walk into runs along the innermost loop.
+    fn runs(&self, walk: &Walk<'_>, start: usize, len: usize, mut each: impl FnMut(Run)) {
+        let mut index: Dims = walk.fixed.into();
+        let mut rest = start as i64;
+        for l in (walk.first..walk.end).rev() {
+            let extent = walk.extents[l].max(1);
+            index[l] = rest % extent;
+            rest /= extent;
+        }
+        let mut remaining = len;
+        let inner = walk.end.checked_sub(1).filter(|&l| l >= walk.first);
+        while remaining > 0 {
+            let (stride, available) = match inner {
+                Some(l) => (self.strides[l], (walk.extents[l] - index[l]).max(1) as usize),
+                None => (0, remaining),
+            };
+            let run_len = remaining.min(available);
+            let offset = self.base + dot(&self.strides, &index);
+            let (mut low, mut high) = (0, run_len as i64);
+            for b in &self.bounds {
+                let at = b.offset + dot(&b.coefficients, &index);
+                let step = inner.map_or(0, |l| b.coefficients[l]);
+                let (l, h) = inside_range(at, step, b.size, run_len as i64);
+                low = low.max(l);
+                high = high.min(h);
+            }
+            let low = low.min(run_len as i64) as usize;
+            let high = (high.max(0) as usize).max(low);
+            each(Run { offset, stride, len: run_len, low, high });
+            remaining -= run_len;
+            // The next row of the walk.
+            let Some(inner) = inner else { break };
+            index[inner] = 0;
+            for l in (walk.first..inner).rev() {
+                index[l] += 1;
+                if index[l] < walk.extents[l] {
+                    break;
+                }
+                index[l] = 0;
+            }
+        }
+    }
+}
+
+/// Elements along the innermost loop: `low..high` of them lie inside the operand.
+struct Run {
+    offset: i64,
+    stride: i64,
+    len: usize,
+    low: usize,
+    high: usize,
+}
+
+fn fill_lane<T: Element>(fill: f64) -> T::Lane {
+    let mut lanes = Lanes::new(T::DTYPE);
+    lanes.convert_from(&Lanes::F64(vec![fill]), DType::Double, T::DTYPE);
+    T::Lane::of(&lanes).first().copied().unwrap_or_default()
+}
+
+fn dot(a: &[i64], b: &[i64]) -> i64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn element_at<T: bytemuck::Pod>(data: &[T], at: i64) -> T {
+    // In range by construction (tensors fit their storage, accesses were checked against the tensor).
+    data.get(at as usize).copied().unwrap_or_else(bytemuck::Zeroable::zeroed)
+}
+
+fn slice_at<T>(data: &[T], at: i64, len: usize) -> &[T] {
+    data.get(at as usize..at as usize + len).unwrap_or(&[])
+}
+
+/// The `t` in `0..len` for which `0 <= at + t * step < size`.
+fn inside_range(at: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
+    let ceil_div = |a: i64, b: i64| a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0);
+    match step {
+        0 if (0..size).contains(&at) => (0, len),
+        0 => (0, 0),
+        s if s > 0 => (ceil_div(-at, s).max(0), ceil_div(size - at, s).min(len)),
+        s => (ceil_div(at - size + 1, -s).max(0), (at.div_euclid(-s) + 1).min(len)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inside_range;
+
+    #[test]
+    fn inside_ranges_agree_with_counting() {
+        for at in -5..9 {
+            for step in -3..4 {
+                for size in 0..5 {
+                    let inside: Vec<i64> = (0..7).filter(|t| (0..size).contains(&(at + t * step))).collect();
+                    let (low, high) = inside_range(at, step, size, 7);
+                    let got: Vec<i64> = (low..high).collect();
+                    assert_eq!(got, inside, "at {at} step {step} size {size}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The bytes under tensors.
+//!
+//! A [`Storage`] is shared by every tensor that aliases it; whether two tensors alias is asked with `Arc::ptr_eq`. Reading
+//! takes a snapshot ([`Storage::bytes`]), writing works on the one owner or, when a snapshot is still held, on a copy that
+//! takes its place. No lock is held while a kernel runs, so nothing can deadlock, and a kernel that reads what it writes
+//! (`x.copy_(x.t())`) sees the old contents throughout.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Owned buffers start at a multiple of this many bytes: one cache line, one AVX-512 register.
+pub const ALIGNMENT: usize = 64;
+
+/// Owned bytes that start at a multiple of [`ALIGNMENT`].
+pub struct AlignedBytes {
+    /// Over-allocated; it never grows, so `start` stays right wherever the vector moves.
+    data: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl AlignedBytes {
+    /// `len` zero bytes. The pages of large buffers are not touched.
+    pub fn zeroed(len: usize) -> AlignedBytes {
+        let data = vec![0u8; len + ALIGNMENT];
+        // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
+        let start = match data.as_ptr().align_offset(ALIGNMENT) {
+            offset if offset <= ALIGNMENT => offset,
+            _ => 0,
+        };
+        AlignedBytes { data, start, len }
+    }
+
+    /// A copy of `bytes`.
+    pub fn copied(bytes: &[u8]) -> AlignedBytes {
+        let mut out = AlignedBytes::zeroed(bytes.len());
+        out.as_mut_slice().copy_from_slice(bytes);
+        out
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.data[self.start..self.start + self.len]
+    }
+
+    /// The bytes, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.data[self.start..self.start + self.len]
+    }
+}
+
+impl Clone for AlignedBytes {
+    fn clone(&self) -> Self {
+        AlignedBytes::copied(self.as_slice())
+    }
+}
+
+/// A read-only source of bytes that a storage can share: a memory-mapped archive, a caller's buffer.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// The contents of a storage at one moment.
+#[derive(Clone)]
+enum Buffer {
+    Owned(AlignedBytes),
+    Shared { source: SharedBytes, range: Range<usize> },
+}
+
+impl Buffer {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Buffer::Owned(bytes) => bytes.as_slice(),
+            // A source whose length changes behind our back gives an empty slice, which readers report as too short.
+            Buffer::Shared { source, range } => (**source).as_ref().get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// A snapshot of a storage's bytes; later writes to the storage do not show in it.
+#[derive(Clone)]
+pub struct Bytes(Arc<Buffer>);
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+/// The memory that tensors share. See the [module documentation](self).
+pub struct Storage {
+    buffer: RwLock<Arc<Buffer>>,
+    len: usize,
+}
+
+impl Storage {
+    /// `len` zero bytes.
+    pub fn zeroed(len: usize) -> Arc<Storage> {
+        Storage::from_owned(AlignedBytes::zeroed(len))
+    }
+
+    /// Takes over a buffer.
+    pub fn from_owned(bytes: AlignedBytes) -> Arc<Storage> {
+        let len = bytes.len;
+        Arc::new(Storage { buffer: RwLock::new(Arc::new(Buffer::Owned(bytes))), len })
+    }
+
+    /// Shares `range` of a read-only source; the first write copies. `None` when the source is shorter than that.
+    pub fn from_shared(source: SharedBytes, range: Range<usize>) -> Option<Arc<Storage>> {
+        let len = (*source).as_ref().get(range.clone())?.len();
+        Some(Arc::new(Storage { buffer: RwLock::new(Arc::new(Buffer::Shared { source, range })), len }))
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The contents as they are now.
+    pub fn bytes(&self) -> Bytes {
+        // A poisoned lock means that a writer panicked between element writes; the bytes are still bytes.
+        Bytes(self.buffer.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Lets `write` change the contents. Copies first where a snapshot is held or the bytes belong to a read-only source.
+    pub fn write<R>(&self, write: impl FnOnce(&mut [u8]) -> R) -> R {
+        let mut guard = self.buffer.write().unwrap_or_else(PoisonError::into_inner);
+        if let Buffer::Shared { .. } = **guard {
+            *guard = Arc::new(Buffer::Owned(AlignedBytes::copied(guard.as_slice())));
+        }
+        match Arc::make_mut(&mut guard) {
+            Buffer::Owned(bytes) => write(bytes.as_mut_slice()),
+            // Replaced above, under the same lock.
+            Buffer::Shared { .. } => write(&mut []),
+        }
+    }
+
+    /// Puts `bytes` in the place of the contents, without copying, when the lengths agree; otherwise gives them back.
+    pub fn replace(&self, bytes: AlignedBytes) -> Result<(), AlignedBytes> {
+        if bytes.len != self.len {
+            return Err(bytes);
+        }
+        let mut guard = self.buffer.write().unwrap_or_else(PoisonError::into_inner);
+        *guard = Arc::new(Buffer::Owned(bytes));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owned_bytes_are_aligned_and_stay_so() {
+        for len in [0, 1, 63, 64, 1000] {
+            let bytes = AlignedBytes::zeroed(len);
+            let moved = Box::new(bytes).clone();
+            assert_eq!(moved.as_slice().len(), len);
+            assert_eq!(moved.as_slice().as_ptr().align_offset(ALIGNMENT), 0);
+        }
+    }
+
+    #[test]
+    fn snapshots_do_not_see_later_writes() {
+        let storage = Storage::zeroed(4);
+        let before = storage.bytes();
+        storage.write(|b| b[1] = 7);
+        assert_eq!(&*before, &[0, 0, 0, 0]);
+        assert_eq!(&*storage.bytes(), &[0, 7, 0, 0]);
+    }
+
+    #[test]
+    fn a_shared_source_is_copied_by_the_first_write() {
+        let source: SharedBytes = Arc::new(vec![1u8, 2, 3, 4]);
+        assert!(Storage::from_shared(source.clone(), 2..5).is_none());
+        let storage = Storage::from_shared(source.clone(), 1..3).expect("in range");
+        storage.write(|b| b[0] = 9);
+        assert_eq!(&*storage.bytes(), &[9, 3]);
+        assert_eq!((*source).as_ref(), &[1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,469 @@
+//! Tensors: a typed, strided window on a storage.
+
+use crate::access::{OperandBytes, Reader, Walk};
+use crate::element::{Element, elements, with_element};
+use crate::lanes::{CHUNK, Lane, Lanes};
+use crate::layout;
+use crate::scalar::Scalar;
+use crate::storage::{AlignedBytes, Storage};
+use crate::structured::Dims;
+use bytemuck::Pod;
+use frazil_ir::DType;
+use num_complex::Complex;
+use std::fmt;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a tensor cannot be made or viewed so.
+#[derive(Debug, Error, PartialEq)]
+pub enum TensorError {
+    /// The window leaves the storage, a size is negative, or the arithmetic overflows.
+    #[error(
+        "sizes {sizes:?}, strides {strides:?} and offset {offset} of {dtype} do not fit a storage of {available} bytes"
+    )]
+    OutOfStorage {
+        /// The sizes that were asked for.
+        sizes: Vec<i64>,
+        /// The strides that were asked for.
+        strides: Vec<i64>,
+        /// The offset of the first element.
+        offset: i64,
+        /// The element type.
+        dtype: DType,
+        /// Bytes of the storage.
+        available: usize,
+    },
+    /// More elements than can be addressed.
+    #[error("a tensor of sizes {0:?} is too large or has a negative size")]
+    TooLarge(Vec<i64>),
+    /// Shapes do not broadcast.
+    #[error("a tensor of sizes {from:?} does not expand to {to:?}")]
+    Expand {
+        /// Sizes of the source.
+        from: Vec<i64>,
+        /// Sizes asked for.
+        to: Vec<i64>,
+    },
+    /// Several elements of the written tensor share memory.
+    #[error("unsupported operation: more than one element of the written-to tensor refers to a single memory location")]
+    Overlap,
+    /// A scalar was asked of a tensor that has not exactly one element.
+    #[error("a Tensor with {0} elements cannot be converted to Scalar")]
+    NotOneElement(i64),
+}
+
+/// A window on a [`Storage`]: element `index` lies at `offset + Σ index[i] * strides[i]`. Cloning gives another handle on
+/// the same elements.
+#[derive(Clone)]
+pub struct Tensor {
+    storage: Arc<Storage>,
+    dtype: DType,
+    sizes: Dims,
+    strides: Dims,
+    offset: i64,
+}
+
+/// No tensor may have more bytes than this: larger requests come from broken or hostile programs.
+const MAX_BYTES: i64 = 1 << 42;
+
+impl Tensor {
+    /// A window on `storage`, checked to lie inside it. All numbers count elements of `dtype`.
+    pub fn from_storage(
+        storage: Arc<Storage>,
+        dtype: DType,
+        sizes: &[i64],
+        strides: &[i64],
+        offset: i64,
+    ) -> Result<Tensor, TensorError> {
+        let tensor = Tensor { storage, dtype, sizes: sizes.into(), strides: strides.into(), offset };
+        if tensor.fits() { Ok(tensor) } else { Err(tensor.out_of_storage()) }
+    }
+
+    fn fits(&self) -> bool {
+        if self.sizes.len() != self.strides.len() || self.offset < 0 || self.sizes.iter().any(|&s| s < 0) {
+            return false;
+        }
+        if self.sizes.contains(&0) {
+            return true;
+        }
+        let available = (self.storage.len() / self.dtype.size()) as i64;
+        match layout::extent(&self.sizes, &self.strides) {
+            Some((low, high)) => {
+                self.offset.checked_add(low).is_some_and(|l| l >= 0)
+                    && self.offset.checked_add(high).is_some_and(|h| h < available)
+            }
+            None => false,
+        }
+    }
+
+    fn out_of_storage(&self) -> TensorError {
+        TensorError::OutOfStorage {
+            sizes: self.sizes.to_vec(),
+            strides: self.strides.to_vec(),
+            offset: self.offset,
+            dtype: self.dtype,
+            available: self.storage.len(),
+        }
+    }
+
+    /// The bytes that a row-major tensor needs; an error when that is absurd.
+    pub(crate) fn byte_size(dtype: DType, sizes: &[i64]) -> Result<usize, TensorError> {
+        let bytes = layout::checked_numel(sizes).and_then(|n| n.checked_mul(dtype.size() as i64));
+        match bytes {
+            Some(b) if b <= MAX_BYTES => Ok(b as usize),
+            _ => Err(TensorError::TooLarge(sizes.to_vec())),
+        }
+    }
+
+    /// A row-major tensor of zeros.
+    pub fn zeros(dtype: DType, sizes: &[i64]) -> Result<Tensor, TensorError> {
+        let bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
+        Ok(Tensor::from_buffer(bytes, dtype, sizes))
+    }
+
+    /// A row-major tensor over a buffer of exactly its size, made by a kernel.
+    pub(crate) fn from_buffer(bytes: AlignedBytes, dtype: DType, sizes: &[i64]) -> Tensor {
+        let strides = layout::contiguous_strides(sizes);
+        Tensor { storage: Storage::from_owned(bytes), dtype, sizes: sizes.into(), strides, offset: 0 }
+    }
+
+    /// A row-major tensor filled with `value`, converted to `dtype`.
+    pub fn full(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, TensorError> {
+        let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
+        let lane = scalar_lanes(value, dtype);
+        with_element!(dtype, T => {
+            let raw = <T as Element>::Lane::of(&lane).first().map(|&l| T::store(l));
+            if let (Some(raw), Ok(out)) = (raw, bytemuck::try_cast_slice_mut(bytes.as_mut_slice())) {
+                out.fill(raw);
+            }
+        });
+        Ok(Tensor::from_buffer(bytes, dtype, sizes))
+    }
+
+    /// A zero-dimensional tensor.
+    pub fn scalar(dtype: DType, value: Scalar) -> Tensor {
+        // One element is never too large; the empty tensor below is never reached.
+        Tensor::full(dtype, &[], value).unwrap_or_else(|_| Tensor::from_buffer(AlignedBytes::zeroed(16), dtype, &[]))
+    }
+
+    /// A row-major tensor of `E`'s dtype with the elements of `data`; an error when their number is not that of `sizes`.
+    pub fn from_elements<E: Element>(data: &[E::Raw], sizes: &[i64]) -> Result<Tensor, TensorError> {
+        let bytes: &[u8] = bytemuck::cast_slice(data);
+        if bytes.len() != Tensor::byte_size(E::DTYPE, sizes)? {
+            return Err(TensorError::TooLarge(sizes.to_vec()));
+        }
+        Ok(Tensor::from_buffer(AlignedBytes::copied(bytes), E::DTYPE, sizes))
+    }
+
+    /// A row-major `Float` tensor.
+    pub fn from_f32(data: &[f32], sizes: &[i64]) -> Result<Tensor, TensorError> {
+        Tensor::from_elements::<crate::element::FloatElement>(data, sizes)
+    }
+
+    /// A row-major `Long` tensor.
+    pub fn from_i64(data: &[i64], sizes: &[i64]) -> Result<Tensor, TensorError> {
+        Tensor::from_elements::<crate::element::LongElement>(data, sizes)
+    }
+
+    /// The storage, which other tensors may share.
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Extent of each dimension.
+    pub fn sizes(&self) -> &[i64] {
+        &self.sizes
+    }
+
+    /// Step of each dimension, in elements.
+    pub fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    /// Where the first element lies in the storage, in elements.
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Number of dimensions.
+    pub fn dim(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> i64 {
+        self.sizes.iter().product()
+    }
+
+    /// True when the elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        layout::is_contiguous(&self.sizes, &self.strides)
+    }
+
+    /// True when both tensors use one storage.
+    pub fn shares_storage(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.storage, &other.storage)
+    }
+
+    /// The same storage and dtype under other sizes, strides and offset.
+    pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor, TensorError> {
+        Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)
+    }
+
+    /// The same bytes read as another dtype of the same width (`view_as_real` and `view(dtype)` build on this).
+    pub fn reinterpret(
+        &self,
+        dtype: DType,
+        sizes: &[i64],
+        strides: &[i64],
+        offset: i64,
+    ) -> Result<Tensor, TensorError> {
+        Tensor::from_storage(self.storage.clone(), dtype, sizes, strides, offset)
+    }
+
+    /// The same elements in the same order under new sizes, without copying; `None` when the strides do not allow it or the
+    /// numbers of elements differ.
+    pub fn view(&self, sizes: &[i64]) -> Option<Tensor> {
+        if layout::checked_numel(sizes) != Some(self.numel()) {
+            return None;
+        }
+        let strides = layout::view_strides(&self.sizes, &self.strides, sizes)?;
+        Some(Tensor { strides, sizes: sizes.into(), ..self.clone() })
+    }
+
+    /// [`Tensor::view`], or a copy where a view is not possible.
+    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor, TensorError> {
+        match self.view(sizes) {
+            Some(view) => Ok(view),
+            None => {
+                let expected = Tensor::byte_size(self.dtype, sizes)?;
+                let copy = self.deep_copy()?;
+                if copy.storage.len() != expected {
+                    return Err(TensorError::Expand { from: self.sizes.to_vec(), to: sizes.to_vec() });
+                }
+                let strides = layout::contiguous_strides(sizes);
+                Ok(Tensor { sizes: sizes.into(), strides, ..copy })
+            }
+        }
+    }
+
+    /// The tensor repeated along broadcast dimensions, as a view.
+    pub fn expand(&self, sizes: &[i64]) -> Result<Tensor, TensorError> {
+        let strides = layout::expand_strides(&self.sizes, &self.strides, sizes)
+            .ok_or_else(|| TensorError::Expand { from: self.sizes.to_vec(), to: sizes.to_vec() })?;
+        Ok(Tensor { sizes: sizes.into(), strides, ..self.clone() })
+    }
+
+    /// The tensor itself when it is row-major, else a row-major copy.
+    pub fn contiguous(&self) -> Result<Tensor, TensorError> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.deep_copy() }
+    }
+
+    /// A row-major copy.
+    pub fn deep_copy(&self) -> Result<Tensor, TensorError> {
+        self.converted(self.dtype)
+    }
+
+    /// The tensor itself when it has `dtype`, else a converted row-major copy.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor, TensorError> {
+        if self.dtype == dtype { Ok(self.clone()) } else { self.converted(dtype) }
+    }
+
+    fn converted(&self, dtype: DType) -> Result<Tensor, TensorError> {
+        let out = Tensor::zeros(dtype, &self.sizes)?;
+        out.copy_(self)?;
+        Ok(out)
+    }
+
+    /// Writes the elements of `src`, broadcast and converted, into this tensor (`Tensor.copy_`). Reading and writing the
+    /// same storage is allowed: the old contents are read.
+    pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {
+        let src = src.expand(&self.sizes)?;
+        if layout::may_overlap_itself(&self.sizes, &self.strides) {
+            return Err(TensorError::Overlap);
+        }
+        let numel = self.numel() as usize;
+        if numel == 0 {
+            return Ok(());
+        }
+        let bytes = OperandBytes::of(&src);
+        let reader = Reader::dense(bytes.as_slice(), src.dtype, src.strides.clone()).at(src.offset);
+        let zeros: Dims = smallvec::smallvec![0; self.dim()];
+        let walk = Walk { extents: &self.sizes, first: 0, end: self.dim(), fixed: &zeros };
+        let mut loaded = Lanes::new(src.dtype);
+        let mut converted = Lanes::new(self.dtype);
+        self.storage.write(|target| {
+            let mut start = 0;
+            while start < numel {
+                let len = CHUNK.min(numel - start);
+                reader.read(&walk, start, len, &mut loaded);
+                let lanes = if src.dtype == self.dtype {
+                    &loaded
+                } else {
+                    converted.convert_from(&loaded, src.dtype, self.dtype);
+                    &converted
+                };
+                self.write_chunk(target, &walk, start, lanes);
+                start += len;
+            }
+        });
+        Ok(())
+    }
+
+    /// Stores `lanes` (of this tensor's dtype) as elements `start..` in row-major order.
+    fn write_chunk(&self, target: &mut [u8], walk: &Walk<'_>, start: usize, lanes: &Lanes) {
+        with_element!(self.dtype, T => {
+            let lanes = <T as Element>::Lane::of(lanes);
+            let position = Reader::dense(&[], self.dtype, self.strides.clone()).at(self.offset);
+            match bytemuck::try_cast_slice_mut::<u8, <T as Element>::Raw>(target) {
+                Ok(target) => position.write::<T>(walk, start, lanes, target),
+                // A mapped source copied on write is aligned; only odd lengths come here, and they have a whole prefix.
+                Err(_) => {
+                    let whole = target.len() / self.dtype.size() * self.dtype.size();
+                    if let Ok(target) = bytemuck::try_cast_slice_mut(&mut target[..whole]) {
+                        position.write::<T>(walk, start, lanes, target);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Sets every element to `value`, converted.
+    pub fn fill_(&self, value: Scalar) -> Result<(), TensorError> {
+        self.copy_(&Tensor::scalar(self.dtype, value))
+    }
+
+    /// The one element of a tensor of one element.
+    pub fn item(&self) -> Result<Scalar, TensorError> {
+        if self.numel() != 1 {
+            return Err(TensorError::NotOneElement(self.numel()));
+        }
+        let bytes = OperandBytes::of(self);
+        let reader = Reader::dense(bytes.as_slice(), self.dtype, self.strides.clone()).at(self.offset);
+        let zeros: Dims = smallvec::smallvec![0; self.dim()];
+        let walk = Walk { extents: &self.sizes, first: 0, end: self.dim(), fixed: &zeros };
+        let mut lanes = Lanes::new(self.dtype);
+        reader.read(&walk, 0, 1, &mut lanes);
+        Ok(match &lanes {
+            Lanes::F32(v) => Scalar::Float(v.first().copied().map_or(0.0, f64::from)),
+            Lanes::F64(v) => Scalar::Float(v.first().copied().unwrap_or_default()),
+            Lanes::I64(v) if self.dtype == DType::Bool => Scalar::Bool(v.first().is_some_and(|&x| x != 0)),
+            Lanes::I64(v) => Scalar::Int(v.first().copied().unwrap_or_default()),
+            Lanes::Complex(v) => Scalar::Complex(v.first().copied().unwrap_or(Complex::ZERO)),
+        })
+    }
+
+    /// The elements in row-major order as they lie in memory. Empty when `T` has not the width of the dtype.
+    pub fn to_vec<T: Pod>(&self) -> Vec<T> {
+        if size_of::<T>() != self.dtype.size() {
+            return Vec::new();
+        }
+        let Ok(dense) = self.contiguous() else { return Vec::new() };
+        let bytes = dense.storage.bytes();
+        let first = dense.offset as usize * size_of::<T>();
+        let end = first + dense.numel() as usize * size_of::<T>();
+        elements(bytes.get(first..end).unwrap_or(&[])).into_owned()
+    }
+
+    /// The elements in row-major order, converted to `f64`.
+    pub fn to_f64_vec(&self) -> Vec<f64> {
+        self.to_dtype(DType::Double).map(|t| t.to_vec()).unwrap_or_default()
+    }
+
+    /// The elements in row-major order, converted to `i64`.
+    pub fn to_i64_vec(&self) -> Vec<i64> {
+        self.to_dtype(DType::Long).map(|t| t.to_vec()).unwrap_or_default()
+    }
+}
+
+/// One lane with `value` converted to `dtype`.
+pub(crate) fn scalar_lanes(value: Scalar, dtype: DType) -> Lanes {
+    let (lanes, from) = match value {
+        Scalar::Bool(b) => (Lanes::I64(vec![i64::from(b)]), DType::Bool),
+        Scalar::Int(i) => (Lanes::I64(vec![i]), DType::Long),
+        Scalar::Float(f) => (Lanes::F64(vec![f]), DType::Double),
+        Scalar::Complex(c) => (Lanes::Complex(vec![c]), DType::ComplexDouble),
+    };
+    let mut out = Lanes::new(dtype);
+    out.convert_from(&lanes, from, dtype);
+    out
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({}, {:?}", self.dtype, self.sizes.as_slice())?;
+        if self.numel() <= 16 {
+            write!(f, ", {:?}", self.to_f64_vec())?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{ByteElement, CharElement, DoubleElement, IntElement};
+
+    fn iota(sizes: &[i64]) -> Tensor {
+        let n = sizes.iter().product::<i64>();
+        Tensor::from_f32(&(0..n).map(|x| x as f32).collect::<Vec<_>>(), sizes).expect("fits")
+    }
+
+    #[test]
+    fn windows_are_checked() {
+        let t = iota(&[2, 3]);
+        assert!(t.as_strided(&[3, 2], &[1, 3], 0).is_ok());
+        assert!(t.as_strided(&[3, 2], &[1, 3], 1).is_err());
+        assert!(t.as_strided(&[3], &[-1], 2).is_ok());
+        assert!(t.as_strided(&[3], &[-1], 1).is_err());
+        assert!(t.as_strided(&[i64::MAX, 3], &[i64::MAX, 1], 0).is_err());
+        assert!(Tensor::zeros(DType::Float, &[1 << 40, 1 << 40]).is_err());
+        assert!(Tensor::zeros(DType::Float, &[-1]).is_err());
+    }
+
+    #[test]
+    fn views_alias_and_copies_do_not() {
+        let t = iota(&[2, 3]);
+        let transposed = t.as_strided(&[3, 2], &[1, 3], 0).expect("fits");
+        let copy = transposed.deep_copy().expect("copies");
+        transposed.fill_(Scalar::Int(5)).expect("fills");
+        assert_eq!(t.to_f64_vec(), [5.0; 6]);
+        assert_eq!(copy.to_f64_vec(), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+        assert!(transposed.shares_storage(&t) && !copy.shares_storage(&t));
+    }
+
+    #[test]
+    fn copy_reads_the_old_contents() {
+        let t = iota(&[3, 3]);
+        t.copy_(&t.as_strided(&[3, 3], &[1, 3], 0).expect("fits")).expect("copies");
+        assert_eq!(t.to_f64_vec(), [0.0, 3.0, 6.0, 1.0, 4.0, 7.0, 2.0, 5.0, 8.0]);
+        let expanded = iota(&[3, 1]).expand(&[3, 2]).expect("expands");
+        assert_eq!(expanded.copy_(&t.as_strided(&[3, 2], &[1, 3], 0).expect("fits")), Err(TensorError::Overlap));
+    }
+
+    #[test]
+    fn conversions_are_pytorchs() {
+        // torch.tensor([-1.5, 2.9, 300., nan, 1e20], dtype=torch.float64).to(...)
+        let t = Tensor::from_elements::<DoubleElement>(&[-1.5, 2.9, 300.0, f64::NAN, 1e20], &[5]).expect("fits");
+        assert_eq!(t.to_dtype(DType::Long).expect("converts").to_vec::<i64>()[..4], [-1, 2, 300, i64::MIN]);
+        let ints = t.to_dtype(DType::Int).expect("converts");
+        assert_eq!(ints.to_vec::<i32>(), [-1, 2, 300, i32::MIN, i32::MIN]);
+        assert_eq!(t.to_dtype(DType::Byte).expect("converts").to_vec::<u8>()[..3], [255, 2, 44]);
+        assert_eq!(t.to_dtype(DType::Bool).expect("converts").to_vec::<u8>(), [1, 1, 1, 1, 1]);
+        let wide = Tensor::from_elements::<IntElement>(&[255, 256, -1], &[3]).expect("fits");
+        assert_eq!(wide.to_dtype(DType::Char).expect("converts").to_vec::<i8>(), [-1, 0, -1]);
+        let half = Tensor::from_f32(&[2049.0, 65520.0, 1e-8], &[3]).expect("fits").to_dtype(DType::Half);
+        assert_eq!(half.expect("converts").to_f64_vec(), [2048.0, f64::INFINITY, 0.0]);
+        let bf = Tensor::from_f32(&[257.0, 259.0], &[2]).expect("fits").to_dtype(DType::BFloat16);
+        assert_eq!(bf.expect("converts").to_f64_vec(), [256.0, 260.0]);
+        let small = Tensor::from_elements::<CharElement>(&[-128], &[1]).expect("fits");
+        assert_eq!(small.to_dtype(DType::Byte).expect("converts").to_vec::<u8>(), [128]);
+        let bytes = Tensor::from_elements::<ByteElement>(&[200], &[1]).expect("fits");
+        assert_eq!(bytes.item(), Ok(Scalar::Int(200)));
+    }
+}
