@@ -86,25 +86,47 @@ impl<'a> Reader<'a> {
             for (l, &c) in affine.coefficients.iter().enumerate() {
                 strides[l] = strides[l].checked_add(c.checked_mul(stride)?)?;
                 let reach = c.checked_mul((extents[l] - 1).max(0))?;
-                if reach < 0 { low = low.checked_add(reach)? } else { high = high.checked_add(reach)? }
+                if reach < 0 {
+                    low = low.checked_add(reach)?
+                } else {
+                    high = high.checked_add(reach)?
+                }
             }
             if !empty && (low < 0 || high >= size) {
                 if access.out_of_bounds == OutOfBounds::Never {
                     return None;
                 }
-                bounds.push(Bound { coefficients: affine.coefficients.clone(), offset: affine.offset, size });
+                bounds.push(Bound {
+                    coefficients: affine.coefficients.clone(),
+                    offset: affine.offset,
+                    size,
+                });
             }
         }
         let fill = match access.out_of_bounds {
             OutOfBounds::Never => 0.0,
             OutOfBounds::Value(n) => n.as_f64(),
         };
-        Some(Reader { bytes, dtype: tensor.dtype(), base, strides, bounds, fill })
+        Some(Reader {
+            bytes,
+            dtype: tensor.dtype(),
+            base,
+            strides,
+            bounds,
+            fill,
+        })
     }
 
     /// A reader of row-major elements of `dtype`: strides are given by the caller, nothing is out of bounds.
     pub(crate) fn dense(bytes: &'a [u8], dtype: DType, strides: Dims) -> Reader<'a> {
-        Reader { bytes, dtype, base: 0, strides, bounds: SmallVec::new(), fill: 0.0 }
+        Reader {
+            bytes,
+            dtype,
+            base: 0,
+            strides,
+            bounds: SmallVec::new(),
+            fill: 0.0,
+        }
     }
 
     /// The same reader with its first element at `base`.
@@ -152,10 +174,39 @@ impl<'a> Reader<'a> {
         bytemuck::try_cast_slice(self.bytes).unwrap_or(&[])
     }
 
+    /// True when the element that is read depends on loop `l`.
+    pub(crate) fn uses_loop(&self, l: usize) -> bool {
+        self.strides[l] != 0 || self.bounds.iter().any(|b| b.coefficients[l] != 0)
+    }
+
+    /// The reader of a smaller domain: its loops are `order` of this one's, and of the others those in `fixed` stand where it
+    /// says, the rest at 0.
+    pub(crate) fn restricted(&self, order: &[usize], fixed: &[(usize, i64)]) -> Reader<'a> {
+        let select = |of: &Dims| order.iter().map(|&l| of[l]).collect::<Dims>();
+        let shift = |of: &Dims| fixed.iter().map(|&(l, at)| of[l] * at).sum::<i64>();
+        Reader {
+            base: self.base + shift(&self.strides),
+            strides: select(&self.strides),
+            bounds: self
+                .bounds
+                .iter()
+                .map(|b| Bound {
+                    coefficients: select(&b.coefficients),
+                    offset: b.offset + shift(&b.coefficients),
+                    size: b.size,
+                })
+                .collect(),
+            ..*self
+        }
+    }
+
     /// True when loops `l` and `l + 1` can be walked as one loop.
     pub(crate) fn coalesces(&self, l: usize, inner_extent: i64) -> bool {
         self.strides[l] == self.strides[l + 1] * inner_extent
-            && self.bounds.iter().all(|b| b.coefficients[l] == b.coefficients[l + 1] * inner_extent)
+            && self
+                .bounds
+                .iter()
+                .all(|b| b.coefficients[l] == b.coefficients[l + 1] * inner_extent)
     }
 
     /// Forgets loop `l`: it was merged into loop `l + 1`, or has extent 1.
@@ -172,33 +223,6 @@ impl<'a> Reader<'a> {
             let lanes = <T as Element>::Lane::of_mut(out);
             lanes.clear();
             self.runs(walk, start, len, |run| self.push_run::<T>(&run, lanes));
-        });
-    }
-
-    /// Like [`Reader::read`] into a slice of the operand's own form, for packing.
-    pub(crate) fn read_raw<T: Element>(&self, walk: &Walk<'_>, start: usize, out: &mut [T::Lane]) {
-        let mut at = 0;
-        let data: &[T::Raw] = self.raw();
-        let len = out.len();
-        let fill = fill_lane::<T>(self.fill);
-        self.runs(walk, start, len, |run| {
-            let target = &mut out[at..at + run.len];
-            at += run.len;
-            target[..run.low].fill(fill);
-            target[run.high..].fill(fill);
-            let inside = &mut target[run.low..run.high];
-            let first = run.offset + run.low as i64 * run.stride;
-            match run.stride {
-                1 => {
-                    let src = slice_at(data, first, inside.len());
-                    inside.iter_mut().zip(src).for_each(|(o, &x)| *o = T::load(x));
-                }
-                s => {
-                    for (i, o) in inside.iter_mut().enumerate() {
-                        *o = T::load(element_at(data, first + i as i64 * s));
-                    }
-                }
-            }
         });
     }
 
@@ -245,7 +269,13 @@ impl<'a> Reader<'a> {
             }
             let low = low.min(run_len as i64) as usize;
             let high = (high.max(0) as usize).max(low);
-            each(Run { offset, stride, len: run_len, low, high });
+            each(Run {
+                offset,
+                stride,
+                len: run_len,
+                low,
+                high,
+            });
             remaining -= run_len;
             // The next row of the walk.
             let Some(inner) = inner else { break };
@@ -282,7 +312,9 @@ fn dot(a: &[i64], b: &[i64]) -> i64 {
 
 fn element_at<T: bytemuck::Pod>(data: &[T], at: i64) -> T {
     // In range by construction (tensors fit their storage, accesses were checked against the tensor).
-    data.get(at as usize).copied().unwrap_or_else(bytemuck::Zeroable::zeroed)
+    data.get(at as usize)
+        .copied()
+        .unwrap_or_else(bytemuck::Zeroable::zeroed)
 }
 
 fn slice_at<T>(data: &[T], at: i64, len: usize) -> &[T] {

@@ -66,19 +66,58 @@ macro_rules! with_element {
     ($dtype:expr, $t:ident => $body:expr) => {{
         use ::frazil_ir::DType;
         match $dtype {
-            DType::Byte | DType::QUInt8 => { type $t = $crate::element::ByteElement; $body }
-            DType::Char | DType::QInt8 => { type $t = $crate::element::CharElement; $body }
-            DType::Short => { type $t = $crate::element::ShortElement; $body }
-            DType::Int | DType::QInt32 => { type $t = $crate::element::IntElement; $body }
-            DType::Long => { type $t = $crate::element::LongElement; $body }
-            DType::Bool => { type $t = $crate::element::BoolElement; $body }
-            DType::Half => { type $t = $crate::element::HalfElement; $body }
-            DType::BFloat16 => { type $t = $crate::element::BFloat16Element; $body }
-            DType::Float => { type $t = $crate::element::FloatElement; $body }
-            DType::Double => { type $t = $crate::element::DoubleElement; $body }
-            DType::ComplexHalf => { type $t = $crate::element::ComplexHalfElement; $body }
-            DType::ComplexFloat => { type $t = $crate::element::ComplexFloatElement; $body }
-            DType::ComplexDouble => { type $t = $crate::element::ComplexDoubleElement; $body }
+            DType::Byte | DType::QUInt8 => {
+                type $t = $crate::element::ByteElement;
+                $body
+            }
+            DType::Char | DType::QInt8 => {
+                type $t = $crate::element::CharElement;
+                $body
+            }
+            DType::Short => {
+                type $t = $crate::element::ShortElement;
+                $body
+            }
+            DType::Int | DType::QInt32 => {
+                type $t = $crate::element::IntElement;
+                $body
+            }
+            DType::Long => {
+                type $t = $crate::element::LongElement;
+                $body
+            }
+            DType::Bool => {
+                type $t = $crate::element::BoolElement;
+                $body
+            }
+            DType::Half => {
+                type $t = $crate::element::HalfElement;
+                $body
+            }
+            DType::BFloat16 => {
+                type $t = $crate::element::BFloat16Element;
+                $body
+            }
+            DType::Float => {
+                type $t = $crate::element::FloatElement;
+                $body
+            }
+            DType::Double => {
+                type $t = $crate::element::DoubleElement;
+                $body
+            }
+            DType::ComplexHalf => {
+                type $t = $crate::element::ComplexHalfElement;
+                $body
+            }
+            DType::ComplexFloat => {
+                type $t = $crate::element::ComplexFloatElement;
+                $body
+            }
+            DType::ComplexDouble => {
+                type $t = $crate::element::ComplexDoubleElement;
+                $body
+            }
         }
     }};
 }

@@ -205,7 +205,8 @@ pub enum ExprOp {
     Select(ExprId, ExprId, ExprId),
     /// The argument converted to this node's dtype, as `Tensor.to` converts.
     Cast(ExprId),
-    /// The coordinate along output dimension `n` of the element being computed, as `Long`.
+    /// The coordinate along loop `n` of the domain, as `Long`. The parallel loops come first: they are the output's
+    /// dimensions. A finish only knows those.
     Index(u32),
 }
 

@@ -48,6 +48,8 @@ pub enum Lanes {
 
 /// One lane's type.
 pub trait Lane: Copy + Default + Send + Sync + 'static {
+    /// A dtype that lies in memory as this lane.
+    const DTYPE: DType;
     /// The vector inside `lanes`; empty when the kinds differ, which [`Lanes::reset`] rules out.
     fn of(lanes: &Lanes) -> &[Self];
     /// The vector inside `lanes`, converted to this kind when it is of another.
@@ -55,8 +57,9 @@ pub trait Lane: Copy + Default + Send + Sync + 'static {
 }
 
 macro_rules! lane {
-    ($t:ty, $variant:ident) => {
+    ($t:ty, $variant:ident, $dtype:ident) => {
         impl Lane for $t {
+            const DTYPE: DType = DType::$dtype;
             fn of(lanes: &Lanes) -> &[Self] {
                 if let Lanes::$variant(v) = lanes { v } else { &[] }
             }
@@ -72,10 +75,10 @@ macro_rules! lane {
         }
     };
 }
-lane!(f32, F32);
-lane!(f64, F64);
-lane!(i64, I64);
-lane!(Complex<f64>, Complex);
+lane!(f32, F32, Float);
+lane!(f64, F64, Double);
+lane!(i64, I64, Long);
+lane!(Complex<f64>, Complex, ComplexDouble);
 
 impl Lanes {
     /// An empty register for `dtype`.
@@ -172,7 +175,8 @@ impl Lanes {
             (Lanes::F32(v), DType::BFloat16) => v.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()),
             (Lanes::I64(v), _) => wrap_integers(v, dtype),
             (Lanes::Complex(v), DType::ComplexFloat) => {
-                v.iter_mut().for_each(|x| *x = Complex::new(f64::from(x.re as f32), f64::from(x.im as f32)));
+                v.iter_mut()
+                    .for_each(|x| *x = Complex::new(f64::from(x.re as f32), f64::from(x.im as f32)));
             }
             (Lanes::Complex(v), DType::ComplexHalf) => {
                 let round = |x: f64| f16::from_f64(x).to_f64();

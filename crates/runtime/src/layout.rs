@@ -47,7 +47,12 @@ pub fn is_non_overlapping_and_dense(sizes: &[i64], strides: &[i64]) -> bool {
     if sizes.contains(&0) {
         return true;
     }
-    let mut dims: Vec<(i64, i64)> = sizes.iter().copied().zip(strides.iter().copied()).filter(|d| d.0 != 1).collect();
+    let mut dims: Vec<(i64, i64)> = sizes
+        .iter()
+        .copied()
+        .zip(strides.iter().copied())
+        .filter(|d| d.0 != 1)
+        .collect();
     dims.sort_by_key(|d| d.1);
     let mut step = 1;
     for (size, stride) in dims {
@@ -65,7 +70,12 @@ pub fn may_overlap_itself(sizes: &[i64], strides: &[i64]) -> bool {
     if sizes.contains(&0) {
         return false;
     }
-    let mut dims: Vec<(i64, i64)> = sizes.iter().copied().zip(strides.iter().copied()).filter(|d| d.0 != 1).collect();
+    let mut dims: Vec<(i64, i64)> = sizes
+        .iter()
+        .copied()
+        .zip(strides.iter().copied())
+        .filter(|d| d.0 != 1)
+        .collect();
     dims.sort_by_key(|d| d.1.abs());
     let mut reach = 0i64;
     for (size, stride) in dims {
@@ -101,7 +111,12 @@ pub fn broadcast(a: &[i64], b: &[i64]) -> Option<Dims> {
     let mut out: Dims = smallvec![1; rank];
     for (i, size) in out.iter_mut().enumerate() {
         // Dimension `i` of the result, counted from the right so that missing leading dimensions count as 1.
-        let at = |s: &[i64]| (i + s.len()).checked_sub(rank).and_then(|j| s.get(j).copied()).unwrap_or(1);
+        let at = |s: &[i64]| {
+            (i + s.len())
+                .checked_sub(rank)
+                .and_then(|j| s.get(j).copied())
+                .unwrap_or(1)
+        };
         *size = match (at(a), at(b)) {
             (x, y) if x == y => x,
             (1, y) => y,
@@ -131,7 +146,11 @@ pub fn expand_strides(sizes: &[i64], strides: &[i64], target: &[i64]) -> Option<
 /// needs a copy. Both shapes have the same number of elements.
 pub fn view_strides(sizes: &[i64], strides: &[i64], new_sizes: &[i64]) -> Option<Dims> {
     if sizes.contains(&0) {
-        return Some(if sizes == new_sizes { strides.into() } else { contiguous_strides(new_sizes) });
+        return Some(if sizes == new_sizes {
+            strides.into()
+        } else {
+            contiguous_strides(new_sizes)
+        });
     }
     let mut out: Dims = smallvec![1; new_sizes.len()];
     // Groups of old dimensions that are contiguous among themselves are matched with groups of new ones, from the right.
@@ -166,7 +185,9 @@ pub fn view_strides(sizes: &[i64], strides: &[i64], new_sizes: &[i64]) -> Option
 pub fn wrap_dim(dim: i64, rank: usize) -> Option<usize> {
     let rank = i64::try_from(rank.max(1)).ok()?;
     let wrapped = if dim < 0 { dim + rank } else { dim };
-    (0..rank).contains(&wrapped).then(|| usize::try_from(wrapped).unwrap_or(0))
+    (0..rank)
+        .contains(&wrapped)
+        .then(|| usize::try_from(wrapped).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -191,16 +212,28 @@ mod tests {
         assert_eq!(broadcast(&[3, 1], &[2, 1, 4]).as_deref(), Some(&[2, 3, 4][..]));
         assert_eq!(broadcast(&[], &[0]).as_deref(), Some(&[0][..]));
         assert_eq!(broadcast(&[3], &[2]), None);
-        assert_eq!(expand_strides(&[3, 1], &[1, 1], &[2, 3, 4]).as_deref(), Some(&[0, 1, 0][..]));
+        assert_eq!(
+            expand_strides(&[3, 1], &[1, 1], &[2, 3, 4]).as_deref(),
+            Some(&[0, 1, 0][..])
+        );
     }
 
     #[test]
     fn views_need_compatible_strides() {
         // The expected strides are those of torch's `view` on the same layouts.
-        assert_eq!(view_strides(&[2, 3, 4], &[12, 4, 1], &[6, 4]).as_deref(), Some(&[4, 1][..]));
-        assert_eq!(view_strides(&[2, 3, 4], &[12, 4, 1], &[2, 2, 6]).as_deref(), Some(&[12, 6, 1][..]));
+        assert_eq!(
+            view_strides(&[2, 3, 4], &[12, 4, 1], &[6, 4]).as_deref(),
+            Some(&[4, 1][..])
+        );
+        assert_eq!(
+            view_strides(&[2, 3, 4], &[12, 4, 1], &[2, 2, 6]).as_deref(),
+            Some(&[12, 6, 1][..])
+        );
         assert_eq!(view_strides(&[3, 2], &[1, 3], &[6]), None);
-        assert_eq!(view_strides(&[3, 2], &[1, 3], &[3, 1, 2]).as_deref(), Some(&[1, 6, 3][..]));
+        assert_eq!(
+            view_strides(&[3, 2], &[1, 3], &[3, 1, 2]).as_deref(),
+            Some(&[1, 6, 3][..])
+        );
         assert_eq!(view_strides(&[], &[], &[1, 1]).as_deref(), Some(&[1, 1][..]));
         assert_eq!(view_strides(&[1, 4], &[77, 2], &[4]).as_deref(), Some(&[2][..]));
         assert_eq!(view_strides(&[2, 4], &[8, 2], &[8]).as_deref(), Some(&[2][..]));

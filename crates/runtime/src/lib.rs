@@ -2,6 +2,7 @@
 
 mod access;
 pub mod element;
+pub mod eval;
 pub mod expr;
 pub mod lanes;
 pub mod layout;

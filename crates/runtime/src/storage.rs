@@ -103,13 +103,19 @@ impl Storage {
     /// Takes over a buffer.
     pub fn from_owned(bytes: AlignedBytes) -> Arc<Storage> {
         let len = bytes.len;
-        Arc::new(Storage { buffer: RwLock::new(Arc::new(Buffer::Owned(bytes))), len })
+        Arc::new(Storage {
+            buffer: RwLock::new(Arc::new(Buffer::Owned(bytes))),
+            len,
+        })
     }
 
     /// Shares `range` of a read-only source; the first write copies. `None` when the source is shorter than that.
     pub fn from_shared(source: SharedBytes, range: Range<usize>) -> Option<Arc<Storage>> {
         let len = (*source).as_ref().get(range.clone())?.len();
-        Some(Arc::new(Storage { buffer: RwLock::new(Arc::new(Buffer::Shared { source, range })), len }))
+        Some(Arc::new(Storage {
+            buffer: RwLock::new(Arc::new(Buffer::Shared { source, range })),
+            len,
+        }))
     }
 
     /// Number of bytes.

@@ -75,8 +75,18 @@ impl Tensor {
         strides: &[i64],
         offset: i64,
     ) -> Result<Tensor, TensorError> {
-        let tensor = Tensor { storage, dtype, sizes: sizes.into(), strides: strides.into(), offset };
-        if tensor.fits() { Ok(tensor) } else { Err(tensor.out_of_storage()) }
+        let tensor = Tensor {
+            storage,
+            dtype,
+            sizes: sizes.into(),
+            strides: strides.into(),
+            offset,
+        };
+        if tensor.fits() {
+            Ok(tensor)
+        } else {
+            Err(tensor.out_of_storage())
+        }
     }
 
     fn fits(&self) -> bool {
@@ -124,7 +134,13 @@ impl Tensor {
     /// A row-major tensor over a buffer of exactly its size, made by a kernel.
     pub(crate) fn from_buffer(bytes: AlignedBytes, dtype: DType, sizes: &[i64]) -> Tensor {
         let strides = layout::contiguous_strides(sizes);
-        Tensor { storage: Storage::from_owned(bytes), dtype, sizes: sizes.into(), strides, offset: 0 }
+        Tensor {
+            storage: Storage::from_owned(bytes),
+            dtype,
+            sizes: sizes.into(),
+            strides,
+            offset: 0,
+        }
     }
 
     /// A row-major tensor filled with `value`, converted to `dtype`.
@@ -233,7 +249,11 @@ impl Tensor {
             return None;
         }
         let strides = layout::view_strides(&self.sizes, &self.strides, sizes)?;
-        Some(Tensor { strides, sizes: sizes.into(), ..self.clone() })
+        Some(Tensor {
+            strides,
+            sizes: sizes.into(),
+            ..self.clone()
+        })
     }
 
     /// [`Tensor::view`], or a copy where a view is not possible.
@@ -244,24 +264,41 @@ impl Tensor {
                 let expected = Tensor::byte_size(self.dtype, sizes)?;
                 let copy = self.deep_copy()?;
                 if copy.storage.len() != expected {
-                    return Err(TensorError::Expand { from: self.sizes.to_vec(), to: sizes.to_vec() });
+                    return Err(TensorError::Expand {
+                        from: self.sizes.to_vec(),
+                        to: sizes.to_vec(),
+                    });
                 }
                 let strides = layout::contiguous_strides(sizes);
-                Ok(Tensor { sizes: sizes.into(), strides, ..copy })
+                Ok(Tensor {
+                    sizes: sizes.into(),
+                    strides,
+                    ..copy
+                })
             }
         }
     }
 
     /// The tensor repeated along broadcast dimensions, as a view.
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor, TensorError> {
-        let strides = layout::expand_strides(&self.sizes, &self.strides, sizes)
-            .ok_or_else(|| TensorError::Expand { from: self.sizes.to_vec(), to: sizes.to_vec() })?;
-        Ok(Tensor { sizes: sizes.into(), strides, ..self.clone() })
+        let strides = layout::expand_strides(&self.sizes, &self.strides, sizes).ok_or_else(|| TensorError::Expand {
+            from: self.sizes.to_vec(),
+            to: sizes.to_vec(),
+        })?;
+        Ok(Tensor {
+            sizes: sizes.into(),
+            strides,
+            ..self.clone()
+        })
     }
 
     /// The tensor itself when it is row-major, else a row-major copy.
     pub fn contiguous(&self) -> Result<Tensor, TensorError> {
-        if self.is_contiguous() { Ok(self.clone()) } else { self.deep_copy() }
+        if self.is_contiguous() {
+            Ok(self.clone())
+        } else {
+            self.deep_copy()
+        }
     }
 
     /// A row-major copy.
@@ -271,7 +308,11 @@ impl Tensor {
 
     /// The tensor itself when it has `dtype`, else a converted row-major copy.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor, TensorError> {
-        if self.dtype == dtype { Ok(self.clone()) } else { self.converted(dtype) }
+        if self.dtype == dtype {
+            Ok(self.clone())
+        } else {
+            self.converted(dtype)
+        }
     }
 
     fn converted(&self, dtype: DType) -> Result<Tensor, TensorError> {
@@ -294,7 +335,12 @@ impl Tensor {
         let bytes = OperandBytes::of(&src);
         let reader = Reader::dense(bytes.as_slice(), src.dtype, src.strides.clone()).at(src.offset);
         let zeros: Dims = smallvec::smallvec![0; self.dim()];
-        let walk = Walk { extents: &self.sizes, first: 0, end: self.dim(), fixed: &zeros };
+        let walk = Walk {
+            extents: &self.sizes,
+            first: 0,
+            end: self.dim(),
+            fixed: &zeros,
+        };
         let mut loaded = Lanes::new(src.dtype);
         let mut converted = Lanes::new(self.dtype);
         self.storage.write(|target| {
@@ -346,7 +392,12 @@ impl Tensor {
         let bytes = OperandBytes::of(self);
         let reader = Reader::dense(bytes.as_slice(), self.dtype, self.strides.clone()).at(self.offset);
         let zeros: Dims = smallvec::smallvec![0; self.dim()];
-        let walk = Walk { extents: &self.sizes, first: 0, end: self.dim(), fixed: &zeros };
+        let walk = Walk {
+            extents: &self.sizes,
+            first: 0,
+            end: self.dim(),
+            fixed: &zeros,
+        };
         let mut lanes = Lanes::new(self.dtype);
         reader.read(&walk, 0, 1, &mut lanes);
         Ok(match &lanes {
@@ -363,7 +414,9 @@ impl Tensor {
         if size_of::<T>() != self.dtype.size() {
             return Vec::new();
         }
-        let Ok(dense) = self.contiguous() else { return Vec::new() };
+        let Ok(dense) = self.contiguous() else {
+            return Vec::new();
+        };
         let bytes = dense.storage.bytes();
         let first = dense.offset as usize * size_of::<T>();
         let end = first + dense.numel() as usize * size_of::<T>();
@@ -440,26 +493,46 @@ mod tests {
     #[test]
     fn copy_reads_the_old_contents() {
         let t = iota(&[3, 3]);
-        t.copy_(&t.as_strided(&[3, 3], &[1, 3], 0).expect("fits")).expect("copies");
+        t.copy_(&t.as_strided(&[3, 3], &[1, 3], 0).expect("fits"))
+            .expect("copies");
         assert_eq!(t.to_f64_vec(), [0.0, 3.0, 6.0, 1.0, 4.0, 7.0, 2.0, 5.0, 8.0]);
         let expanded = iota(&[3, 1]).expand(&[3, 2]).expect("expands");
-        assert_eq!(expanded.copy_(&t.as_strided(&[3, 2], &[1, 3], 0).expect("fits")), Err(TensorError::Overlap));
+        assert_eq!(
+            expanded.copy_(&t.as_strided(&[3, 2], &[1, 3], 0).expect("fits")),
+            Err(TensorError::Overlap)
+        );
     }
 
     #[test]
     fn conversions_are_pytorchs() {
         // torch.tensor([-1.5, 2.9, 300., nan, 1e20], dtype=torch.float64).to(...)
         let t = Tensor::from_elements::<DoubleElement>(&[-1.5, 2.9, 300.0, f64::NAN, 1e20], &[5]).expect("fits");
-        assert_eq!(t.to_dtype(DType::Long).expect("converts").to_vec::<i64>()[..4], [-1, 2, 300, i64::MIN]);
+        assert_eq!(
+            t.to_dtype(DType::Long).expect("converts").to_vec::<i64>()[..4],
+            [-1, 2, 300, i64::MIN]
+        );
         let ints = t.to_dtype(DType::Int).expect("converts");
         assert_eq!(ints.to_vec::<i32>(), [-1, 2, 300, i32::MIN, i32::MIN]);
-        assert_eq!(t.to_dtype(DType::Byte).expect("converts").to_vec::<u8>()[..3], [255, 2, 44]);
-        assert_eq!(t.to_dtype(DType::Bool).expect("converts").to_vec::<u8>(), [1, 1, 1, 1, 1]);
+        assert_eq!(
+            t.to_dtype(DType::Byte).expect("converts").to_vec::<u8>()[..3],
+            [255, 2, 44]
+        );
+        assert_eq!(
+            t.to_dtype(DType::Bool).expect("converts").to_vec::<u8>(),
+            [1, 1, 1, 1, 1]
+        );
         let wide = Tensor::from_elements::<IntElement>(&[255, 256, -1], &[3]).expect("fits");
-        assert_eq!(wide.to_dtype(DType::Char).expect("converts").to_vec::<i8>(), [-1, 0, -1]);
-        let half = Tensor::from_f32(&[2049.0, 65520.0, 1e-8], &[3]).expect("fits").to_dtype(DType::Half);
+        assert_eq!(
+            wide.to_dtype(DType::Char).expect("converts").to_vec::<i8>(),
+            [-1, 0, -1]
+        );
+        let half = Tensor::from_f32(&[2049.0, 65520.0, 1e-8], &[3])
+            .expect("fits")
+            .to_dtype(DType::Half);
         assert_eq!(half.expect("converts").to_f64_vec(), [2048.0, f64::INFINITY, 0.0]);
-        let bf = Tensor::from_f32(&[257.0, 259.0], &[2]).expect("fits").to_dtype(DType::BFloat16);
+        let bf = Tensor::from_f32(&[257.0, 259.0], &[2])
+            .expect("fits")
+            .to_dtype(DType::BFloat16);
         assert_eq!(bf.expect("converts").to_f64_vec(), [256.0, 260.0]);
         let small = Tensor::from_elements::<CharElement>(&[-128], &[1]).expect("fits");
         assert_eq!(small.to_dtype(DType::Byte).expect("converts").to_vec::<u8>(), [128]);

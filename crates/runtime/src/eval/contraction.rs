@@ -1,0 +1,328 @@
+//! Sums of products through GEMM: what a loop nest is decides, not which operator made it.
+//!
+//! A nest whose body is `in0 * in1` and whose reduction is a sum is a matrix product for each index of its *batch* loops: the
+//! loops that only the first operand uses are the product's rows, those that only the second one uses its columns, the
+//! reduction loops its depth. An operand whose rows or depth are not single strides, or that is padded or of a half dtype, is
+//! packed first. Matrix products, linear layers, and convolutions of any rank, stride, dilation and grouping (whose packing is
+//! the well-known im2col) all come here.
+
+use super::EvalError;
+use super::gemm::{GemmFloat, Matrix, gemm};
+use super::nest::Nest;
+use super::structured::finish_pass;
+use crate::access::{Reader, Walk};
+use crate::element::{Element, with_element};
+use crate::expr::{BinaryOp, Expr, ExprOp};
+use crate::lanes::{Lane, LaneKind, Lanes};
+use crate::layout::contiguous_strides;
+use crate::storage::AlignedBytes;
+use crate::structured::{Combine, Dims, Structured};
+use crate::tensor::Tensor;
+use frazil_ir::DType;
+use rayon::prelude::*;
+
+/// Elements of a packed operand above which its rows are worked on in parts.
+const MAX_PACKED: i64 = 1 << 24;
+
+/// Runs `s` as matrix products; `None` when it is not one.
+pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, EvalError> {
+    let Some(kind) = product_lane(s) else { return Ok(None) };
+    let Some(plan) = Plan::new(nest) else { return Ok(None) };
+    let dtype = if kind == LaneKind::F32 {
+        DType::Float
+    } else {
+        DType::Double
+    };
+    let mut acc = AlignedBytes::zeroed(Tensor::byte_size(dtype, &s.output.sizes)?);
+    match kind {
+        LaneKind::F32 => plan.run::<f32>(nest, &mut acc)?,
+        _ => plan.run::<f64>(nest, &mut acc)?,
+    }
+    if s.finish.is_none() && s.output.dtype == dtype {
+        return Ok(Some(Tensor::from_buffer(acc, dtype, &s.output.sizes)));
+    }
+    finish_pass(s, nest, &acc, dtype).map(Some)
+}
+
+/// The lane of a nest that sums products of its two inputs in floating point.
+fn product_lane(s: &Structured) -> Option<LaneKind> {
+    if s.combine != Some(Combine::Add) || s.inputs.len() != 2 {
+        return None;
+    }
+    let kind = LaneKind::of(s.accumulate);
+    let last = s.body.nodes().last()?;
+    let ExprOp::Binary(BinaryOp::Mul, a, b) = last.op else {
+        return None;
+    };
+    let operands = (input_behind(&s.body, a)?, input_behind(&s.body, b)?);
+    let both = matches!(operands, (0, 1) | (1, 0));
+    // The product's own rounding (to a half dtype) is not a GEMM's: such bodies cast their operands to Float first.
+    let float = matches!(kind, LaneKind::F32 | LaneKind::F64) && LaneKind::of(last.dtype) == kind;
+    (both && float).then_some(kind)
+}
+
+/// The input that `id` is, through casts that lose nothing.
+fn input_behind(e: &Expr, id: u32) -> Option<u32> {
+    let node = e.node(id);
+    match node.op {
+        ExprOp::Input(n) => Some(n),
+        ExprOp::Cast(a) => {
+            let from = e.node(a).dtype;
+            let exact = from.is_floating_point() && matches!(node.dtype, DType::Float | DType::Double);
+            (exact && from.size() <= node.dtype.size()).then(|| input_behind(e, a))?
+        }
+        _ => None,
+    }
+}
+
+/// How the loops of a nest make matrices.
+struct Plan {
+    outer: Vec<usize>,
+    rows: Vec<usize>,
+    columns: Vec<usize>,
+    depth: Vec<usize>,
+    out_strides: Dims,
+}
+
+impl Plan {
+    fn new(nest: &Nest<'_>) -> Option<Plan> {
+        let [a, b] = nest.inputs.as_slice() else { return None };
+        let mut plan = Plan {
+            outer: Vec::new(),
+            rows: Vec::new(),
+            columns: Vec::new(),
+            depth: (nest.parallel..nest.extents.len()).collect(),
+            out_strides: contiguous_strides(&nest.extents[..nest.parallel]),
+        };
+        for l in 0..nest.parallel {
+            match (a.uses_loop(l), b.uses_loop(l)) {
+                (true, false) => plan.rows.push(l),
+                (false, true) => plan.columns.push(l),
+                _ => plan.outer.push(l),
+            }
+        }
+        // A lone dot product is summed more exactly by the general path.
+        if plan.rows.is_empty() && plan.columns.is_empty() {
+            return None;
+        }
+        let depth = extent_of(&plan.depth, &nest.extents);
+        let Plan {
+            outer,
+            rows,
+            columns,
+            out_strides,
+            ..
+        } = &mut plan;
+        for group in [rows, columns] {
+            while group.len() > 1
+                && (single_stride(group, &nest.extents, |l| out_strides[l]).is_none()
+                    || extent_of(group, &nest.extents).saturating_mul(depth) > MAX_PACKED)
+            {
+                outer.push(group.remove(0));
+            }
+        }
+        plan.outer.sort_unstable();
+        Some(plan)
+    }
+
+    fn run<T: GemmFloat + Lane>(&self, nest: &Nest<'_>, acc: &mut AlignedBytes) -> Result<(), EvalError> {
+        let extents = &nest.extents;
+        let [a, b] = nest.inputs.as_slice() else {
+            return Err(EvalError::Malformed("a product of two operands"));
+        };
+        let out: &mut [T] = bytemuck::try_cast_slice_mut(acc.as_mut_slice())
+            .map_err(|_| EvalError::Malformed("an accumulator that is not aligned"))?;
+        let outer_count = extent_of(&self.outer, extents) as usize;
+        if out.is_empty() || outer_count == 0 {
+            return Ok(());
+        }
+        // An operand that no outer loop moves is prepared once.
+        let shared = |r: &Reader<'_>| !self.outer.iter().any(|&l| r.uses_loop(l));
+        let shared_a = shared(a).then(|| Operand::<T>::new(a, &self.rows, &self.depth, extents, &[]));
+        let shared_b = shared(b).then(|| Operand::<T>::new(b, &self.columns, &self.depth, extents, &[]));
+        let (m, n) = (
+            extent_of(&self.rows, extents) as usize,
+            extent_of(&self.columns, extents) as usize,
+        );
+        let k = extent_of(&self.depth, extents) as usize;
+        let stride = |group: &[usize]| single_stride(group, extents, |l| self.out_strides[l]).unwrap_or(1);
+        let (row_stride, column_stride) = (stride(&self.rows), stride(&self.columns));
+        let product = |index: usize, out: &mut [T], offset: i64, threads: bool| {
+            let fixed = self.outer_index(index, extents);
+            let (own_a, own_b);
+            let lhs = match &shared_a {
+                Some(a) => a,
+                None => {
+                    own_a = Operand::<T>::new(a, &self.rows, &self.depth, extents, &fixed);
+                    &own_a
+                }
+            };
+            let rhs = match &shared_b {
+                Some(b) => b,
+                None => {
+                    own_b = Operand::<T>::new(b, &self.columns, &self.depth, extents, &fixed);
+                    &own_b
+                }
+            };
+            let done = gemm(
+                (m, n, k),
+                (
+                    out,
+                    Matrix {
+                        offset,
+                        row_stride,
+                        column_stride,
+                    },
+                ),
+                (lhs.slice(), lhs.matrix()),
+                (rhs.slice(), rhs.matrix().transposed()),
+                threads,
+            );
+            if done {
+                Ok(())
+            } else {
+                Err(EvalError::Malformed("a product's operand leaves its tensor"))
+            }
+        };
+        let leading = self.outer.iter().copied().eq(0..self.outer.len());
+        if leading && outer_count > 1 {
+            let chunk = out.len() / outer_count;
+            return out
+                .par_chunks_mut(chunk)
+                .enumerate()
+                .try_for_each(|(i, out)| product(i, out, 0, false));
+        }
+        for i in 0..outer_count {
+            let offset = self
+                .outer_index(i, extents)
+                .iter()
+                .map(|&(l, at)| at * self.out_strides[l])
+                .sum();
+            product(i, out, offset, true)?;
+        }
+        Ok(())
+    }
+
+    /// Where the outer loops stand in their `index`-th iteration.
+    fn outer_index(&self, index: usize, extents: &[i64]) -> Vec<(usize, i64)> {
+        let mut rest = index as i64;
+        let mut fixed = Vec::with_capacity(self.outer.len());
+        for &l in self.outer.iter().rev() {
+            fixed.push((l, rest % extents[l].max(1)));
+            rest /= extents[l].max(1);
+        }
+        fixed
+    }
+}
+
+fn extent_of(loops: &[usize], extents: &[i64]) -> i64 {
+    loops.iter().map(|&l| extents[l]).product()
+}
+
+/// The one stride with which a group of loops steps as a single loop; `None` when there is none.
+fn single_stride(group: &[usize], extents: &[i64], stride: impl Fn(usize) -> i64) -> Option<i64> {
+    let coalesces = group.windows(2).all(|w| stride(w[0]) == stride(w[1]) * extents[w[1]]);
+    coalesces.then(|| group.last().map_or(1, |&l| stride(l)))
+}
+
+/// One operand of a product: rows (or columns) by depth, in place or packed.
+struct Operand<'a, T> {
+    in_place: &'a [T],
+    packed: Vec<T>,
+    matrix: Matrix,
+}
+
+impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
+    fn new(
+        reader: &Reader<'a>,
+        rows: &[usize],
+        depth: &[usize],
+        extents: &[i64],
+        fixed: &[(usize, i64)],
+    ) -> Operand<'a, T> {
+        let strides =
+            single_stride(rows, extents, |l| reader.stride(l)).zip(single_stride(depth, extents, |l| reader.stride(l)));
+        if let Some((row_stride, column_stride)) = strides
+            && reader.is_in_bounds()
+            && reader.dtype() == T::DTYPE
+        {
+            let offset = reader.base() + fixed.iter().map(|&(l, at)| at * reader.stride(l)).sum::<i64>();
+            return Operand {
+                in_place: reader.raw(),
+                packed: Vec::new(),
+                matrix: Matrix {
+                    offset,
+                    row_stride,
+                    column_stride,
+                },
+            };
+        }
+        // The side with the smaller step runs innermost, so that packing copies runs.
+        let step = |group: &[usize]| group.last().map_or(i64::MAX, |&l| reader.stride(l).abs());
+        let rows_inner = step(rows) < step(depth);
+        let order: Vec<usize> = if rows_inner {
+            [depth, rows].concat()
+        } else {
+            [rows, depth].concat()
+        };
+        let small = reader.restricted(&order, fixed);
+        let small_extents: Dims = order.iter().map(|&l| extents[l]).collect();
+        let zeros: Dims = smallvec::smallvec![0; order.len()];
+        let walk = Walk {
+            extents: &small_extents,
+            first: 0,
+            end: order.len(),
+            fixed: &zeros,
+        };
+        let (m, k) = (extent_of(rows, extents), extent_of(depth, extents));
+        let mut packed = vec![T::ZERO; (m * k) as usize];
+        with_element!(reader.dtype(), E => {
+            pack::<E, T>(&small, &walk, &mut packed);
+        });
+        let (row_stride, column_stride) = if rows_inner { (1, m) } else { (k, 1) };
+        Operand {
+            in_place: &[],
+            packed,
+            matrix: Matrix {
+                offset: 0,
+                row_stride,
+                column_stride,
+            },
+        }
+    }
+
+    fn slice(&self) -> &[T] {
+        if self.packed.is_empty() {
+            self.in_place
+        } else {
+            &self.packed
+        }
+    }
+
+    fn matrix(&self) -> Matrix {
+        self.matrix
+    }
+}
+
+/// Packs through lanes where the memory form is not the lane, directly where it is.
+fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut [T]) {
+    // Long stretches: each one starts with a division of its index.
+    const STRETCH: usize = 1 << 14;
+    packed.par_chunks_mut(STRETCH).enumerate().for_each(|(i, target)| {
+        let mut lanes = Lanes::new(E::DTYPE);
+        let mut done = 0;
+        while done < target.len() {
+            let len = crate::lanes::CHUNK.min(target.len() - done);
+            reader.read(walk, i * STRETCH + done, len, &mut lanes);
+            let mut converted = Lanes::new(T::DTYPE);
+            let mut source = T::of(&lanes);
+            if source.len() != len {
+                // f32 lanes that are multiplied in f64.
+                converted.convert_from(&lanes, E::DTYPE, T::DTYPE);
+                source = T::of(&converted);
+            }
+            target[done..done + len].copy_from_slice(source);
+            done += len;
+        }
+    });
+}

@@ -1,0 +1,34 @@
+//! Evaluation of scalar expressions, loop nests and programs: the interpreter's tensor engine.
+
+mod binary;
+mod contraction;
+mod gemm;
+mod nest;
+mod program;
+mod scalar_expr;
+mod special;
+mod structured;
+mod unary;
+
+pub use program::{eval_program, view_layout};
+pub use scalar_expr::{ExprEval, LaneSource};
+pub use structured::eval_structured;
+
+use thiserror::Error;
+
+/// Why an evaluation failed.
+#[derive(Debug, Error)]
+pub enum EvalError {
+    /// An integer was divided by zero.
+    #[error("ZeroDivisionError")]
+    DivisionByZero,
+    /// The expression applies a function to a dtype on which it is not defined.
+    #[error("{0} is not defined on this dtype")]
+    Undefined(String),
+    /// The program does not fit its arguments, or is inconsistent. A bug of the entry that made it.
+    #[error("malformed tensor program: {0}")]
+    Malformed(&'static str),
+    /// A result could not be made.
+    #[error(transparent)]
+    Tensor(#[from] crate::TensorError),
+}

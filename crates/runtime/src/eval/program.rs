@@ -1,0 +1,96 @@
+//! Running [`Program`]s.
+
+use super::{EvalError, eval_structured};
+use crate::structured::{Affine, Dims, Program, Step, TensorId, TensorShape, ViewKind, ViewMap};
+use crate::tensor::Tensor;
+
+/// Runs `program` on `args` and gives its outputs. Outputs of view steps alias the argument that they view where its strides
+/// allow.
+///
+/// # Errors
+/// When the arguments are not those that the program was made for, or the program is inconsistent.
+pub fn eval_program(program: &Program, args: &[Tensor]) -> Result<Vec<Tensor>, EvalError> {
+    let matches = |(t, s): (&Tensor, &TensorShape)| t.dtype() == s.dtype && t.sizes() == s.sizes.as_slice();
+    if args.len() != program.arguments.len() || !args.iter().zip(&program.arguments).all(matches) {
+        return Err(EvalError::Malformed(
+            "the arguments are not those that the program was made for",
+        ));
+    }
+    let last_use = last_uses(program);
+    let mut tensors = args.to_vec();
+    for (i, step) in program.steps.iter().enumerate() {
+        let result = match step {
+            Step::Compute(s) => eval_structured(s, &tensors)?,
+            Step::View(v) => eval_view(v, &tensors)?,
+        };
+        tensors.push(result);
+        for (t, last) in last_use.iter().enumerate() {
+            // Numbers must stay; an empty tensor takes the place of one that nothing reads any more.
+            if *last == Some(i) && t >= args.len() {
+                tensors[t] = Tensor::zeros(tensors[t].dtype(), &[0])?;
+            }
+        }
+    }
+    let output = |&id: &TensorId| {
+        tensors
+            .get(id as usize)
+            .cloned()
+            .ok_or(EvalError::Malformed("an unknown output"))
+    };
+    program.outputs.iter().map(output).collect()
+}
+
+/// For each tensor the last step that reads it, where it is not an output.
+fn last_uses(program: &Program) -> Vec<Option<usize>> {
+    let mut last = vec![None; program.arguments.len() + program.steps.len()];
+    for (i, step) in program.steps.iter().enumerate() {
+        let mut used = |id: TensorId| {
+            if let Some(slot) = last.get_mut(id as usize) {
+                *slot = Some(i);
+            }
+        };
+        match step {
+            Step::Compute(s) => s.inputs.iter().chain(&s.finish_inputs).for_each(|a| used(a.tensor)),
+            Step::View(v) => used(v.tensor),
+        }
+    }
+    for &id in &program.outputs {
+        if let Some(slot) = last.get_mut(id as usize) {
+            *slot = None;
+        }
+    }
+    last
+}
+
+fn eval_view(v: &ViewMap, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
+    let base = tensors
+        .get(v.tensor as usize)
+        .ok_or(EvalError::Malformed("a view of an unknown tensor"))?;
+    match &v.kind {
+        ViewKind::Reshape => Ok(base.reshape(&v.output.sizes)?),
+        ViewKind::Affine(map) => {
+            let (strides, offset) = view_layout(map, base, v.output.sizes.len())
+                .ok_or(EvalError::Malformed("a view's map does not fit"))?;
+            Ok(base.as_strided(&v.output.sizes, &strides, offset)?)
+        }
+    }
+}
+
+/// The strides and the offset of an affine view of `base`: the aliasing function that every view entry has.
+pub fn view_layout(map: &[Affine], base: &Tensor, rank: usize) -> Option<(Dims, i64)> {
+    if map.len() != base.dim() {
+        return None;
+    }
+    let mut strides: Dims = smallvec::smallvec![0; rank];
+    let mut offset = base.offset();
+    for (affine, &stride) in map.iter().zip(base.strides()) {
+        if affine.coefficients.len() != rank {
+            return None;
+        }
+        offset = offset.checked_add(affine.offset.checked_mul(stride)?)?;
+        for (s, &c) in strides.iter_mut().zip(&affine.coefficients) {
+            *s = s.checked_add(c.checked_mul(stride)?)?;
+        }
+    }
+    Some((strides, offset))
+}
