@@ -46,7 +46,7 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// A loop nest that computes a new tensor.
-    Compute(Structured),
+    Compute(Box<Structured>),
     /// The same elements under other sizes and strides.
     View(ViewMap),
 }
@@ -190,7 +190,7 @@ pub struct ViewMap {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewKind {
     /// Each old coordinate is an affine function of the new ones: permute, expand, select, slice, squeeze, unsqueeze.
-    Affine(SmallVec<[Affine; 6]>),
+    Affine(Vec<Affine>),
     /// The elements in row-major order under new sizes: view, reshape, flatten. Aliases when strides allow; otherwise a copy.
     Reshape,
 }

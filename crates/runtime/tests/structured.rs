@@ -1,4 +1,5 @@
 //! The evaluator's loop nests, fast paths included, against naive loops over the same data.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
