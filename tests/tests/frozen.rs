@@ -1,7 +1,7 @@
 //! Frozen graphs have the node kinds that `torch.jit.freeze` leaves, apart from listed differences.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use frazil_tests::case::read_json;
@@ -22,7 +22,7 @@ fn files(model: &str) -> Option<(PathBuf, PathBuf)> {
 }
 
 /// What is wrong with a model's frozen graph.
-fn check(entry: &Entry, archive: &PathBuf, golden: &PathBuf) -> Result<(), String> {
+fn check(entry: &Entry, archive: &Path, golden: &Path) -> Result<(), String> {
     let json = read_json(golden).map_err(|error| error.to_string())?;
     let theirs = kinds_of_json(&json).ok_or("no \"kinds\"")?;
     let mut command = Command::new(tool("jit-opt"));
