@@ -50,17 +50,21 @@ impl Case {
 
 /// The models below a folder, each in one of its own with `model.pt` and `case.json`; sorted by name.
 pub fn models(folder: &Path) -> Result<Vec<Case>, Malformed> {
-    let mut cases = Vec::new();
-    for (name, folder) in subfolders(folder)? {
-        let json = read_json(&folder.join("case.json"))?;
-        cases.push(Case {
-            name,
-            model: folder.join("model.pt"),
-            folder,
-            json,
-        });
-    }
-    Ok(cases)
+    subfolders(folder)?
+        .into_iter()
+        .map(|(name, folder)| model(name, folder))
+        .collect()
+}
+
+/// The model in a folder.
+pub fn model(name: String, folder: PathBuf) -> Result<Case, Malformed> {
+    let json = read_json(&folder.join("case.json"))?;
+    Ok(Case {
+        name,
+        model: folder.join("model.pt"),
+        folder,
+        json,
+    })
 }
 
 /// The operator cases below a folder: a folder for each operator, whose `cases.json` names the archives beside it.

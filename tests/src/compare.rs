@@ -65,6 +65,41 @@ pub fn outcomes(want: &Outcome, got: &Outcome, tolerance: Tolerance) -> Result<(
     }
 }
 
+/// The largest absolute difference between two values of one structure, over all finite floating-point numbers in them.
+pub fn largest_difference(want: &Value, got: &Value) -> f64 {
+    let largest = |differences: &mut dyn Iterator<Item = f64>| differences.fold(0.0, f64::max);
+    let finite = |want: f64, got: f64| {
+        if want.is_finite() && got.is_finite() {
+            (want - got).abs()
+        } else {
+            0.0
+        }
+    };
+    match (want, got) {
+        (Value::Float(want), Value::Float(got)) => finite(*want, *got),
+        (Value::List(want), Value::List(got)) | (Value::Tuple(want), Value::Tuple(got)) => {
+            largest(&mut want.iter().zip(got).map(|(want, got)| largest_difference(want, got)))
+        }
+        (Value::Dict(want), Value::Dict(got)) => largest(
+            &mut want
+                .iter()
+                .zip(got)
+                .map(|((_, want), (_, got))| largest_difference(want, got)),
+        ),
+        (Value::Tensor(want), Value::Tensor(got)) if want.dtype == got.dtype => {
+            let width = element_width(want.dtype).unwrap_or(1);
+            let pairs = want.data.chunks_exact(width).zip(got.data.chunks_exact(width));
+            largest(
+                &mut pairs.map(|(a, b)| match (numbers(want.dtype, a), numbers(got.dtype, b)) {
+                    (Some(a), Some(b)) => finite(a[0], b[0]).max(finite(a[1], b[1])),
+                    _ => 0.0,
+                }),
+            )
+        }
+        _ => 0.0,
+    }
+}
+
 fn values(place: &str, want: &Value, got: &Value, tolerance: Tolerance) -> Result<(), Mismatch> {
     match (want, got) {
         (Value::Tensor(want), Value::Tensor(got)) => tensors(place, want, got, tolerance),
@@ -259,6 +294,14 @@ mod tests {
         assert_eq!(error, Err("result: 3.5 instead of 3 at [1, 0]; 1 of 4 differ".into()));
         let error = compare(longs(&[7, -1]), longs(&[7, -2]));
         assert_eq!(error, Err("result: -2 instead of -1 at [1]; 1 of 2 differ".into()));
+    }
+
+    #[test]
+    fn the_largest_difference_is_found() {
+        let list = |tensor, number| Value::List(vec![tensor, Value::Float(number)]);
+        let want = list(floats(&[3], &[1.0, f32::NAN, 3.0]), 1.0);
+        let got = list(floats(&[3], &[1.5, f32::NAN, 3.25]), 1.125);
+        assert_eq!(largest_difference(&want, &got), 0.5);
     }
 
     #[test]

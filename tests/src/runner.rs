@@ -93,24 +93,32 @@ pub fn run(case: &Case, engine: Engine, jit_run: &Path, limit: Duration) -> Resu
         Some(1) => return Err(Failure::Refused(message)),
         _ => return Err(Failure::Crashed { status, message }),
     }
-    let results = out.join("results.json");
-    if !results.exists() {
-        return Err(Malformed("there is no results.json".into()).into());
-    }
-    let results = read_json(&results)?;
-    let tensors = Tensors::read(&out.join("tensors.safetensors"))?;
-    let results = results.get("results").and_then(Json::as_array);
-    let results = results.ok_or_else(|| Malformed("results.json has no \"results\"".into()))?;
+    let results = results(&out)?;
     let expected = case.expected()?;
     if results.len() != expected.len() {
         return Err(Malformed(format!("{} results of {} calls", results.len(), expected.len())).into());
     }
     let tolerance = case.tolerance()?;
-    for (call, (want, got)) in expected.iter().zip(results).enumerate() {
-        let got = Outcome::from_json(got, &tensors)?;
-        compare::outcomes(want, &got, tolerance).map_err(|mismatch| Failure::Differs { call, mismatch })?;
+    for (call, (want, got)) in expected.iter().zip(&results).enumerate() {
+        compare::outcomes(want, got, tolerance).map_err(|mismatch| Failure::Differs { call, mismatch })?;
     }
     Ok(())
+}
+
+/// Reads what `jit-run --out` wrote: the outcome of each call.
+pub fn results(folder: &Path) -> Result<Vec<Outcome>, Malformed> {
+    let file = folder.join("results.json");
+    if !file.exists() {
+        return Err(Malformed("there is no results.json".into()));
+    }
+    let json = read_json(&file)?;
+    let tensors = Tensors::read(&folder.join("tensors.safetensors"))?;
+    let results = json.get("results").and_then(Json::as_array);
+    let results = results.ok_or_else(|| Malformed("results.json has no \"results\"".into()))?;
+    results
+        .iter()
+        .map(|result| Outcome::from_json(result, &tensors))
+        .collect()
 }
 
 /// The file to give to `--calls`: a model's own, or one that is written because an operator's cases share a file.

@@ -28,7 +28,8 @@ impl Tensors {
         Self { bytes }
     }
 
-    fn get(&self, key: &str) -> Result<Tensor, Malformed> {
+    /// The tensor of a key.
+    pub fn get(&self, key: &str) -> Result<Tensor, Malformed> {
         let file =
             SafeTensors::deserialize(&self.bytes).map_err(|error| Malformed(format!("tensor {key}: {error}")))?;
         let view = file

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Latency of native code next to PyTorch's, on the same inputs, in turns on the same cores.
+
+    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,loaded] [--json FILE]
+
+needs a release build of jit-run (`make bench-peers` makes it), and `torch` and `safetensors` from PyPI in the Python that runs
+this. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
+
+The sides take turns within each round, so that whatever else happens on the machine happens to all of them; a round's figure
+is the median over its calls, and the printed figure the median over the rounds. Peers:
+
+    frozen   torch.jit.freeze, then torch.jit.optimize_for_inference
+    loaded   the archive as torch.jit.load gives it
+
+A ratio above 1 means that Frazil is faster.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PEERS = ("frozen", "loaded")
+
+
+def decode(value, tensors):
+    """A value of case.json as PyTorch wants it."""
+    (kind, payload), = value.items()
+    if kind == "tensor":
+        return tensors[payload]
+    if kind == "none":
+        return None
+    if kind == "float":
+        return float(payload)
+    if kind in ("list", "tuple"):
+        items = [decode(item, tensors) for item in payload]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {decode(key, tensors): decode(item, tensors) for key, item in payload}
+    return payload
+
+
+def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
+    """Runs in a process of its own: for each line with a number of seconds on standard input, times calls for that long."""
+    import torch
+    from safetensors.torch import load_file
+
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    case = json.loads((archive.parent / "case.json").read_text())
+    call = case["calls"][0]
+    tensors = load_file(archive.parent / "tensors.safetensors")
+    arguments = [decode(argument, tensors) for argument in call["args"]]
+    method = call.get("method", case["method"])
+
+    start = time.perf_counter()
+    model = torch.jit.load(archive).eval()
+    if peer == "frozen":
+        others = sorted({*case.get("preserve", []), method} - {"forward"})
+        model = torch.jit.optimize_for_inference(torch.jit.freeze(model, preserved_attrs=others), other_methods=others)
+    function = getattr(model, method)
+    # The profiling executor records, then optimises, then runs what it optimised.
+    for _ in range(10):
+        function(*arguments)
+    print(json.dumps({"compile_ms": (time.perf_counter() - start) * 1e3}), flush=True)
+
+    for line in sys.stdin:
+        end, times = time.perf_counter() + float(line), []
+        while time.perf_counter() < end or len(times) < 5:
+            start = time.perf_counter()
+            function(*arguments)
+            times.append((time.perf_counter() - start) * 1e3)
+        print(json.dumps({"median_ms": statistics.median(times), "min_ms": min(times)}), flush=True)
+
+
+class Peer:
+    """A worker that is kept running, and sleeps while others have their turn."""
+
+    def __init__(self, peer: str, archive: pathlib.Path, threads: int):
+        command = [*pinned(threads), sys.executable, "-W", "ignore", __file__, "--worker", peer, str(threads), str(archive)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.compile_ms = self.answer()["compile_ms"]
+
+    def answer(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a peer ended with status {self.process.wait()}")
+        return json.loads(line)
+
+    def measure(self, seconds: float) -> dict:
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Frazil:
+    """jit-run, started anew each round: it warms up and measures by itself."""
+
+    def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int):
+        calls = archive.parent / "case.json"
+        self.command = [*pinned(threads), str(jit_run), str(archive), "--calls", str(calls), "--engine=native"]
+        self.command += [f"--threads={threads}", "--bench", "--json"]
+        self.compile_ms = None
+
+    def measure(self, _seconds: float) -> dict:
+        with tempfile.TemporaryDirectory() as out:
+            done = subprocess.run([*self.command, "--out", out], stdout=subprocess.PIPE, text=True, check=True)
+        figures = json.loads(done.stdout.splitlines()[-1])
+        self.compile_ms = figures["compile_ms"]
+        return figures
+
+    def close(self) -> None:
+        pass
+
+
+def pinned(threads: int) -> list:
+    cores = sorted(os.sched_getaffinity(0))[:threads]
+    return ["taskset", "-c", ",".join(map(str, cores))]
+
+
+def compare(archive: pathlib.Path, threads: int, options) -> dict:
+    sides = {"frazil": Frazil(options.jit_run, archive, threads)}
+    sides |= {peer: Peer(peer, archive, threads) for peer in options.peers}
+    rounds = {name: [] for name in sides}
+    for _ in range(options.rounds):
+        for name, side in sides.items():
+            rounds[name].append(side.measure(options.seconds))
+    for side in sides.values():
+        side.close()
+    figures = {}
+    for name, side in sides.items():
+        median = statistics.median(figure["median_ms"] for figure in rounds[name])
+        least = min(figure["min_ms"] for figure in rounds[name])
+        figures[name] = {"median_ms": median, "min_ms": least, "compile_ms": side.compile_ms}
+    for name in options.peers:
+        figures[name]["ratio"] = figures[name]["median_ms"] / figures["frazil"]["median_ms"]
+    return figures
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--worker"]:
+        worker(sys.argv[2], pathlib.Path(sys.argv[4]), int(sys.argv[3]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", type=pathlib.Path, metavar="MODEL.pt")
+    parser.add_argument("--threads", default=[1, 2], type=lambda text: [int(number) for number in text.split(",")])
+    parser.add_argument("--rounds", default=5, type=int)
+    parser.add_argument("--seconds", default=1.0, type=float, help="time for each peer's turn")
+    parser.add_argument("--peers", default=["frozen"], type=lambda text: text.split(","))
+    parser.add_argument("--json", type=pathlib.Path, help="write all figures to a file")
+    parser.add_argument("--jit-run", default=ROOT / "target/release/jit-run", type=pathlib.Path)
+    options = parser.parse_args()
+    if unknown := set(options.peers) - set(PEERS):
+        parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    if not options.jit_run.exists():
+        parser.error(f"{options.jit_run} is missing: cargo build --release -p frazil-tools")
+    options.models = options.models or [ROOT / "tests/fixtures/models/residual_cnn/model.pt"]
+    available = len(os.sched_getaffinity(0))
+
+    print(f"{'model':28} {'threads':>7} {'side':8} {'median ms':>10} {'min ms':>10} {'ready ms':>9} {'ratio':>6}")
+    everything = []
+    for archive in options.models:
+        archive = archive.resolve()
+        for threads in options.threads:
+            if threads > available:
+                print(f"{archive.parent.name:28} {threads:7} skipped: this machine has {available} cores")
+                continue
+            figures = compare(archive, threads, options)
+            everything.append({"model": archive.parent.name, "threads": threads, "sides": figures})
+            for name, figure in figures.items():
+                ratio = f"{figure['ratio']:6.2f}" if "ratio" in figure else ""
+                row = f"{archive.parent.name:28} {threads:7} {name:8} {figure['median_ms']:10.3f} {figure['min_ms']:10.3f}"
+                print(f"{row} {figure['compile_ms']:9.0f} {ratio}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
