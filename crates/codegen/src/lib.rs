@@ -1,5 +1,14 @@
 //! Frozen graphs to native code through MLIR and LLVM.
+//!
+//! The front half turns a frozen graph and the shapes of its inputs into a [`plan::Plan`]: [`graph::TensorGraph`] is what its
+//! stages work on. The back half turns a plan into machine code.
 
+pub mod affine;
+pub mod error;
+pub mod graph;
 pub mod kernel;
 pub mod plan;
 pub mod target;
+
+pub use error::{LowerError, Unsupported};
+pub use graph::TensorGraph;

@@ -1,0 +1,163 @@
+//! Arithmetic on affine maps and accesses: composition, ranges, strides.
+
+use frazil_ir::contiguous_strides;
+use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds};
+
+/// `outer` with its index `i` replaced by `inner[i]`, a map from a domain of `rank` loops.
+pub fn compose(outer: &Affine, inner: &[Affine], rank: usize) -> Affine {
+    let mut out = Affine::constant(rank, outer.offset);
+    for (&c, map) in outer.coefficients.iter().zip(inner) {
+        if c == 0 {
+            continue;
+        }
+        out.offset += c * map.offset;
+        for (o, &m) in out.coefficients.iter_mut().zip(&map.coefficients) {
+            *o += c * m;
+        }
+    }
+    out
+}
+
+/// The least and the greatest value of `map` over a domain of `extents`, which are all positive.
+pub fn range(map: &Affine, extents: &[i64]) -> (i64, i64) {
+    let (mut low, mut high) = (map.offset, map.offset);
+    for (&c, &n) in map.coefficients.iter().zip(extents) {
+        let reach = c * (n - 1).max(0);
+        if reach < 0 {
+            low += reach;
+        } else {
+            high += reach;
+        }
+    }
+    (low, high)
+}
+
+/// True when `map` stays in `0..extent` over the domain.
+pub fn stays_within(map: &Affine, extents: &[i64], extent: i64) -> bool {
+    let (low, high) = range(map, extents);
+    low >= 0 && high < extent
+}
+
+/// The single loop that `map` is, when it is `index[l]` and nothing else.
+pub fn as_loop(map: &Affine) -> Option<usize> {
+    let mut found = None;
+    for (l, &c) in map.coefficients.iter().enumerate() {
+        match (c, found) {
+            (0, _) => {}
+            (1, None) => found = Some(l),
+            _ => return None,
+        }
+    }
+    found.filter(|_| map.offset == 0)
+}
+
+/// True when coordinate `i` of `access` is loop `i`, for each of `sizes`, which are the first loops' extents. Coordinates of
+/// dimensions of extent 1 may as well be constant 0.
+pub fn is_identity(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
+    access.map.len() == sizes.len()
+        && domain.len() >= sizes.len()
+        && access.map.iter().zip(sizes).enumerate().all(|(i, (map, &size))| {
+            domain[i] == size
+                && (as_loop(map) == Some(i)
+                    || (size == 1 && map.offset == 0 && only_over_unit_loops(&map.coefficients, domain)))
+        })
+}
+
+/// True when every loop with a coefficient has extent 1.
+fn only_over_unit_loops(coefficients: &[i64], domain: &[i64]) -> bool {
+    coefficients.iter().zip(domain).all(|(&c, &n)| c == 0 || n == 1)
+}
+
+/// Where the elements that an access reads lie in a dense row-major tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// Elements that each loop advances by; 0 for loops of extent 1.
+    pub strides: Dims,
+    /// Element that all loops start at.
+    pub offset: i64,
+}
+
+impl Strided {
+    /// Composes the access with the row-major strides of `sizes`, the sizes of the tensor that it reads.
+    pub fn of(access: &Access, sizes: &[i64], domain: &[i64]) -> Strided {
+        let map = linear(&access.map, sizes, domain.len());
+        let strides = map
+            .coefficients
+            .iter()
+            .zip(domain)
+            .map(|(&c, &n)| if n == 1 { 0 } else { c });
+        Strided {
+            strides: strides.collect(),
+            offset: map.offset,
+        }
+    }
+
+    /// True when nothing depends on the loops.
+    pub fn is_uniform(&self) -> bool {
+        self.strides.iter().all(|&s| s == 0)
+    }
+}
+
+/// The element number of coordinates `map` in a dense row-major tensor of `sizes`, as a function of `rank` loops.
+pub fn linear(map: &[Affine], sizes: &[i64], rank: usize) -> Affine {
+    let strides = contiguous_strides(sizes);
+    let by_dimension = Affine {
+        coefficients: strides.iter().copied().collect(),
+        offset: 0,
+    };
+    compose(&by_dimension, map, rank)
+}
+
+/// True when the access can leave a tensor of `sizes`.
+pub fn can_leave(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
+    access.out_of_bounds != OutOfBounds::Never
+        && access
+            .map
+            .iter()
+            .zip(sizes)
+            .any(|(map, &size)| !stays_within(map, domain, size))
+}
+
+/// `access` over the same loops followed by more of them, up to `rank`, on which it does not depend.
+pub fn widen(access: &Access, rank: usize) -> Access {
+    let mut out = access.clone();
+    for map in &mut out.map {
+        map.coefficients.resize(rank, 0);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    fn affine(coefficients: &[i64], offset: i64) -> Affine {
+        Affine {
+            coefficients: coefficients.into(),
+            offset,
+        }
+    }
+
+    #[test]
+    fn composition_substitutes() {
+        // y = 2 i + 1 with i = 3 a - b + 4
+        let c = compose(&affine(&[2], 1), &[affine(&[3, -1], 4)], 2);
+        assert_eq!(c, affine(&[6, -2], 9));
+        assert_eq!(range(&c, &[2, 3]), (5, 15));
+        assert!(stays_within(&c, &[2, 3], 16) && !stays_within(&c, &[2, 3], 15));
+    }
+
+    #[test]
+    fn strides_of_an_access() {
+        let access = Access {
+            tensor: 0,
+            map: smallvec![affine(&[1, 0, 0], 0), affine(&[0, 0, 2], -1)],
+            out_of_bounds: OutOfBounds::Never,
+        };
+        let s = Strided::of(&access, &[4, 10], &[4, 7, 5]);
+        assert_eq!(s.strides.as_slice(), [10, 0, 2]);
+        assert_eq!(s.offset, -1);
+        assert!(!is_identity(&access, &[4, 10], &[4, 10, 5]));
+    }
+}

@@ -1,0 +1,66 @@
+//! Why a graph could not be compiled.
+
+use std::fmt;
+use thiserror::Error;
+
+/// An operator, or a use of one, that cannot be compiled, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The operator's name, such as `aten::nonzero`.
+    pub operator: String,
+    /// Why: what was expected.
+    pub reason: String,
+    /// `file:line:column` of the Python source, where known.
+    pub source: Option<String>,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.operator, self.reason)?;
+        match &self.source {
+            Some(at) => write!(f, " (at {at})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a graph could not be lowered to a plan.
+#[derive(Clone, Debug, Error)]
+pub enum LowerError {
+    /// The inputs given do not match the graph's.
+    #[error("the graph takes {expected} inputs, {given} were described")]
+    InputCount {
+        /// Inputs of the graph.
+        expected: usize,
+        /// Inputs described.
+        given: usize,
+    },
+    /// Operators that cannot be compiled; all of the graph's.
+    #[error("these operators cannot be compiled:{}", list(.0))]
+    Unsupported(Vec<Unsupported>),
+    /// The program raises an exception on these input shapes, whatever the data.
+    #[error("the program raises an exception on these shapes: {message}")]
+    Raises {
+        /// The exception's text.
+        message: String,
+    },
+    /// A result of the graph is not a tensor, or a tuple or list of tensors.
+    #[error("result {index} of the graph is not a tensor")]
+    Result {
+        /// Its number.
+        index: usize,
+    },
+    /// A tensor is too large to address.
+    #[error("a tensor of sizes {sizes:?} is too large")]
+    TooLarge {
+        /// Its sizes.
+        sizes: Vec<i64>,
+    },
+    /// A tensor program is inconsistent. A bug of the operator's entry.
+    #[error("malformed tensor program: {0}")]
+    Malformed(String),
+}
+
+fn list(all: &[Unsupported]) -> String {
+    all.iter().map(|u| format!("\n  {u}")).collect()
+}

@@ -1,0 +1,207 @@
+//! The tensor-program graph: a whole method as loop nests and views over numbered tensors, without operator names.
+//!
+//! Specialisation makes one of these; simplification, fusion and layout rewrite it in place. Tensors are numbered in
+//! topological order: a node only reads tensors of smaller numbers, and every rewrite keeps that. A node that nothing
+//! reaches from the outputs is dead and is simply never looked at.
+
+use frazil_ir::TensorData;
+use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewMap};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How a tensor comes about.
+#[derive(Clone, Debug)]
+pub enum TensorOp {
+    /// The function's input of this number, dense.
+    Input(u32),
+    /// Known at compile time.
+    Constant(Arc<TensorData>),
+    /// A loop nest; its accesses name tensors of the graph.
+    Compute(Box<Structured>),
+    /// A view of another tensor of the graph.
+    View(ViewMap),
+}
+
+/// Where a tensor comes from in the source, for listings and messages only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The operator's name.
+    pub operator: String,
+    /// `file:line:column`, where known.
+    pub source: Option<String>,
+}
+
+/// One tensor of the graph.
+#[derive(Clone, Debug)]
+pub struct TensorNode {
+    /// dtype and sizes.
+    pub shape: TensorShape,
+    /// What computes it.
+    pub op: TensorOp,
+    /// The operators that went into it, in order.
+    pub origins: Vec<Origin>,
+}
+
+/// A straight-line function over tensors.
+#[derive(Clone, Debug, Default)]
+pub struct TensorGraph {
+    nodes: Vec<TensorNode>,
+    /// The function's inputs in order.
+    pub inputs: Vec<TensorId>,
+    /// The function's results in order; a tensor may occur more than once.
+    pub outputs: Vec<TensorId>,
+}
+
+impl TensorGraph {
+    /// A graph without tensors.
+    pub fn new() -> TensorGraph {
+        TensorGraph::default()
+    }
+
+    /// Adds a tensor. Every tensor that `op` reads must be there already.
+    pub fn push(&mut self, shape: TensorShape, op: TensorOp, origins: Vec<Origin>) -> TensorId {
+        self.nodes.push(TensorNode { shape, op, origins });
+        (self.nodes.len() - 1) as TensorId
+    }
+
+    /// Adds an input.
+    pub fn input(&mut self, shape: TensorShape) -> TensorId {
+        let op = TensorOp::Input(self.inputs.len() as u32);
+        let id = self.push(shape, op, Vec::new());
+        self.inputs.push(id);
+        id
+    }
+
+    /// Adds a constant.
+    pub fn constant(&mut self, data: Arc<TensorData>) -> TensorId {
+        let shape = TensorShape {
+            dtype: data.dtype,
+            sizes: data.sizes.iter().copied().collect(),
+        };
+        self.push(shape, TensorOp::Constant(data), Vec::new())
+    }
+
+    /// Adds a loop nest.
+    pub fn compute(&mut self, s: Structured, origins: Vec<Origin>) -> TensorId {
+        self.push(s.output.clone(), TensorOp::Compute(Box::new(s)), origins)
+    }
+
+    /// Adds a view.
+    pub fn view(&mut self, v: ViewMap, origins: Vec<Origin>) -> TensorId {
+        self.push(v.output.clone(), TensorOp::View(v), origins)
+    }
+
+    /// Number of tensors, dead ones included.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True without any tensor.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The tensor `id`, which must be of this graph.
+    pub fn node(&self, id: TensorId) -> &TensorNode {
+        &self.nodes[id as usize]
+    }
+
+    /// The tensor `id`, to be changed.
+    pub fn node_mut(&mut self, id: TensorId) -> &mut TensorNode {
+        &mut self.nodes[id as usize]
+    }
+
+    /// dtype and sizes of `id`.
+    pub fn shape(&self, id: TensorId) -> &TensorShape {
+        &self.node(id).shape
+    }
+
+    /// The loop nest that computes `id`, if one does.
+    pub fn structured(&self, id: TensorId) -> Option<&Structured> {
+        match &self.node(id).op {
+            TensorOp::Compute(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The constant that `id` is, if it is one.
+    pub fn as_constant(&self, id: TensorId) -> Option<&Arc<TensorData>> {
+        match &self.node(id).op {
+            TensorOp::Constant(c) => Some(c),
+            _ => None,
+        }
+    }
+
+    /// The tensors that `id` reads, each once.
+    pub fn operands(&self, id: TensorId) -> BTreeSet<TensorId> {
+        match &self.node(id).op {
+            TensorOp::Input(_) | TensorOp::Constant(_) => BTreeSet::new(),
+            TensorOp::Compute(s) => accesses(s).map(|a| a.tensor).collect(),
+            TensorOp::View(v) => BTreeSet::from([v.tensor]),
+        }
+    }
+
+    /// For each tensor, whether an output depends on it. Inputs are always live.
+    pub fn live(&self) -> Vec<bool> {
+        let mut live = vec![false; self.nodes.len()];
+        for &id in self.outputs.iter().chain(&self.inputs) {
+            live[id as usize] = true;
+        }
+        for id in (0..self.nodes.len()).rev() {
+            if live[id] {
+                for operand in self.operands(id as TensorId) {
+                    live[operand as usize] = true;
+                }
+            }
+        }
+        live
+    }
+
+    /// The live tensors in topological order.
+    pub fn live_ids(&self) -> Vec<TensorId> {
+        let live = self.live();
+        (0..self.nodes.len() as TensorId)
+            .filter(|&id| live[id as usize])
+            .collect()
+    }
+
+    /// For each tensor, how many live nodes and outputs read it.
+    pub fn use_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.nodes.len()];
+        for id in self.live_ids() {
+            for operand in self.operands(id) {
+                counts[operand as usize] += 1;
+            }
+        }
+        for &id in &self.outputs {
+            counts[id as usize] += 1;
+        }
+        counts
+    }
+
+    /// Makes every reader of `from`, outputs included, read `to` instead; both have one shape.
+    pub fn replace_uses(&mut self, from: TensorId, to: TensorId) {
+        let swap = |id: &mut TensorId| {
+            if *id == from {
+                *id = to;
+            }
+        };
+        for node in &mut self.nodes {
+            match &mut node.op {
+                TensorOp::Input(_) | TensorOp::Constant(_) => {}
+                TensorOp::Compute(s) => s
+                    .inputs
+                    .iter_mut()
+                    .chain(&mut s.finish_inputs)
+                    .for_each(|a| swap(&mut a.tensor)),
+                TensorOp::View(v) => swap(&mut v.tensor),
+            }
+        }
+        self.outputs.iter_mut().for_each(swap);
+    }
+}
+
+/// All accesses of a loop nest: those of its body, then those of its finish.
+pub fn accesses(s: &Structured) -> impl Iterator<Item = &Access> {
+    s.inputs.iter().chain(&s.finish_inputs)
+}
