@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import sys
 
 import lit.formats
 
 config.name = "frazil"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".ir", ".py", ".test"]
-config.excludes = ["lit.cfg.py", "inputs"]
+config.excludes = ["lit.cfg.py", "status.py", "inputs"]
 
 config.test_source_root = os.path.dirname(__file__)
 repository = os.path.dirname(config.test_source_root)
@@ -27,7 +28,8 @@ config.environment["PATH"] = os.pathsep.join([tools, llvm, os.environ["PATH"]])
 config.environment["NO_COLOR"] = "1"
 
 config.substitutions.append(("%fixtures", os.path.join(repository, "tests", "fixtures")))
-config.substitutions.append(("%include", os.path.join(repository, "include")))
+config.substitutions.append(("%python", f'"{sys.executable}"'))
+config.substitutions.append(("%status", f'"{sys.executable}" "{os.path.join(config.test_source_root, "status.py")}"'))
 
 # Features that a test may ask for with `REQUIRES:`.
 if lit_config.params.get("codegen", "1") != "0":

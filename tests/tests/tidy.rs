@@ -18,10 +18,16 @@ const LONG_FILES: &[(&str, usize, &str)] = &[];
 /// Where `unsafe` may stand, and why.
 const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("crates/arena/", "append-only memory behind shared references"),
-    ("crates/codegen/", "foreign functions of MLIR and LLVM, calls of compiled code"),
+    (
+        "crates/codegen/",
+        "foreign functions of MLIR and LLVM, calls of compiled code",
+    ),
     ("crates/rt/", "the C interface of compiled libraries"),
     ("crates/runtime/src/eval/gemm.rs", "the gemm crate takes pointers"),
-    ("crates/torchscript/src/archive/zip.rs", "archives are mapped into memory"),
+    (
+        "crates/torchscript/src/archive/zip.rs",
+        "archives are mapped into memory",
+    ),
 ];
 
 /// The floors of the house. A crate depends only on crates of lower floors.
@@ -142,7 +148,10 @@ fn unsafe_code_stays_in_its_places() {
     let forms = ["{", "fn", "impl", "extern"].map(|after| format!("{} {after}", "unsafe"));
     let mut violations = Vec::new();
     for path in with_extension("", "rs") {
-        if UNSAFE_PLACES.iter().any(|(place, _)| path.to_string_lossy().starts_with(place)) {
+        if UNSAFE_PLACES
+            .iter()
+            .any(|(place, _)| path.to_string_lossy().starts_with(place))
+        {
             continue;
         }
         for (index, line) in read(&path).lines().enumerate() {
