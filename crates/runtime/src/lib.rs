@@ -1,16 +1,27 @@
 //! Tensors, values, operator entries and the reference interpreter.
 
 mod access;
+pub mod args;
+pub mod build;
 pub mod element;
 pub mod eval;
 pub mod expr;
 pub mod lanes;
 pub mod layout;
+pub mod op;
+pub mod pointwise;
+pub mod promote;
+pub mod registry;
 pub mod scalar;
 pub mod storage;
 pub mod structured;
+pub mod sym;
 pub mod tensor;
+pub mod value;
 
+pub use op::{Form, OpError, Operator, Semantics, Variant};
+pub use registry::Registry;
 pub use scalar::Scalar;
 pub use storage::Storage;
 pub use tensor::{Tensor, TensorError};
+pub use value::Value;

@@ -1,0 +1,246 @@
+//! Pointwise entries: one scalar formula over broadcast operands.
+
+use crate::args::{Arg, Args, TensorArg};
+use crate::build::ProgramBuilder;
+use crate::expr::Expr;
+use crate::op::OpError;
+use crate::promote::{ResultType, compute_dtype};
+use crate::scalar::Scalar;
+use crate::structured::Program;
+use crate::sym::{Formula, Sym};
+use frazil_ir::DType;
+use std::cell::RefCell;
+
+/// How the operands' dtypes give the dtype of the computation and of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Promotion {
+    /// Both are the operands' common dtype.
+    Default,
+    /// As `Default`, but integers and Bool become the default float dtype: `sin`, `div`.
+    IntToFloat,
+    /// As `Default`; integer and Bool operands are refused: `gelu`, `softplus`.
+    Float,
+    /// Computed in the common dtype, the result is Bool: comparisons.
+    ToBool,
+    /// Every operand is converted to Bool first: `logical_and`.
+    Logical,
+}
+
+/// A pointwise entry.
+#[derive(Clone, Copy)]
+pub struct Pointwise {
+    /// Names of the operands in the schema: tensors, or numbers where an overload takes one.
+    pub operands: &'static [&'static str],
+    /// Names of the operands that are Bool conditions and take no part in promotion.
+    pub masks: &'static [&'static str],
+    /// The dtype rule.
+    pub promotion: Promotion,
+    /// The formula.
+    pub formula: for<'f> fn(&Body<'f, '_>) -> Sym<'f>,
+}
+
+impl Pointwise {
+    /// An entry over `operands` that meet by `promotion`.
+    pub const fn new(
+        operands: &'static [&'static str],
+        promotion: Promotion,
+        formula: for<'f> fn(&Body<'f, '_>) -> Sym<'f>,
+    ) -> Pointwise {
+        Pointwise {
+            operands,
+            masks: &[],
+            promotion,
+            formula,
+        }
+    }
+
+    /// With further operands that are conditions.
+    pub const fn with_masks(mut self, masks: &'static [&'static str]) -> Pointwise {
+        self.masks = masks;
+        self
+    }
+
+    /// The program for a call.
+    pub fn program(&self, args: &Args<'_>) -> Result<Program, OpError> {
+        let mut p = ProgramBuilder::new(args);
+        let out = self.append(&mut p, args)?;
+        p.finish(&[out])
+    }
+
+    fn append(&self, p: &mut ProgramBuilder, args: &Args<'_>) -> Result<u32, OpError> {
+        let mut common = ResultType::new();
+        let mut tensors: Vec<TensorArg> = Vec::new();
+        for name in self.operands {
+            match args.get(name) {
+                Arg::Tensor(t) => {
+                    common = common.tensor(t.dtype(), t.rank());
+                    tensors.push(t);
+                }
+                // An operand that may be left out (`clamp`'s bounds).
+                Arg::None => {}
+                other => match other.as_scalar() {
+                    Some(s) => common = common.scalar(s),
+                    None => return Err(OpError::raised(format!("expected a tensor or a number for '{name}'"))),
+                },
+            }
+        }
+        let promoted = common
+            .dtype()
+            .ok_or_else(|| OpError::raised("no operand has a dtype"))?;
+        for name in self.masks {
+            if let Arg::Tensor(t) = args.get(name) {
+                tensors.push(t);
+            }
+        }
+        let float = promoted.is_floating_point() || promoted.is_complex();
+        let (compute, result) = match self.promotion {
+            Promotion::Default => (promoted, promoted),
+            Promotion::IntToFloat if float => (promoted, promoted),
+            Promotion::IntToFloat => (DType::Float, DType::Float),
+            Promotion::Float if float => (promoted, promoted),
+            Promotion::Float => {
+                let name = args.ctx().name(args.schema().name);
+                let dtype = promoted.type_name();
+                return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
+            }
+            Promotion::ToBool => (promoted, DType::Bool),
+            Promotion::Logical => (DType::Bool, DType::Bool),
+        };
+        let ids: Vec<u32> = tensors.iter().map(|t| t.id).collect();
+        let body = self.body(args, &tensors, compute, result)?;
+        p.pointwise(&ids, body)
+    }
+
+    fn body(&self, args: &Args<'_>, tensors: &[TensorArg], compute: DType, result: DType) -> Result<Expr, OpError> {
+        let formula = Formula::new();
+        let body = Body {
+            formula: &formula,
+            args,
+            entry: self,
+            tensors,
+            dtype: compute,
+            error: RefCell::new(None),
+        };
+        let id = (self.formula)(&body).cast(result).id();
+        if let Some(error) = body.error.into_inner() {
+            return Err(error);
+        }
+        Ok(formula.finish(id))
+    }
+}
+
+/// What a formula is written over.
+pub struct Body<'f, 'a> {
+    formula: &'f Formula,
+    args: &'a Args<'a>,
+    entry: &'a Pointwise,
+    tensors: &'a [TensorArg],
+    dtype: DType,
+    error: RefCell<Option<OpError>>,
+}
+
+impl<'f> Body<'f, '_> {
+    /// The common dtype of the operands, before the widening of halves.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dtype in which the formula computes.
+    pub fn compute(&self) -> DType {
+        compute_dtype(self.dtype)
+    }
+
+    /// Operand number `n` in the computation's dtype.
+    pub fn x(&self, n: usize) -> Sym<'f> {
+        match self.entry.operands.get(n) {
+            Some(name) => self.operand(name),
+            None => self.fail(OpError::Unsupported(
+                "a formula over an operand that it does not have".into(),
+            )),
+        }
+    }
+
+    /// The condition number `n`, a Bool.
+    pub fn mask(&self, n: usize) -> Sym<'f> {
+        match self.entry.masks.get(n).map(|name| self.args.get(name)) {
+            Some(Arg::Tensor(t)) => self.tensor(&t).cast(DType::Bool),
+            _ => self.fail(OpError::raised("expected a condition tensor")),
+        }
+    }
+
+    /// The operand `name` in the computation's dtype, or `None` when it was left out.
+    pub fn optional(&self, name: &str) -> Option<Sym<'f>> {
+        match self.args.get(name) {
+            Arg::None => None,
+            _ => Some(self.operand(name)),
+        }
+    }
+
+    fn operand(&self, name: &str) -> Sym<'f> {
+        match self.args.get(name) {
+            // Conversion to the common dtype first: it may round, as PyTorch's does.
+            Arg::Tensor(t) => self.tensor(&t).cast(self.dtype).cast(self.compute()),
+            other => match other.as_scalar() {
+                Some(s) => self.number(s),
+                None => self.fail(OpError::raised(format!("operand '{name}' is missing"))),
+            },
+        }
+    }
+
+    fn tensor(&self, t: &TensorArg) -> Sym<'f> {
+        let n = self.tensors.iter().position(|u| u.id == t.id).unwrap_or(0);
+        self.formula.input(n, t.dtype())
+    }
+
+    /// A number in the computation's dtype.
+    pub fn number(&self, s: Scalar) -> Sym<'f> {
+        match s {
+            Scalar::Bool(_) | Scalar::Int(_) => self.formula.int(s.as_i64(), self.compute()),
+            Scalar::Float(f) => self.formula.float(f, self.compute()),
+            Scalar::Complex(c) if c.im == 0.0 => self.formula.float(c.re, self.compute()),
+            Scalar::Complex(_) => self.fail(OpError::Unsupported("complex constants in expressions".into())),
+        }
+    }
+
+    /// A number in the computation's dtype.
+    pub fn constant(&self, value: f64) -> Sym<'f> {
+        self.formula.float(value, self.compute())
+    }
+
+    /// The number argument `name` (no operand: no part in promotion) in the computation's dtype.
+    pub fn scalar(&self, name: &str) -> Sym<'f> {
+        match self.args.scalar(name) {
+            Ok(s) => self.number(s),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// The value of the number argument `name`.
+    pub fn value(&self, name: &str) -> f64 {
+        self.args.float(name).unwrap_or_else(|e| {
+            self.fail(e);
+            0.0
+        })
+    }
+
+    /// The string argument `name`; empty when it is None.
+    pub fn text(&self, name: &str) -> String {
+        self.args
+            .opt_str(name)
+            .ok()
+            .flatten()
+            .map(|s| s.to_string())
+            .unwrap_or_default()
+    }
+
+    /// True when the argument `name` is None.
+    pub fn is_none(&self, name: &str) -> bool {
+        self.args.get(name) == Arg::None
+    }
+
+    /// Records an error; the program is not made. Gives something to go on with.
+    pub fn fail(&self, error: OpError) -> Sym<'f> {
+        self.error.borrow_mut().get_or_insert(error);
+        self.formula.float(0.0, self.compute())
+    }
+}

@@ -1,0 +1,199 @@
+//! Type promotion: the dtype in which operands of several dtypes meet.
+
+use crate::scalar::Scalar;
+use frazil_ir::DType;
+
+/// The dtype that values of both dtypes fit, by PyTorch's table (`torch.promote_types`).
+pub fn promote_types(a: DType, b: DType) -> DType {
+    use DType::{BFloat16, Bool, Byte, ComplexDouble, ComplexFloat, ComplexHalf, Float, Half};
+    if a == b {
+        return a;
+    }
+    let (a, b) = (unquantized(a), unquantized(b));
+    match (a, b) {
+        (Bool, x) | (x, Bool) => x,
+        _ if a.is_complex() || b.is_complex() => {
+            // The complex dtype whose parts hold both.
+            match promote_types(real_of(a), real_of(b)) {
+                DType::Double => ComplexDouble,
+                Half if a == ComplexHalf || b == ComplexHalf => ComplexHalf,
+                _ => ComplexFloat,
+            }
+        }
+        (x, y) if x.is_floating_point() && y.is_floating_point() => match (x, y) {
+            (Half, BFloat16) | (BFloat16, Half) => Float,
+            _ if x.size() >= y.size() => x,
+            _ => y,
+        },
+        (x, _) if x.is_floating_point() => x,
+        (_, y) if y.is_floating_point() => y,
+        // An unsigned byte needs the next wider signed integer.
+        (Byte, y) => {
+            if y.size() > 1 {
+                y
+            } else {
+                DType::Short
+            }
+        }
+        (x, Byte) => {
+            if x.size() > 1 {
+                x
+            } else {
+                DType::Short
+            }
+        }
+        (x, y) => {
+            if x.size() >= y.size() {
+                x
+            } else {
+                y
+            }
+        }
+    }
+}
+
+fn unquantized(d: DType) -> DType {
+    match d {
+        DType::QInt8 => DType::Char,
+        DType::QUInt8 => DType::Byte,
+        DType::QInt32 => DType::Int,
+        other => other,
+    }
+}
+
+/// The dtype of a complex dtype's parts; a real dtype itself.
+pub fn real_of(d: DType) -> DType {
+    match d {
+        DType::ComplexHalf => DType::Half,
+        DType::ComplexFloat => DType::Float,
+        DType::ComplexDouble => DType::Double,
+        other => other,
+    }
+}
+
+/// The complex dtype with parts of dtype `d` (integers: of the default float).
+pub fn complex_of(d: DType) -> DType {
+    match d {
+        DType::Half => DType::ComplexHalf,
+        DType::Double => DType::ComplexDouble,
+        d if d.is_complex() => d,
+        _ => DType::ComplexFloat,
+    }
+}
+
+/// Operands seen so far, by priority: tensors with dimensions, zero-dimensional tensors, Python numbers. A category of lower
+/// priority only matters when it is of a higher kind (integer < float < complex).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResultType {
+    dims: Option<DType>,
+    zero_dim: Option<DType>,
+    wrapped: Option<DType>,
+}
+
+impl ResultType {
+    /// No operands.
+    pub fn new() -> ResultType {
+        ResultType::default()
+    }
+
+    /// With one more tensor.
+    pub fn tensor(mut self, dtype: DType, rank: usize) -> ResultType {
+        let slot = if rank > 0 { &mut self.dims } else { &mut self.zero_dim };
+        *slot = Some(slot.map_or(dtype, |d| promote_types(d, dtype)));
+        self
+    }
+
+    /// With one more number.
+    pub fn scalar(mut self, value: Scalar) -> ResultType {
+        let dtype = value.default_dtype();
+        self.wrapped = Some(self.wrapped.map_or(dtype, |d| promote_types(d, dtype)));
+        self
+    }
+
+    /// The common dtype; `None` without operands.
+    pub fn dtype(self) -> Option<DType> {
+        combine(self.dims, combine(self.zero_dim, self.wrapped))
+    }
+}
+
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    let (Some(h), Some(l)) = (higher, lower) else {
+        return higher.or(lower);
+    };
+    Some(if h.is_complex() {
+        h
+    } else if h.is_floating_point() {
+        if l.is_complex() { complex_of(h) } else { h }
+    } else if h == DType::Bool || l.is_floating_point() || l.is_complex() {
+        promote_types(h, l)
+    } else {
+        h
+    })
+}
+
+/// True when an in-place operator may write a result of dtype `from` into a tensor of dtype `to`: no kind is lost.
+pub fn can_cast(from: DType, to: DType) -> bool {
+    if from.is_complex() && !to.is_complex() {
+        return false;
+    }
+    if from.is_floating_point() && to != DType::Bool && !(to.is_floating_point() || to.is_complex()) {
+        return false;
+    }
+    from == DType::Bool || to != DType::Bool
+}
+
+/// The dtype in which a pointwise function of operands of `dtype` is computed: halves in `Float`.
+pub fn compute_dtype(dtype: DType) -> DType {
+    match dtype {
+        DType::Half | DType::BFloat16 => DType::Float,
+        DType::ComplexHalf => DType::ComplexFloat,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_torch_promote_types() {
+        use DType::*;
+        for (a, b, want) in [
+            (Byte, Char, Short),
+            (Byte, Short, Short),
+            (Byte, Long, Long),
+            (Char, Int, Int),
+            (Bool, Byte, Byte),
+            (Long, Half, Half),
+            (Half, BFloat16, Float),
+            (Double, Half, Double),
+            (Long, ComplexFloat, ComplexFloat),
+            (Double, ComplexFloat, ComplexDouble),
+            (Half, ComplexFloat, ComplexFloat),
+            (Half, ComplexHalf, ComplexHalf),
+            (BFloat16, ComplexHalf, ComplexFloat),
+        ] {
+            assert_eq!(promote_types(a, b), want, "{a:?} {b:?}");
+            assert_eq!(promote_types(b, a), want, "{b:?} {a:?}");
+        }
+    }
+
+    #[test]
+    fn categories_of_torch_result_type() {
+        use DType::*;
+        let r = ResultType::new;
+        assert_eq!(r().tensor(Int, 1).scalar(Scalar::Int(1)).dtype(), Some(Int));
+        assert_eq!(r().tensor(Int, 1).scalar(Scalar::Float(1.0)).dtype(), Some(Float));
+        assert_eq!(r().tensor(Half, 1).tensor(Double, 0).dtype(), Some(Half));
+        assert_eq!(r().tensor(Bool, 1).tensor(Int, 0).dtype(), Some(Int));
+        assert_eq!(r().tensor(Int, 2).tensor(Long, 0).dtype(), Some(Int));
+        assert_eq!(r().tensor(Int, 0).scalar(Scalar::Float(1.0)).dtype(), Some(Float));
+        assert_eq!(
+            r().tensor(Double, 1).scalar(Scalar::Complex(1.0.into())).dtype(),
+            Some(ComplexDouble)
+        );
+        assert!(
+            !can_cast(Float, Long) && can_cast(Long, Float) && !can_cast(Long, Bool) && !can_cast(ComplexFloat, Float)
+        );
+    }
+}

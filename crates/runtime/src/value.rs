@@ -1,0 +1,515 @@
+//! The values of running programs: TorchScript's IValues.
+
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+use frazil_ir::{Context, Device, SymbolId, TypeId, TypeKind, types};
+use indexmap::IndexMap;
+use num_complex::Complex64;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+
+/// A tensor variable: `is` compares its identity, and operators that change sizes or strides in place (`t_`, `squeeze_`,
+/// `resize_`) change it for everybody who holds it.
+#[derive(Clone)]
+pub struct TensorCell(Arc<RwLock<Tensor>>);
+
+impl TensorCell {
+    /// A new variable.
+    pub fn new(tensor: Tensor) -> TensorCell {
+        TensorCell(Arc::new(RwLock::new(tensor)))
+    }
+
+    /// The tensor as it is now.
+    pub fn get(&self) -> Tensor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives the variable other sizes, strides or storage.
+    pub fn set(&self, tensor: Tensor) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;
+    }
+
+    /// True when both are one variable.
+    pub fn is(&self, other: &TensorCell) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that is the same for the same variable while it lives.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>() as usize
+    }
+}
+
+/// A shared, mutable list.
+#[derive(Clone)]
+pub struct ListValue {
+    /// Type of the elements.
+    pub element: TypeId,
+    items: Arc<RwLock<Vec<Value>>>,
+}
+
+impl ListValue {
+    /// A new list.
+    pub fn new(element: TypeId, items: Vec<Value>) -> ListValue {
+        ListValue {
+            element,
+            items: Arc::new(RwLock::new(items)),
+        }
+    }
+
+    /// The elements as they are now.
+    pub fn items(&self) -> Vec<Value> {
+        self.with(<[Value]>::to_vec)
+    }
+
+    /// Looks at the elements.
+    pub fn with<R>(&self, look: impl FnOnce(&[Value]) -> R) -> R {
+        look(&self.items.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the elements.
+    pub fn change<R>(&self, change: impl FnOnce(&mut Vec<Value>) -> R) -> R {
+        change(&mut self.items.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.with(<[Value]>::len)
+    }
+
+    /// True when there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// True when both are one list.
+    pub fn is(&self, other: &ListValue) -> bool {
+        Arc::ptr_eq(&self.items, &other.items)
+    }
+}
+
+/// A dictionary's key. Tensors are keys by identity.
+#[derive(Clone)]
+pub struct Key(pub Value);
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        match (&self.0, &other.0) {
+            (Value::Tensor(a), Value::Tensor(b)) => a.is(b),
+            (a, b) => a.equals(b).unwrap_or(false),
+        }
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            Value::Int(i) => i.hash(state),
+            Value::Bool(b) => b.hash(state),
+            // -0.0 equals 0.0 and must hash alike.
+            Value::Float(f) => (f + 0.0).to_bits().hash(state),
+            Value::Complex(c) => ((c.re + 0.0).to_bits(), (c.im + 0.0).to_bits()).hash(state),
+            Value::Str(s) => s.hash(state),
+            Value::Tensor(t) => t.address().hash(state),
+            _ => 0.hash(state),
+        }
+    }
+}
+
+/// A shared, mutable dictionary in order of insertion.
+#[derive(Clone)]
+pub struct DictValue {
+    /// Type of the keys.
+    pub key: TypeId,
+    /// Type of the values.
+    pub value: TypeId,
+    entries: Arc<RwLock<IndexMap<Key, Value>>>,
+}
+
+impl DictValue {
+    /// A new dictionary.
+    pub fn new(key: TypeId, value: TypeId, entries: IndexMap<Key, Value>) -> DictValue {
+        DictValue {
+            key,
+            value,
+            entries: Arc::new(RwLock::new(entries)),
+        }
+    }
+
+    /// Looks at the entries.
+    pub fn with<R>(&self, look: impl FnOnce(&IndexMap<Key, Value>) -> R) -> R {
+        look(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the entries.
+    pub fn change<R>(&self, change: impl FnOnce(&mut IndexMap<Key, Value>) -> R) -> R {
+        change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// True when both are one dictionary.
+    pub fn is(&self, other: &DictValue) -> bool {
+        Arc::ptr_eq(&self.entries, &other.entries)
+    }
+}
+
+/// A shared object with mutable slots: a module or a class instance.
+#[derive(Clone)]
+pub struct ObjectValue(Arc<ObjectData>);
+
+struct ObjectData {
+    class: SymbolId,
+    slots: RwLock<Vec<Value>>,
+}
+
+impl ObjectValue {
+    /// A new object of the class with qualified name `class`; one slot an attribute.
+    pub fn new(class: SymbolId, slots: Vec<Value>) -> ObjectValue {
+        ObjectValue(Arc::new(ObjectData {
+            class,
+            slots: RwLock::new(slots),
+        }))
+    }
+
+    /// Qualified name of the class.
+    pub fn class(&self) -> SymbolId {
+        self.0.class
+    }
+
+    /// The value in slot `index`.
+    pub fn slot(&self, index: usize) -> Option<Value> {
+        self.0
+            .slots
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(index)
+            .cloned()
+    }
+
+    /// Puts a value into slot `index`; false when there is no such slot.
+    pub fn set_slot(&self, index: usize, value: Value) -> bool {
+        match self
+            .0
+            .slots
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(index)
+        {
+            Some(slot) => {
+                *slot = value;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Replaces all slots, when a cyclic object is built.
+    pub fn set_slots(&self, slots: Vec<Value>) {
+        *self.0.slots.write().unwrap_or_else(PoisonError::into_inner) = slots;
+    }
+
+    /// True when both are one object.
+    pub fn is(&self, other: &ObjectValue) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// A tuple, or a NamedTuple when its type is one.
+#[derive(Clone)]
+pub struct TupleValue {
+    /// The tuple's type; `None` for a plain tuple whose type is that of its elements.
+    pub ty: Option<TypeId>,
+    /// Elements.
+    pub items: Arc<[Value]>,
+}
+
+/// A member of an enumeration.
+#[derive(Clone)]
+pub struct EnumMember {
+    /// Qualified name of the enumeration.
+    pub class: SymbolId,
+    /// Name of the member.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: Value,
+}
+
+/// What a fork gives: a value that is there once its thread is done.
+#[derive(Clone)]
+pub struct FutureValue(Arc<(Mutex<Option<Result<Value, String>>>, Condvar)>);
+
+impl FutureValue {
+    /// A future that is not done.
+    pub fn pending() -> FutureValue {
+        FutureValue(Arc::new((Mutex::new(None), Condvar::new())))
+    }
+
+    /// A future that is done.
+    pub fn done(result: Result<Value, String>) -> FutureValue {
+        FutureValue(Arc::new((Mutex::new(Some(result)), Condvar::new())))
+    }
+
+    /// Sets the result and wakes those who wait.
+    pub fn complete(&self, result: Result<Value, String>) {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.0.1.notify_all();
+    }
+
+    /// Waits for the result; `Err` has the exception's text.
+    pub fn wait(&self) -> Result<Value, String> {
+        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = &*state {
+                return result.clone();
+            }
+            state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A value of a running program. Cloning is cheap; containers, tensors and objects are shared.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// `None`; also what `prim::Uninitialized` gives.
+    #[default]
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A complex number.
+    Complex(Complex64),
+    /// A string.
+    Str(Arc<str>),
+    /// A device.
+    Device(Device),
+    /// A tensor.
+    Tensor(TensorCell),
+    /// A list.
+    List(ListValue),
+    /// A tuple.
+    Tuple(TupleValue),
+    /// A dictionary.
+    Dict(DictValue),
+    /// A module or class instance.
+    Object(ObjectValue),
+    /// A member of an enumeration.
+    Enum(Arc<EnumMember>),
+    /// The result of a fork.
+    Future(FutureValue),
+    /// A function, by qualified name.
+    Function(SymbolId),
+}
+
+impl Value {
+    /// A string.
+    pub fn str(text: impl AsRef<str>) -> Value {
+        Value::Str(Arc::from(text.as_ref()))
+    }
+
+    /// A list of integers.
+    pub fn ints(items: impl IntoIterator<Item = i64>) -> Value {
+        Value::List(ListValue::new(types::INT, items.into_iter().map(Value::Int).collect()))
+    }
+
+    /// A list of tensors.
+    pub fn tensors(items: impl IntoIterator<Item = Tensor>) -> Value {
+        Value::List(ListValue::new(
+            types::TENSOR,
+            items.into_iter().map(Value::from).collect(),
+        ))
+    }
+
+    /// A plain tuple.
+    pub fn tuple(items: Vec<Value>) -> Value {
+        Value::Tuple(TupleValue {
+            ty: None,
+            items: items.into(),
+        })
+    }
+
+    /// The tensor, if it is one.
+    pub fn as_tensor(&self) -> Option<Tensor> {
+        match self {
+            Value::Tensor(t) => Some(t.get()),
+            _ => None,
+        }
+    }
+
+    /// The integer, if it is one. Truth values are none.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(i) => Some(*i),
+            _ => None,
+        }
+    }
+
+    /// The truth value, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn as_scalar(&self) -> Option<Scalar> {
+        match self {
+            Value::Bool(b) => Some(Scalar::Bool(*b)),
+            Value::Int(i) => Some(Scalar::Int(*i)),
+            Value::Float(f) => Some(Scalar::Float(*f)),
+            Value::Complex(c) => Some(Scalar::Complex(*c)),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list or tuple.
+    pub fn items(&self) -> Option<Vec<Value>> {
+        match self {
+            Value::List(l) => Some(l.items()),
+            Value::Tuple(t) => Some(t.items.to_vec()),
+            _ => None,
+        }
+    }
+
+    /// True when both are the same variable: identity for what is mutable, equality for `None`, as Python's `is`.
+    pub fn is(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Tensor(a), Value::Tensor(b)) => a.is(b),
+            (Value::List(a), Value::List(b)) => a.is(b),
+            (Value::Dict(a), Value::Dict(b)) => a.is(b),
+            (Value::Object(a), Value::Object(b)) => a.is(b),
+            (Value::Tuple(a), Value::Tuple(b)) => Arc::ptr_eq(&a.items, &b.items),
+            (Value::Tensor(_) | Value::List(_) | Value::Dict(_) | Value::Object(_), _) => false,
+            _ => self.equals(other).unwrap_or(false),
+        }
+    }
+
+    /// Python's `==`. Tensors are equal when all their elements are; `None` when two tensors do not compare to one truth value.
+    pub fn equals(&self, other: &Value) -> Option<bool> {
+        let all =
+            |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.equals(y).unwrap_or(false));
+        Some(match (self, other) {
+            (Value::None, Value::None) => true,
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Device(a), Value::Device(b)) => a == b,
+            (Value::Tensor(a), Value::Tensor(b)) => {
+                let (a, b) = (a.get(), b.get());
+                a.sizes() == b.sizes() && a.to_f64_vec() == b.to_f64_vec()
+            }
+            (Value::List(a), Value::List(b)) => a.is(b) || all(&a.items(), &b.items()),
+            (Value::Tuple(a), Value::Tuple(b)) => all(&a.items, &b.items),
+            (Value::Dict(a), Value::Dict(b)) => {
+                let (x, y) = (a.with(IndexMap::clone), b.with(IndexMap::clone));
+                x.len() == y.len()
+                    && x.iter()
+                        .all(|(k, v)| y.get(k).is_some_and(|w| v.equals(w).unwrap_or(false)))
+            }
+            (Value::Object(a), Value::Object(b)) => a.is(b),
+            (Value::Enum(a), Value::Enum(b)) => a.class == b.class && a.name == b.name,
+            (Value::Function(a), Value::Function(b)) => a == b,
+            _ => match (self.as_scalar(), other.as_scalar()) {
+                (Some(Scalar::Complex(a)), Some(b)) | (Some(b), Some(Scalar::Complex(a))) => a == b.as_complex(),
+                (Some(a @ Scalar::Float(_)), Some(b)) | (Some(b), Some(a @ Scalar::Float(_))) => {
+                    a.as_f64() == b.as_f64()
+                }
+                (Some(a), Some(b)) => a.as_i64() == b.as_i64(),
+                _ => false,
+            },
+        })
+    }
+
+    /// The type of the value as the program sees it.
+    pub fn ty(&self, ctx: &Context) -> TypeId {
+        match self {
+            Value::None => types::NONE,
+            Value::Bool(_) => types::BOOL,
+            Value::Int(_) => types::INT,
+            Value::Float(_) => types::FLOAT,
+            Value::Complex(_) => types::COMPLEX,
+            Value::Str(_) => types::STR,
+            Value::Device(_) => types::DEVICE,
+            Value::Tensor(_) => types::TENSOR,
+            Value::List(l) => ctx.list_of(l.element),
+            Value::Tuple(t) => t.ty.unwrap_or_else(|| {
+                let elements: Vec<TypeId> = t.items.iter().map(|v| v.ty(ctx)).collect();
+                ctx.tuple_of(&elements)
+            }),
+            Value::Dict(d) => ctx.dict_of(d.key, d.value),
+            Value::Object(o) => ctx.type_of_kind(TypeKind::Class(o.class())),
+            Value::Enum(e) => ctx.type_of_kind(TypeKind::Enum(e.class)),
+            Value::Future(_) => ctx.type_of_kind(TypeKind::Future(types::ANY)),
+            Value::Function(name) => ctx.type_of_kind(TypeKind::Function(*name)),
+        }
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(t: Tensor) -> Value {
+        Value::Tensor(TensorCell::new(t))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(b: bool) -> Value {
+        Value::Bool(b)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(i: i64) -> Value {
+        Value::Int(i)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(f: f64) -> Value {
+        Value::Float(f)
+    }
+}
+
+impl From<Scalar> for Value {
+    fn from(s: Scalar) -> Value {
+        match s {
+            Scalar::Bool(b) => Value::Bool(b),
+            Scalar::Int(i) => Value::Int(i),
+            Scalar::Float(f) => Value::Float(f),
+            Scalar::Complex(c) => Value::Complex(c),
+        }
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::None => f.write_str("None"),
+            Value::Bool(b) => write!(f, "{b:?}"),
+            Value::Int(i) => write!(f, "{i}"),
+            Value::Float(x) => write!(f, "{x:?}"),
+            Value::Complex(c) => write!(f, "{c}"),
+            Value::Str(s) => write!(f, "{s:?}"),
+            Value::Device(d) => write!(f, "{d}"),
+            Value::Tensor(t) => write!(f, "{:?}", t.get()),
+            Value::List(l) => f.debug_list().entries(l.items()).finish(),
+            Value::Tuple(t) => write!(f, "Tuple{:?}", t.items),
+            Value::Dict(d) => d.with(|e| f.debug_map().entries(e.iter().map(|(k, v)| (&k.0, v))).finish()),
+            // Slots may lead back here.
+            Value::Object(_) => f.write_str("Object"),
+            Value::Enum(e) => write!(f, "Enum({})", e.name),
+            Value::Future(_) => f.write_str("Future"),
+            Value::Function(_) => f.write_str("Function"),
+        }
+    }
+}
