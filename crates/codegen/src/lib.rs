@@ -4,10 +4,13 @@
 //! stages work on. The back half turns a plan into machine code.
 
 pub mod affine;
+pub mod classify;
 pub mod error;
+pub mod fuse;
 pub mod graph;
 pub mod kernel;
 pub mod plan;
+pub mod simplify;
 pub mod target;
 
 pub use error::{LowerError, Unsupported};

@@ -1,0 +1,152 @@
+//! Recognition of concatenations: a choice between shifted reads by the coordinate along one dimension.
+
+use crate::affine::as_loop;
+use crate::graph::TensorGraph;
+use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp, UnaryOp};
+use frazil_runtime::structured::{Structured, TensorId};
+
+/// Tensors side by side along one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConcatClass {
+    /// The dimension.
+    pub axis: usize,
+    /// What stands there, in order, without gaps.
+    pub parts: Vec<ConcatPart>,
+}
+
+/// A stretch of a concatenation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConcatPart {
+    /// The source; its sizes are the result's but for the axis.
+    pub tensor: TensorId,
+    /// First coordinate of the source along the axis.
+    pub from: i64,
+    /// First coordinate of the result along the axis.
+    pub to: i64,
+    /// Number of coordinates.
+    pub count: i64,
+}
+
+/// Recognises a nest whose body selects one of its reads by comparisons of one coordinate with constants.
+pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatClass> {
+    if s.finish.is_some() || s.inputs.len() < 2 {
+        return None;
+    }
+    let choice = Choice::of(s)?;
+    let extent = *s.domain.get(choice.axis)?;
+    let mut parts: Vec<ConcatPart> = Vec::new();
+    for (i, &low) in choice.breaks.iter().enumerate() {
+        let high = choice.breaks.get(i + 1).copied().unwrap_or(extent);
+        if low >= high {
+            continue;
+        }
+        let input = choice.input_at(choice.root, low)?;
+        let access = s.inputs.get(input)?;
+        let sizes = &graph.shape(access.tensor).sizes;
+        if access.map.len() != s.domain.len() || graph.shape(access.tensor).dtype != s.output.dtype {
+            return None;
+        }
+        let mut from = 0;
+        for (d, (map, &size)) in access.map.iter().zip(sizes).enumerate() {
+            if d == choice.axis {
+                from = low + map.offset;
+                let mut shifted = map.clone();
+                shifted.offset = 0;
+                if as_loop(&shifted) != Some(d) || from < 0 || from + (high - low) > size {
+                    return None;
+                }
+            } else if size != s.domain[d] || (as_loop(map) != Some(d) && size != 1) {
+                return None;
+            }
+        }
+        match parts.last_mut() {
+            Some(p) if p.tensor == access.tensor && p.from + p.count == from => p.count += high - low,
+            _ => parts.push(ConcatPart {
+                tensor: access.tensor,
+                from,
+                to: low,
+                count: high - low,
+            }),
+        }
+    }
+    (parts.len() >= 2).then_some(ConcatClass {
+        axis: choice.axis,
+        parts,
+    })
+}
+
+/// A body that depends on one coordinate and otherwise only chooses.
+struct Choice<'a> {
+    s: &'a Structured,
+    axis: usize,
+    root: ExprId,
+    /// 0 and the coordinates at which a comparison may change, ascending.
+    breaks: Vec<i64>,
+}
+
+impl<'a> Choice<'a> {
+    fn of(s: &'a Structured) -> Option<Choice<'a>> {
+        let nodes = s.body.nodes();
+        let mut axis = None;
+        let mut breaks = vec![0];
+        for node in nodes {
+            match node.op {
+                ExprOp::Index(d) if axis.is_none_or(|a| a == d) => axis = Some(d),
+                ExprOp::Const(c) => {
+                    let c = c.as_i64();
+                    breaks.extend([c, c.saturating_add(1)]);
+                }
+                ExprOp::Input(_) | ExprOp::Binary(..) | ExprOp::Select(..) | ExprOp::Unary(UnaryOp::Not, _) => {}
+                _ => return None,
+            }
+        }
+        let axis = axis? as usize;
+        let extent = *s.domain.get(axis)?;
+        breaks.retain(|b| (0..extent.max(1)).contains(b));
+        breaks.sort_unstable();
+        breaks.dedup();
+        Some(Choice {
+            s,
+            axis,
+            root: (nodes.len() - 1) as ExprId,
+            breaks,
+        })
+    }
+
+    /// Which read is chosen where the coordinate is `at`.
+    fn input_at(&self, id: ExprId, at: i64) -> Option<usize> {
+        match self.s.body.nodes().get(id as usize)?.op {
+            ExprOp::Input(i) => Some(i as usize),
+            ExprOp::Select(c, then, other) => {
+                let branch = if self.value_at(c, at)? != 0 { then } else { other };
+                self.input_at(branch, at)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of a condition, or of an integer that conditions are made of.
+    fn value_at(&self, id: ExprId, at: i64) -> Option<i64> {
+        let value = |id| self.value_at(id, at);
+        Some(match self.s.body.nodes().get(id as usize)?.op {
+            ExprOp::Index(_) => at,
+            ExprOp::Const(c) => c.as_i64(),
+            ExprOp::Unary(UnaryOp::Not, a) => i64::from(value(a)? == 0),
+            ExprOp::Binary(op, a, b) => {
+                let (a, b) = (value(a)?, value(b)?);
+                i64::from(match op {
+                    BinaryOp::Lt => a < b,
+                    BinaryOp::Le => a <= b,
+                    BinaryOp::Gt => a > b,
+                    BinaryOp::Ge => a >= b,
+                    BinaryOp::Eq => a == b,
+                    BinaryOp::Ne => a != b,
+                    BinaryOp::And => a != 0 && b != 0,
+                    BinaryOp::Or => a != 0 || b != 0,
+                    _ => return None,
+                })
+            }
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Pointwise producers are computed where they are read.
+
+use super::keeps_family;
+use crate::affine::{as_loop, can_leave, compose};
+use crate::classify::{Class, classify};
+use crate::graph::TensorGraph;
+use crate::simplify::{converted, merge_equal_reads};
+use frazil_runtime::expr::{Expr, ExprOp};
+use frazil_runtime::structured::{Access, Structured, TensorId};
+
+/// The nest `consumer` with every body read of the pointwise `producer` replaced by what computes it.
+///
+/// Only when that computes nothing twice, unless it is a mere copy or constant.
+pub(super) fn attempt(
+    graph: &TensorGraph,
+    uses: &[u32],
+    consumer: &Structured,
+    producer: TensorId,
+) -> Option<Structured> {
+    let p = graph.structured(producer)?;
+    if p.combine.is_some() || p.finish.is_some() || classify(graph, p) != Class::Pointwise {
+        return None;
+    }
+    if consumer.combine.is_none() && classify(graph, consumer) != Class::Pointwise {
+        return None;
+    }
+    let reads = |a: &Access| a.tensor == producer;
+    if consumer.finish_inputs.iter().any(reads) {
+        return None;
+    }
+    let iterations: i64 = consumer.domain.iter().product();
+    let once = uses[producer as usize] == 1
+        && iterations <= p.output.numel()
+        && consumer.inputs.iter().filter(|a| reads(a)).count() == 1;
+    if !once && !is_free(&p.body) {
+        return None;
+    }
+    let mut fused = consumer.clone();
+    while let Some(position) = fused.inputs.iter().position(reads) {
+        let access = fused.inputs[position].clone();
+        if can_leave(&access, &p.output.sizes, &fused.domain) {
+            return None;
+        }
+        replace(&mut fused, position, &access, p)?;
+    }
+    merge_equal_reads(&mut fused);
+    let same = match classify(graph, consumer) {
+        Class::Pointwise => true,
+        _ => keeps_family(graph, consumer, &fused),
+    };
+    same.then_some(fused)
+}
+
+/// True when computing the body costs no more than reading its result: a copy, a conversion or a constant.
+fn is_free(body: &Expr) -> bool {
+    let free = |op: &ExprOp| matches!(op, ExprOp::Input(_) | ExprOp::Const(_) | ExprOp::Cast(_));
+    body.nodes().iter().all(|n| free(&n.op)) && body.input_count() <= 1
+}
+
+/// Replaces input `position` of `s`, which reads `p`'s result at `access`, by `p`'s body over `p`'s reads.
+fn replace(s: &mut Structured, position: usize, access: &Access, p: &Structured) -> Option<()> {
+    let rank = s.domain.len();
+    let mut body = Expr::new();
+    let mut ids = Vec::with_capacity(p.body.nodes().len());
+    for node in p.body.nodes() {
+        let op = match node.op {
+            // A coordinate of the producer is one of the consumer's, or this does not fit an expression.
+            ExprOp::Index(n) => ExprOp::Index(as_loop(access.map.get(n as usize)?)? as u32),
+            op => remap(op, &ids),
+        };
+        ids.push(body.push(op, node.dtype));
+    }
+    let body = body.finish(*ids.last()?);
+    let first = s.inputs.len() as u32;
+    s.body = s
+        .body
+        .substitute(position as u32, &converted(&body, p.output.dtype), |i| i + first, |i| i);
+    for read in &p.inputs {
+        let map = read.map.iter().map(|m| compose(m, &access.map, rank)).collect();
+        s.inputs.push(Access { map, ..read.clone() });
+    }
+    // The replaced read has no use any more; another one must not stand for it by number.
+    let last = s.inputs.len() as u32 - 1;
+    s.body = s.body.substitute(last + 1, &Expr::new(), |i| i, |i| match i {
+        i if i > position as u32 => i - 1,
+        i => i,
+    });
+    s.inputs.remove(position);
+    Some(())
+}
+
+fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
+    let at = |i: u32| ids[i as usize];
+    match op {
+        ExprOp::Unary(o, a) => ExprOp::Unary(o, at(a)),
+        ExprOp::Binary(o, a, b) => ExprOp::Binary(o, at(a), at(b)),
+        ExprOp::Fma(a, b, c) => ExprOp::Fma(at(a), at(b), at(c)),
+        ExprOp::Select(a, b, c) => ExprOp::Select(at(a), at(b), at(c)),
+        ExprOp::Cast(a) => ExprOp::Cast(at(a)),
+        leaf @ (ExprOp::Input(_) | ExprOp::Const(_) | ExprOp::Index(_)) => leaf,
+    }
+}

@@ -1,0 +1,66 @@
+//! Fusion: pointwise work moves into the loops that produce or consume its operands.
+//!
+//! Two rewrites, tried for each loop nest in topological order until none applies:
+//! - a pointwise producer is computed where it is read ([`inline`]);
+//! - a pointwise consumer becomes the finish of the fold that produces its operand ([`epilogue`]): bias, activation and residual
+//!   of a convolution, the scaling of a mean.
+//!
+//! A rewrite is kept only when the nest stays in the kernel family that it was in, and when it does not compute an element
+//! several times that is worth storing.
+
+mod epilogue;
+mod inline;
+
+use crate::classify::classify;
+use crate::graph::{Origin, TensorGraph, TensorOp};
+use crate::simplify::{merge_equal_reads, resolve};
+use frazil_runtime::structured::{Structured, TensorId};
+
+/// Fuses the graph, which must be simplified.
+pub fn fuse(graph: &mut TensorGraph) {
+    let mut uses = graph.use_counts();
+    for id in graph.live_ids() {
+        while let Some((producer, fused)) = step(graph, &uses, id) {
+            let mut origins: Vec<Origin> = graph.node(producer).origins.clone();
+            for o in &graph.node(id).origins {
+                if !origins.contains(o) {
+                    origins.push(o.clone());
+                }
+            }
+            let node = graph.node_mut(id);
+            node.op = TensorOp::Compute(Box::new(fused));
+            node.origins = origins;
+            uses = graph.use_counts();
+        }
+    }
+}
+
+/// One rewrite of the nest `id`: the producer that went into it and the new nest.
+fn step(graph: &TensorGraph, uses: &[u32], id: TensorId) -> Option<(TensorId, Structured)> {
+    let s = graph.structured(id)?;
+    let producers: Vec<TensorId> = graph.operands(id).into_iter().collect();
+    let found = producers
+        .iter()
+        .find_map(|&p| inline::attempt(graph, uses, s, p).map(|fused| (p, fused)))
+        .or_else(|| {
+            // The last producer: what was there before it can be its operand.
+            let mut late = producers.iter().rev();
+            late.find_map(|&p| epilogue::attempt(graph, uses, s, p).map(|fused| (p, fused)))
+        });
+    found.map(|(p, mut fused)| {
+        for i in 0..fused.inputs.len() {
+            fused.inputs[i] = resolve(graph, fused.inputs[i].clone(), &fused.domain);
+        }
+        for i in 0..fused.finish_inputs.len() {
+            fused.finish_inputs[i] = resolve(graph, fused.finish_inputs[i].clone(), &fused.domain);
+        }
+        merge_equal_reads(&mut fused);
+        (p, fused)
+    })
+}
+
+/// True when `fused` runs on the kernel family that `before` ran on, if that was one of the fast ones.
+fn keeps_family(graph: &TensorGraph, before: &Structured, fused: &Structured) -> bool {
+    let class = classify(graph, before);
+    !class.has_epilogue() || class.same_family(&classify(graph, fused))
+}

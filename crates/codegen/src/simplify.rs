@@ -1,0 +1,311 @@
+//! Simplification of the tensor-program graph: views become part of the reads that go through them, copies that copy
+//! nothing disappear, and each nest reads an element once.
+
+use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, stays_within};
+use crate::graph::{TensorGraph, TensorOp};
+use frazil_ir::TensorData;
+use frazil_runtime::expr::{Expr, ExprOp};
+use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, TensorId, ViewKind, ViewMap};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Runs all simplifications once over the graph, operands first.
+pub fn simplify(graph: &mut TensorGraph) {
+    for id in graph.live_ids() {
+        simplify_node(graph, id);
+    }
+}
+
+/// Simplifies one tensor, whose operands are simplified already.
+pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
+    match graph.node(id).op.clone() {
+        TensorOp::Input(_) | TensorOp::Constant(_) => {}
+        TensorOp::View(v) => {
+            let v = through_reshapes(graph, v);
+            if let Some(constant) = graph.as_constant(v.tensor).and_then(|c| view_of_constant(c, &v)) {
+                graph.node_mut(id).op = TensorOp::Constant(Arc::new(constant));
+            } else if is_noop(graph, &v) {
+                graph.replace_uses(id, v.tensor);
+            } else {
+                graph.node_mut(id).op = TensorOp::View(v);
+            }
+        }
+        TensorOp::Compute(mut s) => {
+            finish_into_body(&mut s);
+            for i in 0..s.inputs.len() {
+                s.inputs[i] = resolve(graph, s.inputs[i].clone(), &s.domain);
+            }
+            for i in 0..s.finish_inputs.len() {
+                s.finish_inputs[i] = resolve(graph, s.finish_inputs[i].clone(), &s.domain);
+            }
+            merge_equal_reads(&mut s);
+            match copied_whole(graph, &s) {
+                Some(source) => graph.replace_uses(id, source),
+                None => graph.node_mut(id).op = TensorOp::Compute(s),
+            }
+        }
+    }
+}
+
+/// Rewrites `access` to read past views, as far as its coordinates stay affine.
+pub(crate) fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64]) -> Access {
+    loop {
+        if !can_leave(&access, &graph.shape(access.tensor).sizes, domain) {
+            access.out_of_bounds = OutOfBounds::Never;
+        }
+        let TensorOp::View(v) = &graph.node(access.tensor).op else {
+            return access;
+        };
+        let base = &graph.shape(v.tensor).sizes;
+        let map = match &v.kind {
+            ViewKind::Affine(map) => through_affine(map, &access, &v.output.sizes, base, domain),
+            ViewKind::Reshape => through_reshape(&access, &v.output.sizes, base, domain),
+        };
+        let Some(map) = map else { return access };
+        access = Access {
+            tensor: v.tensor,
+            map,
+            out_of_bounds: access.out_of_bounds,
+        };
+    }
+}
+
+type AccessMap = SmallVec<[Affine; 6]>;
+
+fn through_affine(
+    map: &[Affine],
+    access: &Access,
+    sizes: &[i64],
+    base: &[i64],
+    domain: &[i64],
+) -> Option<AccessMap> {
+    if access.out_of_bounds != OutOfBounds::Never {
+        // A coordinate that leaves the view must leave the base too, in a dimension of its own.
+        for (d, (coordinate, &size)) in access.map.iter().zip(sizes).enumerate() {
+            let same = || {
+                map.iter()
+                    .zip(base)
+                    .any(|(m, &extent)| as_loop(m) == Some(d) && extent == size)
+            };
+            if !stays_within(coordinate, domain, size) && !same() {
+                return None;
+            }
+        }
+    }
+    Some(map.iter().map(|m| compose(m, &access.map, domain.len())).collect())
+}
+
+/// The coordinates in a tensor of sizes `base` of the element at the access's coordinates in its reshape to `sizes`.
+fn through_reshape(access: &Access, sizes: &[i64], base: &[i64], domain: &[i64]) -> Option<AccessMap> {
+    if base.iter().chain(sizes).any(|&n| n <= 0) {
+        return None;
+    }
+    let rank = domain.len();
+    let leaves = |d: usize| !stays_within(&access.map[d], domain, sizes[d]);
+    let may_leave = access.out_of_bounds != OutOfBounds::Never;
+    let mut out: AccessMap = base.iter().map(|_| Affine::constant(rank, 0)).collect();
+    let (mut i, mut j) = (0, 0);
+    loop {
+        // The next stretch of dimensions with equal products, on both sides; dimensions of extent 1 belong to none.
+        while j < sizes.len() && sizes[j] == 1 {
+            if may_leave && leaves(j) {
+                return None;
+            }
+            j += 1;
+        }
+        while i < base.len() && base[i] == 1 {
+            i += 1;
+        }
+        if i == base.len() || j == sizes.len() {
+            return (i == base.len() && j == sizes.len()).then_some(out);
+        }
+        let (from_i, from_j) = (i, j);
+        let (mut p, mut q) = (base[i], sizes[j]);
+        (i, j) = (i + 1, j + 1);
+        while p != q {
+            if p < q {
+                p = p.checked_mul(*base.get(i)?)?;
+                i += 1;
+            } else {
+                q = q.checked_mul(*sizes.get(j)?)?;
+                j += 1;
+            }
+        }
+        let single = i - from_i == 1 && j - from_j == 1;
+        if may_leave && !single && (from_j..j).any(leaves) {
+            return None;
+        }
+        let number = linear(&access.map[from_j..j], &sizes[from_j..j], rank);
+        split(number, &base[from_i..i], domain, &mut out[from_i..i])?;
+    }
+}
+
+/// Writes the element number `number` of a stretch of dimensions `sizes` as coordinates, when those are affine.
+fn split(mut number: Affine, sizes: &[i64], domain: &[i64], out: &mut [Affine]) -> Option<()> {
+    for d in (1..sizes.len()).rev() {
+        let size = sizes[d];
+        let mut inner = Affine::constant(domain.len(), number.offset.rem_euclid(size));
+        let mut outer = Affine::constant(domain.len(), number.offset.div_euclid(size));
+        for (l, &c) in number.coefficients.iter().enumerate() {
+            if c % size == 0 {
+                outer.coefficients[l] = c / size;
+            } else {
+                inner.coefficients[l] = c;
+            }
+        }
+        let (low, high) = range(&inner, domain);
+        if low < 0 || high >= size {
+            return None;
+        }
+        out[d] = inner;
+        number = outer;
+    }
+    out[0] = number;
+    Some(())
+}
+
+/// A reshape of a reshape is a reshape of the original.
+fn through_reshapes(graph: &TensorGraph, mut v: ViewMap) -> ViewMap {
+    while v.kind == ViewKind::Reshape {
+        match &graph.node(v.tensor).op {
+            TensorOp::View(inner) if inner.kind == ViewKind::Reshape => v.tensor = inner.tensor,
+            _ => break,
+        }
+    }
+    v
+}
+
+fn is_noop(graph: &TensorGraph, v: &ViewMap) -> bool {
+    let base = graph.shape(v.tensor);
+    *base == v.output
+        && match &v.kind {
+            ViewKind::Reshape => true,
+            ViewKind::Affine(map) => map
+                .iter()
+                .enumerate()
+                .all(|(d, m)| as_loop(m) == Some(d) || (base.sizes[d] == 1 && m.offset == 0)),
+        }
+}
+
+/// The view as a constant over the same storage, where its strides can say that.
+fn view_of_constant(c: &TensorData, v: &ViewMap) -> Option<TensorData> {
+    let sizes: frazil_ir::Shape = v.output.sizes.iter().copied().collect();
+    match &v.kind {
+        ViewKind::Reshape if c.is_contiguous() => {
+            let strides = frazil_ir::contiguous_strides(&sizes);
+            TensorData::new(c.dtype, sizes, strides, c.offset, c.storage.clone()).ok()
+        }
+        ViewKind::Reshape => TensorData::contiguous(c.dtype, &sizes, c.to_bytes().into_owned()).ok(),
+        ViewKind::Affine(map) => {
+            let by_dimension = Affine {
+                coefficients: c.strides.iter().copied().collect(),
+                offset: c.offset,
+            };
+            let at = compose(&by_dimension, map, sizes.len());
+            let strides: frazil_ir::Shape = at.coefficients.iter().copied().collect();
+            TensorData::new(c.dtype, sizes, strides, at.offset, c.storage.clone()).ok()
+        }
+    }
+}
+
+/// Without a fold the finish is only more of the body.
+fn finish_into_body(s: &mut Structured) {
+    if s.combine.is_some() {
+        return;
+    }
+    let Some(finish) = s.finish.take() else { return };
+    let inputs = s.inputs.len() as u32;
+    let mut body = s.body.clone();
+    if body.dtype().is_some_and(|d| d != s.accumulate) {
+        body = converted(&body, s.accumulate);
+    }
+    s.body = finish.substitute(0, &body, |i| i, |i| i - 1 + inputs);
+    let more = std::mem::take(&mut s.finish_inputs);
+    s.inputs.extend(more);
+}
+
+/// `body` followed by a conversion.
+pub(crate) fn converted(body: &Expr, dtype: frazil_ir::DType) -> Expr {
+    match body.dtype() {
+        Some(d) if d != dtype => {
+            let mut outer = Expr::new();
+            let x = outer.input(0, d);
+            let y = outer.cast(x, dtype);
+            outer.finish(y).substitute(0, body, |i| i, |i| i)
+        }
+        _ => body.clone(),
+    }
+}
+
+/// Lets equal reads be one input, and drops reads that nothing uses.
+pub(crate) fn merge_equal_reads(s: &mut Structured) {
+    (s.inputs, s.body) = merged(&s.inputs, &s.body, 0);
+    if let Some(finish) = &s.finish {
+        let (inputs, finish) = merged(&s.finish_inputs, finish, 1);
+        (s.finish_inputs, s.finish) = (inputs, Some(finish));
+    }
+}
+
+/// `first` is the number of the expression's input that `reads[0]` is; smaller inputs stay.
+fn merged<A: smallvec::Array<Item = Access>>(reads: &[Access], expr: &Expr, first: u32) -> (SmallVec<A>, Expr) {
+    let mut kept: SmallVec<A> = SmallVec::new();
+    let mut renumbered = vec![0; reads.len()];
+    let used = |i: usize| expr.nodes().iter().any(|n| n.op == ExprOp::Input(i as u32 + first));
+    for (i, read) in reads.iter().enumerate().filter(|&(i, _)| used(i)) {
+        let at = kept.iter().position(|k| k == read).unwrap_or_else(|| {
+            kept.push(read.clone());
+            kept.len() - 1
+        });
+        renumbered[i] = at as u32 + first;
+    }
+    // Substituting an input that does not occur only renumbers the others.
+    let absent = reads.len() as u32 + first;
+    let rename = |i: u32| match i.checked_sub(first) {
+        Some(i) => renumbered.get(i as usize).copied().unwrap_or(0),
+        None => i,
+    };
+    (kept, expr.substitute(absent, &Expr::new(), |i| i, rename))
+}
+
+/// The tensor that a nest copies whole and unchanged, if that is all that it does.
+fn copied_whole(graph: &TensorGraph, s: &Structured) -> Option<TensorId> {
+    let [access] = s.inputs.as_slice() else { return None };
+    let [node] = s.body.nodes() else { return None };
+    let same = s.combine.is_none()
+        && node.op == ExprOp::Input(0)
+        && *graph.shape(access.tensor) == s.output
+        && !can_leave(access, &s.output.sizes, &s.domain)
+        && is_identity(access, &s.output.sizes, &s.domain);
+    same.then_some(access.tensor)
+}
+
+/// Turns every affine view that is still read as such (by an output or by a reshape that no read could absorb) into a copy, so
+/// that the views that are left are reshapes of dense tensors.
+pub fn materialise_views(graph: &mut TensorGraph) {
+    for id in graph.live_ids() {
+        let TensorOp::View(v) = &graph.node(id).op else { continue };
+        if !matches!(v.kind, ViewKind::Affine(_)) {
+            continue;
+        }
+        let domain: Dims = v.output.sizes.clone();
+        let rank = domain.len();
+        let read = Access {
+            tensor: id,
+            map: (0..rank).map(|l| Affine::index(rank, l)).collect(),
+            out_of_bounds: OutOfBounds::Never,
+        };
+        let output = v.output.clone();
+        let copy = Structured {
+            iterations: smallvec::smallvec![frazil_runtime::structured::Iteration::Parallel; rank],
+            inputs: smallvec::smallvec![resolve(graph, read, &domain)],
+            domain,
+            body: Expr::identity(output.dtype),
+            combine: None,
+            accumulate: output.dtype,
+            finish: None,
+            finish_inputs: SmallVec::new(),
+            output,
+        };
+        graph.node_mut(id).op = TensorOp::Compute(Box::new(copy));
+    }
+}
