@@ -93,4 +93,5 @@ done
 as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"
 
 mapfile -t packages < <(missing_packages)
-[ "${#packages[@]}" = 0 ] || fail "these packages are installed but do not bring what was expected of them: ${packages[*]}"
+[ "${#packages[@]}" = 0 ] || fail \
+    "these packages are installed but what they bring was not found (LLVM was looked for in $llvm): ${packages[*]}"
