@@ -1,7 +1,9 @@
 //! Looks into recorded cases from a shell script; `tools/demo.sh` does.
 //!
-//!     fixture compare CASE_FOLDER OUT_FOLDER   compare what `jit-run --out OUT_FOLDER` wrote with what PyTorch computed
-//!     fixture raw CASE_FOLDER KEY FILE         write a tensor's elements, little-endian in row-major order, to a file
+//! ```text
+//! fixture compare CASE_FOLDER OUT_FOLDER   compare what `jit-run --out OUT_FOLDER` wrote with what PyTorch computed
+//! fixture raw CASE_FOLDER KEY FILE         write a tensor's elements, little-endian in row-major order, to a file
+//! ```
 
 use std::path::Path;
 use std::process::ExitCode;
