@@ -5,13 +5,17 @@
 
 pub mod affine;
 pub mod classify;
+pub mod compile;
+pub mod emit;
 pub mod error;
 pub mod fuse;
 pub mod graph;
 pub mod kernel;
+pub mod native;
 pub mod plan;
 pub mod simplify;
 pub mod target;
 
+pub use compile::{CompileOptions, Executable, compile};
 pub use error::{LowerError, Unsupported};
 pub use graph::TensorGraph;

@@ -1,1 +1,13 @@
-//! The tiny runtime linked into compiled libraries.
+//! The tiny runtime of compiled functions: runs their steps, on one thread, on the caller's threads, or on its own.
+//!
+//! It stands on `core` and the C library alone, so that one object file of it (`standalone.rs`) can be linked into every
+//! compiled library.
+//! In process the compiler uses the same code as an ordinary crate.
+#![cfg_attr(not(test), no_std)]
+
+mod pool;
+mod steps;
+mod sys;
+
+pub use pool::Pool;
+pub use steps::{BufferKind, BufferRef, KernelFn, Memory, ParallelFor, Runner, Step, TaskFn, run};

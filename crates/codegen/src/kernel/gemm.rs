@@ -135,7 +135,9 @@ impl GemmTile {
     pub fn choose(m: i64, n: i64, k: i64, vector: VectorUnit) -> GemmTile {
         let wide = vector.registers >= 32;
         // Accumulators, one vector a column of B, and one broadcast must fit the registers.
-        let vectors = if n <= vector.lanes { 1 } else { 2 };
+        // Few rows need many columns to hide the latency of the multiply-adds.
+        let wanted = if m <= 4 { 4 } else { 2 };
+        let vectors = wanted.min(div_ceil(n, vector.lanes)).max(1);
         let most = if wide { 28 / vectors } else { 12 / vectors };
         let most = most.min(if wide { 14 } else { 6 });
         let rows = if m <= most { m.max(1) } else { balanced(m, most) };

@@ -1,0 +1,282 @@
+//! Plans to compiled functions in this process.
+
+use crate::emit::phase_name;
+use crate::native::jit::Jit;
+use crate::native::{CompileError, compile_kernel, host_target};
+use crate::plan::{ALIGNMENT, Buffer, Plan, Port};
+use crate::target::Target;
+use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
+use rayon::prelude::*;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// The processor; the host's by default.
+    pub target: Target,
+    /// Threads that a run uses, the caller's included.
+    pub threads: usize,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions {
+            target: host_target(),
+            threads: 1,
+        }
+    }
+}
+
+/// Name of kernel number `i` of a plan in objects and texts.
+pub fn kernel_name(plan: &Plan, i: usize) -> String {
+    format!("{}_kernel_{i}", plan.name)
+}
+
+/// Compiles every kernel of `plan`, in parallel; one object file a kernel, in order.
+pub fn compile_objects(plan: &Plan, target: &Target) -> Result<Vec<Vec<u8>>, CompileError> {
+    plan.kernels
+        .par_iter()
+        .enumerate()
+        .map(|(i, spec)| compile_kernel(&kernel_name(plan, i), spec, target))
+        .collect()
+}
+
+/// Compiles `plan` for this process.
+pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, CompileError> {
+    validate(plan)?;
+    let objects = compile_objects(plan, &options.target)?;
+    let jit = Jit::new(objects.iter().map(Vec::as_slice))?;
+    let buffers: Box<[BufferRef]> = plan
+        .calls
+        .iter()
+        .flat_map(|c| &c.buffers)
+        .map(|b| buffer_ref(*b))
+        .collect();
+    let mut steps = Vec::new();
+    let mut first = 0;
+    for call in &plan.calls {
+        let spec = &plan.kernels[call.kernel as usize];
+        let name = kernel_name(plan, call.kernel as usize);
+        for (phase, tasks) in spec.phases().into_iter().enumerate() {
+            let address = jit.lookup(&phase_name(&name, phase))?;
+            // SAFETY: the emitter gives every phase this signature.
+            let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
+            let table = buffers[first..].as_ptr();
+            steps.push(Step {
+                kernel,
+                tasks,
+                buffers: table,
+                buffer_count: call.buffers.len() as u64,
+            });
+        }
+        first += call.buffers.len();
+    }
+    let code = Code {
+        inputs: plan.inputs.clone(),
+        outputs: plan.outputs.clone(),
+        workspace_bytes: plan.workspace_bytes,
+        constants: plan.constants.clone(),
+        most_buffers: plan.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
+        steps,
+        _buffers: buffers,
+        _jit: jit,
+    };
+    Executable::with_threads(Arc::new(code), options.threads)
+}
+
+fn buffer_ref(buffer: Buffer) -> BufferRef {
+    let (kind, index, offset) = match buffer {
+        Buffer::Input { index, offset } => (BufferKind::Input, index, offset),
+        Buffer::Output { index, offset } => (BufferKind::Output, index, offset),
+        Buffer::Workspace { offset } => (BufferKind::Workspace, 0, offset),
+        Buffer::Constant { offset } => (BufferKind::Constant, 0, offset),
+    };
+    BufferRef { kind, index, offset }
+}
+
+/// Checks what the generated code relies on.
+pub(crate) fn validate(plan: &Plan) -> Result<(), CompileError> {
+    let invalid = |text: String| Err(CompileError::InvalidPlan(text));
+    for (i, call) in plan.calls.iter().enumerate() {
+        let Some(spec) = plan.kernels.get(call.kernel as usize) else {
+            return invalid(format!(
+                "call {i} names kernel {} of {}",
+                call.kernel,
+                plan.kernels.len()
+            ));
+        };
+        if spec.buffer_count() != call.buffers.len() {
+            return invalid(format!(
+                "call {i} passes {} buffers of {}",
+                call.buffers.len(),
+                spec.buffer_count()
+            ));
+        }
+        for buffer in &call.buffers {
+            let inside = match *buffer {
+                Buffer::Input { index, offset } => plan
+                    .inputs
+                    .get(index as usize)
+                    .is_some_and(|p| offset <= p.bytes() as u64),
+                Buffer::Output { index, offset } => plan
+                    .outputs
+                    .get(index as usize)
+                    .is_some_and(|p| offset <= p.bytes() as u64),
+                Buffer::Workspace { offset } => offset <= plan.workspace_bytes as u64,
+                Buffer::Constant { offset } => offset <= plan.constants.bytes().len() as u64,
+            };
+            if !inside {
+                return invalid(format!("call {i} has buffer {buffer:?}, which does not exist"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What instances share: the code and the constants.
+struct Code {
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    workspace_bytes: usize,
+    constants: crate::plan::Constants,
+    most_buffers: usize,
+    steps: Vec<Step>,
+    /// What `steps` point to.
+    _buffers: Box<[BufferRef]>,
+    /// What `steps` call.
+    _jit: Jit,
+}
+
+// SAFETY: the pointers in `steps` lead to `_buffers` and to code, both immutable.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// A compiled function with a workspace and threads of its own. One run at a time; [`Executable::instance`] makes more.
+pub struct Executable {
+    code: Arc<Code>,
+    workspace: Vec<Line>,
+    addresses: Vec<usize>,
+    pool: Option<Pool>,
+    threads: usize,
+}
+
+/// 64 aligned bytes.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
+}
+
+/// Why a run did not start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// As many inputs or outputs are passed as there are not.
+    #[error("{given} {what}s were given; the function has {expected}")]
+    Count {
+        /// "input" or "output".
+        what: &'static str,
+        /// How many it has.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// One has the wrong size.
+    #[error("{what} {name} has {given} bytes; it should have {expected}")]
+    Size {
+        /// "input" or "output".
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Its size.
+        expected: usize,
+        /// The size given.
+        given: usize,
+    },
+}
+
+impl Executable {
+    fn with_threads(code: Arc<Code>, threads: usize) -> Result<Executable, CompileError> {
+        let pool = match threads {
+            0 | 1 => None,
+            n => Some(Pool::new(n).ok_or(CompileError::Resources)?),
+        };
+        let workspace = vec![Line { _bytes: [0; 64] }; code.workspace_bytes.div_ceil(ALIGNMENT)];
+        let addresses = vec![0; code.most_buffers];
+        Ok(Executable {
+            code,
+            workspace,
+            addresses,
+            pool,
+            threads,
+        })
+    }
+
+    /// Another instance of the same code, which may run at the same time.
+    pub fn instance(&self) -> Result<Executable, CompileError> {
+        Executable::with_threads(Arc::clone(&self.code), self.threads)
+    }
+
+    /// What a run is given.
+    pub fn inputs(&self) -> &[Port] {
+        &self.code.inputs
+    }
+
+    /// What a run gives.
+    pub fn outputs(&self) -> &[Port] {
+        &self.code.outputs
+    }
+
+    /// Runs the function. Every input and output is dense and row-major, in its port's dtype and shape; any alignment will do.
+    pub fn run(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), RunError> {
+        check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
+        check("output", &self.code.outputs, outputs.iter().map(|b| b.len()))?;
+        let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
+        let outputs: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
+        // SAFETY: sizes are checked.
+        unsafe { self.run_unchecked(&inputs, &outputs) };
+        Ok(())
+    }
+
+    /// [`Executable::run`] on bare addresses.
+    ///
+    /// # Safety
+    /// There are as many addresses as ports, each of as many bytes as its port says, and outputs overlap nothing.
+    pub unsafe fn run_unchecked(&mut self, inputs: &[*const c_void], outputs: &[*mut c_void]) {
+        let memory = Memory {
+            inputs: inputs.as_ptr(),
+            outputs: outputs.as_ptr(),
+            workspace: self.workspace.as_mut_ptr().cast(),
+            constants: self.code.constants.bytes().as_ptr(),
+            addresses: self.addresses.as_mut_ptr().cast(),
+        };
+        let runner = match &self.pool {
+            Some(pool) => Runner::Pool(pool),
+            None => Runner::Serial,
+        };
+        // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
+        unsafe { frazil_rt::run(&self.code.steps, &memory, &runner) };
+    }
+}
+
+fn check(what: &'static str, ports: &[Port], sizes: impl ExactSizeIterator<Item = usize>) -> Result<(), RunError> {
+    if ports.len() != sizes.len() {
+        return Err(RunError::Count {
+            what,
+            expected: ports.len(),
+            given: sizes.len(),
+        });
+    }
+    for (port, given) in ports.iter().zip(sizes) {
+        if port.bytes() != given {
+            return Err(RunError::Size {
+                what,
+                name: port.name.clone(),
+                expected: port.bytes(),
+                given,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,498 @@
+//! Direct convolution: a register tile of output columns × vectors of output channels, the input broadcast in place.
+//!
+//! There is no padded copy of the input. Rows above and below it are left out by the bounds of the loop over the kernel's rows;
+//! columns to the left and right by emitting the tiles that touch them separately, without the multiply-adds that would
+//! read there.
+
+use super::Kernel;
+use super::builder::{Emitter, Int, Val};
+use super::epilogue::{self, Position};
+use crate::kernel::{ActivationLayout, Conv, EpilogueOperand};
+use std::ops::Range;
+
+/// Input channels that one iteration of the innermost loop does. More gains nothing and makes LLVM spill.
+const UNROLL: i64 = 4;
+/// Input channels whose weights are prefetched ahead.
+const PREFETCH: i64 = 16;
+/// Tiles at the border that are emitted separately; with more, one tile with checks serves them all.
+const MAX_BORDER_TILES: usize = 6;
+
+/// Strides and extents that the emitter works with, all in elements.
+struct Geometry {
+    conv: Conv,
+    /// Rows, columns of input and output after a pointwise convolution is flattened to one row.
+    input: [i64; 2],
+    output: [i64; 2],
+    /// Input: distance of channel blocks, rows, columns, channels of a block.
+    block_stride: i64,
+    row_stride: i64,
+    column_stride: i64,
+    channel_stride: i64,
+    batch_stride: i64,
+    /// Output channels of a tile.
+    width: i64,
+    /// Output: distance of channel blocks.
+    plane: i64,
+    blocks: i64,
+    /// Groups of channel blocks whose sums are kept in registers.
+    groups: i64,
+}
+
+impl Geometry {
+    fn new(conv: &Conv) -> Geometry {
+        let s = &conv.shape;
+        let flat = |[h, w]: [i64; 2]| if s.is_pointwise() { [1, h * w] } else { [h, w] };
+        let (input, output) = (flat(s.input), flat(s.output));
+        let pixels = s.input[0] * s.input[1];
+        let b = conv.block;
+        let (block_stride, row_stride, column_stride, channel_stride, batch_stride) = match conv.input {
+            ActivationLayout::Plain => (0, input[1], 1, pixels, s.in_channels * pixels),
+            ActivationLayout::Blocked { batch_stride } => (pixels * b, input[1] * b, b, 1, batch_stride),
+        };
+        let blocks = conv.blocks_read();
+        Geometry {
+            conv: conv.clone(),
+            input,
+            output,
+            block_stride,
+            row_stride,
+            column_stride,
+            channel_stride,
+            batch_stride,
+            width: b * conv.tile.vectors,
+            plane: s.output[0] * s.output[1] * b,
+            blocks,
+            groups: div_ceil(blocks, conv.tile.channel_blocks),
+        }
+    }
+
+    /// First input column of output column `x`, tap `kw`.
+    fn input_column(&self, x: i64, kw: i64) -> i64 {
+        let s = &self.conv.shape;
+        x * s.stride[1] - s.padding[1] + kw * s.dilation[1]
+    }
+
+    /// The columns of a tile at `x0` whose tap `kw` lies inside the input.
+    fn valid_columns(&self, x0: i64, columns: i64, kw: i64) -> Range<i64> {
+        let inside = |j: &i64| (0..self.input[1]).contains(&self.input_column(x0 + j, kw));
+        let first = (0..columns).find(inside).unwrap_or(columns);
+        let last = (first..columns).take_while(inside).last().map_or(first, |j| j + 1);
+        first..last
+    }
+
+    fn is_interior(&self, x0: i64, columns: i64) -> bool {
+        (0..self.conv.shape.kernel[1]).all(|kw| self.valid_columns(x0, columns, kw) == (0..columns))
+    }
+}
+
+/// The current task's operands.
+struct Task<'c> {
+    input: Val<'c>,
+    weights: Val<'c>,
+    output: Val<'c>,
+    operands: Vec<Val<'c>>,
+    /// First of the blocks that the task reads.
+    first_block: Int<'c>,
+    first_row: Int<'c>,
+    end_row: Int<'c>,
+    partial: Option<Val<'c>>,
+}
+
+/// Emits all tasks of `conv`.
+pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv) {
+    let g = Geometry::new(conv);
+    let tile = conv.tile;
+    let partial = (g.groups > 1).then(|| kernel.e.stack(tile.rows * g.output[1] * g.width * 4));
+    kernel.for_each_task(|e, buffers, task| {
+        let row_blocks = div_ceil(g.output[0], tile.rows);
+        let at = e.delinearize(task, &[conv.shape.batch, conv.channel_tiles(), row_blocks]);
+        let task = locate(e, &g, buffers, [at[0], at[1], at[2]], partial);
+        e.for_each(0, g.groups, 1, |e, group| {
+            e.for_each(task.first_row, task.end_row, 1, |e, y| row(e, &g, &task, group, y));
+        });
+    });
+}
+
+fn locate<'c>(
+    e: &mut Emitter<'c>,
+    g: &Geometry,
+    buffers: &[Val<'c>],
+    [image, tile, row_block]: [Int<'c>; 3],
+    partial: Option<Val<'c>>,
+) -> Task<'c> {
+    let (conv, s) = (&g.conv, &g.conv.shape);
+    let [kh, kw] = s.kernel;
+    let first_block = first_block(e, conv, tile);
+    let input = e.linear([(g.batch_stride, image), (g.block_stride, first_block)], 0);
+    let weights = e.mul(tile, g.blocks * kh * kw * conv.input_block() * g.width);
+    let output = e.linear(
+        [(conv.output_batch_stride, image), (conv.tile.vectors * g.plane, tile)],
+        0,
+    );
+    let last = buffers.len() - 1;
+    let operands = conv
+        .epilogue
+        .operands
+        .iter()
+        .zip(&buffers[2..last])
+        .map(|(kind, &base)| match kind {
+            EpilogueOperand::Channel => {
+                let channel = e.mul(tile, g.width);
+                e.f32_offset(base, channel)
+            }
+            EpilogueOperand::Elementwise => e.f32_offset(base, output),
+            EpilogueOperand::Scalar | EpilogueOperand::Row => base,
+        });
+    let operands = operands.collect();
+    let first_row = e.mul(row_block, conv.tile.rows);
+    let end = e.add(first_row, conv.tile.rows);
+    let end_row = if g.output[0] % conv.tile.rows == 0 {
+        end
+    } else {
+        e.min(end, g.output[0])
+    };
+    Task {
+        input: e.f32_offset(buffers[0], input),
+        weights: e.f32_offset(buffers[1], weights),
+        output: e.f32_offset(buffers[last], output),
+        operands,
+        first_block,
+        first_row,
+        end_row,
+        partial,
+    }
+}
+
+/// [`Conv::first_block`] while running.
+fn first_block<'c>(e: &mut Emitter<'c>, conv: &Conv, tile: Int<'c>) -> Int<'c> {
+    let s = &conv.shape;
+    if s.groups == 1 || matches!(conv.input, ActivationLayout::Plain) {
+        return Int::Const(0);
+    }
+    let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
+    let channel = e.mul(tile, conv.block * conv.tile.vectors);
+    let group = e.div(channel, co);
+    let channel = e.mul(group, ci);
+    let block = e.div(channel, conv.input_block());
+    e.min(block, div_ceil(s.in_channels, conv.input_block()) - conv.blocks_read())
+}
+
+/// One output row, for one group of channel blocks.
+fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
+    let s = &g.conv.shape;
+    let kh = kernel_rows(e, g, y);
+    let columns = g.conv.tile.columns.min(g.output[1]);
+    let (full, tail) = (g.output[1] / columns, g.output[1] % columns);
+    let first = (0..full).find(|i| g.is_interior(i * columns, columns)).unwrap_or(full);
+    let end = (first..full)
+        .find(|i| !g.is_interior(i * columns, columns))
+        .unwrap_or(full);
+    let mut border: Vec<(i64, i64)> = (0..first).chain(end..full).map(|i| (i * columns, columns)).collect();
+    if tail > 0 {
+        border.push((full * columns, tail));
+    }
+    let at = |x: Int<'c>| At {
+        group,
+        y,
+        x,
+        kh: (kh.0, kh.1),
+    };
+    if border.len() > MAX_BORDER_TILES {
+        let taps = vec![Tap {
+            kw: 0..s.kernel[1],
+            columns: 0..columns,
+        }];
+        let checked = |e: &mut Emitter<'c>, x| tile(e, g, task, at(x), columns, &taps, true);
+        e.for_each(0, full * columns, columns, checked);
+        if tail > 0 {
+            let taps = vec![Tap {
+                kw: 0..s.kernel[1],
+                columns: 0..tail,
+            }];
+            tile(e, g, task, at(Int::Const(full * columns)), tail, &taps, true);
+        }
+        return;
+    }
+    e.for_each(first * columns, end * columns, columns, |e, x| {
+        let taps = vec![Tap {
+            kw: 0..s.kernel[1],
+            columns: 0..columns,
+        }];
+        tile(e, g, task, at(x), columns, &taps, false);
+    });
+    for (x, columns) in border {
+        tile(e, g, task, at(Int::Const(x)), columns, &taps_of(g, x, columns), false);
+    }
+}
+
+/// Taps of a kernel row that serve the same columns of a tile.
+struct Tap {
+    kw: Range<i64>,
+    columns: Range<i64>,
+}
+
+/// The taps of the tile at `x`: runs that serve all columns together, each other tap by itself. Two taps that serve different columns
+/// never share a loop body: LLVM would merge their loads and spill.
+fn taps_of(g: &Geometry, x: i64, columns: i64) -> Vec<Tap> {
+    let mut taps: Vec<Tap> = Vec::new();
+    for kw in 0..g.conv.shape.kernel[1] {
+        let valid = g.valid_columns(x, columns, kw);
+        match taps.last_mut() {
+            Some(last) if last.columns == valid => last.kw.end = kw + 1,
+            _ => taps.push(Tap {
+                kw: kw..kw + 1,
+                columns: valid,
+            }),
+        }
+    }
+    taps.retain(|t| !t.columns.is_empty());
+    taps
+}
+
+/// The kernel rows that lie inside the input for output row `y`.
+fn kernel_rows<'c>(e: &mut Emitter<'c>, g: &Geometry, y: Int<'c>) -> (Int<'c>, Int<'c>) {
+    let s = &g.conv.shape;
+    let (kh, stride, padding, dilation) = (s.kernel[0], s.stride[0], s.padding[0], s.dilation[0]);
+    let last = (g.output[0] - 1) * stride - padding + (kh - 1) * dilation;
+    let start = e.linear([(stride, y)], -padding);
+    let lo = match padding {
+        0 => Int::Const(0),
+        _ => {
+            let above = e.sub(dilation - 1, start);
+            let above = e.max(above, 0);
+            e.div(above, dilation)
+        }
+    };
+    let hi = match last < g.input[0] {
+        true => Int::Const(kh),
+        false => {
+            let below = e.sub(g.input[0] + dilation - 1, start);
+            let below = e.max(below, 0);
+            let below = e.div(below, dilation);
+            e.min(below, kh)
+        }
+    };
+    (lo, hi)
+}
+
+/// Where a tile is.
+struct At<'c> {
+    group: Int<'c>,
+    y: Int<'c>,
+    x: Int<'c>,
+    kh: (Int<'c>, Int<'c>),
+}
+
+fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, columns: i64, taps: &[Tap], checked: bool) {
+    let conv = &g.conv;
+    let s = &conv.shape;
+    let [kernel_h, kernel_w] = s.kernel;
+    let (lanes, ib) = (conv.block, conv.input_block());
+    let zero = e.f32_constant(0.0, Some(lanes));
+    let accumulators = vec![zero; (columns * conv.tile.vectors) as usize];
+    let first = e.mul(at.group, conv.tile.channel_blocks);
+    let end = e.add(first, conv.tile.channel_blocks);
+    let end = if g.blocks % conv.tile.channel_blocks == 0 {
+        end
+    } else {
+        e.min(end, g.blocks)
+    };
+    let iy = e.linear([(s.stride[0], at.y)], -s.padding[0]);
+    let ix = e.linear([(s.stride[1], at.x)], -s.padding[1]);
+    let acc = e.for_loop(first, end, 1, &accumulators, |e, block, acc| {
+        let channels = block_channels(e, g, task, block);
+        e.for_loop(at.kh.0, at.kh.1, 1, acc, |e, kh, acc| {
+            let y_in = e.linear([(1, iy), (s.dilation[0], kh)], 0);
+            let input = e.linear(
+                [(g.block_stride, block), (g.row_stride, y_in), (g.column_stride, ix)],
+                0,
+            );
+            let weights = e.linear([(kernel_h, block), (1, kh)], 0);
+            let weights = e.mul(weights, kernel_w * ib * g.width);
+            let mut acc = acc.to_vec();
+            for tap in taps {
+                acc = e.for_loop(tap.kw.start, tap.kw.end, 1, &acc, |e, kw, acc| {
+                    let input = e.linear([(1, input), (s.dilation[1] * g.column_stride, kw)], 0);
+                    let input = e.f32_offset(task.input, input);
+                    let weights = e.linear([(1, weights), (ib * g.width, kw)], 0);
+                    let weights = e.f32_offset(task.weights, weights);
+                    let check = checked.then(|| e.linear([(1, ix), (s.dilation[1], kw)], 0));
+                    channel_loop(e, g, input, weights, channels, tap.columns.clone(), acc, check)
+                });
+            }
+            acc
+        })
+    });
+    finish(e, g, task, &at, columns, &acc);
+}
+
+/// How many channels of `block` exist, and how many an iteration may do.
+fn block_channels<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, block: Int<'c>) -> (Int<'c>, i64) {
+    let ib = g.conv.input_block();
+    let tail = g.conv.shape.in_channels % ib;
+    if tail == 0 {
+        return (Int::Const(ib), UNROLL);
+    }
+    let unroll = [4, 2, 1]
+        .into_iter()
+        .find(|u| tail % u == 0 && ib % u == 0)
+        .unwrap_or(1);
+    let block = e.add(task.first_block, block);
+    let done = e.mul(block, ib);
+    let left = e.sub(g.conv.shape.in_channels, done);
+    (e.min(left, ib), unroll)
+}
+
+/// The multiply-adds of one tap: for each channel of the block, the weights' vectors times each column's input.
+#[expect(clippy::too_many_arguments, reason = "the innermost loop depends on all of them")]
+fn channel_loop<'c>(
+    e: &mut Emitter<'c>,
+    g: &Geometry,
+    input: Val<'c>,
+    weights: Val<'c>,
+    (channels, unroll): (Int<'c>, i64),
+    columns: Range<i64>,
+    acc: &[Val<'c>],
+    check: Option<Int<'c>>,
+) -> Vec<Val<'c>> {
+    let (lanes, vectors) = (g.conv.block, g.conv.tile.vectors);
+    let step = g.conv.shape.stride[1] * g.column_stride;
+    let body = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
+        let offset = e.mul(c, g.channel_stride);
+        let input = e.f32_offset(input, offset);
+        let offset = e.mul(c, g.width);
+        let weights = e.f32_offset(weights, offset);
+        let mut acc = acc.to_vec();
+        for line in 0..(count * g.width).div_euclid(16) {
+            let address = e.f32_offset(weights, PREFETCH * g.width + line * 16);
+            e.prefetch(address, 3);
+        }
+        for c in 0..count {
+            let mut w = Vec::new();
+            for v in 0..vectors {
+                let address = e.f32_offset(weights, c * g.width + v * lanes);
+                w.push(e.load_vector(address, lanes));
+            }
+            for j in columns.clone() {
+                let offset = j * step + c * g.channel_stride;
+                let x = match check {
+                    None => {
+                        let address = e.f32_offset(input, offset);
+                        e.load_broadcast(address, lanes)
+                    }
+                    Some(column) => checked_load(e, g, input, offset, column, j),
+                };
+                for v in 0..vectors {
+                    let i = (j * vectors + v) as usize;
+                    acc[i] = e.fma(x, w[v as usize], acc[i]);
+                }
+            }
+        }
+        acc
+    };
+    match channels {
+        Int::Const(n) => {
+            let full = n / unroll * unroll;
+            let acc = e.for_loop(0, full, unroll, acc, |e, c, acc| body(e, c, unroll, acc));
+            if n > full {
+                body(e, Int::Const(full), n - full, &acc)
+            } else {
+                acc
+            }
+        }
+        n => e.for_loop(0, n, unroll, acc, |e, c, acc| body(e, c, unroll, acc)),
+    }
+}
+
+/// The input of column `j`, or zero when `column + j · stride` lies outside of the row.
+fn checked_load<'c>(
+    e: &mut Emitter<'c>,
+    g: &Geometry,
+    input: Val<'c>,
+    offset: i64,
+    column: Int<'c>,
+    j: i64,
+) -> Val<'c> {
+    let x = e.add(column, j * g.conv.shape.stride[1]);
+    // One unsigned comparison tests both ends.
+    let inside = e.compare("ult", x, g.input[1]);
+    let f32 = e.f32();
+    let value = e.if_else(
+        inside,
+        &[f32],
+        |e| {
+            let address = e.f32_offset(input, offset);
+            vec![e.load(address, f32, 4)]
+        },
+        |e| vec![e.f32_constant(0.0, None)],
+    );
+    e.broadcast(value[0], g.conv.block)
+}
+
+/// Adds the partial sums of earlier groups; after the last group, applies the epilogue and stores.
+fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, columns: i64, acc: &[Val<'c>]) {
+    let Some(partial) = task.partial else {
+        return store(e, g, task, at, columns, acc);
+    };
+    let lanes = g.conv.block;
+    let row = e.sub(at.y, task.first_row);
+    let base = e.linear([(g.output[1], row), (1, at.x)], 0);
+    let base = e.mul(base, g.width);
+    let partial = e.f32_offset(partial, base);
+    let is_first = e.compare("eq", at.group, 0);
+    let types: Vec<_> = acc.iter().map(|_| e.f32_vector(lanes)).collect();
+    let sums = e.if_else(
+        is_first,
+        &types,
+        |_| acc.to_vec(),
+        |e| {
+            let mut sums = Vec::new();
+            for (i, &a) in acc.iter().enumerate() {
+                let address = e.f32_offset(partial, i as i64 * lanes);
+                let before = e.load_vector(address, lanes);
+                sums.push(e.binary("arith.addf", before, a));
+            }
+            sums
+        },
+    );
+    let is_last = e.compare("eq", at.group, g.groups - 1);
+    e.if_else(
+        is_last,
+        &[],
+        |e| {
+            store(e, g, task, at, columns, &sums);
+            Vec::new()
+        },
+        |e| {
+            for (i, &sum) in sums.iter().enumerate() {
+                let address = e.f32_offset(partial, i as i64 * lanes);
+                e.store(sum, address, 4);
+            }
+            Vec::new()
+        },
+    );
+}
+
+fn store<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, columns: i64, acc: &[Val<'c>]) {
+    let (lanes, vectors) = (g.conv.block, g.conv.tile.vectors);
+    let pixel = e.linear([(g.output[1], at.y), (1, at.x)], 0);
+    let base = e.mul(pixel, lanes);
+    for j in 0..columns {
+        for v in 0..vectors {
+            let element = e.add(base, v * g.plane + j * lanes);
+            let at = Position {
+                row: Int::Const(0),
+                channel: Int::Const(v * lanes),
+                element,
+                mask: None,
+            };
+            let value = acc[(j * vectors + v) as usize];
+            let value = epilogue::apply(e, &g.conv.epilogue, &task.operands, value, lanes, &at);
+            epilogue::store(e, value, task.output, element, None);
+        }
+    }
+}
+
+fn div_ceil(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b.max(1)
+}

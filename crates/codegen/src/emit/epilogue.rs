@@ -1,0 +1,58 @@
+//! Fused epilogues.
+
+use super::builder::{Emitter, Int, Val};
+use super::expr::{ExprEmitter, Values};
+use crate::kernel::{Epilogue, EpilogueOperand};
+
+/// Where one vector of results lies.
+pub struct Position<'c> {
+    /// Row of the matrix product; unused elsewhere.
+    pub row: Int<'c>,
+    /// Offset of the vector's first element in a `Channel` operand.
+    pub channel: Int<'c>,
+    /// Offset of the vector's first element in the output, and in `Elementwise` operands.
+    pub element: Int<'c>,
+    /// The lanes that exist; all of them when `None`.
+    pub mask: Option<Val<'c>>,
+}
+
+/// Applies `epilogue` to the accumulator `acc`, a vector of `lanes` f32. `operands` are the addresses of its operands.
+pub fn apply<'c>(
+    e: &mut Emitter<'c>,
+    epilogue: &Epilogue,
+    operands: &[Val<'c>],
+    acc: Val<'c>,
+    lanes: i64,
+    at: &Position<'c>,
+) -> Val<'c> {
+    let mut values = vec![acc];
+    for (kind, &base) in epilogue.operands.iter().zip(operands) {
+        values.push(match kind {
+            EpilogueOperand::Scalar => e.load_broadcast(base, lanes),
+            EpilogueOperand::Row => {
+                let address = e.f32_offset(base, at.row);
+                e.load_broadcast(address, lanes)
+            }
+            EpilogueOperand::Channel => load(e, base, at.channel, lanes, at.mask),
+            EpilogueOperand::Elementwise => load(e, base, at.element, lanes, at.mask),
+        });
+    }
+    ExprEmitter::new(e, Some(lanes)).emit(&epilogue.expr, &mut Values(&values))
+}
+
+fn load<'c>(e: &mut Emitter<'c>, base: Val<'c>, index: Int<'c>, lanes: i64, mask: Option<Val<'c>>) -> Val<'c> {
+    let address = e.f32_offset(base, index);
+    match mask {
+        None => e.load_vector(address, lanes),
+        Some(mask) => e.load_masked(address, mask, lanes),
+    }
+}
+
+/// Stores a vector of results at element `index` of `base`, the lanes of `mask` only.
+pub fn store<'c>(e: &mut Emitter<'c>, value: Val<'c>, base: Val<'c>, index: Int<'c>, mask: Option<Val<'c>>) {
+    let address = e.f32_offset(base, index);
+    match mask {
+        None => e.store(value, address, 4),
+        Some(mask) => e.store_masked(value, address, mask),
+    }
+}

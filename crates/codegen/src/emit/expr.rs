@@ -1,0 +1,610 @@
+//! Scalar expressions as MLIR, on scalars or on vectors of any number of lanes.
+
+use super::builder::{Emitter, Val};
+use super::math::{self, F32};
+use frazil_ir::DType;
+use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
+use melior::ir::ValueLike;
+
+/// What cannot be emitted, found before anything is emitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnsupportedExpr {
+    /// A function without native code.
+    #[error("no native code for the scalar function {0}")]
+    Function(String),
+    /// A dtype without native arithmetic.
+    #[error("no native arithmetic for elements of dtype {0:?}")]
+    DType(DType),
+    /// An expression without operations.
+    #[error("an empty scalar expression")]
+    Empty,
+}
+
+/// Checks that every operation of `expr` can be emitted.
+pub fn check(expr: &Expr) -> Result<(), UnsupportedExpr> {
+    if expr.nodes().is_empty() {
+        return Err(UnsupportedExpr::Empty);
+    }
+    for node in expr.nodes() {
+        if element_type(node.dtype).is_none() {
+            return Err(UnsupportedExpr::DType(node.dtype));
+        }
+        let bad = match node.op {
+            ExprOp::Unary(op, _) => {
+                matches!(op, UnaryOp::Digamma | UnaryOp::Erfinv | UnaryOp::I0).then(|| format!("{op:?}"))
+            }
+            ExprOp::Binary(BinaryOp::Gcd, ..) => Some("Gcd".to_owned()),
+            _ => None,
+        };
+        if let Some(name) = bad {
+            return Err(UnsupportedExpr::Function(name));
+        }
+    }
+    Ok(())
+}
+
+/// MLIR's name of the type in which a dtype is computed: half precision in f32, truth values as `i1`.
+pub fn element_type(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Bool => "i1",
+        DType::Byte | DType::Char => "i8",
+        DType::Short => "i16",
+        DType::Int => "i32",
+        DType::Long => "i64",
+        DType::Half | DType::BFloat16 | DType::Float => "f32",
+        DType::Double => "f64",
+        _ => return None,
+    })
+}
+
+/// Where an expression's leaves come from.
+pub trait Leaves<'c> {
+    /// The value of input `n`, in the computed type of `dtype`.
+    fn input(&mut self, e: &mut Emitter<'c>, n: u32, dtype: DType) -> Val<'c>;
+    /// The value of index `n` as i64.
+    fn index(&mut self, e: &mut Emitter<'c>, n: u32) -> Val<'c>;
+}
+
+/// Leaves that are all computed already, in f32; there are no indices.
+pub struct Values<'a, 'c>(pub &'a [Val<'c>]);
+
+impl<'c> Leaves<'c> for Values<'_, 'c> {
+    fn input(&mut self, _: &mut Emitter<'c>, n: u32, _: DType) -> Val<'c> {
+        self.0[n as usize]
+    }
+
+    fn index(&mut self, e: &mut Emitter<'c>, _: u32) -> Val<'c> {
+        e.int(0)
+    }
+}
+
+/// Emits expressions over scalars (`lanes` is `None`) or vectors.
+pub struct ExprEmitter<'e, 'c> {
+    e: &'e mut Emitter<'c>,
+    lanes: Option<i64>,
+}
+
+impl<'e, 'c> ExprEmitter<'e, 'c> {
+    /// An emitter into `e`'s current block.
+    pub fn new(e: &'e mut Emitter<'c>, lanes: Option<i64>) -> Self {
+        ExprEmitter { e, lanes }
+    }
+
+    /// Emits `expr`, which [`check`] has accepted, and gives its result.
+    pub fn emit(&mut self, expr: &Expr, leaves: &mut impl Leaves<'c>) -> Val<'c> {
+        let mut values: Vec<Val<'c>> = Vec::with_capacity(expr.nodes().len());
+        for node in expr.nodes() {
+            let at = |i: u32| (values[i as usize], expr.node(i).dtype);
+            let value = match node.op {
+                ExprOp::Input(n) => leaves.input(self.e, n, node.dtype),
+                ExprOp::Index(n) => leaves.index(self.e, n),
+                ExprOp::Const(c) => self.constant(c, node.dtype),
+                ExprOp::Unary(op, a) => self.unary(op, at(a).0, at(a).1),
+                ExprOp::Binary(op, a, b) => self.binary(op, at(a).0, at(b).0, at(a).1),
+                ExprOp::Fma(a, b, c) => self.fma(at(a).0, at(b).0, at(c).0, node.dtype),
+                ExprOp::Select(c, t, f) => self.e.select(at(c).0, at(t).0, at(f).0),
+                ExprOp::Cast(a) => self.cast(at(a).0, at(a).1, node.dtype),
+            };
+            values.push(value);
+        }
+        *values.last().expect("`check` refuses empty expressions")
+    }
+
+    /// A constant of `dtype`.
+    pub fn constant(&mut self, value: Number, dtype: DType) -> Val<'c> {
+        let text = match dtype {
+            DType::Float | DType::Half | DType::BFloat16 => format!("0x{:08X}", (value.as_f64() as f32).to_bits()),
+            DType::Double => format!("0x{:016X}", value.as_f64().to_bits()),
+            DType::Bool => (value.as_f64() != 0.0).to_string(),
+            DType::Byte => (value.as_i64() as u8 as i8).to_string(),
+            DType::Char => (value.as_i64() as i8).to_string(),
+            DType::Short => (value.as_i64() as i16).to_string(),
+            DType::Int => (value.as_i64() as i32).to_string(),
+            _ => value.as_i64().to_string(),
+        };
+        self.literal(&text, dtype)
+    }
+
+    fn literal(&mut self, text: &str, dtype: DType) -> Val<'c> {
+        let ty = element_type(dtype).unwrap_or("i64");
+        match self.lanes {
+            None if ty == "i1" => self.e.constant(&format!("{} : i1", if text == "true" { 1 } else { 0 })),
+            None => self.e.constant(&format!("{text} : {ty}")),
+            Some(n) => self.e.constant(&format!("dense<{text}> : vector<{n}x{ty}>")),
+        }
+    }
+
+    fn number(&mut self, value: i64, dtype: DType) -> Val<'c> {
+        self.constant(Number::Int(value), dtype)
+    }
+
+    fn float(&mut self, value: f64, dtype: DType) -> Val<'c> {
+        self.constant(Number::Float(value), dtype)
+    }
+
+    fn bin(&mut self, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        self.e.binary(name, a, b)
+    }
+
+    fn same(&mut self, name: &str, a: Val<'c>) -> Val<'c> {
+        let ty = a.r#type();
+        self.e.op1(name, &[a], ty)
+    }
+
+    fn fma(&mut self, a: Val<'c>, b: Val<'c>, c: Val<'c>, dtype: DType) -> Val<'c> {
+        if dtype.is_floating_point() {
+            return math::fma(self.e, a, b, c, self.lanes);
+        }
+        let product = self.bin("arith.muli", a, b);
+        self.bin("arith.addi", product, c)
+    }
+
+    /// Calls `name` of libm for each lane.
+    fn libm(&mut self, name: &str, arguments: &[Val<'c>], dtype: DType) -> Val<'c> {
+        let double = dtype == DType::Double;
+        let name = if double { name.to_owned() } else { format!("{name}f") };
+        let ty = self.e.ty(if double { "f64" } else { "f32" });
+        let Some(lanes) = self.lanes else {
+            return self.e.call(&name, arguments, ty);
+        };
+        let mut result = self.float(0.0, dtype);
+        for lane in 0..lanes {
+            let scalars: Vec<_> = arguments.iter().map(|a| self.e.extract(*a, lane)).collect();
+            let value = self.e.call(&name, &scalars, ty);
+            result = self.e.insert(value, result, lane);
+        }
+        result
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: Val<'c>, dtype: DType) -> Val<'c> {
+        use UnaryOp as U;
+        if !dtype.is_floating_point() {
+            return self.unary_integer(op, a, dtype);
+        }
+        let single = dtype != DType::Double;
+        let (lanes, vector) = (self.lanes, self.lanes.is_some());
+        match op {
+            U::Neg => self.same("arith.negf", a),
+            U::Abs => self.same("math.absf", a),
+            U::Sqrt => self.same("math.sqrt", a),
+            U::Rsqrt => {
+                let (root, one) = (self.same("math.sqrt", a), self.float(1.0, dtype));
+                self.bin("arith.divf", one, root)
+            }
+            U::Floor if vector => self.same("math.floor", a),
+            U::Ceil if vector => self.same("math.ceil", a),
+            U::Trunc if vector => self.same("math.trunc", a),
+            U::Round if vector => self.same("math.roundeven", a),
+            U::Exp if single && vector => F32::new(self.e, lanes).exp(a),
+            U::Tanh if single && vector => F32::new(self.e, lanes).tanh(a),
+            U::Erf if single && vector => F32::new(self.e, lanes).erf(a),
+            U::IsNan => self.e.cmpf("uno", a, a, lanes),
+            U::IsInf => {
+                let (abs, inf) = (self.same("math.absf", a), self.float(f64::INFINITY, dtype));
+                self.e.cmpf("oeq", abs, inf, lanes)
+            }
+            U::Sign => {
+                let (zero, one, minus) = (self.float(0.0, dtype), self.float(1.0, dtype), self.float(-1.0, dtype));
+                let positive = self.e.cmpf("ogt", a, zero, lanes);
+                let negative = self.e.cmpf("olt", a, zero, lanes);
+                let rest = self.e.select(negative, minus, zero);
+                self.e.select(positive, one, rest)
+            }
+            _ => match math::libm_unary(op) {
+                Some(name) => self.libm(name, &[a], dtype),
+                None => a,
+            },
+        }
+    }
+
+    fn unary_integer(&mut self, op: UnaryOp, a: Val<'c>, dtype: DType) -> Val<'c> {
+        use UnaryOp as U;
+        let lanes = self.lanes;
+        match op {
+            U::Neg => {
+                let zero = self.number(0, dtype);
+                self.bin("arith.subi", zero, a)
+            }
+            U::Abs if matches!(dtype, DType::Byte | DType::Bool) => a,
+            U::Abs => self.same("math.absi", a),
+            U::Not => {
+                let zero = self.number(0, dtype);
+                self.e.cmpi("eq", a, zero, lanes)
+            }
+            U::BitNot => {
+                let ones = self.number(if dtype == DType::Bool { 1 } else { -1 }, dtype);
+                self.bin("arith.xori", a, ones)
+            }
+            U::Sign if matches!(dtype, DType::Byte | DType::Bool) => {
+                let (zero, one) = (self.number(0, dtype), self.number(1, dtype));
+                let some = self.e.cmpi("ne", a, zero, lanes);
+                self.e.select(some, one, zero)
+            }
+            U::Sign => {
+                let (zero, one, minus) = (self.number(0, dtype), self.number(1, dtype), self.number(-1, dtype));
+                let positive = self.e.cmpi("sgt", a, zero, lanes);
+                let negative = self.e.cmpi("slt", a, zero, lanes);
+                let rest = self.e.select(negative, minus, zero);
+                self.e.select(positive, one, rest)
+            }
+            U::IsNan | U::IsInf => self.constant(Number::Int(0), DType::Bool),
+            // Rounding leaves integers alone; the other functions are only applied to floating point.
+            _ => a,
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        match dtype.is_floating_point() {
+            true => self.binary_float(op, a, b, dtype),
+            false => self.binary_integer(op, a, b, dtype),
+        }
+    }
+
+    fn binary_float(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        use BinaryOp as B;
+        let lanes = self.lanes;
+        match op {
+            B::Add => self.bin("arith.addf", a, b),
+            B::Sub => self.bin("arith.subf", a, b),
+            B::Mul => self.bin("arith.mulf", a, b),
+            B::Div => self.bin("arith.divf", a, b),
+            B::DivTrunc => {
+                let q = self.bin("arith.divf", a, b);
+                self.unary(UnaryOp::Trunc, q, dtype)
+            }
+            B::DivFloor => self.floor_divide(a, b, dtype),
+            B::Fmod => self.libm("fmod", &[a, b], dtype),
+            B::Remainder => {
+                let r = self.libm("fmod", &[a, b], dtype);
+                let zero = self.float(0.0, dtype);
+                let nonzero = self.e.cmpf("une", r, zero, lanes);
+                let (rn, bn) = (self.e.cmpf("olt", r, zero, lanes), self.e.cmpf("olt", b, zero, lanes));
+                let differ = self.bin("arith.xori", rn, bn);
+                let fix = self.bin("arith.andi", nonzero, differ);
+                let fixed = self.bin("arith.addf", r, b);
+                self.e.select(fix, fixed, r)
+            }
+            // A comparison and a selection that keep a NaN in either place: an unordered comparison picks `a` when it is the
+            // NaN, and the second operand of the ordered one when that is.
+            B::Maximum => self.nan_select("ogt", a, b),
+            B::Minimum => self.nan_select("olt", a, b),
+            B::Fmax => self.bin("arith.maxnumf", a, b),
+            B::Fmin => self.bin("arith.minnumf", a, b),
+            B::Pow => self.libm("pow", &[a, b], dtype),
+            B::Atan2 => self.libm("atan2", &[a, b], dtype),
+            B::Hypot => self.libm("hypot", &[a, b], dtype),
+            B::Nextafter => self.libm("nextafter", &[a, b], dtype),
+            B::Copysign => self.bin("math.copysign", a, b),
+            B::Eq => self.e.cmpf("oeq", a, b, lanes),
+            B::Ne => self.e.cmpf("une", a, b, lanes),
+            B::Lt => self.e.cmpf("olt", a, b, lanes),
+            B::Le => self.e.cmpf("ole", a, b, lanes),
+            B::Gt => self.e.cmpf("ogt", a, b, lanes),
+            B::Ge => self.e.cmpf("oge", a, b, lanes),
+            // Bitwise operators are not applied to floating point, nor is Gcd.
+            B::And | B::Or | B::Xor | B::Shl | B::Shr | B::Gcd => a,
+        }
+    }
+
+    /// `a predicate b ? a : b`, but NaN when either is. When `b` is a constant number, one instruction.
+    fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+        let lanes = self.lanes;
+        if self.e.is_constant(b) {
+            // `b predicate a` is false for a NaN in `a`, which then is the result.
+            let take = self.e.cmpf(predicate, b, a, lanes);
+            return self.e.select(take, b, a);
+        }
+        if self.e.is_constant(a) {
+            return self.nan_select(predicate, b, a);
+        }
+        let take = self.e.cmpf(predicate, a, b, lanes);
+        let larger = self.e.select(take, a, b);
+        let nan = self.e.cmpf("uno", a, a, lanes);
+        self.e.select(nan, a, larger)
+    }
+
+    /// Python's floor division of floats: exact where the quotient rounds across an integer.
+    fn floor_divide(&mut self, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        let lanes = self.lanes;
+        let (zero, half, one) = (self.float(0.0, dtype), self.float(0.5, dtype), self.float(1.0, dtype));
+        let quotient = self.bin("arith.divf", a, b);
+        let modulus = self.libm("fmod", &[a, b], dtype);
+        let rest = self.bin("arith.subf", a, modulus);
+        let div = self.bin("arith.divf", rest, b);
+        let nonzero = self.e.cmpf("une", modulus, zero, lanes);
+        let (bn, mn) = (
+            self.e.cmpf("olt", b, zero, lanes),
+            self.e.cmpf("olt", modulus, zero, lanes),
+        );
+        let differ = self.bin("arith.xori", bn, mn);
+        let adjust = self.bin("arith.andi", nonzero, differ);
+        let less = self.bin("arith.subf", div, one);
+        let div = self.e.select(adjust, less, div);
+        let floor = self.unary(UnaryOp::Floor, div, dtype);
+        let gap = self.bin("arith.subf", div, floor);
+        let up = self.e.cmpf("ogt", gap, half, lanes);
+        let next = self.bin("arith.addf", floor, one);
+        let rounded = self.e.select(up, next, floor);
+        let signed_zero = self.bin("math.copysign", zero, quotient);
+        let is_zero = self.e.cmpf("oeq", div, zero, lanes);
+        let result = self.e.select(is_zero, signed_zero, rounded);
+        let by_zero = self.e.cmpf("oeq", b, zero, lanes);
+        self.e.select(by_zero, quotient, result)
+    }
+
+    fn binary_integer(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        use BinaryOp as B;
+        let lanes = self.lanes;
+        let unsigned = matches!(dtype, DType::Byte | DType::Bool);
+        let bool = dtype == DType::Bool;
+        let signed = |s: &'static str, u: &'static str| if unsigned { u } else { s };
+        match op {
+            B::Add if bool => self.bin("arith.ori", a, b),
+            B::Mul if bool => self.bin("arith.andi", a, b),
+            B::Add => self.bin("arith.addi", a, b),
+            B::Sub => self.bin("arith.subi", a, b),
+            B::Mul => self.bin("arith.muli", a, b),
+            B::Div | B::DivTrunc | B::DivFloor | B::Fmod | B::Remainder => self.divide(op, a, b, dtype),
+            B::Maximum | B::Fmax => self.bin(signed("arith.maxsi", "arith.maxui"), a, b),
+            B::Minimum | B::Fmin => self.bin(signed("arith.minsi", "arith.minui"), a, b),
+            B::Pow => self.integer_power(a, b, dtype),
+            B::And => self.bin("arith.andi", a, b),
+            B::Or => self.bin("arith.ori", a, b),
+            B::Xor => self.bin("arith.xori", a, b),
+            B::Shl | B::Shr => self.shift(op, a, b, dtype),
+            B::Eq => self.e.cmpi("eq", a, b, lanes),
+            B::Ne => self.e.cmpi("ne", a, b, lanes),
+            B::Lt => self.e.cmpi(signed("slt", "ult"), a, b, lanes),
+            B::Le => self.e.cmpi(signed("sle", "ule"), a, b, lanes),
+            B::Gt => self.e.cmpi(signed("sgt", "ugt"), a, b, lanes),
+            B::Ge => self.e.cmpi(signed("sge", "uge"), a, b, lanes),
+            // These are only applied to floating point; `check` refuses Gcd.
+            B::Atan2 | B::Hypot | B::Copysign | B::Nextafter | B::Gcd => a,
+        }
+    }
+
+    /// Integer division. Dividing by zero gives 0 and MIN / −1 wraps around: nothing traps.
+    fn divide(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        use BinaryOp as B;
+        let lanes = self.lanes;
+        let unsigned = matches!(dtype, DType::Byte | DType::Bool);
+        let (zero, one) = (self.number(0, dtype), self.number(1, dtype));
+        let by_zero = self.e.cmpi("eq", b, zero, lanes);
+        let mut safe = self.e.select(by_zero, one, b);
+        let mut negate = None;
+        if !unsigned {
+            let minus = self.number(-1, dtype);
+            let by_minus = self.e.cmpi("eq", b, minus, lanes);
+            safe = self.e.select(by_minus, one, safe);
+            negate = Some(by_minus);
+        }
+        let quotient = self.bin(if unsigned { "arith.divui" } else { "arith.divsi" }, a, safe);
+        let negated = self.bin("arith.subi", zero, a);
+        let quotient = match negate {
+            Some(by_minus) => self.e.select(by_minus, negated, quotient),
+            None => quotient,
+        };
+        let product = self.bin("arith.muli", quotient, b);
+        let remainder = self.bin("arith.subi", a, product);
+        let remainder = self.e.select(by_zero, zero, remainder);
+        let floored = |this: &mut Self| {
+            let nonzero = this.e.cmpi("ne", remainder, zero, lanes);
+            let bits = this.bin("arith.xori", remainder, b);
+            let differ = this.e.cmpi("slt", bits, zero, lanes);
+            this.bin("arith.andi", nonzero, differ)
+        };
+        match op {
+            B::DivFloor if !unsigned => {
+                let fix = floored(self);
+                let less = self.bin("arith.subi", quotient, one);
+                let result = self.e.select(fix, less, quotient);
+                self.e.select(by_zero, zero, result)
+            }
+            B::Remainder if !unsigned => {
+                let fix = floored(self);
+                let more = self.bin("arith.addi", remainder, b);
+                self.e.select(fix, more, remainder)
+            }
+            B::Fmod | B::Remainder => remainder,
+            _ => self.e.select(by_zero, zero, quotient),
+        }
+    }
+
+    /// Shifts by the width or more give what shifting bit by bit gives.
+    fn shift(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        let bits = 8 * dtype.size() as i64;
+        let (limit, zero) = (self.number(bits - 1, dtype), self.number(0, dtype));
+        let outside = self.e.cmpi("ugt", b, limit, self.lanes);
+        let amount = self.e.select(outside, limit, b);
+        if op == BinaryOp::Shl {
+            let shifted = self.bin("arith.shli", a, amount);
+            return self.e.select(outside, zero, shifted);
+        }
+        match dtype {
+            DType::Byte | DType::Bool => {
+                let shifted = self.bin("arith.shrui", a, amount);
+                self.e.select(outside, zero, shifted)
+            }
+            _ => self.bin("arith.shrsi", a, amount),
+        }
+    }
+
+    /// a to the power b by squaring; for b < 0: 1, ±1 or 0 as the quotient 1 / a^|b| truncates.
+    fn integer_power(&mut self, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
+        let lanes = self.lanes;
+        let (zero, one, minus) = (self.number(0, dtype), self.number(1, dtype), self.number(-1, dtype));
+        let mut result = one;
+        let mut base = a;
+        for bit in 0..(8 * dtype.size() as i64 - 1).min(6) {
+            let mask = self.number(1 << bit, dtype);
+            let on = self.bin("arith.andi", b, mask);
+            let on = self.e.cmpi("ne", on, zero, lanes);
+            let product = self.bin("arith.muli", result, base);
+            result = self.e.select(on, product, result);
+            base = self.bin("arith.muli", base, base);
+        }
+        // Exponents of 64 and more: only 0, 1 and −1 keep a meaning, everything else is a power of two modulo the width.
+        if dtype == DType::Byte {
+            return result;
+        }
+        let negative = self.e.cmpi("slt", b, zero, lanes);
+        let odd = self.bin("arith.andi", b, one);
+        let odd = self.e.cmpi("ne", odd, zero, lanes);
+        let sign = self.e.select(odd, minus, one);
+        let is_minus = self.e.cmpi("eq", a, minus, lanes);
+        let is_one = self.e.cmpi("eq", a, one, lanes);
+        let small = self.e.select(is_minus, sign, zero);
+        let small = self.e.select(is_one, one, small);
+        self.e.select(negative, small, result)
+    }
+
+    /// Conversion as `Tensor.to` does it.
+    pub fn cast(&mut self, a: Val<'c>, from: DType, to: DType) -> Val<'c> {
+        if from == to {
+            return a;
+        }
+        let lanes = self.lanes;
+        let ty = self.e.shaped(element_type(to).unwrap_or("i64"), lanes);
+        let unsigned = matches!(from, DType::Byte | DType::Bool);
+        if to == DType::Bool {
+            return if from.is_floating_point() {
+                let zero = self.float(0.0, from);
+                self.e.cmpf("une", a, zero, lanes)
+            } else {
+                let zero = self.number(0, from);
+                self.e.cmpi("ne", a, zero, lanes)
+            };
+        }
+        match (from.is_floating_point(), to.is_floating_point()) {
+            (true, true) => {
+                let single = match (from == DType::Double, to == DType::Double) {
+                    (false, true) => return self.e.op1("arith.extf", &[a], ty),
+                    (true, true) => return a,
+                    (true, false) => self.e.op1("arith.truncf", &[a], ty),
+                    (false, false) => a,
+                };
+                self.round_to_half(single, to)
+            }
+            (false, true) => {
+                let value = self
+                    .e
+                    .op1(if unsigned { "arith.uitofp" } else { "arith.sitofp" }, &[a], ty);
+                self.round_to_half(value, to)
+            }
+            (true, false) => {
+                // Through i64, as the compilers that PyTorch is built with do it for the narrow types.
+                let wide = self.e.shaped("i64", lanes);
+                let value = self.e.op1("arith.fptosi", &[a], wide);
+                if to == DType::Long {
+                    value
+                } else {
+                    self.e.op1("arith.trunci", &[value], ty)
+                }
+            }
+            (false, false) => {
+                let bits = |d: DType| if d == DType::Bool { 1 } else { 8 * d.size() };
+                match bits(to).cmp(&bits(from)) {
+                    std::cmp::Ordering::Greater => {
+                        self.e
+                            .op1(if unsigned { "arith.extui" } else { "arith.extsi" }, &[a], ty)
+                    }
+                    std::cmp::Ordering::Less => self.e.op1("arith.trunci", &[a], ty),
+                    std::cmp::Ordering::Equal => a,
+                }
+            }
+        }
+    }
+
+    /// The f32 nearest to `a` that is a number of `dtype`.
+    fn round_to_half(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
+        if !matches!(dtype, DType::Half | DType::BFloat16) {
+            return a;
+        }
+        let stored = self.to_storage(a, dtype);
+        self.from_storage(stored, dtype)
+    }
+
+    /// The memory form of a value: `i8` for truth values, 16 bits for half precision.
+    pub fn to_storage(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
+        let lanes = self.lanes;
+        match dtype {
+            DType::Bool => {
+                let ty = self.e.shaped("i8", lanes);
+                self.e.op1("arith.extui", &[a], ty)
+            }
+            DType::Half => {
+                let ty = self.e.shaped("f16", lanes);
+                self.e.op1("arith.truncf", &[a], ty)
+            }
+            DType::BFloat16 => {
+                // Round to nearest even on the bits: no library call, and denormals stay.
+                let (wide, narrow) = (self.e.shaped("i32", lanes), self.e.shaped("i16", lanes));
+                let bits = self.e.op1("arith.bitcast", &[a], wide);
+                let (sixteen, one) = (self.number(16, DType::Int), self.number(1, DType::Int));
+                let (half, quiet) = (self.number(0x7fff, DType::Int), self.number(0x7fc0, DType::Int));
+                let high = self.bin("arith.shrui", bits, sixteen);
+                let odd = self.bin("arith.andi", high, one);
+                let up = self.bin("arith.addi", half, odd);
+                let sum = self.bin("arith.addi", bits, up);
+                let rounded = self.bin("arith.shrui", sum, sixteen);
+                let nan = self.e.cmpf("uno", a, a, lanes);
+                let result = self.e.select(nan, quiet, rounded);
+                self.e.op1("arith.trunci", &[result], narrow)
+            }
+            _ => a,
+        }
+    }
+
+    /// The computed form of a value in memory.
+    pub fn from_storage(&mut self, a: Val<'c>, dtype: DType) -> Val<'c> {
+        let lanes = self.lanes;
+        match dtype {
+            DType::Bool => {
+                let zero = self.number(0, DType::Char);
+                self.e.cmpi("ne", a, zero, lanes)
+            }
+            DType::Half => {
+                let ty = self.e.shaped("f32", lanes);
+                self.e.op1("arith.extf", &[a], ty)
+            }
+            DType::BFloat16 => {
+                let (wide, float) = (self.e.shaped("i32", lanes), self.e.shaped("f32", lanes));
+                let bits = self.e.op1("arith.extui", &[a], wide);
+                let sixteen = self.number(16, DType::Int);
+                let bits = self.bin("arith.shli", bits, sixteen);
+                self.e.op1("arith.bitcast", &[bits], float)
+            }
+            _ => a,
+        }
+    }
+}
+
+/// MLIR's name of the type in which a dtype lies in memory.
+pub fn storage_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "i8",
+        DType::Half => "f16",
+        DType::BFloat16 => "i16",
+        other => element_type(other).unwrap_or("i8"),
+    }
+}

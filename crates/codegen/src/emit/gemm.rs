@@ -1,0 +1,377 @@
+//! Matrix products: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
+
+use super::Kernel;
+use super::builder::{Emitter, Int, Val};
+use super::epilogue::{self, Position};
+use crate::kernel::{Gemm, GemmB};
+
+/// Steps of k that one iteration of the inner loop does.
+const UNROLL: i64 = 4;
+/// Rows of a packed panel that are prefetched ahead.
+const PREFETCH: i64 = 16;
+
+/// Where the operands of the current task begin.
+struct Task<'c> {
+    a: Val<'c>,
+    /// Packed: the first panel. Strided: the product's B.
+    b: Val<'c>,
+    c: Val<'c>,
+    operands: Vec<Val<'c>>,
+    rows: Int<'c>,
+    first_column: Int<'c>,
+    columns: Int<'c>,
+}
+
+/// Emits all tasks of `gemm`.
+pub fn emit(kernel: &mut Kernel<'_>, gemm: &Gemm) {
+    // A panel of B that is packed while running; see `packs_panels`.
+    let panel = packs_panels(gemm).then(|| kernel.e.stack(gemm.tile.k_block * gemm.tile_columns() * 4));
+    kernel.for_each_task(|e, buffers, task| {
+        let (m_tasks, n_tasks) = (div_ceil(gemm.m, gemm.tile.m_task), div_ceil(gemm.n, gemm.tile.n_task));
+        // Tasks of one column block follow each other, so that a thread keeps its part of B.
+        let at = e.delinearize(task, &[gemm.batch_count(), n_tasks, m_tasks]);
+        let task = locate(e, gemm, buffers, at[0], at[1], at[2]);
+        match panel {
+            None => product(e, gemm, &task),
+            Some(panel) => product_with_panels(e, gemm, &task, panel),
+        }
+    });
+}
+
+/// True when B is strided and reading it in place would be slow: columns apart, or long rows.
+fn packs_panels(gemm: &Gemm) -> bool {
+    match gemm.b {
+        GemmB::Packed => false,
+        GemmB::Strided { n_stride, k_stride } => n_stride != 1 || (k_stride > 256 && gemm.m >= 2 * gemm.tile.rows),
+    }
+}
+
+fn locate<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm,
+    buffers: &[Val<'c>],
+    product: Int<'c>,
+    n_task: Int<'c>,
+    m_task: Int<'c>,
+) -> Task<'c> {
+    let extents: Vec<i64> = gemm.batch.iter().map(|b| b.extent).collect();
+    let at = e.delinearize(product, &extents);
+    let offset = |e: &mut Emitter<'c>, stride: &dyn Fn(&crate::kernel::GemmBatch) -> i64| {
+        e.linear(gemm.batch.iter().map(stride).zip(at.iter().copied()), 0)
+    };
+    let (a, b, c) = (offset(e, &|s| s.a), offset(e, &|s| s.b), offset(e, &|s| s.c));
+    let (t, last) = (&gemm.tile, buffers.len() - 1);
+    let first_row = e.mul(m_task, t.m_task);
+    let first_column = e.mul(n_task, t.n_task);
+    let left = e.sub(gemm.m, first_row);
+    let rows = if gemm.m % t.m_task == 0 {
+        Int::Const(t.m_task)
+    } else {
+        e.min(left, t.m_task)
+    };
+    let left = e.sub(gemm.n, first_column);
+    let columns = if gemm.n % t.n_task == 0 {
+        Int::Const(t.n_task)
+    } else {
+        e.min(left, t.n_task)
+    };
+    let a_row = e.mul(first_row, gemm.a_row_stride);
+    let a = e.add(a, a_row);
+    let c_row = e.mul(first_row, gemm.c_row_stride);
+    let c_at = e.add(c, c_row);
+    let c_at = e.add(c_at, first_column);
+    let b_column = match gemm.b {
+        // Panels of `tile_columns` follow each other at k · tile_columns elements: column n begins at k · n.
+        GemmB::Packed => e.mul(first_column, gemm.k),
+        GemmB::Strided { n_stride, .. } => e.mul(first_column, n_stride),
+    };
+    let b = e.add(b, b_column);
+    let operands = gemm.epilogue.operands.iter().zip(&buffers[2..last]);
+    let operands = operands
+        .map(|(kind, &base)| match kind {
+            crate::kernel::EpilogueOperand::Elementwise => e.f32_offset(base, c_at),
+            crate::kernel::EpilogueOperand::Channel => e.f32_offset(base, first_column),
+            crate::kernel::EpilogueOperand::Row => e.f32_offset(base, first_row),
+            crate::kernel::EpilogueOperand::Scalar => base,
+        })
+        .collect();
+    let a = e.f32_offset(buffers[0], a);
+    let b = e.f32_offset(buffers[1], b);
+    let c = e.f32_offset(buffers[last], c_at);
+    Task {
+        a,
+        b,
+        c,
+        operands,
+        rows,
+        first_column,
+        columns,
+    }
+}
+
+/// B read where it lies: k block → rows → columns.
+fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
+    let nr = gemm.tile_columns();
+    for_k_blocks(e, gemm, |e, k0, length| {
+        for_row_tiles(e, gemm, task, |e, row, rows| {
+            e.for_each(0, task.columns, nr, |e, column| {
+                let (b, b_row) = match gemm.b {
+                    GemmB::Packed => {
+                        let panel = e.mul(column, gemm.k);
+                        let k = e.mul(k0, nr);
+                        (e.add(panel, k), nr)
+                    }
+                    GemmB::Strided { k_stride, .. } => {
+                        let k = e.mul(k0, k_stride);
+                        (e.add(k, column), k_stride)
+                    }
+                };
+                let b = e.f32_offset(task.b, b);
+                let masked_b = gemm.b != GemmB::Packed;
+                tile(
+                    e,
+                    gemm,
+                    task,
+                    Tile {
+                        row,
+                        rows,
+                        column,
+                        k0,
+                        length,
+                        b,
+                        b_row,
+                        masked_b,
+                    },
+                );
+            });
+        });
+    });
+}
+
+/// B copied panel by panel into `panel`: k block → columns → copy → rows.
+fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, panel: Val<'c>) {
+    let GemmB::Strided { k_stride, n_stride } = gemm.b else {
+        return;
+    };
+    let nr = gemm.tile_columns();
+    for_k_blocks(e, gemm, |e, k0, length| {
+        e.for_each(0, task.columns, nr, |e, column| {
+            let left = e.sub(task.columns, column);
+            let width = e.min(left, nr);
+            let f32 = e.f32();
+            e.for_each(0, width, 1, |e, n| {
+                let from = e.add(column, n);
+                let from = e.mul(from, n_stride);
+                let k = e.mul(k0, k_stride);
+                let from = e.add(from, k);
+                let from = e.f32_offset(task.b, from);
+                let to = e.f32_offset(panel, n);
+                e.for_each(0, length, 1, |e, k| {
+                    let offset = e.mul(k, k_stride);
+                    let address = e.f32_offset(from, offset);
+                    let value = e.load(address, f32, 4);
+                    let offset = e.mul(k, nr);
+                    let address = e.f32_offset(to, offset);
+                    e.store(value, address, 4);
+                });
+            });
+            for_row_tiles(e, gemm, task, |e, row, rows| {
+                let tile_at = Tile {
+                    row,
+                    rows,
+                    column,
+                    k0,
+                    length,
+                    b: panel,
+                    b_row: nr,
+                    masked_b: false,
+                };
+                tile(e, gemm, task, tile_at);
+            });
+        });
+    });
+}
+
+/// Full blocks in a loop, then the rest. `body` gets the first k and the static length.
+fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm, body: impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
+    let block = gemm.tile.k_block;
+    let full = gemm.k / block * block;
+    e.for_each(0, full, block, |e, k0| body(e, k0, block));
+    if gemm.k > full || gemm.k == 0 {
+        body(e, Int::Const(full), gemm.k - full);
+    }
+}
+
+/// Full tiles in a loop, then the last rows, which only the last task of a column can have.
+fn for_row_tiles<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, body: impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
+    let height = gemm.tile.rows;
+    // A task's rows are a multiple of the height, or all rows.
+    let tail = gemm.m % height;
+    if tail == 0 {
+        e.for_each(0, task.rows, height, |e, row| body(e, row, height));
+        return;
+    }
+    let full = e.div(task.rows, height);
+    let full = e.mul(full, height);
+    e.for_each(0, full, height, |e, row| body(e, row, height));
+    if let Int::Const(_) = task.rows {
+        body(e, full, tail);
+    } else {
+        let rest = e.compare("ne", task.rows, full);
+        e.if_then(rest, |e| body(e, full, tail));
+    }
+}
+
+/// One register tile over one block of k.
+struct Tile<'c> {
+    row: Int<'c>,
+    rows: i64,
+    column: Int<'c>,
+    k0: Int<'c>,
+    length: i64,
+    /// First row of B of this block, at this column.
+    b: Val<'c>,
+    /// Distance of B's rows.
+    b_row: i64,
+    /// B's last columns must not be read beyond N.
+    masked_b: bool,
+}
+
+fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
+    let lanes = gemm.lanes;
+    let vectors = gemm.tile.vectors;
+    let masks = column_masks(e, gemm, task, t.column);
+    let a = e.mul(t.row, gemm.a_row_stride);
+    let a_k = e.mul(t.k0, gemm.a_col_stride);
+    let a = e.add(a, a_k);
+    let a = e.f32_offset(task.a, a);
+    let zero = e.f32_constant(0.0, Some(lanes));
+    let accumulators = vec![zero; (t.rows * vectors) as usize];
+    let step = |e: &mut Emitter<'c>, a: Val<'c>, b: Val<'c>, k: i64, acc: &mut [Val<'c>]| {
+        let mut columns = Vec::new();
+        for v in 0..vectors {
+            let address = e.f32_offset(b, k * t.b_row + v * lanes);
+            columns.push(match masks.get(v as usize) {
+                Some(&mask) if t.masked_b => e.load_masked(address, mask, lanes),
+                _ => e.load_vector(address, lanes),
+            });
+        }
+        for r in 0..t.rows {
+            let address = e.f32_offset(a, r * gemm.a_row_stride + k * gemm.a_col_stride);
+            let x = e.load_broadcast(address, lanes);
+            for v in 0..vectors {
+                let i = (r * vectors + v) as usize;
+                acc[i] = e.fma(x, columns[v as usize], acc[i]);
+            }
+        }
+    };
+    let full = t.length / UNROLL * UNROLL;
+    let prefetch = matches!(gemm.b, GemmB::Packed);
+    let mut acc = e.for_loop(0, full, UNROLL, &accumulators, |e, k, acc| {
+        let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
+        let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
+        if prefetch {
+            for line in 0..UNROLL * vectors * lanes / 16 {
+                let address = e.f32_offset(b, PREFETCH * t.b_row + line * 16);
+                e.prefetch(address, 3);
+            }
+        }
+        let mut acc = acc.to_vec();
+        for k in 0..UNROLL {
+            step(e, a, b, k, &mut acc);
+        }
+        acc
+    });
+    for k in full..t.length {
+        step(e, a, t.b, k, &mut acc);
+    }
+    finish(e, gemm, task, &t, &acc, &masks);
+}
+
+/// Adds the block's sums to what the earlier blocks have left in C, and after the last block applies the epilogue.
+fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: &Tile<'c>, acc: &[Val<'c>], masks: &[Val<'c>]) {
+    let lanes = gemm.lanes;
+    let partial = |e: &mut Emitter<'c>, first: bool, last: bool| {
+        for r in 0..t.rows {
+            for v in 0..gemm.tile.vectors {
+                let mask = masks.get(v as usize).copied();
+                let row = e.add(t.row, r);
+                let element = e.mul(row, gemm.c_row_stride);
+                let element = e.add(element, t.column);
+                let element = e.add(element, v * lanes);
+                let mut value = acc[(r * gemm.tile.vectors + v) as usize];
+                if !first {
+                    let address = e.f32_offset(task.c, element);
+                    let before = match mask {
+                        None => e.load_vector(address, lanes),
+                        Some(mask) => e.load_masked(address, mask, lanes),
+                    };
+                    value = e.binary("arith.addf", before, value);
+                }
+                if last {
+                    let channel = e.add(t.column, v * lanes);
+                    let at = Position {
+                        row,
+                        channel,
+                        element,
+                        mask,
+                    };
+                    value = epilogue::apply(e, &gemm.epilogue, &task.operands, value, lanes, &at);
+                }
+                epilogue::store(e, value, task.c, element, mask);
+            }
+        }
+    };
+    // Whether this is the first or last block is known statically except inside the loop of full blocks.
+    let block = gemm.tile.k_block;
+    let last_start = (gemm.k - 1).max(0) / block * block;
+    match t.k0 {
+        Int::Const(k0) => partial(e, k0 == 0, k0 == last_start),
+        k0 => {
+            let is_first = e.compare("eq", k0, 0);
+            let is_last = e.compare("eq", k0, last_start);
+            e.if_else(
+                is_first,
+                &[],
+                |e| {
+                    partial(e, true, false);
+                    Vec::new()
+                },
+                |e| {
+                    e.if_else(
+                        is_last,
+                        &[],
+                        |e| {
+                            partial(e, false, true);
+                            Vec::new()
+                        },
+                        |e| {
+                            partial(e, false, false);
+                            Vec::new()
+                        },
+                    );
+                    Vec::new()
+                },
+            );
+        }
+    }
+}
+
+/// The lanes of each vector of this tile that are columns of C; empty when all always are.
+fn column_masks<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, column: Int<'c>) -> Vec<Val<'c>> {
+    if gemm.n % gemm.tile_columns() == 0 {
+        return Vec::new();
+    }
+    let column = e.add(task.first_column, column);
+    (0..gemm.tile.vectors)
+        .map(|v| {
+            let first = e.add(column, v * gemm.lanes);
+            let left = e.sub(gemm.n, first);
+            e.mask(left, gemm.lanes)
+        })
+        .collect()
+}
+
+fn div_ceil(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b.max(1)
+}

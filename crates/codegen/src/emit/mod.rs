@@ -1,0 +1,191 @@
+//! From kernel specs to MLIR.
+//!
+//! Each kernel becomes a module with one function for each of its phases, `void name(ptr buffers, i64 begin, i64 end)`: it
+//! runs the phase's tasks `begin..end` on the buffers whose addresses `buffers` lists. Beside it the module declares the functions of libm that it calls.
+
+pub mod builder;
+mod conv;
+mod depthwise;
+mod epilogue;
+pub mod expr;
+mod gemm;
+mod loops;
+pub mod math;
+mod pool;
+mod reorder;
+
+use crate::kernel::KernelSpec;
+use builder::{Emitter, Int, Val};
+use melior::Context;
+use melior::ir::attribute::{StringAttribute, TypeAttribute};
+use melior::ir::operation::OperationBuilder;
+use melior::ir::r#type::FunctionType;
+use melior::ir::{
+    Block, BlockLike, BlockRef, Identifier, Location, Module, Region, RegionLike, Type, Value, ValueLike,
+};
+
+/// A kernel's spec that has no code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmitError {
+    /// Its scalar expression has none.
+    #[error(transparent)]
+    Expr(#[from] expr::UnsupportedExpr),
+    /// The spec contradicts itself.
+    #[error("kernel {kernel}: {reason}")]
+    InvalidSpec {
+        /// The kernel's name.
+        kernel: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// What a kernel emitter works with: the current block, the buffers, and the range of tasks.
+pub struct Kernel<'c> {
+    /// The emitter, at the start of the function.
+    pub e: Emitter<'c>,
+    /// Address of each buffer.
+    pub buffers: Vec<Val<'c>>,
+    begin: Val<'c>,
+    end: Val<'c>,
+}
+
+impl<'c> Kernel<'c> {
+    /// Emits the loop over the tasks. `body` is given the task's number.
+    fn for_each_task(&mut self, body: impl FnOnce(&mut Emitter<'c>, &[Val<'c>], Int<'c>)) {
+        let Kernel { e, buffers, begin, end } = self;
+        e.for_each(Int::Dyn(*begin), Int::Dyn(*end), 1, |e, task| body(e, buffers, task));
+    }
+}
+
+/// The function name of phase `phase` of kernel `name`.
+pub fn phase_name(name: &str, phase: usize) -> String {
+    if phase == 0 {
+        name.to_owned()
+    } else {
+        format!("{name}_{phase}")
+    }
+}
+
+/// Emits `spec` as a module whose functions are called `name` and, for further phases, [`phase_name`].
+pub fn emit_kernel<'c>(context: &'c Context, name: &str, spec: &KernelSpec) -> Result<Module<'c>, EmitError> {
+    check(name, spec)?;
+    let location = Location::unknown(context);
+    let module = Module::new(location);
+    let mut externals = std::collections::BTreeMap::new();
+    for phase in 0..spec.phases().len() {
+        emit_phase(context, &module, &phase_name(name, phase), spec, &mut externals);
+    }
+    for (symbol, ty) in externals {
+        let function = OperationBuilder::new("func.func", location)
+            .add_attributes(&[
+                (
+                    Identifier::new(context, "sym_name"),
+                    StringAttribute::new(context, &symbol).into(),
+                ),
+                (Identifier::new(context, "function_type"), TypeAttribute::new(ty).into()),
+                (
+                    Identifier::new(context, "sym_visibility"),
+                    StringAttribute::new(context, "private").into(),
+                ),
+            ])
+            .add_regions([Region::new()])
+            .build()
+            .expect("only result type inference, which is not used, can fail");
+        module.body().append_operation(function);
+    }
+    Ok(module)
+}
+
+fn emit_phase<'c>(
+    context: &'c Context,
+    module: &Module<'c>,
+    name: &str,
+    spec: &KernelSpec,
+    externals: &mut std::collections::BTreeMap<String, Type<'c>>,
+) {
+    let location = Location::unknown(context);
+    let ptr = melior::dialect::llvm::r#type::pointer(context, 0);
+    let i64: Type = melior::ir::r#type::IntegerType::new(context, 64).into();
+    let arguments = [ptr, i64, i64];
+    let region = Region::new();
+    let block = region.append_block(Block::new(&arguments.map(|t| (t, location))));
+    // SAFETY: the block and its arguments belong to the region, which becomes part of the module that outlives the emitter.
+    let (block, arguments) = unsafe {
+        let value = |i: usize| -> Val<'c> {
+            let v: Value = block.argument(i).expect("three arguments").into();
+            Val::from_raw(v.to_raw())
+        };
+        (
+            BlockRef::<'c, 'c>::from_raw(block.to_raw()),
+            [value(0), value(1), value(2)],
+        )
+    };
+    let mut e = Emitter::new(context, block);
+    let buffers = (0..spec.buffer_count() as i64)
+        .map(|i| {
+            let address = e.offset(arguments[0], i, 8);
+            e.load(address, ptr, 8)
+        })
+        .collect();
+    let mut kernel = Kernel {
+        e,
+        buffers,
+        begin: arguments[1],
+        end: arguments[2],
+    };
+    match spec {
+        KernelSpec::Gemm(k) => gemm::emit(&mut kernel, k),
+        KernelSpec::Conv(k) => conv::emit(&mut kernel, k),
+        KernelSpec::Depthwise(k) => depthwise::emit(&mut kernel, k),
+        KernelSpec::Pool(k) => pool::emit(&mut kernel, k),
+        KernelSpec::Reorder(k) => reorder::emit(&mut kernel, k),
+        KernelSpec::CopyChannels(k) => reorder::emit_copy(&mut kernel, k),
+        KernelSpec::Loops(k) => loops::emit(&mut kernel, k),
+    }
+    kernel.e.op("func.return", &[], &[], &[], Vec::new());
+    externals.append(&mut kernel.e.externals);
+    let function = OperationBuilder::new("func.func", location)
+        .add_attributes(&[
+            (
+                Identifier::new(context, "sym_name"),
+                StringAttribute::new(context, name).into(),
+            ),
+            (
+                Identifier::new(context, "function_type"),
+                TypeAttribute::new(FunctionType::new(context, &[ptr, i64, i64], &[]).into()).into(),
+            ),
+        ])
+        .add_regions([region])
+        .build()
+        .expect("only result type inference, which is not used, can fail");
+    module.body().append_operation(function);
+}
+
+/// Refuses specs that the emitters would get wrong.
+fn check(name: &str, spec: &KernelSpec) -> Result<(), EmitError> {
+    if let Some(epilogue) = spec.epilogue() {
+        expr::check(&epilogue.expr)?;
+        let inputs = epilogue.expr.input_count();
+        if inputs > epilogue.operands.len() + 1 {
+            let reason = format!("the epilogue reads {inputs} values of {}", epilogue.operands.len() + 1);
+            return Err(EmitError::InvalidSpec {
+                kernel: name.to_owned(),
+                reason,
+            });
+        }
+    }
+    if let KernelSpec::Loops(k) = spec {
+        loops::check(k).map_err(|reason| EmitError::InvalidSpec {
+            kernel: name.to_owned(),
+            reason,
+        })?;
+        for stage in &k.stages {
+            expr::check(&stage.body)?;
+            if let Some(finish) = &stage.finish {
+                expr::check(finish)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! A small pool of threads for one caller at a time.
+
+use crate::steps::TaskFn;
+use crate::sys;
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+/// Turns of the waiting loop before a thread goes to sleep: some tens of microseconds, longer than the gap between two kernels.
+const SPINS: u32 = 4000;
+/// Most threads that a pool has, the caller included.
+const MAX_THREADS: usize = 64;
+
+/// Threads that help one caller. They sleep when nothing has run for a while, and end when the pool is dropped.
+pub struct Pool {
+    shared: *mut Shared,
+}
+
+// SAFETY: everything behind the pointer is atomic, or written by the caller only while no worker looks at it.
+unsafe impl Send for Pool {}
+
+struct Shared {
+    /// Counts the loops; an odd number never occurs except [`STOP`].
+    epoch: AtomicU32,
+    sleepers: AtomicU32,
+    /// Workers that have not finished the present loop.
+    pending: AtomicU32,
+    /// 1 while the caller sleeps on `pending`.
+    caller_sleeps: AtomicU32,
+    next: AtomicI64,
+    job: UnsafeCell<Job>,
+    workers: usize,
+    threads: [sys::Thread; MAX_THREADS],
+}
+
+#[derive(Clone, Copy)]
+struct Job {
+    task: Option<TaskFn>,
+    argument: *mut c_void,
+    tasks: i64,
+    chunk: i64,
+}
+
+const STOP: u32 = u32::MAX;
+
+impl Pool {
+    /// A pool in which `threads` threads work, the caller being one of them; at most 64. `None` when memory is short. Threads that the
+    /// system refuses to start are done without.
+    pub fn new(threads: usize) -> Option<Pool> {
+        let shared = sys::allocate(size_of::<Shared>()).cast::<Shared>();
+        if shared.is_null() {
+            return None;
+        }
+        let job = Job {
+            task: None,
+            argument: core::ptr::null_mut(),
+            tasks: 0,
+            chunk: 1,
+        };
+        // SAFETY: fresh memory of the right size and alignment; workers are started after it is initialised, and read
+        // neither `workers` nor `threads`.
+        unsafe {
+            shared.write(Shared {
+                epoch: AtomicU32::new(0),
+                sleepers: AtomicU32::new(0),
+                pending: AtomicU32::new(0),
+                caller_sleeps: AtomicU32::new(0),
+                next: AtomicI64::new(0),
+                job: UnsafeCell::new(job),
+                workers: 0,
+                threads: [0; MAX_THREADS],
+            });
+            for _ in 1..threads.min(MAX_THREADS) {
+                let Some(thread) = sys::spawn(worker, shared.cast()) else {
+                    break;
+                };
+                let workers = (*shared).workers;
+                if let Some(slot) = (*shared).threads.get_mut(workers) {
+                    *slot = thread;
+                }
+                (*shared).workers = workers + 1;
+            }
+        }
+        Some(Pool { shared })
+    }
+
+    /// Number of threads that work, the caller included.
+    pub fn threads(&self) -> usize {
+        self.shared().workers + 1
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: the memory lives until the pool is dropped; workers only touch its atomics and its job.
+        unsafe { &*self.shared }
+    }
+
+    /// Runs `task(argument, begin, end)` over `0..tasks` in disjoint ranges on all threads.
+    ///
+    /// # Safety
+    /// `task` may be called so on any thread; only one thread calls this function at a time.
+    pub unsafe fn parallel_for(&self, tasks: i64, task: TaskFn, argument: *mut c_void) {
+        let shared = self.shared();
+        if shared.workers == 0 || tasks <= 1 {
+            // SAFETY: by the caller.
+            unsafe { task(argument, 0, tasks) };
+            return;
+        }
+        let threads = shared.workers as i64 + 1;
+        // Several ranges a thread, so that one that starts late or is interrupted is helped.
+        let job = Job {
+            task: Some(task),
+            argument,
+            tasks,
+            chunk: (tasks / (threads * 4)).max(1),
+        };
+        // SAFETY: no worker is inside a loop, so nobody reads the job.
+        unsafe { *shared.job.get() = job };
+        shared.next.store(0, Ordering::Relaxed);
+        shared.pending.store(shared.workers as u32, Ordering::Relaxed);
+        let epoch = shared.epoch.load(Ordering::Relaxed).wrapping_add(2) & !1;
+        shared.epoch.store(epoch, Ordering::SeqCst);
+        if shared.sleepers.load(Ordering::SeqCst) > 0 {
+            sys::futex_wake_all(&shared.epoch);
+        }
+        work(shared, job);
+        let mut spins = 0;
+        loop {
+            let pending = shared.pending.load(Ordering::Acquire);
+            if pending == 0 {
+                return;
+            }
+            spins += 1;
+            if spins < SPINS {
+                core::hint::spin_loop();
+            } else {
+                shared.caller_sleeps.store(1, Ordering::SeqCst);
+                sys::futex_wait(&shared.pending, pending);
+                shared.caller_sleeps.store(0, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let shared = self.shared();
+        shared.epoch.store(STOP, Ordering::SeqCst);
+        sys::futex_wake_all(&shared.epoch);
+        for &thread in shared.threads.iter().take(shared.workers) {
+            sys::join(thread);
+        }
+        // SAFETY: all workers have ended.
+        unsafe { sys::release(self.shared.cast()) };
+    }
+}
+
+fn work(shared: &Shared, job: Job) {
+    let Some(task) = job.task else { return };
+    loop {
+        let begin = shared.next.fetch_add(job.chunk, Ordering::Relaxed);
+        if begin >= job.tasks {
+            return;
+        }
+        // SAFETY: by `parallel_for`'s contract; the ranges are disjoint.
+        unsafe { task(job.argument, begin, job.tasks.min(begin + job.chunk)) };
+    }
+}
+
+extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: the pool joins its workers before it frees this.
+    let shared = unsafe { &*argument.cast::<Shared>() };
+    let mut seen = 0;
+    loop {
+        let mut spins = 0;
+        loop {
+            let epoch = shared.epoch.load(Ordering::Acquire);
+            if epoch == STOP {
+                return core::ptr::null_mut();
+            }
+            if epoch != seen {
+                seen = epoch;
+                break;
+            }
+            spins += 1;
+            if spins < SPINS {
+                core::hint::spin_loop();
+            } else {
+                shared.sleepers.fetch_add(1, Ordering::SeqCst);
+                sys::futex_wait(&shared.epoch, seen);
+                shared.sleepers.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        // SAFETY: the job was written before the epoch, and is not written again before `pending` is 0.
+        let job = unsafe { *shared.job.get() };
+        work(shared, job);
+        if shared.pending.fetch_sub(1, Ordering::SeqCst) == 1 && shared.caller_sleeps.load(Ordering::SeqCst) == 1 {
+            sys::futex_wake_all(&shared.pending);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn count(argument: *mut c_void, begin: i64, end: i64) {
+        // SAFETY: the tests pass an array that has an element a task.
+        let counts = unsafe { core::slice::from_raw_parts(argument.cast::<AtomicU32>(), 1000) };
+        for i in begin..end {
+            counts[i as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn runs_every_task_once() {
+        for threads in [1, 2, 3] {
+            let pool = Pool::new(threads).unwrap();
+            assert_eq!(pool.threads(), threads);
+            let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
+            for round in 1..=200 {
+                // SAFETY: `count` only touches `counts`, which has 1000 elements.
+                unsafe { pool.parallel_for(1000, count, counts.as_ptr().cast_mut().cast()) };
+                assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == round));
+            }
+        }
+    }
+}

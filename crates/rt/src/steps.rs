@@ -1,0 +1,141 @@
+//! Compiled functions as tables, and the loop that runs them.
+
+use crate::pool::Pool;
+use core::ffi::c_void;
+
+/// A phase of a kernel: runs tasks `begin..end` on the buffers.
+pub type KernelFn = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
+
+/// A range of tasks with what they work on.
+pub type TaskFn = unsafe extern "C" fn(argument: *mut c_void, begin: i64, end: i64);
+
+/// The caller's parallel loop: calls `task(argument, begin, end)` on disjoint ranges that cover `0..tasks`, on any threads,
+/// and returns when all have returned.
+pub type ParallelFor = unsafe extern "C" fn(user: *mut c_void, tasks: i64, task: TaskFn, argument: *mut c_void);
+
+/// Which memory a [`BufferRef`] points into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BufferKind {
+    /// The caller's input number `index`.
+    Input = 0,
+    /// The caller's output number `index`.
+    Output = 1,
+    /// The workspace.
+    Workspace = 2,
+    /// The constants.
+    Constant = 3,
+}
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct BufferRef {
+    /// Which memory.
+    pub kind: BufferKind,
+    /// Which input or output.
+    pub index: u32,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// One phase of one call.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Step {
+    /// What runs.
+    pub kernel: KernelFn,
+    /// Number of its tasks.
+    pub tasks: i64,
+    /// Its buffers.
+    pub buffers: *const BufferRef,
+    /// Number of its buffers.
+    pub buffer_count: u64,
+}
+
+/// The memory of one run.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Memory {
+    /// Address of each input.
+    pub inputs: *const *const c_void,
+    /// Address of each output.
+    pub outputs: *const *mut c_void,
+    /// The workspace.
+    pub workspace: *mut u8,
+    /// The constants.
+    pub constants: *const u8,
+    /// Room for the addresses of one step's buffers.
+    pub addresses: *mut *mut u8,
+}
+
+/// Who runs the tasks of a step.
+pub enum Runner<'a> {
+    /// The calling thread.
+    Serial,
+    /// The calling thread and a pool's.
+    Pool(&'a Pool),
+    /// The caller's parallel loop.
+    Caller(ParallelFor, *mut c_void),
+}
+
+/// What a [`TaskFn`] is given.
+struct Job {
+    kernel: KernelFn,
+    addresses: *const *mut u8,
+}
+
+/// Runs the tasks `begin..end` of the [`Job`] at `argument`.
+unsafe extern "C" fn run_job(argument: *mut c_void, begin: i64, end: i64) {
+    // SAFETY: `run` passes a live job, and waits for all tasks before it ends.
+    unsafe {
+        let job = &*argument.cast::<Job>();
+        (job.kernel)(job.addresses, begin, end);
+    }
+}
+
+/// Runs `steps` one after the other.
+///
+/// # Safety
+/// `memory` holds as many inputs and outputs as the steps mention, each as large as its description says; workspace, constants
+/// and `addresses` are as large as the plan says; workspace and constants are aligned to 64 bytes; the workspace and the
+/// outputs are used by nobody else meanwhile.
+pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
+    for step in steps {
+        for i in 0..step.buffer_count as usize {
+            // SAFETY: the step's table has `buffer_count` entries, and the memory is as the caller promises.
+            unsafe {
+                let buffer = &*step.buffers.add(i);
+                let (index, offset) = (buffer.index as usize, buffer.offset as usize);
+                let address = match buffer.kind {
+                    BufferKind::Input => (*memory.inputs.add(index)).cast_mut().cast::<u8>().add(offset),
+                    BufferKind::Output => (*memory.outputs.add(index)).cast::<u8>().add(offset),
+                    BufferKind::Workspace => memory.workspace.add(offset),
+                    BufferKind::Constant => memory.constants.cast_mut().add(offset),
+                };
+                *memory.addresses.add(i) = address;
+            }
+        }
+        // SAFETY: the buffers are resolved as the kernel wants them; tasks of a step are independent.
+        unsafe {
+            match runner {
+                _ if step.tasks <= 1 => (step.kernel)(memory.addresses, 0, step.tasks),
+                Runner::Serial => (step.kernel)(memory.addresses, 0, step.tasks),
+                Runner::Pool(pool) => {
+                    let mut job = Job {
+                        kernel: step.kernel,
+                        addresses: memory.addresses,
+                    };
+                    pool.parallel_for(step.tasks, run_job, (&raw mut job).cast());
+                }
+                Runner::Caller(parallel_for, user) => {
+                    let mut job = Job {
+                        kernel: step.kernel,
+                        addresses: memory.addresses,
+                    };
+                    parallel_for(*user, step.tasks, run_job, (&raw mut job).cast());
+                }
+            }
+        }
+    }
+}
