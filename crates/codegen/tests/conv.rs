@@ -1,4 +1,11 @@
 //! Convolutions against plain loops.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::too_many_arguments,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "tests may fail loudly, and their helpers name every size"
+)]
 
 mod common;
 use common::{assert_close, options, random, run, to_blocked, to_plain};

@@ -389,23 +389,33 @@ impl<'c> Emitter<'c> {
         self.cmpi("slt", iota, count, Some(lanes))
     }
 
-    /// Loads the lanes of `mask`; the others are zero.
+    /// Loads the f32 lanes of `mask`; the others are zero.
     pub fn load_masked(&mut self, address: Val<'c>, mask: Val<'c>, lanes: i64) -> Val<'c> {
-        let ty = self.f32_vector(lanes);
         let zero = self.f32_constant(0.0, Some(lanes));
-        let alignment = self.attr("4 : i32");
+        self.load_masked_or(address, mask, zero, 4)
+    }
+
+    /// Loads the lanes of `mask`; the others are `other`'s.
+    pub fn load_masked_or(&mut self, address: Val<'c>, mask: Val<'c>, other: Val<'c>, alignment: i64) -> Val<'c> {
+        let ty = other.r#type();
+        let alignment = self.attr(&format!("{alignment} : i32"));
         self.op(
             "llvm.intr.masked.load",
-            &[address, mask, zero],
+            &[address, mask, other],
             &[ty],
             &[("alignment", alignment)],
             Vec::new(),
         )[0]
     }
 
-    /// Stores the lanes of `mask`.
+    /// Stores the f32 lanes of `mask`.
     pub fn store_masked(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>) {
-        let alignment = self.attr("4 : i32");
+        self.store_masked_at(value, address, mask, 4);
+    }
+
+    /// Stores the lanes of `mask`, of any element type.
+    pub fn store_masked_at(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>, alignment: i64) {
+        let alignment = self.attr(&format!("{alignment} : i32"));
         self.op(
             "llvm.intr.masked.store",
             &[value, address, mask],
@@ -413,6 +423,16 @@ impl<'c> Emitter<'c> {
             &[("alignment", alignment)],
             Vec::new(),
         );
+    }
+
+    /// `vector.reduction` of MLIR's kind `kind`. Floating-point lanes may be joined in any order.
+    pub fn reduce_lanes(&mut self, kind: &str, vector: Val<'c>, floating_point: bool) -> Val<'c> {
+        let result = self.element_of(vector);
+        let mut attributes = vec![("kind", self.attr(&format!("#vector.kind<{kind}>")))];
+        if floating_point {
+            attributes.push(("fastmath", self.attr("#arith.fastmath<reassoc>")));
+        }
+        self.op("vector.reduction", &[vector], &[result], &attributes, Vec::new())[0]
     }
 
     /// Lane `lane` of a vector.

@@ -7,6 +7,7 @@
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
+use super::window::Axis;
 use crate::kernel::{ActivationLayout, Conv, EpilogueOperand};
 use std::ops::Range;
 
@@ -66,22 +67,24 @@ impl Geometry {
         }
     }
 
-    /// First input column of output column `x`, tap `kw`.
-    fn input_column(&self, x: i64, kw: i64) -> i64 {
+    fn rows(&self) -> Axis {
+        self.axis(0)
+    }
+
+    fn columns(&self) -> Axis {
+        self.axis(1)
+    }
+
+    fn axis(&self, i: usize) -> Axis {
         let s = &self.conv.shape;
-        x * s.stride[1] - s.padding[1] + kw * s.dilation[1]
-    }
-
-    /// The columns of a tile at `x0` whose tap `kw` lies inside the input.
-    fn valid_columns(&self, x0: i64, columns: i64, kw: i64) -> Range<i64> {
-        let inside = |j: &i64| (0..self.input[1]).contains(&self.input_column(x0 + j, kw));
-        let first = (0..columns).find(inside).unwrap_or(columns);
-        let last = (first..columns).take_while(inside).last().map_or(first, |j| j + 1);
-        first..last
-    }
-
-    fn is_interior(&self, x0: i64, columns: i64) -> bool {
-        (0..self.conv.shape.kernel[1]).all(|kw| self.valid_columns(x0, columns, kw) == (0..columns))
+        Axis {
+            kernel: s.kernel[i],
+            stride: s.stride[i],
+            padding: s.padding[i],
+            dilation: s.dilation[i],
+            input: self.input[i],
+            output: self.output[i],
+        }
     }
 }
 
@@ -180,17 +183,9 @@ fn first_block<'c>(e: &mut Emitter<'c>, conv: &Conv, tile: Int<'c>) -> Int<'c> {
 /// One output row, for one group of channel blocks.
 fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
     let s = &g.conv.shape;
-    let kh = kernel_rows(e, g, y);
+    let kh = g.rows().taps(e, y);
     let columns = g.conv.tile.columns.min(g.output[1]);
-    let (full, tail) = (g.output[1] / columns, g.output[1] % columns);
-    let first = (0..full).find(|i| g.is_interior(i * columns, columns)).unwrap_or(full);
-    let end = (first..full)
-        .find(|i| !g.is_interior(i * columns, columns))
-        .unwrap_or(full);
-    let mut border: Vec<(i64, i64)> = (0..first).chain(end..full).map(|i| (i * columns, columns)).collect();
-    if tail > 0 {
-        border.push((full * columns, tail));
-    }
+    let (interior, border) = g.columns().tiles(columns);
     let at = |x: Int<'c>| At {
         group,
         y,
@@ -203,6 +198,7 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
             columns: 0..columns,
         }];
         let checked = |e: &mut Emitter<'c>, x| tile(e, g, task, at(x), columns, &taps, true);
+        let (full, tail) = (g.output[1] / columns, g.output[1] % columns);
         e.for_each(0, full * columns, columns, checked);
         if tail > 0 {
             let taps = vec![Tap {
@@ -213,7 +209,7 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
         }
         return;
     }
-    e.for_each(first * columns, end * columns, columns, |e, x| {
+    e.for_each(interior.start, interior.end, columns, |e, x| {
         let taps = vec![Tap {
             kw: 0..s.kernel[1],
             columns: 0..columns,
@@ -236,7 +232,7 @@ struct Tap {
 fn taps_of(g: &Geometry, x: i64, columns: i64) -> Vec<Tap> {
     let mut taps: Vec<Tap> = Vec::new();
     for kw in 0..g.conv.shape.kernel[1] {
-        let valid = g.valid_columns(x, columns, kw);
+        let valid = g.columns().valid(x, columns, kw);
         match taps.last_mut() {
             Some(last) if last.columns == valid => last.kw.end = kw + 1,
             _ => taps.push(Tap {
@@ -247,32 +243,6 @@ fn taps_of(g: &Geometry, x: i64, columns: i64) -> Vec<Tap> {
     }
     taps.retain(|t| !t.columns.is_empty());
     taps
-}
-
-/// The kernel rows that lie inside the input for output row `y`.
-fn kernel_rows<'c>(e: &mut Emitter<'c>, g: &Geometry, y: Int<'c>) -> (Int<'c>, Int<'c>) {
-    let s = &g.conv.shape;
-    let (kh, stride, padding, dilation) = (s.kernel[0], s.stride[0], s.padding[0], s.dilation[0]);
-    let last = (g.output[0] - 1) * stride - padding + (kh - 1) * dilation;
-    let start = e.linear([(stride, y)], -padding);
-    let lo = match padding {
-        0 => Int::Const(0),
-        _ => {
-            let above = e.sub(dilation - 1, start);
-            let above = e.max(above, 0);
-            e.div(above, dilation)
-        }
-    };
-    let hi = match last < g.input[0] {
-        true => Int::Const(kh),
-        false => {
-            let below = e.sub(g.input[0] + dilation - 1, start);
-            let below = e.max(below, 0);
-            let below = e.div(below, dilation);
-            e.min(below, kh)
-        }
-    };
-    (lo, hi)
 }
 
 /// Where a tile is.

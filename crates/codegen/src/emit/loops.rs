@@ -1,9 +1,649 @@
-//! Loop nests.
+//! Loop nests: one vectorised loop where the accesses allow it, scalar loops otherwise.
+
 use super::Kernel;
-use crate::kernel::Loops;
-/// Emits all tasks.
-pub fn emit(_kernel: &mut Kernel<'_>, _spec: &Loops) {}
-/// Refuses.
-pub fn check(_spec: &Loops) -> Result<(), String> {
+use super::builder::{Emitter, Int, Val};
+use super::expr::{self, ExprEmitter, Leaves};
+use crate::kernel::{Loops, Place, Read, Stage};
+use frazil_ir::DType;
+use frazil_runtime::expr::{Expr, ExprOp, Number};
+use frazil_runtime::structured::{Affine, Combine};
+
+/// Accumulators of a vectorised reduction, so that additions need not wait for each other.
+const ACCUMULATORS: i64 = 4;
+/// Most scratch memory of a task.
+const MAX_LOCAL_BYTES: i64 = 64 * 1024;
+
+/// Refuses specs whose indices or places do not exist.
+pub fn check(spec: &Loops) -> Result<(), String> {
+    let local_bytes: i64 = spec
+        .locals
+        .iter()
+        .map(|l| l.elements.max(0) * l.dtype.size() as i64)
+        .sum();
+    if local_bytes > MAX_LOCAL_BYTES {
+        return Err(format!(
+            "{local_bytes} bytes of scratch memory, at most {MAX_LOCAL_BYTES} are allowed"
+        ));
+    }
+    for (i, stage) in spec.stages.iter().enumerate() {
+        let rank = spec.rank(stage);
+        let affine_ok = |a: &Affine| a.coefficients.len() == rank;
+        let place_ok = |p: Place| match p {
+            Place::Argument(n) => (n as usize) < spec.arguments.len(),
+            Place::Local(n) => (n as usize) < spec.locals.len(),
+        };
+        if !place_ok(stage.output.place) || !affine_ok(&stage.output.index) {
+            return Err(format!("stage {i}: the output's place or rank"));
+        }
+        for list in [&stage.inputs, &stage.finish_inputs] {
+            for (n, r) in list.iter().enumerate() {
+                let guards = r.guards.iter().all(|g| affine_ok(&g.index));
+                let indirect = r.indirect.iter().all(|x| (x.input as usize) < n && x.extent > 0);
+                if !place_ok(r.place) || !affine_ok(&r.index) || !guards || !indirect {
+                    return Err(format!(
+                        "stage {i}: the place, rank, guards or indirection of operand {n}"
+                    ));
+                }
+            }
+        }
+        if !stage.indices.iter().all(affine_ok) {
+            return Err(format!("stage {i}: the rank of an index"));
+        }
+        let finish_inputs = stage.finish.as_ref().map_or(0, |f| f.input_count());
+        if stage.body.input_count() > stage.inputs.len() || finish_inputs > stage.finish_inputs.len() + 1 {
+            return Err(format!("stage {i}: an expression reads more operands than there are"));
+        }
+        let indices = |x: &Expr| {
+            x.nodes()
+                .iter()
+                .all(|n| !matches!(n.op, ExprOp::Index(k) if k as usize >= stage.indices.len()))
+        };
+        if !indices(&stage.body) || !stage.finish.as_ref().is_none_or(indices) {
+            return Err(format!("stage {i}: an expression uses an index that is not defined"));
+        }
+        if stage.combine.is_none() && !stage.reduction.is_empty() {
+            return Err(format!("stage {i}: reduction loops without a combination"));
+        }
+        for dtype in spec
+            .arguments
+            .iter()
+            .chain(spec.locals.iter().map(|l| &l.dtype))
+            .chain([&stage.accumulate])
+        {
+            if expr::element_type(*dtype).is_none() {
+                return Err(format!("no native arithmetic for elements of dtype {dtype:?}"));
+            }
+        }
+    }
     Ok(())
+}
+
+/// Emits all tasks.
+pub fn emit(kernel: &mut Kernel<'_>, spec: &Loops) {
+    let locals: Vec<_> = spec
+        .locals
+        .iter()
+        .map(|l| kernel.e.stack((l.elements * l.dtype.size() as i64).max(1)))
+        .collect();
+    kernel.for_each_task(|e, buffers, task| {
+        let outer = e.delinearize(task, &spec.outer);
+        for stage in &spec.stages {
+            let nest = Nest {
+                spec,
+                stage,
+                buffers,
+                locals: &locals,
+            };
+            nest.emit(e, &outer);
+        }
+    });
+}
+
+/// Which loop of a stage is vectorised.
+#[derive(Clone, Copy, PartialEq)]
+enum Vectorised {
+    /// None.
+    No,
+    /// The last inner loop.
+    Inner,
+    /// The last reduction loop.
+    Reduction,
+}
+
+/// One stage with its buffers.
+struct Nest<'a, 'c> {
+    spec: &'a Loops,
+    stage: &'a Stage,
+    buffers: &'a [Val<'c>],
+    locals: &'a [Val<'c>],
+}
+
+/// One point, or one vector of points, of the loops.
+struct Point<'c> {
+    /// All loop indices; the vectorised one is that of lane 0.
+    at: Vec<Int<'c>>,
+    /// The vectorised loop and the number of lanes.
+    vector: Option<(usize, i64)>,
+    /// The lanes that exist; all when `None`.
+    mask: Option<Val<'c>>,
+}
+
+impl<'c> Point<'c> {
+    fn lanes(&self) -> Option<i64> {
+        self.vector.map(|(_, n)| n)
+    }
+
+    fn step(&self, a: &Affine) -> i64 {
+        self.vector
+            .and_then(|(l, _)| a.coefficients.get(l).copied())
+            .unwrap_or(0)
+    }
+
+    fn linear(&self, e: &mut Emitter<'c>, a: &Affine) -> Int<'c> {
+        e.linear(a.coefficients.iter().copied().zip(self.at.iter().copied()), a.offset)
+    }
+}
+
+impl<'a, 'c> Nest<'a, 'c> {
+    fn vectorised(&self) -> Vectorised {
+        let (s, outer) = (self.stage, self.spec.outer.len());
+        let unit = |reads: &[Read], l: usize| {
+            reads
+                .iter()
+                .all(|r| matches!(r.index.coefficients[l], 0 | 1) && lanes_agree(reads, r, l))
+        };
+        if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
+            let contiguous = s.output.index.coefficients[l] == 1 && unit(&s.inputs, l) && unit(&s.finish_inputs, l);
+            if contiguous && extent > 1 && (s.combine.is_none() || extent >= self.spec.lanes / 2) {
+                return Vectorised::Inner;
+            }
+        }
+        if let (Some(&extent), l) = (s.reduction.last(), self.spec.rank(s).wrapping_sub(1))
+            && unit(&s.inputs, l)
+            && extent > 1
+        {
+            return Vectorised::Reduction;
+        }
+        Vectorised::No
+    }
+
+    fn emit(&self, e: &mut Emitter<'c>, outer: &[Int<'c>]) {
+        let vectorised = self.vectorised();
+        let mut at = outer.to_vec();
+        let inner = self.stage.inner.len();
+        let scalar_inner = if vectorised == Vectorised::Inner {
+            inner - 1
+        } else {
+            inner
+        };
+        self.inner_loops(e, &mut at, 0, scalar_inner, vectorised);
+    }
+
+    /// Opens the inner loops from `depth` on; below the last runs one result, or one vector of results at a time.
+    fn inner_loops(&self, e: &mut Emitter<'c>, at: &mut Vec<Int<'c>>, depth: usize, end: usize, v: Vectorised) {
+        if depth < end {
+            e.for_each(0, self.stage.inner[depth], 1, |e, i| {
+                at.push(i);
+                self.inner_loops(e, at, depth + 1, end, v);
+                at.pop();
+            });
+            return;
+        }
+        if v != Vectorised::Inner {
+            return self.result(e, at, None, None, v);
+        }
+        let (extent, lanes, l) = (self.stage.inner[end], self.spec.lanes, at.len());
+        let full = extent / lanes * lanes;
+        e.for_each(0, full, lanes, |e, i| {
+            at.push(i);
+            self.result(e, at, Some((l, lanes)), None, v);
+            at.pop();
+        });
+        if full < extent {
+            let mask = e.mask(Int::Const(extent - full), lanes);
+            at.push(Int::Const(full));
+            self.result(e, at, Some((l, lanes)), Some(mask), v);
+            at.pop();
+        }
+    }
+
+    /// Computes and stores the result at `at`.
+    fn result(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        vector: Option<(usize, i64)>,
+        mask: Option<Val<'c>>,
+        v: Vectorised,
+    ) {
+        let s = self.stage;
+        let lanes = vector.map(|(_, n)| n);
+        let acc = match s.combine {
+            None => {
+                let point = Point {
+                    at: at.clone(),
+                    vector,
+                    mask,
+                };
+                let value = self.expr(e, &s.body, &s.inputs, &point, None);
+                self.cast(e, value, s.body.dtype(), s.accumulate, lanes)
+            }
+            Some(combine) if v == Vectorised::Reduction => self.reduce_vectors(e, at, 0, combine, None),
+            Some(combine) => {
+                let start = identity(e, combine, s.accumulate, lanes);
+                self.reduce(e, at, 0, s.reduction.len(), (vector, mask), combine, start)
+            }
+        };
+        // The reduction loops are closed: their coefficients are 0 from here on.
+        let mut all = at.clone();
+        all.resize(self.spec.rank(s), Int::Const(0));
+        let point = Point { at: all, vector, mask };
+        let (value, dtype) = match &s.finish {
+            None => (acc, Some(s.accumulate)),
+            Some(f) => (self.expr(e, f, &s.finish_inputs, &point, Some(acc)), f.dtype()),
+        };
+        let out = self.dtype(s.output.place);
+        let value = self.cast(e, value, dtype, out, lanes);
+        let value = ExprEmitter::new(e, lanes).to_storage(value, out);
+        let address = self.address(e, s.output.place, &s.output.index, &point, Int::Const(0));
+        match mask {
+            None => e.store(value, address, out.size() as i64),
+            Some(mask) => e.store_masked_at(value, address, mask, out.size() as i64),
+        }
+    }
+
+    /// The reduction loops from `depth` to `end`, carrying one accumulator.
+    #[expect(clippy::too_many_arguments, reason = "recursion over the loops carries them all")]
+    fn reduce(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        end: usize,
+        (vector, mask): (Option<(usize, i64)>, Option<Val<'c>>),
+        combine: Combine,
+        acc: Val<'c>,
+    ) -> Val<'c> {
+        if depth < end {
+            return e.for_loop(0, self.stage.reduction[depth], 1, &[acc], |e, i, acc| {
+                at.push(i);
+                let acc = self.reduce(e, at, depth + 1, end, (vector, mask), combine, acc[0]);
+                at.pop();
+                vec![acc]
+            })[0];
+        }
+        let point = Point {
+            at: at.clone(),
+            vector,
+            mask,
+        };
+        let value = self.body(e, &point);
+        join(e, combine, self.stage.accumulate, acc, value)
+    }
+
+    /// The reduction loops with the last one vectorised: several vectors of partial results, joined at the end.
+    fn reduce_vectors(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        combine: Combine,
+        acc: Option<&[Val<'c>]>,
+    ) -> Val<'c> {
+        let (s, lanes) = (self.stage, self.spec.lanes);
+        let extent = s.reduction[s.reduction.len() - 1];
+        let count = (extent / lanes).clamp(1, ACCUMULATORS);
+        let start = identity(e, combine, s.accumulate, Some(lanes));
+        let start = acc.map_or_else(|| vec![start; count as usize], <[_]>::to_vec);
+        let sums = self.vector_loops(e, at, depth, combine, &start);
+        let mut sum = sums[0];
+        for &other in &sums[1..] {
+            sum = join(e, combine, s.accumulate, sum, other);
+        }
+        horizontal(e, combine, s.accumulate, sum)
+    }
+
+    fn vector_loops(
+        &self,
+        e: &mut Emitter<'c>,
+        at: &mut Vec<Int<'c>>,
+        depth: usize,
+        combine: Combine,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let s = self.stage;
+        let (extent, lanes) = (s.reduction[depth], self.spec.lanes);
+        if depth + 1 < s.reduction.len() {
+            return e.for_loop(0, extent, 1, acc, |e, i, acc| {
+                at.push(i);
+                let acc = self.vector_loops(e, at, depth + 1, combine, acc);
+                at.pop();
+                acc
+            });
+        }
+        let l = at.len();
+        let step = lanes * acc.len() as i64;
+        let full = extent / step * step;
+        let mut acc = e.for_loop(0, full, step, acc, |e, i, acc| {
+            let mut next = Vec::new();
+            for (n, &a) in acc.iter().enumerate() {
+                let i = e.add(i, n as i64 * lanes);
+                at.push(i);
+                let value = self.body(
+                    e,
+                    &Point {
+                        at: at.clone(),
+                        vector: Some((l, lanes)),
+                        mask: None,
+                    },
+                );
+                at.pop();
+                next.push(join(e, combine, s.accumulate, a, value));
+            }
+            next
+        });
+        for i in (full..extent).step_by(lanes as usize) {
+            let n = (i - full) as usize / lanes as usize % acc.len();
+            let mask = (extent - i < lanes).then(|| e.mask(Int::Const(extent - i), lanes));
+            at.push(Int::Const(i));
+            let mut value = self.body(
+                e,
+                &Point {
+                    at: at.clone(),
+                    vector: Some((l, lanes)),
+                    mask,
+                },
+            );
+            at.pop();
+            if let Some(mask) = mask {
+                let nothing = identity(e, combine, s.accumulate, Some(lanes));
+                value = e.select(mask, value, nothing);
+            }
+            acc[n] = join(e, combine, s.accumulate, acc[n], value);
+        }
+        acc
+    }
+
+    fn body(&self, e: &mut Emitter<'c>, point: &Point<'c>) -> Val<'c> {
+        let s = self.stage;
+        let value = self.expr(e, &s.body, &s.inputs, point, None);
+        self.cast(e, value, s.body.dtype(), s.accumulate, point.lanes())
+    }
+
+    fn cast(&self, e: &mut Emitter<'c>, v: Val<'c>, from: Option<DType>, to: DType, lanes: Option<i64>) -> Val<'c> {
+        ExprEmitter::new(e, lanes).cast(v, from.unwrap_or(to), to)
+    }
+
+    /// Emits `expr`. With an accumulator, that is input 0 and `reads` are the inputs from 1 on.
+    fn expr(
+        &self,
+        e: &mut Emitter<'c>,
+        expr: &Expr,
+        reads: &[Read],
+        point: &Point<'c>,
+        acc: Option<Val<'c>>,
+    ) -> Val<'c> {
+        let mut leaves = StageLeaves {
+            nest: self,
+            reads,
+            point,
+            acc,
+        };
+        ExprEmitter::new(e, point.lanes()).emit(expr, &mut leaves)
+    }
+
+    fn dtype(&self, place: Place) -> DType {
+        match place {
+            Place::Argument(n) => self.spec.arguments[n as usize],
+            Place::Local(n) => self.spec.locals[n as usize].dtype,
+        }
+    }
+
+    fn address(
+        &self,
+        e: &mut Emitter<'c>,
+        place: Place,
+        index: &Affine,
+        point: &Point<'c>,
+        further: Int<'c>,
+    ) -> Val<'c> {
+        let base = match place {
+            Place::Argument(n) => self.buffers[n as usize],
+            Place::Local(n) => self.locals[n as usize],
+        };
+        let index = point.linear(e, index);
+        let index = e.add(index, further);
+        e.offset(base, index, self.dtype(place).size() as i64)
+    }
+
+    /// The value of `reads[n]`, in the computed type of its place's dtype, in every lane of the point.
+    fn read(&self, e: &mut Emitter<'c>, reads: &[Read], n: usize, point: &Point<'c>) -> Val<'c> {
+        let read = &reads[n];
+        let dtype = self.dtype(read.place);
+        let mut further = Int::Const(0);
+        for indirect in &read.indirect {
+            let value = self.index_value(e, reads, indirect.input as usize, point, indirect.extent);
+            let term = e.mul(value, indirect.stride);
+            further = e.add(further, term);
+        }
+        match point.vector {
+            Some((_, lanes)) if point.step(&read.index) == 0 => {
+                let value = self.read_scalar(e, read, dtype, point, further);
+                e.broadcast(value, lanes)
+            }
+            Some((_, lanes)) => self.read_vector(e, read, dtype, point, further, lanes),
+            None => self.read_scalar(e, read, dtype, point, further),
+        }
+    }
+
+    fn read_scalar(
+        &self,
+        e: &mut Emitter<'c>,
+        read: &Read,
+        dtype: DType,
+        point: &Point<'c>,
+        further: Int<'c>,
+    ) -> Val<'c> {
+        let guards: Vec<_> = read.guards.iter().collect();
+        guarded(e, &guards, dtype, read.fill, point, None, |e| {
+            let address = self.address(e, read.place, &read.index, point, further);
+            let ty = e.ty(expr::storage_type(dtype));
+            let value = e.load(address, ty, dtype.size() as i64);
+            ExprEmitter::new(e, None).from_storage(value, dtype)
+        })
+    }
+
+    fn read_vector(
+        &self,
+        e: &mut Emitter<'c>,
+        read: &Read,
+        dtype: DType,
+        point: &Point<'c>,
+        further: Int<'c>,
+        lanes: i64,
+    ) -> Val<'c> {
+        // Guards that are the same for all lanes become a branch, the others a mask.
+        let (uniform, varying): (Vec<_>, Vec<_>) = read.guards.iter().partition(|g| point.step(&g.index) == 0);
+        let mut mask = point.mask;
+        for guard in varying {
+            let inside = lanes_inside(e, point, &guard.index, guard.extent, lanes);
+            mask = Some(mask.map_or(inside, |m| e.binary("arith.andi", m, inside)));
+        }
+        guarded(e, &uniform, dtype, read.fill, point, Some(lanes), |e| {
+            let address = self.address(e, read.place, &read.index, point, further);
+            let value = match mask {
+                None => {
+                    let ty = e.shaped(expr::storage_type(dtype), Some(lanes));
+                    e.load(address, ty, dtype.size() as i64)
+                }
+                Some(mask) => {
+                    let fill = ExprEmitter::new(e, Some(lanes)).constant(read.fill, dtype);
+                    let fill = ExprEmitter::new(e, Some(lanes)).to_storage(fill, dtype);
+                    e.load_masked_or(address, mask, fill, dtype.size() as i64)
+                }
+            };
+            ExprEmitter::new(e, Some(lanes)).from_storage(value, dtype)
+        })
+    }
+
+    /// The value of an integer operand that is the same in all lanes, wrapped once when negative and clamped to `0..extent`.
+    fn index_value(&self, e: &mut Emitter<'c>, reads: &[Read], n: usize, point: &Point<'c>, extent: i64) -> Int<'c> {
+        let point = Point {
+            at: point.at.clone(),
+            vector: None,
+            mask: None,
+        };
+        let value = self.read(e, reads, n, &point);
+        let dtype = self.dtype(reads[n].place);
+        let value = Int::Dyn(ExprEmitter::new(e, None).cast(value, dtype, DType::Long));
+        let wrapped = e.add(value, extent);
+        let negative = e.compare("slt", value, 0);
+        let (wrapped, plain) = (e.int(wrapped), e.int(value));
+        let value = Int::Dyn(e.select(negative, wrapped, plain));
+        let value = e.max(value, 0);
+        e.min(value, extent - 1)
+    }
+}
+
+/// True when an operand with indirection, or one that does not move along loop `l`, is the same for all lanes of that loop.
+fn lanes_agree(reads: &[Read], read: &Read, l: usize) -> bool {
+    let still = |r: &Read| r.index.coefficients[l] == 0 && r.guards.iter().all(|g| g.index.coefficients[l] == 0);
+    let indices = read.indirect.iter().all(|x| still(&reads[x.input as usize]));
+    indices && (read.index.coefficients[l] != 0 || still(read))
+}
+
+/// `value` where all guards hold, `fill` elsewhere.
+fn guarded<'c>(
+    e: &mut Emitter<'c>,
+    guards: &[&crate::kernel::Guard],
+    dtype: DType,
+    fill: Number,
+    point: &Point<'c>,
+    lanes: Option<i64>,
+    value: impl FnOnce(&mut Emitter<'c>) -> Val<'c>,
+) -> Val<'c> {
+    let mut condition = None;
+    for guard in guards {
+        let index = point.linear(e, &guard.index);
+        // One unsigned comparison tests both ends.
+        let inside = e.compare("ult", index, guard.extent);
+        condition = Some(match condition {
+            None => inside,
+            Some(c) => e.binary("arith.andi", c, inside),
+        });
+    }
+    let Some(condition) = condition else { return value(e) };
+    let ty = e.shaped(expr::element_type(dtype).unwrap_or("i64"), lanes);
+    e.if_else(
+        condition,
+        &[ty],
+        |e| vec![value(e)],
+        |e| vec![ExprEmitter::new(e, lanes).constant(fill, dtype)],
+    )[0]
+}
+
+/// The index in each lane, as a vector of i64.
+fn lane_indices<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine, lanes: i64) -> Val<'c> {
+    let base = point.linear(e, index);
+    let base = e.int(base);
+    let base = e.broadcast(base, lanes);
+    let step = point.step(index);
+    let steps: Vec<String> = (0..lanes).map(|i| (i * step).to_string()).collect();
+    let steps = e.constant(&format!("dense<[{}]> : vector<{lanes}xi64>", steps.join(", ")));
+    e.binary("arith.addi", base, steps)
+}
+
+/// Which lanes have `0 <= index < extent`.
+fn lanes_inside<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine, extent: i64, lanes: i64) -> Val<'c> {
+    let indices = lane_indices(e, point, index, lanes);
+    let extent = e.constant(&format!("dense<{extent}> : vector<{lanes}xi64>"));
+    e.cmpi("ult", indices, extent, Some(lanes))
+}
+
+/// The leaves of a stage's expressions.
+struct StageLeaves<'n, 'a, 'c> {
+    nest: &'n Nest<'a, 'c>,
+    reads: &'n [Read],
+    point: &'n Point<'c>,
+    acc: Option<Val<'c>>,
+}
+
+impl<'c> Leaves<'c> for StageLeaves<'_, '_, 'c> {
+    fn input(&mut self, e: &mut Emitter<'c>, n: u32, dtype: DType) -> Val<'c> {
+        let (value, from) = match (self.acc, n) {
+            (Some(acc), 0) => (acc, self.nest.stage.accumulate),
+            (Some(_), n) => self.operand(e, n as usize - 1),
+            (None, n) => self.operand(e, n as usize),
+        };
+        ExprEmitter::new(e, self.point.lanes()).cast(value, from, dtype)
+    }
+
+    fn index(&mut self, e: &mut Emitter<'c>, n: u32) -> Val<'c> {
+        let index = &self.nest.stage.indices[n as usize];
+        match self.point.vector {
+            Some((_, lanes)) => lane_indices(e, self.point, index, lanes),
+            None => {
+                let index = self.point.linear(e, index);
+                e.int(index)
+            }
+        }
+    }
+}
+
+impl<'c> StageLeaves<'_, '_, 'c> {
+    fn operand(&self, e: &mut Emitter<'c>, n: usize) -> (Val<'c>, DType) {
+        (
+            self.nest.read(e, self.reads, n, self.point),
+            self.nest.dtype(self.reads[n].place),
+        )
+    }
+}
+
+/// What a combination starts from.
+fn identity<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, lanes: Option<i64>) -> Val<'c> {
+    let bits = 8 * dtype.size() as u32;
+    let unsigned = matches!(dtype, DType::Byte | DType::Bool);
+    let value = match combine {
+        Combine::Add | Combine::Or => Number::Int(0),
+        Combine::Mul => Number::Int(1),
+        Combine::And if dtype == DType::Bool => Number::Int(1),
+        Combine::And => Number::Int(-1),
+        Combine::Max if dtype.is_floating_point() => Number::Float(f64::NEG_INFINITY),
+        Combine::Min if dtype.is_floating_point() => Number::Float(f64::INFINITY),
+        Combine::Max if unsigned => Number::Int(0),
+        Combine::Min if unsigned => Number::Int(if dtype == DType::Bool { 1 } else { 255 }),
+        Combine::Max => Number::Int(i64::MIN >> (64 - bits)),
+        Combine::Min => Number::Int(i64::MAX >> (64 - bits)),
+    };
+    ExprEmitter::new(e, lanes).constant(value, dtype)
+}
+
+/// MLIR's names of a combination: the operation, and the kind of `vector.reduction`.
+fn names(combine: Combine, dtype: DType) -> (&'static str, &'static str) {
+    let unsigned = matches!(dtype, DType::Byte | DType::Bool);
+    match (combine, dtype.is_floating_point()) {
+        (Combine::Add, true) => ("arith.addf", "add"),
+        (Combine::Mul, true) => ("arith.mulf", "mul"),
+        (Combine::Max, true) => ("arith.maximumf", "maximumf"),
+        (Combine::Min, true) => ("arith.minimumf", "minimumf"),
+        (Combine::Add, false) if dtype == DType::Bool => ("arith.ori", "or"),
+        (Combine::Mul, false) if dtype == DType::Bool => ("arith.andi", "and"),
+        (Combine::Add, false) => ("arith.addi", "add"),
+        (Combine::Mul, false) => ("arith.muli", "mul"),
+        (Combine::Max, false) if unsigned => ("arith.maxui", "maxui"),
+        (Combine::Min, false) if unsigned => ("arith.minui", "minui"),
+        (Combine::Max, false) => ("arith.maxsi", "maxsi"),
+        (Combine::Min, false) => ("arith.minsi", "minsi"),
+        (Combine::Or, _) => ("arith.ori", "or"),
+        (Combine::And, _) => ("arith.andi", "and"),
+    }
+}
+
+fn join<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, a: Val<'c>, b: Val<'c>) -> Val<'c> {
+    e.binary(names(combine, dtype).0, a, b)
+}
+
+/// Joins the lanes of a vector.
+fn horizontal<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, vector: Val<'c>) -> Val<'c> {
+    e.reduce_lanes(names(combine, dtype).1, vector, dtype.is_floating_point())
 }

@@ -196,7 +196,8 @@ impl<'e, 'c> F32<'e, 'c> {
 
 /// erf(x) / x as a polynomial in x² on [0, 1].
 const ERF_SMALL: [f32; 7] = [
-    1.128_379_1,
+    // The fit ends at 2 / √π here, as the series does.
+    std::f32::consts::FRAC_2_SQRT_PI,
     -0.376_126_26,
     0.112_835_854,
     -0.026_853_811,
@@ -212,7 +213,7 @@ const ERFC_LOG: [f32; 8] = [
     -0.108_422_13,
     0.025_210_36,
     -0.004_205_292,
-    0.000_441_474_12,
+    0.000_441_474_1,
     -2.169_773_9e-5,
 ];
 

@@ -13,6 +13,7 @@ mod loops;
 pub mod math;
 mod pool;
 mod reorder;
+mod window;
 
 use crate::kernel::KernelSpec;
 use builder::{Emitter, Int, Val};

@@ -33,8 +33,9 @@ impl Depthwise {
             input_batch_stride: dense(shape.input),
             output_batch_stride: dense(shape.output),
             block,
-            columns: super::gemm::balanced(shape.output[1], 8).min(shape.output[1].max(1)),
-            rows: shape.output[0].clamp(1, 32),
+            columns: super::gemm::balanced(shape.output[1], if block >= 16 { 14 } else { 8 })
+                .min(shape.output[1].max(1)),
+            rows: shape.output[0].clamp(1, 14),
             epilogue,
         }
     }

@@ -158,12 +158,11 @@ impl GemmTile {
     }
 }
 
-/// The tile height not above `most` that leaves the fewest idle rows in the last tile; the largest of those.
+/// The tile extent not above `most` that covers `m` with the fewest tiles; of those one without a remainder, or the smallest.
 pub(super) fn balanced(m: i64, most: i64) -> i64 {
     let low = (most / 2).max(1);
     (low..=most)
-        .rev()
-        .min_by_key(|&r| (div_ceil(m, r) * most, r.abs_diff(most)))
+        .min_by_key(|&r| (div_ceil(m, r), m % r != 0, r))
         .unwrap_or(most)
 }
 
