@@ -3,6 +3,7 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::too_many_arguments,
+    clippy::type_complexity,
     clippy::cloned_ref_to_slice_refs,
     reason = "tests may fail loudly, and their helpers name every size"
 )]

@@ -3,6 +3,7 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::too_many_arguments,
+    clippy::type_complexity,
     clippy::cloned_ref_to_slice_refs,
     reason = "tests may fail loudly, and their helpers name every size"
 )]
@@ -348,7 +349,7 @@ fn integers_and_conversions() {
         (F, L),
     ] {
         let x: Vec<f32> = vec![
-            0.0, 1.0, 1.5, 200.7, 65504.0, 1e-8, 3.14159, 100.0, 0.1, 17.0, 2.0, 255.0, 33.3, 44.4, 5.0, 6.0, 7.5,
+            0.0, 1.0, 1.5, 200.7, 65504.0, 1e-8, 3.25, 100.0, 0.1, 17.0, 2.0, 255.0, 33.3, 44.4, 5.0, 6.0, 7.5,
         ];
         let n = x.len();
         let mut e = Expr::new();
