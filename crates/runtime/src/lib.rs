@@ -3,9 +3,13 @@
 mod access;
 pub mod args;
 pub mod build;
+pub mod call;
 pub mod element;
 pub mod eval;
 pub mod expr;
+pub mod format;
+pub mod import;
+pub mod interp;
 pub mod lanes;
 pub mod layout;
 pub mod op;

@@ -35,7 +35,7 @@ use crate::structured::Program;
 use crate::tensor::TensorError;
 use crate::value::Value;
 use frazil_ir::schema::FunctionSchema;
-use frazil_ir::{Context, Graph, TypeId};
+use frazil_ir::{Attribute, Context, Graph, TypeId};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
@@ -205,6 +205,8 @@ pub struct Call<'a> {
     pub args: &'a [Value],
     /// Types of the node's outputs: what a list constructor or a conversion is asked for.
     pub output_types: &'a [TypeId],
+    /// The node's attributes.
+    pub attributes: &'a [Attribute],
 }
 
 impl Call<'_> {
@@ -322,6 +324,21 @@ impl Call<'_> {
     pub fn opt_dtype(&self, index: usize) -> Result<Option<frazil_ir::DType>, OpError> {
         let code = |i| frazil_ir::DType::from_code(i).ok_or_else(|| self.wrong(index, "a dtype"));
         self.opt_int(index)?.map(code).transpose()
+    }
+}
+
+impl Call<'_> {
+    /// The type of output `index`, `Any` when it is not known.
+    pub fn output_type(&self, index: usize) -> TypeId {
+        self.output_types.get(index).copied().unwrap_or(frazil_ir::types::ANY)
+    }
+
+    /// The integer attribute `name`.
+    pub fn attribute_int(&self, name: &str) -> Result<i64, OpError> {
+        let found = self.attributes.iter().find(|a| self.ctx.name(a.name) == name);
+        found
+            .and_then(|a| a.value.as_constant()?.as_int())
+            .ok_or_else(|| OpError::raised(format!("the node has no integer attribute '{name}'")))
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::Arc;
 pub struct Registry {
     catalogue: Catalogue,
     entries: IndexMap<String, Semantics>,
+    host: IndexMap<String, KernelFn>,
 }
 
 /// What a node of a graph turns out to be.
@@ -45,6 +46,7 @@ impl Registry {
         Registry {
             catalogue: Catalogue::new(ctx),
             entries: IndexMap::new(),
+            host: IndexMap::new(),
         }
     }
 
@@ -89,6 +91,19 @@ impl Registry {
         for (name, kernel) in table {
             self.kernel(name, *kernel);
         }
+    }
+
+    /// Registers a table of host operators: what `name` does on numbers, strings and containers, for all its overloads without
+    /// a tensor. Its tensor overloads have another entry.
+    pub fn host(&mut self, table: &[(&str, KernelFn)]) {
+        for (name, kernel) in table {
+            self.host.insert((*name).to_string(), *kernel);
+        }
+    }
+
+    /// Names of the host operators.
+    pub fn host_operators(&self) -> impl Iterator<Item = &str> + '_ {
+        self.host.keys().map(String::as_str)
     }
 
     /// Names under which there are entries, with their semantics.
@@ -158,17 +173,22 @@ impl Registry {
         };
         let own = self.entries.get(&name);
         let general = schema.arguments.iter().any(tensors) || schema.returns.iter().any(tensors);
-        if let Some(semantics) = own
-            && (general || overload.is_empty() || matches!(semantics, Semantics::Kernel(_)))
-        {
-            return found(
-                semantics,
-                if writes_out(&schema) {
-                    Variant::Out
-                } else {
-                    Variant::Functional
-                },
-            );
+        if !general {
+            if let Some(kernel) = self.host.get(&name) {
+                return found(&Semantics::Kernel(*kernel), Variant::Functional);
+            }
+            // An operator that is a kernel for everything (`prim::ListConstruct`).
+            return own
+                .filter(|s| s.form() == Form::Kernel)
+                .and_then(|s| found(s, Variant::Functional));
+        }
+        if let Some(semantics) = own {
+            let variant = if writes_out(&schema) {
+                Variant::Out
+            } else {
+                Variant::Functional
+            };
+            return found(semantics, variant);
         }
         if writes_out(&schema) {
             let base = overload.strip_suffix("_out").unwrap_or_default();

@@ -147,14 +147,15 @@ impl Storage {
         }
     }
 
-    /// Puts `bytes` in the place of the contents, without copying, when the lengths agree; otherwise gives them back.
-    pub fn replace(&self, bytes: AlignedBytes) -> Result<(), AlignedBytes> {
-        if bytes.len != self.len {
-            return Err(bytes);
+    /// Takes over the contents of `other` without copying: both share the bytes until one of them is written. False, with
+    /// nothing done, when the lengths differ.
+    pub fn adopt(&self, other: &Storage) -> bool {
+        if self.len != other.len {
+            return false;
         }
-        let mut guard = self.buffer.write().unwrap_or_else(PoisonError::into_inner);
-        *guard = Arc::new(Buffer::Owned(bytes));
-        Ok(())
+        let Bytes(buffer) = other.bytes();
+        *self.buffer.write().unwrap_or_else(PoisonError::into_inner) = buffer;
+        true
     }
 }
 
@@ -185,6 +186,15 @@ mod tests {
         storage.write(|b| b[1] = 7);
         assert_eq!(&*before, &[0, 0, 0, 0]);
         assert_eq!(&*storage.bytes(), &[0, 7, 0, 0]);
+    }
+
+    #[test]
+    fn adopted_contents_are_copied_by_the_first_write() {
+        let (a, b) = (Storage::zeroed(3), Storage::zeroed(3));
+        b.write(|bytes| bytes.fill(5));
+        assert!(a.adopt(&b) && !a.adopt(&Storage::zeroed(2)));
+        a.write(|bytes| bytes[0] = 1);
+        assert_eq!((&*a.bytes(), &*b.bytes()), (&[1, 5, 5][..], &[5, 5, 5][..]));
     }
 
     #[test]

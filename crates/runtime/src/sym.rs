@@ -124,6 +124,11 @@ impl<'f> Sym<'f> {
         self.formula.push(ExprOp::Fma(self.id, b.id, c.id), self.dtype())
     }
 
+    /// Logical negation; a number is first asked whether it differs from zero.
+    pub fn negated(self) -> Sym<'f> {
+        self.cast(DType::Bool).unary(UnaryOp::Not)
+    }
+
     /// Between `low` and `high`.
     pub fn clamp(self, low: impl Operand<'f>, high: impl Operand<'f>) -> Sym<'f> {
         self.maximum(low).minimum(high)
@@ -170,7 +175,6 @@ unary_methods! {
     sign = Sign: "-1, 0 or 1.";
     is_nan = IsNan: "True where NaN.";
     is_inf = IsInf: "True where infinite.";
-    not = Not: "Logical negation.";
 }
 
 macro_rules! binary_methods {

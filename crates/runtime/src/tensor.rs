@@ -332,6 +332,9 @@ impl Tensor {
         if numel == 0 {
             return Ok(());
         }
+        if self.dtype == src.dtype && self.is_whole() && src.is_whole() && self.storage.adopt(&src.storage) {
+            return Ok(());
+        }
         let bytes = OperandBytes::of(&src);
         let reader = Reader::dense(bytes.as_slice(), src.dtype, src.strides.clone()).at(src.offset);
         let zeros: Dims = smallvec::smallvec![0; self.dim()];
@@ -359,6 +362,11 @@ impl Tensor {
             }
         });
         Ok(())
+    }
+
+    /// True when the tensor is its whole storage in row-major order.
+    fn is_whole(&self) -> bool {
+        self.offset == 0 && self.is_contiguous() && self.numel() as usize * self.dtype.size() == self.storage.len()
     }
 
     /// Stores `lanes` (of this tensor's dtype) as elements `start..` in row-major order.

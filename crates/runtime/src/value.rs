@@ -238,33 +238,46 @@ pub struct EnumMember {
 
 /// What a fork gives: a value that is there once its thread is done.
 #[derive(Clone)]
-pub struct FutureValue(Arc<(Mutex<Option<Result<Value, String>>>, Condvar)>);
+pub struct FutureValue(Arc<FutureState>);
+
+struct FutureState {
+    /// `Err` has the exception's text.
+    result: Mutex<Option<Result<Value, String>>>,
+    done: Condvar,
+}
 
 impl FutureValue {
+    fn with(result: Option<Result<Value, String>>) -> FutureValue {
+        FutureValue(Arc::new(FutureState {
+            result: Mutex::new(result),
+            done: Condvar::new(),
+        }))
+    }
+
     /// A future that is not done.
     pub fn pending() -> FutureValue {
-        FutureValue(Arc::new((Mutex::new(None), Condvar::new())))
+        FutureValue::with(None)
     }
 
     /// A future that is done.
     pub fn done(result: Result<Value, String>) -> FutureValue {
-        FutureValue(Arc::new((Mutex::new(Some(result)), Condvar::new())))
+        FutureValue::with(Some(result))
     }
 
     /// Sets the result and wakes those who wait.
     pub fn complete(&self, result: Result<Value, String>) {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        self.0.1.notify_all();
+        *self.0.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.0.done.notify_all();
     }
 
     /// Waits for the result; `Err` has the exception's text.
     pub fn wait(&self) -> Result<Value, String> {
-        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut result = self.0.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(result) = &*state {
+            if let Some(result) = &*result {
                 return result.clone();
             }
-            state = self.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);
+            result = self.0.done.wait(result).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

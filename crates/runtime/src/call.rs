@@ -1,0 +1,172 @@
+//! Calling operators on values: programs evaluated, results written where the variant says.
+
+use crate::args::{Arg, Args};
+use crate::eval::eval_program;
+use crate::layout;
+use crate::op::{Call, OpError, Operator, Results, Semantics, Variant};
+use crate::promote::can_cast;
+use crate::registry::out_arguments;
+use crate::structured::TensorShape;
+use crate::tensor::Tensor;
+use crate::value::{TensorCell, Value};
+use frazil_ir::schema::FunctionSchema;
+use frazil_ir::{Attribute, Context, TypeId, TypeKind};
+
+/// Calls `op`, whose semantics is a program or a kernel, on complete operands.
+///
+/// # Errors
+/// What PyTorch raises, and what is not supported; a composite is for the interpreter to run.
+pub fn invoke(
+    ctx: &Context,
+    op: &Operator,
+    values: &[Value],
+    output_types: &[TypeId],
+    attributes: &[Attribute],
+) -> Result<Results, OpError> {
+    let results = match &op.semantics {
+        Semantics::Kernel(kernel) => kernel(&Call {
+            ctx,
+            schema: &op.schema,
+            args: values,
+            output_types,
+            attributes,
+        })?,
+        Semantics::Composite(_) => return Err(OpError::Unsupported("a composite outside of the interpreter".into())),
+        Semantics::Pointwise(_) | Semantics::Program(..) => run_program(ctx, op, values)?,
+    };
+    write_results(&op.schema, op.variant, values, results)
+}
+
+/// The call's arguments as entries see them, and the tensors among them in the program's numbering.
+pub fn args_of<'a>(ctx: &'a Context, schema: &'a FunctionSchema, values: &[Value]) -> (Args<'a>, Vec<TensorCell>) {
+    let mut args = Args::new(ctx, schema);
+    let mut cells = Vec::new();
+    for value in values {
+        let arg = arg_of(value, &mut args, &mut cells);
+        args.push(arg);
+    }
+    (args, cells)
+}
+
+fn arg_of(value: &Value, args: &mut Args<'_>, cells: &mut Vec<TensorCell>) -> Arg {
+    match value {
+        Value::None => Arg::None,
+        Value::Bool(b) => Arg::Bool(*b),
+        Value::Int(i) => Arg::Int(*i),
+        Value::Float(f) => Arg::Float(*f),
+        Value::Complex(c) => Arg::Complex(*c),
+        Value::Str(s) => Arg::Str(s.clone()),
+        Value::Device(d) => Arg::Device(*d),
+        Value::Tensor(cell) => {
+            let t = cell.get();
+            cells.push(cell.clone());
+            args.number_tensor(TensorShape {
+                dtype: t.dtype(),
+                sizes: t.sizes().into(),
+            })
+        }
+        Value::List(l) => Arg::List(l.items().iter().map(|v| arg_of(v, args, cells)).collect()),
+        Value::Tuple(t) => Arg::List(t.items.iter().map(|v| arg_of(v, args, cells)).collect()),
+        Value::Dict(_) | Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_) => Arg::Opaque,
+    }
+}
+
+fn run_program(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Results, OpError> {
+    let (args, cells) = args_of(ctx, &op.schema, values);
+    let program = op
+        .program(&args)?
+        .ok_or_else(|| OpError::Unsupported("an operator without a program".into()))?;
+    let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
+    let outputs = eval_program(&program, &tensors)?;
+    // An output that is an argument is that very variable.
+    let value = |(tensor, id): (Tensor, &u32)| match cells.get(*id as usize) {
+        Some(cell) => Value::Tensor(cell.clone()),
+        None => tensor.into(),
+    };
+    let values: Vec<Value> = outputs.into_iter().zip(&program.outputs).map(value).collect();
+    Ok(match op.schema.returns.as_slice() {
+        [only] if matches!(ctx.type_kind(only.ty), TypeKind::List(_)) => {
+            smallvec::smallvec![Value::List(crate::value::ListValue::new(
+                frazil_ir::types::TENSOR,
+                values
+            ))]
+        }
+        _ => values.into(),
+    })
+}
+
+/// Writes functional results where the variant wants them, and gives what the operator gives.
+pub(crate) fn write_results(
+    schema: &FunctionSchema,
+    variant: Variant,
+    values: &[Value],
+    results: Results,
+) -> Result<Results, OpError> {
+    match variant {
+        Variant::Functional => Ok(results),
+        Variant::InPlace => {
+            let (Some(Value::Tensor(cell)), Some(Value::Tensor(result))) = (values.first(), results.first()) else {
+                return Err(OpError::Unsupported(
+                    "an in-place operator on something other than a tensor".into(),
+                ));
+            };
+            let (target, result) = (cell.get(), result.get());
+            if !can_cast(result.dtype(), target.dtype()) {
+                return Err(cast_error(&result, &target));
+            }
+            if target.sizes() != result.sizes() {
+                return Err(OpError::raised(format!(
+                    "output with shape {:?} doesn't match the broadcast shape {:?}",
+                    target.sizes(),
+                    result.sizes()
+                )));
+            }
+            target.copy_(&result)?;
+            Ok(smallvec::smallvec![Value::Tensor(cell.clone())])
+        }
+        Variant::Out => {
+            let outs: Vec<&Value> = out_arguments(schema).filter_map(|i| values.get(i)).collect();
+            let mut given = Results::new();
+            for (out, result) in outs.into_iter().zip(&results) {
+                let (Value::Tensor(cell), Value::Tensor(result)) = (out, result) else {
+                    return Err(OpError::raised("'out' has to be a tensor"));
+                };
+                let result = result.get();
+                if !can_cast(result.dtype(), cell.get().dtype()) {
+                    return Err(cast_error(&result, &cell.get()));
+                }
+                if cell.get().sizes() != result.sizes() {
+                    resize(cell, result.sizes())?;
+                }
+                cell.get().copy_(&result)?;
+                given.push(out.clone());
+            }
+            Ok(given)
+        }
+    }
+}
+
+fn cast_error(result: &Tensor, target: &Tensor) -> OpError {
+    let (from, to) = (result.dtype().type_name(), target.dtype().type_name());
+    OpError::raised(format!(
+        "result type {from} can't be cast to the desired output type {to}"
+    ))
+}
+
+/// `Tensor.resize_`: row-major under new sizes, over the same storage where that is large enough. New elements are zero.
+pub fn resize(cell: &TensorCell, sizes: &[i64]) -> Result<(), OpError> {
+    let old = cell.get();
+    let strides = layout::contiguous_strides(sizes);
+    match old.as_strided(sizes, &strides, old.offset()) {
+        Ok(t) => cell.set(t),
+        Err(_) => {
+            let t = Tensor::zeros(old.dtype(), sizes)?;
+            let keep = old.contiguous()?;
+            let kept = keep.numel().min(t.numel());
+            t.as_strided(&[kept], &[1], 0)?
+                .copy_(&keep.as_strided(&[kept], &[1], keep.offset())?)?;
+            cell.set(t);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Between the constants of modules and the values of running programs, identities kept.
+
+use crate::storage::Storage;
+use crate::tensor::{Tensor, TensorError};
+use crate::value::{DictValue, EnumMember, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
+use frazil_ir::{Constant, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, types};
+use indexmap::IndexMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Turns constants into values. What is one tensor, storage, list, dictionary or object there becomes one here, across all
+/// calls of the same importer.
+#[derive(Default)]
+pub struct Importer {
+    storages: HashMap<usize, Arc<Storage>>,
+    tensors: HashMap<usize, TensorCell>,
+    lists: HashMap<usize, ListValue>,
+    dicts: HashMap<usize, DictValue>,
+    objects: HashMap<ObjectId, ObjectValue>,
+    /// Keeps what the addresses above name alive, so that no address is used twice.
+    alive: Vec<Constant>,
+}
+
+impl Importer {
+    /// An importer that has seen nothing.
+    pub fn new() -> Importer {
+        Importer::default()
+    }
+
+    /// The value of `c`. Objects are looked up in `module`.
+    ///
+    /// # Errors
+    /// When a tensor does not fit its storage.
+    pub fn value(&mut self, c: &Constant, module: Option<&Module>) -> Result<Value, TensorError> {
+        Ok(match c {
+            Constant::None => Value::None,
+            Constant::Bool(b) => Value::Bool(*b),
+            Constant::Int(i) => Value::Int(*i),
+            Constant::Float(f) => Value::Float(*f),
+            Constant::Complex(x) => Value::Complex(*x),
+            Constant::Str(s) => Value::Str(s.clone()),
+            Constant::Device(d) => Value::Device(*d),
+            Constant::Tensor(t) => Value::Tensor(self.tensor(t)?),
+            Constant::List(l) => {
+                let address = Arc::as_ptr(l) as usize;
+                if let Some(list) = self.lists.get(&address) {
+                    return Ok(Value::List(list.clone()));
+                }
+                let items = l
+                    .items
+                    .iter()
+                    .map(|c| self.value(c, module))
+                    .collect::<Result<_, _>>()?;
+                let list = ListValue::new(l.element, items);
+                self.lists.insert(address, list.clone());
+                self.alive.push(c.clone());
+                Value::List(list)
+            }
+            Constant::Tuple(t) => {
+                let items = t
+                    .items
+                    .iter()
+                    .map(|c| self.value(c, module))
+                    .collect::<Result<Vec<_>, _>>()?;
+                Value::Tuple(TupleValue {
+                    ty: Some(t.ty),
+                    items: items.into(),
+                })
+            }
+            Constant::Dict(d) => {
+                let address = Arc::as_ptr(d) as usize;
+                if let Some(dict) = self.dicts.get(&address) {
+                    return Ok(Value::Dict(dict.clone()));
+                }
+                let mut entries = IndexMap::new();
+                for (k, v) in &d.entries {
+                    entries.insert(Key(self.value(k, module)?), self.value(v, module)?);
+                }
+                let dict = DictValue::new(d.key, d.value, entries);
+                self.dicts.insert(address, dict.clone());
+                self.alive.push(c.clone());
+                Value::Dict(dict)
+            }
+            Constant::Enum(e) => {
+                let value = self.value(&e.value, module)?;
+                Value::Enum(Arc::new(EnumMember {
+                    class: e.class,
+                    name: e.name.clone(),
+                    value,
+                }))
+            }
+            Constant::Function(name) => Value::Function(*name),
+            Constant::Object(id) => match module {
+                Some(module) => Value::Object(self.object(*id, module)?),
+                None => Value::None,
+            },
+        })
+    }
+
+    /// The object `id` of `module` with all that it reaches.
+    ///
+    /// # Errors
+    /// When a tensor does not fit its storage.
+    pub fn object(&mut self, id: ObjectId, module: &Module) -> Result<ObjectValue, TensorError> {
+        if let Some(object) = self.objects.get(&id) {
+            return Ok(object.clone());
+        }
+        let data = module.object(id);
+        let object = ObjectValue::new(data.class, Vec::new());
+        // Known before its slots are: objects may refer to one another in circles.
+        self.objects.insert(id, object.clone());
+        let slots = data
+            .slots
+            .iter()
+            .map(|c| self.value(c, Some(module)))
+            .collect::<Result<Vec<_>, _>>()?;
+        object.set_slots(slots);
+        Ok(object)
+    }
+
+    /// The variable for a tensor constant; its bytes are shared until it is written.
+    ///
+    /// # Errors
+    /// When it does not fit its storage.
+    pub fn tensor(&mut self, data: &Arc<TensorData>) -> Result<TensorCell, TensorError> {
+        let address = Arc::as_ptr(data) as usize;
+        if let Some(cell) = self.tensors.get(&address) {
+            return Ok(cell.clone());
+        }
+        let storage = Arc::as_ptr(&data.storage) as usize;
+        let storage = match self.storages.get(&storage) {
+            Some(s) => s.clone(),
+            None => {
+                let len = data.storage.bytes().len();
+                let s =
+                    Storage::from_shared(data.storage.owner().clone(), 0..len).unwrap_or_else(|| Storage::zeroed(0));
+                self.storages.insert(storage, s.clone());
+                s
+            }
+        };
+        let tensor = Tensor::from_storage(storage, data.dtype, &data.sizes, &data.strides, data.offset)?;
+        let cell = TensorCell::new(tensor);
+        self.tensors.insert(address, cell.clone());
+        self.alive.push(Constant::Tensor(data.clone()));
+        Ok(cell)
+    }
+}
+
+/// A tensor as an immutable constant over a copy of its elements, in its own order of strides where it is dense.
+pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
+    let dense = t.contiguous()?;
+    let whole = dense.storage().bytes();
+    let size = dense.dtype().size();
+    let first = dense.offset() as usize * size;
+    let bytes = whole
+        .get(first..first + dense.numel() as usize * size)
+        .unwrap_or(&[])
+        .to_vec();
+    let too_large = |_| TensorError::TooLarge(t.sizes().to_vec());
+    TensorData::contiguous(dense.dtype(), dense.sizes(), bytes)
+        .map(Arc::new)
+        .map_err(too_large)
+}
+
+/// A value as a constant: what folding puts into graphs. `None` for what has identity beyond its contents (objects, futures).
+pub fn value_to_constant(v: &Value) -> Option<Constant> {
+    let all = |items: &[Value]| items.iter().map(value_to_constant).collect::<Option<Vec<_>>>();
+    Some(match v {
+        Value::None => Constant::None,
+        Value::Bool(b) => Constant::Bool(*b),
+        Value::Int(i) => Constant::Int(*i),
+        Value::Float(f) => Constant::Float(*f),
+        Value::Complex(c) => Constant::Complex(*c),
+        Value::Str(s) => Constant::Str(s.clone()),
+        Value::Device(d) => Constant::Device(*d),
+        Value::Tensor(t) => Constant::Tensor(tensor_to_constant(&t.get()).ok()?),
+        Value::List(l) => Constant::List(Arc::new(ListConstant {
+            element: l.element,
+            items: all(&l.items())?,
+        })),
+        Value::Tuple(t) => {
+            let items = all(&t.items)?;
+            // A plain tuple is typed by its elements, which needs a context: callers that have one use the node's type.
+            Constant::Tuple(Arc::new(TupleConstant {
+                ty: t.ty.unwrap_or(types::ANY_TUPLE),
+                items,
+            }))
+        }
+        Value::Dict(d) => {
+            let entries = d.with(|e| {
+                e.iter()
+                    .map(|(k, v)| Some((value_to_constant(&k.0)?, value_to_constant(v)?)))
+                    .collect::<Option<Vec<_>>>()
+            })?;
+            Constant::Dict(Arc::new(frazil_ir::DictConstant {
+                key: d.key,
+                value: d.value,
+                entries,
+            }))
+        }
+        Value::Enum(e) => Constant::Enum(Arc::new(EnumConstant {
+            class: e.class,
+            name: e.name.clone(),
+            value: value_to_constant(&e.value)?,
+        })),
+        Value::Function(name) => Constant::Function(*name),
+        Value::Object(_) | Value::Future(_) => return None,
+    })
+}

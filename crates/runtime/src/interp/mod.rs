@@ -1,0 +1,227 @@
+//! The reference interpreter: executes any graph with TorchScript's semantics.
+//!
+//! ```
+//! use frazil_ir::{Builder, Context, Graph, symbols, types};
+//! use frazil_runtime::{Registry, Value, interp::Interpreter};
+//! use std::sync::Arc;
+//!
+//! let ctx = Arc::new(Context::new());
+//! let mut graph = Graph::new(ctx.clone());
+//! let n = graph.add_input(types::INT);
+//! let root = graph.root();
+//! let mut b = Builder::at_end(&mut graph, root);
+//! let result = b.op(symbols::PRIM_UNCHECKED_CAST, &[n], types::INT);
+//! b.add_result(root, result);
+//!
+//! let interpreter = Interpreter::new(Arc::new(Registry::new(ctx)));
+//! let results = interpreter.run_graph(&graph, &[Value::Int(3)]).unwrap();
+//! assert_eq!(results[0].as_int(), Some(3));
+//! ```
+
+mod error;
+mod plan;
+mod run;
+
+use crate::import::Importer;
+use crate::registry::Registry;
+use crate::tensor::TensorError;
+use crate::value::{ObjectValue, Value};
+use frazil_ir::{FunctionId, Graph, Module, SymbolId, symbols};
+use plan::{Plan, Planner};
+use run::Run;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use error::{ErrorKind, ExecError, MissingOperator};
+
+/// Where the program's prints and warnings go.
+pub trait Output: Send + Sync {
+    /// `print(...)`: one line, without its end.
+    fn print(&self, line: &str);
+    /// `warnings.warn(...)`.
+    fn warn(&self, text: &str);
+}
+
+/// Prints and warnings become `tracing` events.
+struct Traced;
+
+impl Output for Traced {
+    fn print(&self, line: &str) {
+        tracing::info!(target: "frazil::print", "{line}");
+    }
+
+    fn warn(&self, text: &str) {
+        tracing::warn!(target: "frazil::warn", "{text}");
+    }
+}
+
+/// Runs graphs, and the methods of the module that it was given. `Sync`: calls may run on several threads.
+pub struct Interpreter {
+    registry: Arc<Registry>,
+    module: Option<Arc<Module>>,
+    root: Option<ObjectValue>,
+    importer: Mutex<Importer>,
+    plans: Mutex<HashMap<FunctionId, Arc<Plan>>>,
+    output: Box<dyn Output>,
+}
+
+impl Interpreter {
+    /// An interpreter for graphs without calls.
+    pub fn new(registry: Arc<Registry>) -> Interpreter {
+        Interpreter {
+            registry,
+            module: None,
+            root: None,
+            importer: Mutex::default(),
+            plans: Mutex::default(),
+            output: Box::new(Traced),
+        }
+    }
+
+    /// An interpreter with an instance of `module`: its tensors share the module's bytes until they are written.
+    ///
+    /// # Errors
+    /// When a tensor of the module does not fit its storage.
+    pub fn with_module(registry: Arc<Registry>, module: Arc<Module>) -> Result<Interpreter, TensorError> {
+        let mut interpreter = Interpreter::new(registry);
+        let root = lock(&interpreter.importer).object(module.root, &module)?;
+        interpreter.root = Some(root);
+        interpreter.module = Some(module);
+        Ok(interpreter)
+    }
+
+    /// Sends prints and warnings to `output`.
+    pub fn with_output(mut self, output: Box<dyn Output>) -> Interpreter {
+        self.output = output;
+        self
+    }
+
+    /// The operators.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The module's instance, whose attributes calls may change.
+    pub fn root(&self) -> Option<&ObjectValue> {
+        self.root.as_ref()
+    }
+
+    /// Runs `graph` on `args` and gives its outputs.
+    ///
+    /// # Errors
+    /// What the program raises, and what is missing to run it.
+    pub fn run_graph(&self, graph: &Graph, args: &[Value]) -> Result<Vec<Value>, ExecError> {
+        let plan = self.plan(graph);
+        Run {
+            interpreter: self,
+            depth: 0,
+        }
+        .graph(graph, &plan, args)
+    }
+
+    /// Calls method `name` of the module's instance with `args` (without self; missing ones take their defaults).
+    ///
+    /// # Errors
+    /// What the program raises, and what is missing to run it.
+    pub fn call(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
+        let (Some(module), Some(root)) = (&self.module, &self.root) else {
+            return Err(ExecError::malformed("there is no module to call a method of"));
+        };
+        let function = module
+            .ctx()
+            .find_symbol(name)
+            .and_then(|name| module.unit.method(root.class(), name))
+            .ok_or_else(|| ExecError::malformed(format!("the module has no method '{name}'")))?;
+        let mut all = vec![Value::Object(root.clone())];
+        all.extend_from_slice(args);
+        let schema = &module.unit.function(function).schema;
+        for missing in schema.arguments.iter().skip(all.len()) {
+            let Some(default) = &missing.default else {
+                let argument = module.ctx().name(missing.name);
+                return Err(ExecError::raised(
+                    "RuntimeError",
+                    format!("{name}() is missing value for argument '{argument}'"),
+                ));
+            };
+            let value = lock(&self.importer)
+                .value(default, Some(module))
+                .map_err(crate::op::OpError::from)?;
+            all.push(value);
+        }
+        Run {
+            interpreter: self,
+            depth: 0,
+        }
+        .function(function, &all)
+    }
+
+    /// The operators without semantics that method `name` and what it calls would need. Branches that are never taken count.
+    pub fn missing_operators(&self, name: &str) -> Vec<MissingOperator> {
+        let (Some(module), Some(root)) = (&self.module, &self.root) else {
+            return Vec::new();
+        };
+        let start = module
+            .ctx()
+            .find_symbol(name)
+            .and_then(|n| module.unit.method(root.class(), n));
+        let mut pending: Vec<FunctionId> = start.into_iter().collect();
+        let mut seen = std::collections::HashSet::new();
+        let mut missing = Vec::new();
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            missing.extend(self.plan_of(id, module).missing.iter().cloned());
+            let graph = &module.unit.function(id).graph;
+            for node in graph.all_nodes() {
+                pending.extend(callee(module, graph, node));
+            }
+        }
+        missing
+    }
+
+    fn plan_of(&self, id: FunctionId, module: &Module) -> Arc<Plan> {
+        if let Some(plan) = lock(&self.plans).get(&id) {
+            return plan.clone();
+        }
+        let plan = Arc::new(self.plan(&module.unit.function(id).graph));
+        lock(&self.plans).entry(id).or_insert(plan).clone()
+    }
+
+    fn plan(&self, graph: &Graph) -> Plan {
+        let mut importer = lock(&self.importer);
+        let module = self.module.as_deref();
+        Planner {
+            registry: &self.registry,
+            importer: &mut importer,
+            module,
+            graph,
+            missing: Vec::new(),
+        }
+        .plan()
+    }
+}
+
+/// The function that a call node names statically.
+fn callee(module: &Module, graph: &Graph, node: frazil_ir::NodeId) -> Option<FunctionId> {
+    let class_of = |ty| match graph.ctx().type_kind(ty) {
+        frazil_ir::TypeKind::Class(name) => Some(name),
+        _ => None,
+    };
+    let first = graph.operand(node, 0)?;
+    match graph.kind(node) {
+        symbols::PRIM_CALL_METHOD => {
+            let name: SymbolId = graph.attribute_symbol(node, symbols::ATTR_NAME)?;
+            module.unit.method(class_of(graph.ty(first))?, name)
+        }
+        symbols::PRIM_CALL_FUNCTION => match graph.constant(first)? {
+            frazil_ir::Constant::Function(name) => module.unit.find_function(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,231 @@
+//! A graph made ready to run: operators resolved, values numbered as slots of a frame.
+
+use super::MissingOperator;
+use crate::import::Importer;
+use crate::op::Operator;
+use crate::registry::{Lookup, Registry};
+use crate::value::Value;
+use cranelift_entity::EntityRef;
+use frazil_ir::{AttributeValue, BlockId, Constant, Graph, Module, NodeId, SymbolId, TypeKind, ValueId, symbols};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A slot of a frame.
+pub(super) type Slot = u32;
+
+/// A block made ready.
+#[derive(Debug)]
+pub(super) struct BlockPlan {
+    pub parameters: Vec<Slot>,
+    pub steps: Vec<Step>,
+    pub results: Vec<Slot>,
+}
+
+/// A node made ready.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub node: NodeId,
+    pub inputs: SmallVec<[Slot; 4]>,
+    pub outputs: SmallVec<[Slot; 1]>,
+    pub action: Action,
+    /// Slots that nothing reads after this step.
+    pub dead: SmallVec<[Slot; 2]>,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub(super) enum Action {
+    Constant(Value),
+    If(BlockPlan, BlockPlan),
+    Loop(BlockPlan),
+    GetAttr(SymbolId),
+    SetAttr(SymbolId),
+    CallMethod(SymbolId),
+    CallFunction,
+    CreateObject(SymbolId),
+    Fork(Arc<Graph>),
+    Wait,
+    Raise,
+    IsInstance(Vec<frazil_ir::TypeId>),
+    /// The operand unchanged: casts of types only.
+    Forward,
+    Operator(Box<Operator>),
+    /// Resolved by the operands' types when it runs: what the graph says of them is not enough.
+    Dynamic,
+    /// Nothing says what it does.
+    Missing,
+}
+
+/// A graph made ready.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Number of slots.
+    pub frame: usize,
+    pub body: BlockPlan,
+    pub missing: Vec<MissingOperator>,
+}
+
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Operator({:?})", self.variant())
+    }
+}
+
+/// Makes plans.
+pub(super) struct Planner<'p> {
+    pub registry: &'p Registry,
+    pub importer: &'p mut Importer,
+    pub module: Option<&'p Module>,
+    pub graph: &'p Graph,
+    pub missing: Vec<MissingOperator>,
+}
+
+impl Planner<'_> {
+    pub(super) fn plan(mut self) -> Plan {
+        let body = self.block(self.graph.root());
+        let mut body = body;
+        mark_dead(self.graph, &mut body);
+        Plan {
+            frame: self.graph.value_capacity(),
+            body,
+            missing: self.missing,
+        }
+    }
+
+    fn block(&mut self, block: BlockId) -> BlockPlan {
+        let slot = |v: &ValueId| v.index() as Slot;
+        BlockPlan {
+            parameters: self.graph.parameters(block).iter().map(slot).collect(),
+            steps: self.graph.nodes(block).map(|n| self.step(n)).collect(),
+            results: self.graph.results(block).map(|v| slot(&v)).collect(),
+        }
+    }
+
+    fn step(&mut self, node: NodeId) -> Step {
+        let graph = self.graph;
+        Step {
+            node,
+            inputs: graph.operands(node).map(|v| v.index() as Slot).collect(),
+            outputs: graph.node_outputs(node).iter().map(|v| v.index() as Slot).collect(),
+            action: self.action(node),
+            dead: SmallVec::new(),
+        }
+    }
+
+    fn action(&mut self, node: NodeId) -> Action {
+        let graph = self.graph;
+        let name = || graph.attribute_symbol(node, symbols::ATTR_NAME);
+        let special = match graph.kind(node) {
+            symbols::PRIM_CONSTANT => self.constant(node),
+            symbols::PRIM_IF => match graph.node_blocks(node) {
+                [a, b] => Some(Action::If(self.block(*a), self.block(*b))),
+                _ => None,
+            },
+            symbols::PRIM_LOOP => match graph.node_blocks(node) {
+                [body] => Some(Action::Loop(self.block(*body))),
+                _ => None,
+            },
+            symbols::PRIM_GET_ATTR => name().map(Action::GetAttr),
+            symbols::PRIM_SET_ATTR => name().map(Action::SetAttr),
+            symbols::PRIM_CALL_METHOD => name().map(Action::CallMethod),
+            symbols::PRIM_CALL_FUNCTION => Some(Action::CallFunction),
+            symbols::PRIM_CREATE_OBJECT => match graph.output(node).map(|v| graph.ctx().type_kind(graph.ty(v))) {
+                Some(TypeKind::Class(class)) => Some(Action::CreateObject(class)),
+                _ => None,
+            },
+            symbols::PRIM_FORK => match graph.attribute(node, symbols::ATTR_SUBGRAPH) {
+                Some(AttributeValue::Graph(g)) => Some(Action::Fork(g.clone())),
+                _ => None,
+            },
+            symbols::PRIM_WAIT => Some(Action::Wait),
+            symbols::PRIM_RAISE_EXCEPTION => Some(Action::Raise),
+            symbols::PRIM_ISINSTANCE => match graph.attribute(node, symbols::ATTR_TYPES) {
+                Some(AttributeValue::Types(types)) => Some(Action::IsInstance(types.clone())),
+                _ => None,
+            },
+            symbols::PRIM_UNCHECKED_CAST => Some(Action::Forward),
+            symbols::PRIM_UNINITIALIZED => Some(Action::Constant(Value::None)),
+            _ => None,
+        };
+        if let Some(action) = special {
+            return action;
+        }
+        match self.registry.lookup(graph, node) {
+            Lookup::Found(op) => Action::Operator(Box::new(op)),
+            Lookup::NoOverload => Action::Dynamic,
+            Lookup::NoSemantics(schema) => self.missing(node, schema.full_name(graph.ctx())),
+            Lookup::Unknown => self.missing(node, graph.kind_name(node).to_string()),
+        }
+    }
+
+    fn missing(&mut self, node: NodeId, name: String) -> Action {
+        let range = self.graph.source_range(node);
+        let place = range.map(|r| r.display(self.graph.ctx()).to_string());
+        self.missing.push(MissingOperator { name, place });
+        Action::Missing
+    }
+
+    fn constant(&mut self, node: NodeId) -> Option<Action> {
+        let constant = self.graph.constant_of(node)?;
+        // A plain list constant is made anew each time: a program could change it.
+        let value = match &constant {
+            Constant::List(_) | Constant::Dict(_) => Importer::new().value(&constant, self.module),
+            _ => self.importer.value(&constant, self.module),
+        };
+        value.ok().map(Action::Constant)
+    }
+}
+
+/// Notes for each step the slots that are read for the last time there, so that large tensors do not outlive their use. Only
+/// values defined in the block itself are considered: inside of a loop, the others are needed again.
+fn mark_dead(graph: &Graph, block: &mut BlockPlan) {
+    let mut last = std::collections::HashMap::new();
+    for (i, step) in block.steps.iter().enumerate() {
+        step.inputs.iter().for_each(|&s| {
+            last.insert(s, i);
+        });
+        if let Action::If(..) | Action::Loop(_) = step.action {
+            for n in graph
+                .node_blocks(step.node)
+                .iter()
+                .flat_map(|b| graph.nodes_recursive(*b))
+            {
+                graph.operands(n).for_each(|v| {
+                    last.insert(v.index() as Slot, i);
+                });
+                for b in graph.node_blocks(n) {
+                    graph.results(*b).for_each(|v| {
+                        last.insert(v.index() as Slot, i);
+                    });
+                }
+            }
+            for b in graph.node_blocks(step.node) {
+                graph.results(*b).for_each(|v| {
+                    last.insert(v.index() as Slot, i);
+                });
+            }
+        }
+    }
+    let mut own: std::collections::HashSet<Slot> = block.parameters.iter().copied().collect();
+    own.extend(block.steps.iter().flat_map(|s| s.outputs.iter().copied()));
+    for result in &block.results {
+        last.remove(result);
+    }
+    for (slot, i) in last {
+        if own.contains(&slot)
+            && let Some(step) = block.steps.get_mut(i)
+        {
+            step.dead.push(slot);
+        }
+    }
+    for step in &mut block.steps {
+        match &mut step.action {
+            Action::If(a, b) => {
+                mark_dead(graph, a);
+                mark_dead(graph, b);
+            }
+            Action::Loop(body) => mark_dead(graph, body),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Running plans.
+
+use super::plan::{Action, BlockPlan, Plan, Step};
+use super::{ErrorKind, ExecError, Interpreter};
+use crate::call::{invoke, write_results};
+use crate::op::{Operator, Results, Semantics};
+use crate::registry::Lookup;
+use crate::value::{FutureValue, ObjectValue, Value};
+use frazil_ir::{FunctionId, Graph, Module, TypeId, TypeKind, symbols, types};
+use smallvec::SmallVec;
+
+/// Calls nested more deeply than this are taken for endless recursion.
+const MAX_DEPTH: usize = 200;
+
+/// One activation: the interpreter and how deeply calls are nested.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'i> {
+    pub interpreter: &'i Interpreter,
+    pub depth: usize,
+}
+
+impl Run<'_> {
+    /// Calls a function or method with complete arguments.
+    pub(super) fn function(self, id: FunctionId, args: &[Value]) -> Result<Value, ExecError> {
+        let Some(module) = &self.interpreter.module else {
+            return Err(ExecError::malformed("a call without a module"));
+        };
+        let plan = self.interpreter.plan_of(id, module);
+        let function = module.unit.function(id);
+        let mut results = self.graph(&function.graph, &plan, args)?;
+        match results.len() {
+            0 => Ok(Value::None),
+            1 => Ok(results.remove(0)),
+            _ => Ok(Value::tuple(results)),
+        }
+    }
+
+    /// Runs a graph.
+    pub(super) fn graph(self, graph: &Graph, plan: &Plan, args: &[Value]) -> Result<Vec<Value>, ExecError> {
+        if self.depth > MAX_DEPTH {
+            return Err(ExecError::raised("RecursionError", "maximum recursion depth exceeded"));
+        }
+        if args.len() != plan.body.parameters.len() {
+            return Err(ExecError::malformed(format!(
+                "a graph of {} inputs was given {} arguments",
+                plan.body.parameters.len(),
+                args.len()
+            )));
+        }
+        let mut frame = Frame {
+            run: self,
+            graph,
+            plan,
+            slots: vec![Value::None; plan.frame],
+        };
+        frame.set_all(&plan.body.parameters, args.iter().cloned());
+        frame.block(&plan.body)
+    }
+
+    fn deeper(self) -> Self {
+        Run {
+            depth: self.depth + 1,
+            ..self
+        }
+    }
+}
+
+struct Frame<'f> {
+    run: Run<'f>,
+    graph: &'f Graph,
+    plan: &'f Plan,
+    slots: Vec<Value>,
+}
+
+impl Frame<'_> {
+    fn get(&self, slot: u32) -> Value {
+        self.slots.get(slot as usize).cloned().unwrap_or_default()
+    }
+
+    fn set_all(&mut self, slots: &[u32], values: impl Iterator<Item = Value>) {
+        for (&slot, value) in slots.iter().zip(values) {
+            if let Some(place) = self.slots.get_mut(slot as usize) {
+                *place = value;
+            }
+        }
+    }
+
+    fn block(&mut self, block: &BlockPlan) -> Result<Vec<Value>, ExecError> {
+        for step in &block.steps {
+            self.step(step).map_err(|e| {
+                // The innermost place first; enclosing blocks of the same node add nothing.
+                let structural = matches!(step.action, Action::If(..) | Action::Loop(_));
+                if structural {
+                    e
+                } else {
+                    e.at(self.graph.ctx(), self.graph.source_range(step.node))
+                }
+            })?;
+            for &slot in &step.dead {
+                if let Some(place) = self.slots.get_mut(slot as usize) {
+                    *place = Value::None;
+                }
+            }
+        }
+        Ok(block.results.iter().map(|&s| self.get(s)).collect())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), ExecError> {
+        let input = |i: usize| step.inputs.get(i).map(|&s| self.get(s)).unwrap_or_default();
+        let result = match &step.action {
+            Action::Constant(v) => v.clone(),
+            Action::Forward => input(0),
+            Action::If(then, other) => {
+                let taken = match input(0) {
+                    Value::Bool(true) => then,
+                    Value::Bool(false) => other,
+                    v => {
+                        return Err(ExecError::malformed(format!(
+                            "a condition is not a truth value but {v:?}"
+                        )));
+                    }
+                };
+                let results = self.block(taken)?;
+                self.set_all(&step.outputs, results.into_iter());
+                return Ok(());
+            }
+            Action::Loop(body) => return self.repeat(step, body),
+            Action::GetAttr(name) => {
+                let object = self.object(&input(0))?;
+                let slot = self.slot_of(&object, *name)?;
+                object.slot(slot).unwrap_or_default()
+            }
+            Action::SetAttr(name) => {
+                let object = self.object(&input(0))?;
+                let slot = self.slot_of(&object, *name)?;
+                object.set_slot(slot, input(1));
+                return Ok(());
+            }
+            Action::CallMethod(name) => {
+                let object = self.object(&input(0))?;
+                let module = self.module()?;
+                let ctx = self.graph.ctx();
+                let Some(id) = module.unit.method(object.class(), *name) else {
+                    let (class, name) = (ctx.name(object.class()), ctx.name(*name));
+                    return Err(ExecError::malformed(format!("class '{class}' has no method '{name}'")));
+                };
+                self.run.deeper().function(id, &self.inputs(step))?
+            }
+            Action::CallFunction => {
+                let inputs = self.inputs(step);
+                let (Some(Value::Function(name)), module) = (inputs.first(), self.module()?) else {
+                    return Err(ExecError::malformed("a call of something that is no function"));
+                };
+                let Some(id) = module.unit.find_function(*name) else {
+                    let name = self.graph.ctx().name(*name);
+                    return Err(ExecError::malformed(format!("there is no function '{name}'")));
+                };
+                self.run.deeper().function(id, &inputs[1..])?
+            }
+            Action::CreateObject(class) => {
+                let module = self.module()?;
+                let slots = module.unit.class(*class).map_or(0, |c| c.attributes.len());
+                Value::Object(ObjectValue::new(*class, vec![Value::None; slots]))
+            }
+            Action::Fork(graph) => self.fork(graph, &self.inputs(step))?,
+            Action::Wait => match input(0) {
+                Value::Future(f) => f.wait().map_err(|text| ExecError::raised("RuntimeError", text))?,
+                other => other,
+            },
+            Action::Raise => return Err(self.exception(&input(0), &input(1))),
+            Action::IsInstance(types) => {
+                let value = input(0);
+                Value::Bool(types.iter().any(|&t| self.is_instance(&value, t)))
+            }
+            Action::Operator(op) => return self.operator(step, op),
+            Action::Dynamic => return self.dynamic(step),
+            Action::Missing => return Err(ExecError::new(ErrorKind::Missing(self.plan.missing.clone()))),
+        };
+        self.set_all(&step.outputs, std::iter::once(result));
+        Ok(())
+    }
+
+    fn inputs(&self, step: &Step) -> Vec<Value> {
+        step.inputs.iter().map(|&s| self.get(s)).collect()
+    }
+
+    fn module(&self) -> Result<&Module, ExecError> {
+        self.run
+            .interpreter
+            .module
+            .as_deref()
+            .ok_or_else(|| ExecError::malformed("the graph needs its module"))
+    }
+
+    fn object(&self, value: &Value) -> Result<ObjectValue, ExecError> {
+        match value {
+            Value::Object(o) => Ok(o.clone()),
+            other => Err(ExecError::malformed(format!(
+                "an attribute of {other:?}, which is no object"
+            ))),
+        }
+    }
+
+    fn slot_of(&self, object: &ObjectValue, name: frazil_ir::SymbolId) -> Result<usize, ExecError> {
+        let class = self.module()?.unit.class(object.class());
+        class.and_then(|c| c.attributes.get_index_of(&name)).ok_or_else(|| {
+            let ctx = self.graph.ctx();
+            ExecError::malformed(format!(
+                "'{}' has no attribute '{}'",
+                ctx.name(object.class()),
+                ctx.name(name)
+            ))
+        })
+    }
+
+    /// `prim::Loop(max_trip_count, condition, carried...)`; the body gives the next condition and the carried values.
+    fn repeat(&mut self, step: &Step, body: &BlockPlan) -> Result<(), ExecError> {
+        let inputs = self.inputs(step);
+        let (Some(&Value::Int(trips)), Some(&Value::Bool(condition))) = (inputs.first(), inputs.get(1)) else {
+            return Err(ExecError::malformed("a loop without a trip count and a condition"));
+        };
+        let mut go = condition;
+        let mut carried: Vec<Value> = inputs[2..].to_vec();
+        let mut i = 0;
+        while go && i < trips {
+            let arguments = std::iter::once(Value::Int(i)).chain(carried);
+            self.set_all(&body.parameters, arguments);
+            let mut results = self.block(body)?.into_iter();
+            go = match results.next() {
+                Some(Value::Bool(b)) => b,
+                _ => return Err(ExecError::malformed("a loop's condition is not a truth value")),
+            };
+            carried = results.collect();
+            i += 1;
+        }
+        self.set_all(&step.outputs, carried.into_iter());
+        Ok(())
+    }
+
+    /// Forks run at once: a program cannot tell, except by races that it must not have.
+    fn fork(&self, graph: &Graph, inputs: &[Value]) -> Result<Value, ExecError> {
+        let plan = self.run.interpreter.plan(graph);
+        let result = match self.run.deeper().graph(graph, &plan, inputs) {
+            Ok(mut results) if results.len() == 1 => Ok(results.remove(0)),
+            Ok(results) => Ok(Value::tuple(results)),
+            // The exception belongs to who waits; what we cannot run is ours.
+            Err(e) if e.is_raised() => Err(e.to_string()),
+            Err(e) => return Err(e),
+        };
+        Ok(Value::Future(FutureValue::done(result)))
+    }
+
+    fn exception(&self, message: &Value, class: &Value) -> ExecError {
+        let message = message.as_str().unwrap_or_default().to_string();
+        let class = class.as_str().unwrap_or("RuntimeError");
+        let class = class.strip_prefix("builtins.").unwrap_or(class).to_string();
+        ExecError::new(ErrorKind::Raised {
+            class,
+            message,
+            user: true,
+        })
+    }
+
+    fn is_instance(&self, value: &Value, ty: TypeId) -> bool {
+        let ctx = self.graph.ctx();
+        match (ctx.type_kind(ty), value) {
+            (TypeKind::Any, _) => true,
+            (TypeKind::Optional(_), Value::None) => true,
+            (TypeKind::Optional(e), v) => self.is_instance(v, e),
+            (TypeKind::Union(list), v) => ctx.types(list).iter().any(|&t| self.is_instance(v, t)),
+            (TypeKind::Tensor(_), v) => matches!(v, Value::Tensor(_)),
+            (TypeKind::AnyList, v) => matches!(v, Value::List(_)),
+            (TypeKind::AnyTuple, v) => matches!(v, Value::Tuple(_)),
+            (TypeKind::Number, v) => matches!(v, Value::Int(_) | Value::Float(_) | Value::Complex(_)),
+            (TypeKind::Tuple(list) | TypeKind::NamedTuple(_, _, list), Value::Tuple(t)) => {
+                let list = ctx.types(list);
+                list.len() == t.items.len() && list.iter().zip(t.items.iter()).all(|(&t, v)| self.is_instance(v, t))
+            }
+            (TypeKind::Interface(name), Value::Object(o)) => {
+                let unit = self.run.interpreter.module.as_ref().map(|m| &m.unit);
+                let methods = |c| unit.and_then(|u| u.class(c));
+                match (methods(name), methods(o.class())) {
+                    (Some(i), Some(c)) => i.signatures.keys().all(|m| c.methods.contains_key(m)),
+                    _ => false,
+                }
+            }
+            (_, v) => types::is_subtype(ctx, v.ty(ctx), ty),
+        }
+    }
+
+    fn operator(&mut self, step: &Step, op: &Operator) -> Result<(), ExecError> {
+        let graph = self.graph;
+        let values: SmallVec<[Value; 8]> = step.inputs.iter().map(|&s| self.get(s)).collect();
+        let output_types: SmallVec<[TypeId; 2]> = graph.node_outputs(step.node).iter().map(|&v| graph.ty(v)).collect();
+        if op.schema().name == symbols::ATEN_WARN {
+            let text = values.first().and_then(Value::as_str).unwrap_or_default();
+            self.run.interpreter.output.warn(text);
+            return Ok(());
+        }
+        if op.schema().name == symbols::PRIM_PRINT {
+            let words: Vec<String> = values.iter().map(|v| crate::format::str_of(graph.ctx(), v)).collect();
+            self.run.interpreter.output.print(&words.join(" "));
+            return Ok(());
+        }
+        let results: Results = match op.semantics() {
+            Semantics::Composite(body) => {
+                let plan = self.run.interpreter.plan(body);
+                let results = self.run.deeper().graph(body, &plan, &values)?;
+                write_results(op.schema(), op.variant(), &values, results.into())?
+            }
+            _ => invoke(graph.ctx(), op, &values, &output_types, graph.attributes(step.node))?,
+        };
+        if results.len() < step.outputs.len() {
+            return Err(ExecError::malformed(format!(
+                "{} gave too few results",
+                op.schema().full_name(graph.ctx())
+            )));
+        }
+        self.set_all(&step.outputs, results.into_iter());
+        Ok(())
+    }
+
+    /// Chooses the overload by what the operands are now.
+    fn dynamic(&mut self, step: &Step) -> Result<(), ExecError> {
+        let ctx = self.graph.ctx();
+        let operands: Vec<TypeId> = step
+            .inputs
+            .iter()
+            .map(|&s| match self.get(s) {
+                // An empty container fits any; its own type says which.
+                v @ (Value::List(_) | Value::Dict(_)) => v.ty(ctx),
+                Value::Tensor(_) => types::TENSOR,
+                v => v.ty(ctx),
+            })
+            .collect();
+        match self
+            .run
+            .interpreter
+            .registry
+            .lookup_types(self.graph.kind(step.node), &operands)
+        {
+            Lookup::Found(op) => self.operator(step, &op),
+            Lookup::NoSemantics(schema) => {
+                let name = schema.full_name(ctx);
+                Err(ExecError::new(ErrorKind::Missing(vec![super::MissingOperator {
+                    name,
+                    place: None,
+                }])))
+            }
+            Lookup::NoOverload | Lookup::Unknown => {
+                let shown: Vec<String> = operands
+                    .iter()
+                    .map(|&t| types::display_type(ctx, t, types::TypeStyle::Ir).to_string())
+                    .collect();
+                let kind = self.graph.kind_name(step.node);
+                Err(ExecError::malformed(format!(
+                    "no overload of {kind} takes ({})",
+                    shown.join(", ")
+                )))
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What is asked of a tensor or a device.
+
+use frazil_ir::Device;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::value::Value;
+
+pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
+    ("prim::dtype", |c| one(c.tensor(0)?.dtype().code())),
+    ("prim::device", |c| {
+        c.tensor(0).and_then(|_| one(Value::Device(Device::CPU)))
+    }),
+    // torch.strided
+    ("prim::layout", |c| c.tensor(0).and_then(|_| one(0i64))),
+    ("prim::requires_grad", no),
+    ("prim::grad", |c| c.tensor(0).and_then(|_| one(Value::None))),
+    ("prim::data", |c| one(c.arg(0).clone())),
+    ("prim::is_cpu", |c| c.tensor(0).and_then(|_| one(true))),
+    ("prim::is_cuda", no),
+    ("prim::is_ipu", no),
+    ("prim::is_maia", no),
+    ("prim::is_meta", no),
+    ("prim::is_mkldnn", no),
+    ("prim::is_mps", no),
+    ("prim::is_mtia", no),
+    ("prim::is_nested", no),
+    ("prim::is_quantized", |c| one(c.tensor(0)?.dtype().is_quantized())),
+    ("prim::is_sparse", no),
+    ("prim::is_sparse_csr", no),
+    ("prim::is_vulkan", no),
+    ("prim::is_xla", no),
+    ("prim::is_xpu", no),
+    ("prim::itemsize", |c| one(c.tensor(0)?.dtype().size() as i64)),
+    ("prim::nbytes", |c| {
+        c.tensor(0).and_then(|t| one(t.numel() * t.dtype().size() as i64))
+    }),
+    ("prim::type", device_type),
+    ("prim::index", device_index),
+];
+
+/// A property that no dense CPU tensor has.
+fn no(call: &Call<'_>) -> Result<Results, OpError> {
+    call.tensor(0)?;
+    one(false)
+}
+
+fn device(call: &Call<'_>) -> Result<Device, OpError> {
+    match call.arg(0) {
+        Value::Device(d) => Ok(*d),
+        _ => Err(OpError::raised("expected a device")),
+    }
+}
+
+fn device_type(call: &Call<'_>) -> Result<Results, OpError> {
+    let kind = Device {
+        index: None,
+        ..device(call)?
+    };
+    one(Value::str(kind.to_string()))
+}
+
+fn device_index(call: &Call<'_>) -> Result<Results, OpError> {
+    one(device(call)?.index.map_or(Value::None, |i| Value::Int(i64::from(i))))
+}
