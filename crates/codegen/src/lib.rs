@@ -4,6 +4,7 @@
 //! stages work on. The back half turns a plan into machine code.
 
 pub mod affine;
+pub mod build_plan;
 pub mod classify;
 pub mod compile;
 pub mod emit;
@@ -11,11 +12,16 @@ pub mod error;
 pub mod fuse;
 pub mod graph;
 pub mod kernel;
+pub mod layout;
+pub mod lower;
+pub mod memory;
 pub mod native;
 pub mod plan;
+pub mod schedule;
 pub mod simplify;
 pub mod target;
 
 pub use compile::{CompileOptions, Executable, compile};
 pub use error::{LowerError, Unsupported};
 pub use graph::TensorGraph;
+pub use lower::{LowerOptions, lower};

@@ -69,6 +69,24 @@ pub enum Buffer {
     },
 }
 
+impl Buffer {
+    /// The buffer that starts `bytes` further on.
+    pub fn advanced(self, bytes: u64) -> Buffer {
+        match self {
+            Buffer::Input { index, offset } => Buffer::Input {
+                index,
+                offset: offset + bytes,
+            },
+            Buffer::Output { index, offset } => Buffer::Output {
+                index,
+                offset: offset + bytes,
+            },
+            Buffer::Workspace { offset } => Buffer::Workspace { offset: offset + bytes },
+            Buffer::Constant { offset } => Buffer::Constant { offset: offset + bytes },
+        }
+    }
+}
+
 /// Number of a kernel in [`Plan::kernels`].
 pub type KernelId = u32;
 

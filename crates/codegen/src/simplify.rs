@@ -72,13 +72,7 @@ pub(crate) fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64]) -
 
 type AccessMap = SmallVec<[Affine; 6]>;
 
-fn through_affine(
-    map: &[Affine],
-    access: &Access,
-    sizes: &[i64],
-    base: &[i64],
-    domain: &[i64],
-) -> Option<AccessMap> {
+fn through_affine(map: &[Affine], access: &Access, sizes: &[i64], base: &[i64], domain: &[i64]) -> Option<AccessMap> {
     if access.out_of_bounds != OutOfBounds::Never {
         // A coordinate that leaves the view must leave the base too, in a dimension of its own.
         for (d, (coordinate, &size)) in access.map.iter().zip(sizes).enumerate() {
@@ -283,7 +277,9 @@ fn copied_whole(graph: &TensorGraph, s: &Structured) -> Option<TensorId> {
 /// that the views that are left are reshapes of dense tensors.
 pub fn materialise_views(graph: &mut TensorGraph) {
     for id in graph.live_ids() {
-        let TensorOp::View(v) = &graph.node(id).op else { continue };
+        let TensorOp::View(v) = &graph.node(id).op else {
+            continue;
+        };
         if !matches!(v.kind, ViewKind::Affine(_)) {
             continue;
         }

@@ -64,7 +64,13 @@ fn with_roles(nest: &Nest<'_>, x: &Access, w: &Access) -> Option<ConvClass> {
     let [rows, columns] = &images.windows;
 
     // What is left after images, rows, columns and taps are loops over channels.
-    let taken = [images.batch_loop, rows.position, rows.tap, columns.position, columns.tap];
+    let taken = [
+        images.batch_loop,
+        rows.position,
+        rows.tap,
+        columns.position,
+        columns.tap,
+    ];
     let channel_map = x.map.get(1)?;
     let (mut group, mut output, mut input) = (None, None, None);
     for l in nest.loops().filter(|&l| !taken.contains(&Some(l))) {
@@ -83,13 +89,16 @@ fn with_roles(nest: &Nest<'_>, x: &Access, w: &Access) -> Option<ConvClass> {
     let (groups, group_out, group_in) = (extent(group), extent(output), extent(input));
     let coefficient = |l: Option<usize>| l.map(|l| channel_map.coefficients[l]);
     let reads_all = groups * group_in == images.channels && channel_map.offset == 0;
-    if !reads_all || !matches!(coefficient(input), None | Some(1)) || coefficient(group).is_some_and(|c| c != group_in) {
+    if !reads_all || !matches!(coefficient(input), None | Some(1)) || coefficient(group).is_some_and(|c| c != group_in)
+    {
         return None;
     }
     // Taps must go through the weights, and images and positions must not.
     let stride = |l: Option<usize>| l.map_or(0, |l| weights.strides[l]);
     let fixed = [images.batch_loop, rows.position, columns.position];
-    if fixed.iter().any(|&l| stride(l) != 0) || untouched_tap(rows, &weights.strides) || untouched_tap(columns, &weights.strides)
+    if fixed.iter().any(|&l| stride(l) != 0)
+        || untouched_tap(rows, &weights.strides)
+        || untouched_tap(columns, &weights.strides)
     {
         return None;
     }

@@ -169,7 +169,9 @@ impl<'a> Nest<'a> {
         s.accumulate == DType::Float
             && s.output.dtype == DType::Float
             && s.body.nodes().iter().all(|n| n.dtype == DType::Float)
-            && s.inputs.iter().all(|a| self.graph.shape(a.tensor).dtype == DType::Float)
+            && s.inputs
+                .iter()
+                .all(|a| self.graph.shape(a.tensor).dtype == DType::Float)
     }
 
     /// Classifies the finish's reads. `channel` and `row` give, a parallel loop, what it adds to the channel (or column)

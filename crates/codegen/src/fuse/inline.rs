@@ -81,10 +81,15 @@ fn replace(s: &mut Structured, position: usize, access: &Access, p: &Structured)
     }
     // The replaced read has no use any more; another one must not stand for it by number.
     let last = s.inputs.len() as u32 - 1;
-    s.body = s.body.substitute(last + 1, &Expr::new(), |i| i, |i| match i {
-        i if i > position as u32 => i - 1,
-        i => i,
-    });
+    s.body = s.body.substitute(
+        last + 1,
+        &Expr::new(),
+        |i| i,
+        |i| match i {
+            i if i > position as u32 => i - 1,
+            i => i,
+        },
+    );
     s.inputs.remove(position);
     Some(())
 }

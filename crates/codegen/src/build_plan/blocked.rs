@@ -1,0 +1,254 @@
+//! Kernels on blocked tensors.
+
+use super::Builder;
+use super::nest::single;
+use crate::classify::{ConcatClass, ConvClass, EpilogueClass, PoolClass};
+use crate::kernel::{
+    ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
+    PoolKind, Read, Stage, Write,
+};
+use crate::layout::{ImageRead, ImageShape};
+use crate::schedule::{Home, Slice};
+use frazil_ir::DType;
+use frazil_runtime::structured::{Affine, Combine, Dims, Structured, TensorId};
+
+impl Builder<'_> {
+    pub(super) fn conv(&mut self, id: TensorId, c: &ConvClass, images: ImageShape) {
+        let weights = match self.graph.as_constant(c.weight) {
+            Some(data) => c.gather_weights(data),
+            None => Vec::new(),
+        };
+        let input_images = ImageShape {
+            batch: c.shape.batch,
+            channels: c.shape.in_channels,
+            height: c.shape.input[0],
+            width: c.shape.input[1],
+        };
+        let (output_shape, output) = self.blocked_result(id, images);
+        let (spec, input, packed) = if c.shape.is_depthwise() {
+            let (shape, input) = self.blocked(c.input, input_images);
+            let mut spec = Depthwise::new(c.shape, Epilogue::none(), self.lanes());
+            spec.input_batch_stride = shape.batch_stride;
+            spec.output_batch_stride = output_shape.batch_stride;
+            let packed = spec.pack_weights(&weights);
+            (KernelSpec::Depthwise(spec), input, packed)
+        } else {
+            // Few channels would leave most lanes of a block empty.
+            let in_blocks = self.layouts.blocked.contains_key(&c.input);
+            let plain = !in_blocks && c.shape.groups == 1 && c.shape.in_channels < self.lanes();
+            let mut spec = Conv::new(c.shape, plain, Epilogue::none(), self.target.vector);
+            let input = if plain {
+                self.plain(c.input)
+            } else {
+                let (shape, input) = self.blocked(c.input, input_images);
+                spec.input = ActivationLayout::Blocked {
+                    batch_stride: shape.batch_stride,
+                };
+                input
+            };
+            spec.output_batch_stride = output_shape.batch_stride;
+            let packed = spec.pack_weights(&weights);
+            (KernelSpec::Conv(spec), input, packed)
+        };
+        let home = self.schedule.constants.push(&packed);
+        let weights = self.constant(home);
+        let (epilogue, operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
+        let mut buffers = vec![input, weights];
+        buffers.extend(operands);
+        buffers.push(output);
+        self.step(with_epilogue(spec, epilogue), buffers);
+    }
+
+    pub(super) fn pool(&mut self, id: TensorId, p: &PoolClass, images: ImageShape) {
+        let input_images = ImageShape {
+            batch: p.batch,
+            channels: p.channels,
+            height: p.input_size[0],
+            width: p.input_size[1],
+        };
+        let (input_shape, input) = self.blocked(p.input, input_images);
+        let (output_shape, output) = self.blocked_result(id, images);
+        let (epilogue, operands) = self.blocked_epilogue(&p.epilogue, images, output_shape);
+        let spec = Pool {
+            kind: match p.combine {
+                Combine::Max => PoolKind::Max,
+                // A sum: what is divided by stands in the epilogue.
+                _ => PoolKind::Average {
+                    count_include_pad: true,
+                    divisor: Some(1),
+                },
+            },
+            input: input_shape,
+            output: output_shape,
+            kernel: p.kernel,
+            stride: p.stride,
+            padding: p.padding,
+            dilation: p.dilation,
+            epilogue,
+        };
+        let mut buffers = vec![input];
+        buffers.extend(operands);
+        buffers.push(output);
+        self.step(KernelSpec::Pool(spec), buffers);
+    }
+
+    /// Copies the parts that are not written in place.
+    pub(super) fn concat_blocked(&mut self, id: TensorId, c: &ConcatClass, images: ImageShape) {
+        let (output_shape, output) = self.blocked_result(id, images);
+        for part in &c.parts {
+            if self.layouts.inside.get(&part.tensor).is_some_and(|i| i.parent == id) {
+                continue;
+            }
+            let Some(part_images) = ImageShape::of(&self.graph.shape(part.tensor).sizes) else {
+                continue;
+            };
+            let (input_shape, input) = self.blocked(part.tensor, part_images);
+            let spec = CopyChannels {
+                input: input_shape,
+                output: output_shape,
+                from: part.from,
+                to: part.to,
+                count: part.count,
+            };
+            self.step(KernelSpec::CopyChannels(spec), vec![input, output]);
+        }
+    }
+
+    /// A pointwise nest, block by block. Padding lanes are computed like the others and mean nothing.
+    pub(super) fn pointwise_blocked(&mut self, id: TensorId, s: &Structured, images: ImageShape) {
+        let (output_shape, output) = self.blocked_result(id, images);
+        let (blocks, lanes, plane) = (output_shape.channel_blocks(), output_shape.block, images.plane());
+        // Loops: image, block, pixel, lane.
+        let affine = |image: i64, block: i64, pixel: i64, lane: i64| Affine {
+            coefficients: smallvec::smallvec![image, block, pixel, lane],
+            offset: 0,
+        };
+        let whole = |shape: &BlockedShape| affine(shape.batch_stride, shape.plane_elements(), lanes, 1);
+        let mut buffers: Vec<Slice> = Vec::new();
+        let mut inputs = Vec::new();
+        for access in &s.inputs {
+            let (slice, index) = match ImageRead::of(self.graph, s, access) {
+                Some(ImageRead::Element) => {
+                    let (shape, slice) = self.blocked(access.tensor, images);
+                    (slice, whole(&shape))
+                }
+                Some(ImageRead::ImageChannel) => {
+                    let pixel = ImageShape {
+                        height: 1,
+                        width: 1,
+                        ..images
+                    };
+                    let (shape, slice) = self.blocked(access.tensor, pixel);
+                    (slice, affine(shape.batch_stride, lanes, 0, 1))
+                }
+                Some(ImageRead::Channel(offset)) => (
+                    self.channels(access.tensor, offset, images.channels),
+                    affine(0, lanes, 0, 1),
+                ),
+                Some(ImageRead::Scalar(offset)) => {
+                    (self.plain(access.tensor).at(offset as u64 * 4), affine(0, 0, 0, 0))
+                }
+                // Layouts are only chosen for nests whose reads are one of these.
+                None => continue,
+            };
+            let place = buffers.iter().position(|b| *b == slice).unwrap_or_else(|| {
+                buffers.push(slice);
+                buffers.len() - 1
+            });
+            inputs.push(Read::new(Place::Argument(place as u32), index));
+        }
+        let stage = Stage {
+            inner: smallvec::smallvec![images.batch, blocks, plane, lanes],
+            reduction: Dims::new(),
+            inputs,
+            body: s.body.clone(),
+            combine: None,
+            accumulate: s.accumulate,
+            finish: None,
+            finish_inputs: Vec::new(),
+            indices: Vec::new(),
+            output: Write {
+                place: Place::Argument(buffers.len() as u32),
+                index: whole(&output_shape),
+            },
+        };
+        buffers.push(output);
+        let spec = single(stage, vec![DType::Float; buffers.len()], lanes);
+        self.step(KernelSpec::Loops(spec), buffers);
+    }
+
+    fn blocked_epilogue(
+        &mut self,
+        e: &EpilogueClass,
+        images: ImageShape,
+        output: BlockedShape,
+    ) -> (Epilogue, Vec<Slice>) {
+        let mut slices = Vec::new();
+        for operand in &e.operands {
+            slices.push(match operand.kind {
+                EpilogueOperand::Scalar | EpilogueOperand::Row => {
+                    self.plain(operand.tensor).at(operand.offset as u64 * 4)
+                }
+                EpilogueOperand::Channel => self.channels(operand.tensor, operand.offset, images.channels),
+                EpilogueOperand::Elementwise => self.at_strides_of(operand.tensor, images, output),
+            });
+        }
+        let epilogue = Epilogue {
+            expr: e.expr.clone(),
+            operands: e.operands.iter().map(|o| o.kind).collect(),
+        };
+        (epilogue, slices)
+    }
+
+    /// The tensor in blocks at the same strides as `output`; copied when its images lie closer or farther.
+    fn at_strides_of(&mut self, id: TensorId, images: ImageShape, output: BlockedShape) -> Slice {
+        let (shape, slice) = self.blocked(id, images);
+        if shape.batch == 1 || shape.batch_stride == output.batch_stride {
+            return slice;
+        }
+        let copy = self.schedule.workspace(output.bytes());
+        let spec = CopyChannels {
+            input: shape,
+            output,
+            from: 0,
+            to: 0,
+            count: images.channels,
+        };
+        self.step(KernelSpec::CopyChannels(spec), vec![slice, copy]);
+        copy
+    }
+
+    /// `count` numbers of `id` from element `offset` on, in a buffer that goes on to the end of the last block.
+    fn channels(&mut self, id: TensorId, offset: i64, count: i64) -> Slice {
+        let id = self.root(id);
+        let padded = (count as usize).next_multiple_of(self.lanes() as usize);
+        if let Some(data) = self.graph.as_constant(id) {
+            let values: Vec<f32> = bytemuck::pod_collect_to_vec(&data.to_bytes());
+            let mut channels: Vec<f32> = values.into_iter().skip(offset as usize).take(count as usize).collect();
+            channels.resize(padded, 0.0);
+            let home = self.schedule.constants.push(&channels);
+            return self.constant(home);
+        }
+        let slice = self.plain(id);
+        // A buffer of the workspace goes on to a multiple of 64 bytes.
+        let roomy = matches!(self.schedule.home(slice), Home::Workspace { .. }) && slice.offset == 0;
+        if offset == 0 && (count as usize == padded || roomy) {
+            return slice;
+        }
+        let copy = self.schedule.workspace(padded * 4);
+        let shape = frazil_runtime::structured::TensorShape {
+            dtype: DType::Float,
+            sizes: smallvec::smallvec![count],
+        };
+        self.copy(&shape, slice.at(offset as u64 * 4), copy);
+        copy
+    }
+}
+
+fn with_epilogue(spec: KernelSpec, epilogue: Epilogue) -> KernelSpec {
+    match spec {
+        KernelSpec::Conv(k) => KernelSpec::Conv(Conv { epilogue, ..k }),
+        KernelSpec::Depthwise(k) => KernelSpec::Depthwise(Depthwise { epilogue, ..k }),
+        other => other,
+    }
+}

@@ -1,0 +1,254 @@
+//! From the fused graph to kernels over buffers: each live nest becomes one kernel, with reorders only where layouts meet.
+
+mod blocked;
+mod nest;
+mod plain;
+
+use crate::classify::Class;
+use crate::error::LowerError;
+use crate::graph::{Origin, TensorGraph, TensorOp};
+use crate::kernel::{BlockedShape, KernelSpec, Reorder, ReorderDirection};
+use crate::layout::{ImageShape, Layouts};
+use crate::schedule::{Home, Schedule, Slice};
+use crate::target::Target;
+use frazil_runtime::structured::{Structured, TensorId, TensorShape};
+use std::collections::HashMap;
+
+/// Where a tensor lies, in the layouts that something has asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Located {
+    plain: Option<Slice>,
+    blocked: Option<(BlockedShape, Slice)>,
+}
+
+/// Chooses kernels for the graph, whose layouts are `layouts`.
+pub fn schedule(graph: &TensorGraph, layouts: &Layouts, target: &Target) -> Result<Schedule, LowerError> {
+    let mut builder = Builder {
+        graph,
+        layouts,
+        target,
+        schedule: Schedule::default(),
+        located: HashMap::new(),
+        outputs: HashMap::new(),
+    };
+    for (i, &id) in graph.outputs.iter().enumerate() {
+        builder.outputs.entry(builder.root(id)).or_insert(i as u32);
+    }
+    for id in graph.live_ids() {
+        builder.origins_of(id, |b| b.tensor(id));
+    }
+    for (i, &id) in graph.outputs.iter().enumerate() {
+        builder.deliver(i as u32, id);
+    }
+    Ok(builder.schedule)
+}
+
+struct Builder<'a> {
+    graph: &'a TensorGraph,
+    layouts: &'a Layouts,
+    target: &'a Target,
+    schedule: Schedule,
+    located: HashMap<TensorId, Located>,
+    /// The output that a tensor is, the first where it is several.
+    outputs: HashMap<TensorId, u32>,
+}
+
+impl Builder<'_> {
+    fn lanes(&self) -> i64 {
+        self.target.vector.lanes
+    }
+
+    /// The tensor whose memory `id` is: past reshapes, which only rename elements.
+    fn root(&self, mut id: TensorId) -> TensorId {
+        while let TensorOp::View(v) = &self.graph.node(id).op {
+            id = v.tensor;
+        }
+        id
+    }
+
+    /// Runs `emit` and names `id`'s operators in the steps that it adds.
+    fn origins_of(&mut self, id: TensorId, emit: impl FnOnce(&mut Self)) {
+        let first = self.schedule.steps.len();
+        emit(self);
+        let origins: &[Origin] = &self.graph.node(id).origins;
+        for step in &mut self.schedule.steps[first..] {
+            step.origins = origins.to_vec();
+        }
+    }
+
+    fn step(&mut self, spec: KernelSpec, buffers: Vec<Slice>) {
+        self.schedule.steps.push(crate::schedule::Step {
+            spec,
+            buffers,
+            origins: Vec::new(),
+        });
+    }
+
+    fn tensor(&mut self, id: TensorId) {
+        let Some(s) = self.graph.structured(id) else { return };
+        let class = self.layouts.classes.get(&id).cloned().unwrap_or(Class::General);
+        match (class, self.layouts.blocked.get(&id).copied()) {
+            (Class::Conv(c), Some(images)) => self.conv(id, &c, images),
+            (Class::Pool(p), Some(images)) => self.pool(id, &p, images),
+            (Class::Concat(c), Some(images)) => self.concat_blocked(id, &c, images),
+            (Class::Pointwise, Some(images)) => self.pointwise_blocked(id, s, images),
+            (Class::Concat(c), None) => self.concat_plain(id, &c),
+            (Class::Gemm(g), None) => self.gemm(id, &g),
+            _ => self.loops(id, s),
+        }
+    }
+
+    /// Any nest, over plain tensors.
+    fn loops(&mut self, id: TensorId, s: &Structured) {
+        let (spec, tensors) = nest::plain(self.graph, s, self.lanes());
+        let mut buffers: Vec<Slice> = tensors.iter().map(|&t| self.plain(t)).collect();
+        buffers.push(self.plain_result(id));
+        self.step(KernelSpec::Loops(spec), buffers);
+    }
+
+    /// `id` in dense row-major order; reordered first when it is only there in blocks.
+    fn plain(&mut self, id: TensorId) -> Slice {
+        let id = self.root(id);
+        let found = self.located.get(&id).copied().unwrap_or_default();
+        if let Some(slice) = found.plain {
+            return slice;
+        }
+        let slice = match (&self.graph.node(id).op, found.blocked) {
+            (TensorOp::Input(i), _) => self.schedule.buffer(Home::Input(*i)),
+            (TensorOp::Constant(data), _) => {
+                let home = self.schedule.constants.push::<u8>(&data.to_bytes());
+                self.constant(home)
+            }
+            (_, Some((shape, slice))) if is_plain_too(&shape) => slice,
+            (_, Some((shape, slice))) => {
+                let out = self.workspace(self.graph.shape(id));
+                self.reorder(ReorderDirection::ToPlain, shape, slice, out);
+                out
+            }
+            // Operands come before their readers, so that only a result's own place is missing here.
+            _ => self.workspace(self.graph.shape(id)),
+        };
+        self.located.entry(id).or_default().plain = Some(slice);
+        slice
+    }
+
+    /// `id` as images in blocks; reordered first when it is only there in plain order.
+    fn blocked(&mut self, id: TensorId, images: ImageShape) -> (BlockedShape, Slice) {
+        let id = self.root(id);
+        let dense = self.dense(images);
+        if let Some((shape, slice)) = self.located.get(&id).copied().unwrap_or_default().blocked
+            && shape.batch == images.batch
+            && shape.channels == images.channels
+            && shape.height * shape.width == images.plane()
+        {
+            let same = BlockedShape {
+                batch_stride: shape.batch_stride,
+                ..dense
+            };
+            return (same, slice);
+        }
+        let plain = self.plain(id);
+        let out = self.schedule.workspace(dense.bytes());
+        self.reorder(ReorderDirection::ToBlocked, dense, plain, out);
+        let located = self.located.entry(id).or_default();
+        located.blocked.get_or_insert((dense, out));
+        (dense, out)
+    }
+
+    fn reorder(&mut self, direction: ReorderDirection, blocked: BlockedShape, from: Slice, to: Slice) {
+        let spec = Reorder { direction, blocked };
+        self.step(KernelSpec::Reorder(spec), vec![from, to]);
+    }
+
+    fn dense(&self, images: ImageShape) -> BlockedShape {
+        BlockedShape::dense(images.batch, images.channels, images.height, images.width, self.lanes())
+    }
+
+    fn constant(&mut self, place: crate::plan::Buffer) -> Slice {
+        let offset = match place {
+            crate::plan::Buffer::Constant { offset } => offset,
+            _ => 0,
+        };
+        self.schedule.buffer(Home::Constant(offset))
+    }
+
+    fn workspace(&mut self, shape: &TensorShape) -> Slice {
+        self.schedule.workspace(shape.numel() as usize * shape.dtype.size())
+    }
+
+    /// Where the plain result `id` goes: into its concatenation, into the caller's output, or into a buffer of its own.
+    fn plain_result(&mut self, id: TensorId) -> Slice {
+        if let Some(slice) = self.located.get(&id).and_then(|l| l.plain) {
+            return slice;
+        }
+        let shape = self.graph.shape(id);
+        let slice = if let Some(inside) = self.layouts.inside.get(&id) {
+            let parent = self.plain_result(inside.parent);
+            parent.at(inside.from as u64 * shape.dtype.size() as u64)
+        } else if let Some(&output) = self.outputs.get(&id) {
+            self.schedule.buffer(Home::Output(output))
+        } else {
+            self.workspace(shape)
+        };
+        self.located.entry(id).or_default().plain = Some(slice);
+        slice
+    }
+
+    /// Where the blocked result `id` goes, likewise.
+    fn blocked_result(&mut self, id: TensorId, images: ImageShape) -> (BlockedShape, Slice) {
+        if let Some(found) = self.located.get(&id).and_then(|l| l.blocked) {
+            return found;
+        }
+        let mut shape = self.dense(images);
+        let slice = if let Some(inside) = self.layouts.inside.get(&id) {
+            let parent_images = self.layouts.blocked.get(&inside.parent).copied().unwrap_or(images);
+            let (parent, slice) = self.blocked_result(inside.parent, parent_images);
+            if shape.batch > 1 {
+                shape.batch_stride = parent.batch_stride;
+            }
+            slice.at((inside.from / shape.block * parent.plane_elements() * 4) as u64)
+        } else {
+            match self.outputs.get(&id) {
+                Some(&output) if is_plain_too(&shape) && shape.channels % shape.block == 0 => {
+                    self.schedule.buffer(Home::Output(output))
+                }
+                _ => self.schedule.workspace(shape.bytes()),
+            }
+        };
+        self.located.entry(id).or_default().blocked = Some((shape, slice));
+        (shape, slice)
+    }
+
+    /// Makes sure that output number `index` holds `id`.
+    fn deliver(&mut self, index: u32, id: TensorId) {
+        let root = self.root(id);
+        let located = self.located.get(&root).copied().unwrap_or_default();
+        let is_there = |s: Slice| self.schedule.home(s) == Home::Output(index);
+        let blocked = located.blocked;
+        if located.plain.is_some_and(is_there) || blocked.is_some_and(|(_, s)| is_there(s)) {
+            return;
+        }
+        let out = self.schedule.buffer(Home::Output(index));
+        match (located.plain, blocked) {
+            (None, Some((shape, slice))) if !is_plain_too(&shape) => {
+                self.reorder(ReorderDirection::ToPlain, shape, slice, out);
+            }
+            _ => {
+                let from = self.plain(root);
+                self.copy(self.graph.shape(root), from, out);
+            }
+        }
+    }
+}
+
+/// True when the blocks are also in plain order.
+fn is_plain_too(shape: &BlockedShape) -> bool {
+    let images = ImageShape {
+        batch: shape.batch,
+        channels: shape.channels,
+        height: shape.height,
+        width: shape.width,
+    };
+    let dense = shape.batch == 1 || shape.batch_stride == shape.image_elements();
+    dense && images.is_plain_too(shape.block)
+}

@@ -1,0 +1,141 @@
+//! Kernels on plain tensors: matrix products, concatenations, copies.
+
+use super::Builder;
+use super::nest::single;
+use crate::classify::{ConcatClass, EpilogueClass, GemmClass};
+use crate::kernel::{
+    Epilogue, EpilogueOperand, Gemm, GemmB, GemmBatch, GemmTile, KernelSpec, Place, Read, Stage, Write,
+};
+use crate::schedule::Slice;
+use frazil_runtime::expr::Expr;
+use frazil_runtime::structured::{Affine, Dims, TensorId, TensorShape};
+
+impl Builder<'_> {
+    pub(super) fn gemm(&mut self, id: TensorId, g: &GemmClass) {
+        let element = 4;
+        let mut spec = Gemm {
+            m: g.m,
+            n: g.n,
+            k: g.k,
+            batch: g
+                .batch
+                .iter()
+                .map(|b| GemmBatch {
+                    extent: b.extent,
+                    a: b.a,
+                    b: b.b,
+                    c: b.c,
+                })
+                .collect(),
+            a_row_stride: if g.m == 1 { g.k } else { g.a.outer },
+            a_col_stride: if g.k == 1 { 1 } else { g.a.inner },
+            b: GemmB::Packed,
+            c_row_stride: g.c_row_stride,
+            lanes: self.lanes(),
+            tile: GemmTile::choose(g.m, g.n, g.k, self.target.vector),
+            epilogue: Epilogue::none(),
+        };
+        let a = self.plain(g.a.tensor).at(g.a.offset as u64 * element);
+        let weights = self.graph.as_constant(g.b.tensor).cloned();
+        let b = match weights {
+            Some(data) if g.batch.iter().all(|b| b.b == 0) => {
+                let values: Vec<f32> = bytemuck::pod_collect_to_vec(&data.to_bytes());
+                let from = values.get(g.b.offset as usize..).unwrap_or_default();
+                let packed = spec.pack_b(from, g.b.outer, g.b.inner);
+                let home = self.schedule.constants.push(&packed);
+                self.constant(home)
+            }
+            _ => {
+                spec.b = GemmB::Strided {
+                    k_stride: g.b.outer,
+                    n_stride: g.b.inner,
+                };
+                self.plain(g.b.tensor).at(g.b.offset as u64 * element)
+            }
+        };
+        let (epilogue, operands) = self.plain_epilogue(&g.epilogue);
+        spec.epilogue = epilogue;
+        let mut buffers = vec![a, b];
+        buffers.extend(operands);
+        buffers.push(self.plain_result(id));
+        self.step(KernelSpec::Gemm(spec), buffers);
+    }
+
+    fn plain_epilogue(&mut self, e: &EpilogueClass) -> (Epilogue, Vec<Slice>) {
+        let slices = e
+            .operands
+            .iter()
+            .map(|o| self.plain(o.tensor).at(o.offset as u64 * 4))
+            .collect();
+        let epilogue = Epilogue {
+            expr: e.expr.clone(),
+            operands: e.operands.iter().map(|o| o.kind).collect::<Vec<EpilogueOperand>>(),
+        };
+        (epilogue, slices)
+    }
+
+    /// Copies the parts of a concatenation that are not written in place.
+    pub(super) fn concat_plain(&mut self, id: TensorId, c: &ConcatClass) {
+        let shape = self.graph.shape(id).clone();
+        let out = self.plain_result(id);
+        let leading: i64 = shape.sizes[..c.axis].iter().product();
+        let inner: i64 = shape.sizes[c.axis + 1..].iter().product();
+        let extent = shape.sizes[c.axis];
+        for part in &c.parts {
+            if self.layouts.inside.get(&part.tensor).is_some_and(|i| i.parent == id) {
+                continue;
+            }
+            let part_extent = self.graph.shape(part.tensor).sizes[c.axis];
+            let from = self.plain(part.tensor);
+            let move_ = Move {
+                domain: smallvec::smallvec![leading, part.count * inner],
+                from: Affine {
+                    coefficients: smallvec::smallvec![part_extent * inner, 1],
+                    offset: part.from * inner,
+                },
+                to: Affine {
+                    coefficients: smallvec::smallvec![extent * inner, 1],
+                    offset: part.to * inner,
+                },
+            };
+            self.move_elements(&shape, move_, from, out);
+        }
+    }
+
+    /// Copies a dense tensor.
+    pub(super) fn copy(&mut self, shape: &TensorShape, from: Slice, to: Slice) {
+        let whole = Move {
+            domain: smallvec::smallvec![shape.numel()],
+            from: Affine::index(1, 0),
+            to: Affine::index(1, 0),
+        };
+        self.move_elements(shape, whole, from, to);
+    }
+
+    fn move_elements(&mut self, shape: &TensorShape, m: Move, from: Slice, to: Slice) {
+        let stage = Stage {
+            inner: m.domain,
+            reduction: Dims::new(),
+            inputs: vec![Read::new(Place::Argument(0), m.from)],
+            body: Expr::identity(shape.dtype),
+            combine: None,
+            accumulate: shape.dtype,
+            finish: None,
+            finish_inputs: Vec::new(),
+            indices: Vec::new(),
+            output: Write {
+                place: Place::Argument(1),
+                index: m.to,
+            },
+        };
+        let spec = single(stage, vec![shape.dtype; 2], self.lanes());
+        self.step(KernelSpec::Loops(spec), vec![from, to]);
+    }
+}
+
+/// Elements that are copied: from where to where, over a domain.
+struct Move {
+    domain: Dims,
+    from: Affine,
+    to: Affine,
+}

@@ -1,0 +1,66 @@
+//! From tensor programs to a plan: the stages of the front half in order.
+
+use crate::build_plan;
+use crate::error::LowerError;
+use crate::fuse::fuse;
+use crate::graph::TensorGraph;
+use crate::layout;
+use crate::memory;
+use crate::plan::{Plan, Port};
+use crate::simplify::{materialise_views, simplify};
+use crate::target::Target;
+use tracing::info_span;
+
+/// What a graph is lowered for.
+#[derive(Clone, Debug)]
+pub struct LowerOptions {
+    /// Name of the function; a C identifier.
+    pub name: String,
+    /// The processor.
+    pub target: Target,
+}
+
+/// Lowers a graph of tensor programs to a plan.
+///
+/// # Errors
+/// When the graph cannot be expressed as kernels.
+pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
+    optimise(&mut graph);
+    let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
+    let schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, &options.target))?;
+    let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
+    let port = |name: &str, i: usize, id| {
+        let shape = graph.shape(id);
+        Port {
+            name: format!("{name}{i}"),
+            dtype: shape.dtype,
+            shape: shape.sizes.clone(),
+        }
+    };
+    let ports = |name: &str, ids: &[u32]| ids.iter().enumerate().map(|(i, &id)| port(name, i, id)).collect();
+    let mut plan = Plan {
+        name: options.name.clone(),
+        inputs: ports("input", &graph.inputs),
+        outputs: ports("output", &graph.outputs),
+        workspace_bytes: placement.workspace_bytes,
+        constants: schedule.constants,
+        ..Plan::default()
+    };
+    for step in schedule.steps {
+        let buffers = step.buffers.iter().map(|s| {
+            let place = placement.places[s.buffer as usize];
+            place.advanced(s.offset)
+        });
+        plan.call(step.spec, buffers);
+    }
+    Ok(plan)
+}
+
+/// Simplification and fusion.
+pub fn optimise(graph: &mut TensorGraph) {
+    info_span!("simplify").in_scope(|| {
+        simplify(graph);
+        materialise_views(graph);
+    });
+    info_span!("fuse").in_scope(|| fuse(graph));
+}
