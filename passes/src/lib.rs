@@ -1,1 +1,44 @@
 //! Graph passes and the pass manager.
+//!
+//! One file a pass: its module documentation states what is rewritten, under which conditions that is sound, what is deliberately not
+//! done, and how PyTorch differs. [`PassRegistry`] knows the passes by name, [`pipeline`] parses textual pipelines, and a [`PassManager`]
+//! runs them with verification, printing, timing and statistics. Nothing is global.
+//!
+//! ```
+//! use frazil_ir::{Builder, Context, Graph, schema::Catalogue, types};
+//! use frazil_passes::{PassManager, PassRegistry};
+//! use std::sync::Arc;
+//!
+//! let ctx = Arc::new(Context::new());
+//! let mut catalogue = Catalogue::new(ctx.clone());
+//! catalogue.add_lines("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor");
+//! let mut graph = Graph::new(ctx.clone());
+//! let x = graph.add_input(types::TENSOR);
+//! let root = graph.root();
+//! let mut b = Builder::at_end(&mut graph, root);
+//! b.op(ctx.symbol("aten::mul"), &[x, x], types::TENSOR);
+//!
+//! let passes = PassRegistry::standard();
+//! let manager = PassManager::from_pipeline(&passes, "cse,dce")?;
+//! manager.run_on_graph(&mut graph, &catalogue)?;
+//! assert!(graph.all_nodes().is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Passes know operators only through [`Operators`]: schemas, and a way to evaluate a node on constants.
+#![forbid(unsafe_code)]
+
+pub mod alias_db;
+pub mod cse;
+pub mod dce;
+pub mod inline;
+pub mod manager;
+pub mod pipeline;
+pub mod registry;
+pub mod support;
+
+pub use alias_db::AliasDb;
+pub use manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager};
+pub use pipeline::PipelineError;
+pub use registry::{OptionInfo, OptionKind, PassInfo, PassOptions, PassRegistry};
+pub use support::operators::Operators;

@@ -1,0 +1,352 @@
+//! Alias information: which values may be the same object, who writes to it, and which nodes may change places.
+//!
+//! **What is guaranteed.** If two values can, in any run, be the same mutable object, share a tensor's storage, or be reached one from the other
+//! through a container or attribute, then [`may_alias`](AliasDb::may_alias) (for the objects themselves) or
+//! [`may_contain_alias`](AliasDb::may_contain_alias) (for what they hold) says so; if a node can write to an object, the queries about writes
+//! say so. The answer may be yes when no run shows it; it is never no when one does. Aliasing and mutation follow from the operators'
+//! schemas; an operator without one may write to and keep everything that it can reach.
+//!
+//! **Precision.** Objects are told apart by where they are made. Views share their base's location. A list that is built and only handed to an
+//! operator (`cat([a, b])`) does not make its elements aliases. Values that meet in a branch or a loop keep the set of what they may be. What
+//! comes from outside may alias everything from outside that has the same kind of type. PyTorch is coarser with what is read from
+//! containers (always "anything of that type") and does not look into containers when it asks whether a node's operands are written.
+//!
+//! **Cost.** One walk, unification by union-find, bounded sets: almost linear in the size of the graph.
+
+mod build;
+mod memory;
+mod moves;
+
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{BlockId, Constant, Graph, Module, NodeId, ObjectId, ValueId};
+use memory::{Location, Locations, Table};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What a node, with all that its blocks hold, writes to.
+#[derive(Clone, Debug, Default)]
+struct NodeWrites {
+    locations: SmallVec<[Location; 2]>,
+    /// To whatever is known outside.
+    wildcards: bool,
+    /// To too much to tell.
+    anything: bool,
+}
+
+/// Alias information of one graph at one revision. See the [module documentation](self).
+#[derive(Debug)]
+pub struct AliasDb {
+    table: Table,
+    points: Vec<Locations>,
+    writes: HashMap<NodeId, NodeWrites>,
+    /// By location: somebody writes to it.
+    written: Vec<bool>,
+    /// By location: somebody writes to it or to something that it holds.
+    written_inside: Vec<bool>,
+    /// By location: it is a result of the graph, or held by one.
+    returned: Vec<bool>,
+    any_write: bool,
+}
+
+/// Some locations of one [`AliasDb`].
+pub(crate) struct LocationSet(Vec<bool>);
+
+impl AliasDb {
+    /// Analyses `graph`. Its inputs may alias one another where their types admit it.
+    pub fn new(graph: &Graph, catalogue: &Catalogue) -> AliasDb {
+        build::Analysis::new(graph, catalogue, None).run(None)
+    }
+
+    /// Analyses a method whose first input is the object `this` of `module`: attributes are what the module's objects hold, told apart by
+    /// the storages and objects that they are.
+    pub fn of_method(graph: &Graph, catalogue: &Catalogue, module: &Module, this: ObjectId) -> AliasDb {
+        build::Analysis::new(graph, catalogue, Some(module)).run(Some(this))
+    }
+
+    fn finish(
+        table: Table,
+        mut points: Vec<Locations>,
+        mut writes: HashMap<NodeId, NodeWrites>,
+        outputs: &[ValueId],
+    ) -> AliasDb {
+        let canonical = |set: &mut dyn Iterator<Item = Location>| {
+            let mut all: Vec<Location> = set.map(|l| table.representative(l)).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        for set in &mut points {
+            if !set.is_empty() {
+                *set = Locations::from_vec(canonical(&mut set.iter().copied()));
+            }
+        }
+        let mut written = vec![false; table.len()];
+        let (mut wildcards, mut anything) = (false, false);
+        for w in writes.values_mut() {
+            w.locations = canonical(&mut w.locations.iter().copied()).into();
+            wildcards |= w.wildcards;
+            anything |= w.anything;
+            for l in &w.locations {
+                written[l.index()] = true;
+            }
+        }
+        for l in table.representatives() {
+            written[l.index()] |= anything || (wildcards && table.is_wildcard(l));
+        }
+        // Who holds whom, backwards, from what is written.
+        let mut holders: HashMap<Location, Vec<Location>> = HashMap::new();
+        for l in table.representatives() {
+            for held in table.held(l) {
+                holders.entry(held).or_default().push(l);
+            }
+        }
+        let mut written_inside = written.clone();
+        let mut work: Vec<Location> = table.representatives().filter(|l| written[l.index()]).collect();
+        while let Some(l) = work.pop() {
+            for &holder in holders.get(&l).map_or(&[][..], Vec::as_slice) {
+                if !std::mem::replace(&mut written_inside[holder.index()], true) {
+                    work.push(holder);
+                }
+            }
+        }
+        let mut returned = vec![false; table.len()];
+        let results: Vec<Location> = outputs
+            .iter()
+            .flat_map(|v| points[v.as_u32() as usize].iter().copied())
+            .collect();
+        for l in table.reachable(&results).into_iter().chain(results) {
+            returned[l.index()] = true;
+        }
+        let any_write = !writes.is_empty();
+        AliasDb {
+            table,
+            points,
+            writes,
+            written,
+            written_inside,
+            returned,
+            any_write,
+        }
+    }
+
+    fn locations(&self, value: ValueId) -> &[Location] {
+        self.points.get(value.as_u32() as usize).map_or(&[], |l| l.as_slice())
+    }
+
+    // --- aliasing
+
+    /// True when both may be one object, or tensors on one storage.
+    pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
+        intersects(self.locations(a), self.locations(b))
+    }
+
+    /// True when some object may be reached from both: they may alias, or one may hold the other or something that the other holds.
+    pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
+        if self.locations(a).is_empty() || self.locations(b).is_empty() {
+            return false;
+        }
+        let inside: HashSet<Location> = self.closure(&[a]).into_iter().collect();
+        self.closure(&[b]).iter().any(|l| inside.contains(l))
+    }
+
+    /// True when somebody outside the graph may hold the value: it came from there, or has escaped.
+    pub fn may_alias_wildcard(&self, value: ValueId) -> bool {
+        self.locations(value).iter().any(|l| self.table.is_wildcard(*l))
+    }
+
+    /// True when one of the values, or something in it, may be known outside once the graph has run: it is, or is part of, a result, or
+    /// [may alias a wildcard](Self::may_alias_wildcard).
+    pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
+        self.closure(values)
+            .iter()
+            .any(|l| self.returned[l.index()] || self.table.is_wildcard(*l))
+    }
+
+    /// The values' locations and all that they hold.
+    fn closure(&self, values: &[ValueId]) -> Vec<Location> {
+        let direct: Vec<Location> = values.iter().flat_map(|v| self.locations(*v).iter().copied()).collect();
+        let mut all = self.table.reachable(&direct);
+        all.extend(direct);
+        all
+    }
+
+    // --- writes
+
+    /// True when some node of the graph may write to the value itself.
+    pub fn has_writers(&self, value: ValueId) -> bool {
+        self.any_write && self.locations(value).iter().any(|l| self.written[l.index()])
+    }
+
+    /// True when some node of the graph may write to the value or to anything that it holds.
+    pub fn has_writers_inside(&self, value: ValueId) -> bool {
+        self.any_write && self.locations(value).iter().any(|l| self.written_inside[l.index()])
+    }
+
+    /// True when somebody may write to an operand or output of `node`, or to what they hold: its results depend on when it runs.
+    pub fn node_has_writers(&self, graph: &Graph, node: NodeId) -> bool {
+        self.any_write
+            && (graph.operands(node).any(|v| self.has_writers_inside(v))
+                || graph.node_outputs(node).iter().any(|v| self.has_writers_inside(*v)))
+    }
+
+    /// True when `node`, or something in its blocks, writes to any memory.
+    pub fn is_mutable(&self, node: NodeId) -> bool {
+        self.writes.contains_key(&node)
+    }
+
+    /// True when `node`, or something in its blocks, may write to one of `values` or to what they hold.
+    pub fn writes_to_alias(&self, node: NodeId, values: &[ValueId]) -> bool {
+        match self.writes.get(&node) {
+            Some(w) => self.closure(values).iter().any(|l| self.is_written_by(w, *l)),
+            None => false,
+        }
+    }
+
+    /// True when `node`, or something in its blocks, may write to what is known outside the graph.
+    pub fn writes_to_wildcard(&self, node: NodeId) -> bool {
+        self.writes
+            .get(&node)
+            .is_some_and(|w| w.wildcards || w.anything || w.locations.iter().any(|l| self.table.is_wildcard(*l)))
+    }
+
+    fn is_written_by(&self, writes: &NodeWrites, l: Location) -> bool {
+        writes.anything || (writes.wildcards && self.table.is_wildcard(l)) || writes.locations.contains(&l)
+    }
+
+    /// Locations of `values` and of all that they hold.
+    pub(crate) fn closure_set(&self, values: impl Iterator<Item = ValueId>) -> LocationSet {
+        let mut marks = vec![false; self.table.len()];
+        let mut work: Vec<Location> = values.flat_map(|v| self.locations(v).iter().copied()).collect();
+        while let Some(l) = work.pop() {
+            if !std::mem::replace(&mut marks[l.index()], true) {
+                work.extend(self.table.held(l));
+            }
+        }
+        LocationSet(marks)
+    }
+
+    /// True when `node`, or something in its blocks, may write to one of `locations`.
+    pub(crate) fn writes_to_any(&self, node: NodeId, locations: &LocationSet) -> bool {
+        self.writes
+            .get(&node)
+            .is_some_and(|w| w.anything || w.wildcards || w.locations.iter().any(|l| locations.0[l.index()]))
+    }
+
+    /// True when `a` and `b` may be made one object, or two, without anybody noticing: nobody writes to either, and not both are known outside.
+    pub fn safe_to_change_aliasing(&self, a: ValueId, b: ValueId) -> bool {
+        if self.locations(a).is_empty() && self.locations(b).is_empty() {
+            return true;
+        }
+        !self.has_writers_inside(a)
+            && !self.has_writers_inside(b)
+            && !(self.escapes_scope(&[a]) && self.escapes_scope(&[b]))
+    }
+
+    /// True when no node between `from` and `to`, which stand in one block in this order, may write to one of `values` or to what they hold.
+    pub fn unwritten_between(&self, graph: &Graph, from: NodeId, to: NodeId, values: &[ValueId]) -> bool {
+        if !self.any_write {
+            return true;
+        }
+        let mut cursor = graph.next(from);
+        while let Some(node) = cursor.filter(|n| *n != to) {
+            if self.writes_to_alias(node, values) {
+                return false;
+            }
+            cursor = graph.next(node);
+        }
+        cursor == Some(to)
+    }
+
+    // --- the module's own values
+
+    /// True when some node may write to this value of the module, or to anything that it holds.
+    pub fn writes_to_constant(&self, value: &Constant) -> bool {
+        self.any_write && self.any_in_constant(value, &|l| self.written[l.index()])
+    }
+
+    /// True when this value of the module, or anything that it holds, may have become known outside through a call to something unknown, or by
+    /// being stored where the analysis cannot follow.
+    pub fn has_escaped(&self, value: &Constant) -> bool {
+        self.any_in_constant(value, &|l| self.table.is_wildcard(l))
+    }
+
+    fn any_in_constant(&self, value: &Constant, wanted: &dyn Fn(Location) -> bool) -> bool {
+        let at = |address: usize| self.table.by_address(address).is_some_and(wanted);
+        match value {
+            Constant::Tensor(t) => at(Arc::as_ptr(&t.storage) as usize),
+            Constant::List(l) => at(Arc::as_ptr(l) as usize) || l.items.iter().any(|i| self.any_in_constant(i, wanted)),
+            Constant::Tuple(t) => {
+                at(Arc::as_ptr(t) as usize) || t.items.iter().any(|i| self.any_in_constant(i, wanted))
+            }
+            Constant::Dict(d) => {
+                at(Arc::as_ptr(d) as usize)
+                    || d.entries
+                        .iter()
+                        .any(|(k, v)| self.any_in_constant(k, wanted) || self.any_in_constant(v, wanted))
+            }
+            Constant::Object(id) => self.table.by_object(*id).is_some_and(wanted),
+            _ => false,
+        }
+    }
+
+    // --- text
+
+    /// The three sections that PyTorch dumps: the graph's values with what they may be, and who writes where.
+    pub fn dump(&self, graph: &Graph) -> String {
+        use std::fmt::Write;
+        let name = |v: ValueId| {
+            graph
+                .value_name(v)
+                .map_or_else(|| v.to_string(), |n| format!("%{}", graph.ctx().name(n)))
+        };
+        let location = |l: &Location| {
+            let suffix = if self.table.is_wildcard(*l) { "*" } else { "" };
+            format!("{}{suffix}", l.index())
+        };
+        let mut out = String::from("===2. ALIAS DB===\n");
+        let mut values: Vec<ValueId> = graph.inputs().to_vec();
+        let mut blocks: Vec<BlockId> = Vec::new();
+        for node in graph.all_nodes() {
+            blocks.extend_from_slice(graph.node_blocks(node));
+            values.extend_from_slice(graph.node_outputs(node));
+        }
+        values.extend(blocks.iter().flat_map(|b| graph.parameters(*b).iter().copied()));
+        for v in values {
+            let locations = self.locations(v);
+            if !locations.is_empty() {
+                let places: Vec<_> = locations.iter().map(location).collect();
+                let _ = writeln!(out, "{} points to: {}", name(v), places.join(", "));
+            }
+        }
+        out.push_str("\n===3. Writes===\n");
+        for node in graph.all_nodes() {
+            if let Some(w) = self.writes.get(&node) {
+                let mut places: Vec<_> = w.locations.iter().map(location).collect();
+                if w.wildcards {
+                    places.push("wildcards".to_owned());
+                }
+                if w.anything {
+                    places.push("anything".to_owned());
+                }
+                let outputs: Vec<_> = graph.node_outputs(node).iter().map(|v| name(*v)).collect();
+                let _ = writeln!(
+                    out,
+                    "{} [{}] writes to: {}",
+                    graph.kind_name(node),
+                    outputs.join(", "),
+                    places.join(", ")
+                );
+            }
+        }
+        out
+    }
+}
+
+fn intersects(a: &[Location], b: &[Location]) -> bool {
+    // Both are short and sorted.
+    a.iter().any(|l| b.contains(l))
+}
+
+#[cfg(test)]
+mod tests;

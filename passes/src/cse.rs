@@ -1,0 +1,262 @@
+//! Common subexpression elimination: `cse`.
+//!
+//! A node that computes what an earlier node of the same or an enclosing block has computed is replaced by that one.
+//!
+//! **Sound when** both are of one kind with equal operands, attributes and output types; neither has an effect nor draws random numbers;
+//! nobody writes to their operands or results, or to anything in them; and nobody can tell the two results apart as objects
+//! ([`AliasDb::safe_to_change_aliasing`]): two results that both leave the graph stay two.
+//!
+//! PyTorch differs in not looking into containers: it merges two reads of a list between which an element of it is written. Here they stay.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::effects::{self, Effect};
+use crate::{AliasDb, support};
+use frazil_ir::{AttributeValue, Constant, Graph, NodeId, SymbolId, TypeId, ValueId, symbols};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "cse",
+    summary: "Merges nodes that compute the same.",
+    before: "%a = aten::mul(%x, %y)\n%b = aten::mul(%x, %y)\n%c = aten::add(%a, %b, %one)",
+    after: "%a = aten::mul(%x, %y)\n%c = aten::add(%a, %a, %one)",
+    options: &[],
+    build: |_| AnyPass::graph(CommonSubexpressionElimination),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CommonSubexpressionElimination;
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    kind: SymbolId,
+    operands: SmallVec<[ValueId; 4]>,
+    outputs: SmallVec<[TypeId; 1]>,
+    attributes: u64,
+}
+
+impl GraphPass for CommonSubexpressionElimination {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        let mut merged = 0;
+        // Scopes nest as blocks do: a block sees what stands before it in the blocks around it.
+        let mut known: HashMap<Key, Vec<NodeId>> = HashMap::new();
+        let mut frames = vec![(graph.first(graph.root()), Vec::<NodeId>::new())];
+        while let Some((next, _)) = frames.last_mut() {
+            let Some(node) = *next else {
+                if let Some((_, added)) = frames.pop() {
+                    // What a block computes is not known behind it.
+                    for n in added {
+                        if let Some(nodes) = known.get_mut(&key(graph, n)) {
+                            nodes.retain(|m| *m != n);
+                        }
+                    }
+                }
+                continue;
+            };
+            *next = graph.next(node);
+            let blocks = graph.node_blocks(node);
+            if !blocks.is_empty() {
+                let inner: Vec<_> = blocks.iter().rev().map(|b| (graph.first(*b), Vec::new())).collect();
+                frames.extend(inner);
+                continue;
+            }
+            if !is_candidate(graph, node, &db, cx) {
+                continue;
+            }
+            let k = key(graph, node);
+            let same = known.get(&k).and_then(|nodes| {
+                nodes.iter().copied().find(|&earlier| {
+                    same_attributes(graph, earlier, node)
+                        && graph
+                            .node_outputs(earlier)
+                            .iter()
+                            .zip(graph.node_outputs(node))
+                            .all(|(a, b)| db.safe_to_change_aliasing(*a, *b))
+                })
+            });
+            match same {
+                Some(earlier) => {
+                    let pairs: Vec<_> = graph
+                        .node_outputs(node)
+                        .iter()
+                        .copied()
+                        .zip(graph.node_outputs(earlier).to_vec())
+                        .collect();
+                    for (from, to) in pairs {
+                        graph.replace_all_uses_with(from, to);
+                    }
+                    graph.erase(node);
+                    merged += 1;
+                }
+                None => {
+                    known.entry(k).or_default().push(node);
+                    if let Some((_, added)) = frames.last_mut() {
+                        added.push(node);
+                    }
+                }
+            }
+        }
+        cx.count("nodes merged", merged);
+        Ok(())
+    }
+}
+
+fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &PassContext<'_>) -> bool {
+    // Two uninitialised values, or two objects, are two.
+    if matches!(
+        graph.kind(node),
+        symbols::PRIM_UNINITIALIZED | symbols::PRIM_CREATE_OBJECT
+    ) {
+        return false;
+    }
+    let no_graphs = graph
+        .attributes(node)
+        .iter()
+        .all(|a| !matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_)));
+    no_graphs
+        && effects::effect(graph, node, cx.operators.catalogue()) == Effect::Pure
+        && !db.node_has_writers(graph, node)
+}
+
+fn key(graph: &Graph, node: NodeId) -> Key {
+    let mut hasher = DefaultHasher::new();
+    for a in graph.attributes(node) {
+        a.name.hash(&mut hasher);
+        if let AttributeValue::Constant(c) = &a.value {
+            hash_constant(c, &mut hasher);
+        }
+    }
+    Key {
+        kind: graph.kind(node),
+        operands: graph.operands(node).collect(),
+        outputs: graph.node_outputs(node).iter().map(|v| graph.ty(*v)).collect(),
+        attributes: hasher.finish(),
+    }
+}
+
+/// Equal for constants that are [the same](Constant::same).
+pub(crate) fn hash_constant(constant: &Constant, hasher: &mut impl Hasher) {
+    std::mem::discriminant(constant).hash(hasher);
+    match constant {
+        Constant::Bool(b) => b.hash(hasher),
+        Constant::Int(i) => i.hash(hasher),
+        Constant::Float(f) => f.to_bits().hash(hasher),
+        Constant::Str(s) => s.hash(hasher),
+        Constant::Tensor(t) => (std::sync::Arc::as_ptr(t) as usize).hash(hasher),
+        Constant::Function(name) => name.hash(hasher),
+        Constant::Object(id) => id.hash(hasher),
+        Constant::List(_) | Constant::Tuple(_) => {
+            for item in constant.items().unwrap_or_default() {
+                hash_constant(item, hasher);
+            }
+        }
+        Constant::Enum(e) => e.name.hash(hasher),
+        Constant::None | Constant::Complex(_) | Constant::Device(_) | Constant::Dict(_) => {}
+    }
+}
+
+fn same_attributes(graph: &Graph, a: NodeId, b: NodeId) -> bool {
+    let (a, b) = (graph.attributes(a), graph.attributes(b));
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.name == y.name && x.value.same(&y.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::schema::Catalogue;
+    use frazil_ir::{Builder, Context, types};
+    use std::sync::Arc;
+
+    fn setting() -> (Arc<Context>, Catalogue, Graph) {
+        let ctx = Arc::new(Context::new());
+        let mut catalogue = Catalogue::new(ctx.clone());
+        catalogue.add_lines(
+            "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor\n\
+             aten::relu_(Tensor(a!) self) -> Tensor(a!)\n\
+             aten::cat(Tensor[] tensors, int dim=0) -> Tensor\n\
+             aten::dropout(Tensor input, float p, bool train) -> Tensor\n",
+        );
+        (ctx.clone(), catalogue, Graph::new(ctx))
+    }
+
+    /// Runs the pass and counts nodes of `kind`.
+    fn left(g: &mut Graph, c: &Catalogue, kind: &str) -> usize {
+        CommonSubexpressionElimination.run(g, &mut PassContext::new(c)).unwrap();
+        g.verify(None).unwrap();
+        g.all_nodes().into_iter().filter(|n| g.kind_name(*n) == kind).count()
+    }
+
+    #[test]
+    fn equal_nodes_merge_also_from_inner_blocks() {
+        let (ctx, c, mut g) = setting();
+        let x = g.add_input(types::TENSOR);
+        let cond = g.add_input(types::BOOL);
+        let root = g.root();
+        let mul = ctx.symbol("aten::mul");
+        let mut b = Builder::at_end(&mut g, root);
+        let first = b.op(mul, &[x, x], types::TENSOR);
+        let branch = b.node(symbols::PRIM_IF, &[cond], &[types::TENSOR]);
+        for _ in 0..2 {
+            let block = b.add_block(branch);
+            let again = Builder::at_end(&mut b, block).op(mul, &[x, x], types::TENSOR);
+            let other = Builder::at_end(&mut b, block).op(mul, &[x, again], types::TENSOR);
+            b.add_result(block, other);
+        }
+        let out = b.output(branch).unwrap();
+        let sum = b.op(mul, &[first, out], types::TENSOR);
+        b.add_result(root, sum);
+        // One outside, one in each branch (which do not see each other), the last.
+        assert_eq!(left(&mut g, &c, "aten::mul"), 4);
+    }
+
+    #[test]
+    fn writes_and_randomness_keep_nodes_apart() {
+        let (ctx, c, mut g) = setting();
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let (mul, relu, cat) = (
+            ctx.symbol("aten::mul"),
+            ctx.symbol("aten::relu_"),
+            ctx.symbol("aten::cat"),
+        );
+        let zero = b.constant(0);
+        let local = b.op(mul, &[x, x], types::TENSOR);
+        let list = b.list(types::TENSOR, &[local]);
+        let before = b.op(cat, &[list, zero], types::TENSOR);
+        b.op(relu, &[local], types::TENSOR);
+        let after = b.op(cat, &[list, zero], types::TENSOR);
+        let (p, on) = (b.constant(0.5), b.constant(true));
+        let d1 = b.op(symbols::ATEN_DROPOUT, &[x, p, on], types::TENSOR);
+        let d2 = b.op(symbols::ATEN_DROPOUT, &[x, p, on], types::TENSOR);
+        let s = b.op(mul, &[before, after], types::TENSOR);
+        let t = b.op(mul, &[d1, d2], types::TENSOR);
+        let out = b.op(mul, &[s, t], types::TENSOR);
+        b.add_result(root, out);
+        assert_eq!(
+            left(&mut g, &c, "aten::cat"),
+            2,
+            "an element of the list is written in between"
+        );
+        assert_eq!(left(&mut g, &c, "aten::dropout"), 2);
+    }
+
+    #[test]
+    fn two_results_of_the_graph_stay_two_tensors() {
+        let (ctx, c, mut g) = setting();
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        for _ in 0..2 {
+            let v = b.op(ctx.symbol("aten::mul"), &[x, x], types::TENSOR);
+            b.add_result(root, v);
+        }
+        assert_eq!(left(&mut g, &c, "aten::mul"), 2);
+    }
+}

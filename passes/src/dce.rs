@@ -1,0 +1,402 @@
+//! Dead code elimination: `dce`.
+//!
+//! A node is live if it is seen from outside, writes to memory that a live node or somebody outside may read, or gives a value that a
+//! live node uses. Everything else goes, and with it the outputs of branches and loops that nobody uses.
+//!
+//! **Sound when** a node's effects are known: one whose operator has no schema is live. A write is live when what it writes to may be known outside, may be
+//! reached from a result of the graph, or may be read by a live node; writes to memory that only dead nodes see are dead. Assignments to
+//! attributes of an instance that nobody sees go the same way.
+//!
+//! **Not done.** A loop that may not terminate is removed when nothing in it is live, as is an operator that might fail on its operands: PyTorch
+//! does so too. With `side-effects=true` nodes seen from outside are taken for dead as well unless they write; that is for measuring, and
+//! changes the program.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::support::effects::{self, Effect};
+use crate::{AliasDb, support};
+use frazil_ir::{BlockId, Definition, Graph, NodeId, ValueId, symbols};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "dce",
+    summary: "Removes nodes whose results nobody uses and whose effects nobody sees.",
+    before: "%y = aten::mul(%x, %x)\nreturn (%x)",
+    after: "return (%x)",
+    options: &[OptionInfo {
+        name: "side-effects",
+        kind: OptionKind::Bool,
+        default: "false",
+        doc: "Remove nodes with side effects too, unless they write to live memory.",
+    }],
+    build: |options| {
+        AnyPass::graph(DeadCodeElimination {
+            remove_side_effects: options.bool("side-effects"),
+        })
+    },
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Debug, Default)]
+pub struct DeadCodeElimination {
+    /// Take nodes with side effects for dead.
+    pub remove_side_effects: bool,
+}
+
+impl GraphPass for DeadCodeElimination {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        let mut live = Liveness {
+            graph,
+            db: &db,
+            nodes: vec![false; graph.node_capacity()],
+            values: vec![false; graph.value_capacity()],
+            work: Vec::new(),
+            pending_writes: Vec::new(),
+        };
+        live.mark_all(cx, self.remove_side_effects);
+        let Liveness { nodes, values, .. } = live;
+        let removed = sweep(graph, &nodes, &values);
+        cx.count("nodes removed", removed);
+        Ok(())
+    }
+}
+
+struct Liveness<'a> {
+    graph: &'a Graph,
+    db: &'a AliasDb,
+    /// By node. Return nodes are not marked; their operands are, one by one.
+    nodes: Vec<bool>,
+    values: Vec<bool>,
+    work: Vec<ValueId>,
+    /// Nodes that write to memory of which it is not known yet whether somebody reads it.
+    pending_writes: Vec<NodeId>,
+}
+
+impl Liveness<'_> {
+    fn mark_all(&mut self, cx: &PassContext<'_>, remove_side_effects: bool) {
+        let g = self.graph;
+        for v in g.outputs() {
+            self.mark_value(v);
+        }
+        for node in g.all_nodes() {
+            if g.kind(node) == symbols::PRIM_IF || g.kind(node) == symbols::PRIM_LOOP {
+                continue;
+            }
+            let seen = match effects::effect(g, node, cx.operators.catalogue()) {
+                Effect::Pure | Effect::Random => false,
+                Effect::Writes => self.is_seen(node),
+                Effect::Visible => !remove_side_effects || self.is_seen(node),
+            };
+            if seen {
+                self.mark_node(node);
+            } else if self.db.is_mutable(node) {
+                self.pending_writes.push(node);
+            }
+        }
+        loop {
+            self.propagate();
+            // A write is needed once a live node may read what it writes to.
+            let before = self.pending_writes.len();
+            let pending = std::mem::take(&mut self.pending_writes);
+            let live_locations = self.db.closure_set(self.live_values());
+            for node in pending {
+                if self.nodes[node.as_u32() as usize] {
+                    continue;
+                }
+                if self.db.writes_to_any(node, &live_locations) {
+                    self.mark_node(node);
+                } else {
+                    self.pending_writes.push(node);
+                }
+            }
+            if self.pending_writes.len() == before || self.work.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Values that live nodes use.
+    fn live_values(&self) -> impl Iterator<Item = ValueId> + '_ {
+        (0..self.values.len())
+            .filter(|i| self.values[*i])
+            .map(|i| ValueId::from_u32(i as u32))
+    }
+
+    fn is_seen(&self, node: NodeId) -> bool {
+        !self.db.is_mutable(node) || self.db.writes_to_wildcard(node)
+    }
+
+    fn mark_value(&mut self, value: ValueId) {
+        if !std::mem::replace(&mut self.values[value.as_u32() as usize], true) {
+            self.work.push(value);
+        }
+    }
+
+    /// Marks a node, what it uses, and the nodes around it.
+    fn mark_node(&mut self, node: NodeId) {
+        let g = self.graph;
+        let mut cursor = Some(node);
+        while let Some(n) = cursor {
+            if std::mem::replace(&mut self.nodes[n.as_u32() as usize], true) {
+                return;
+            }
+            match g.kind(n) {
+                // The trip count and the conditions; carried values one by one.
+                symbols::PRIM_LOOP => {
+                    for v in g.operands(n).take(2).collect::<Vec<_>>() {
+                        self.mark_value(v);
+                    }
+                    let conditions: Vec<_> = g.node_blocks(n).iter().filter_map(|b| g.results(*b).next()).collect();
+                    for v in conditions {
+                        self.mark_value(v);
+                    }
+                }
+                _ => {
+                    for v in g.operands(n).collect::<Vec<_>>() {
+                        self.mark_value(v);
+                    }
+                }
+            }
+            if g.kind(n) != symbols::PRIM_IF && g.kind(n) != symbols::PRIM_LOOP {
+                // Blocks of an operator that nobody knows are its own business.
+                for &block in g.node_blocks(n) {
+                    for v in g.results(block).collect::<Vec<_>>() {
+                        self.mark_value(v);
+                    }
+                    for inner in g.nodes_recursive(block) {
+                        if !self.nodes[inner.as_u32() as usize] {
+                            self.mark_node(inner);
+                        }
+                    }
+                }
+            }
+            cursor = g.parent(n).and_then(|b| g.owner(b));
+        }
+    }
+
+    fn propagate(&mut self) {
+        let g = self.graph;
+        while let Some(value) = self.work.pop() {
+            match g.definition(value) {
+                Definition::Output(node, index) => {
+                    self.mark_node(node);
+                    match g.kind(node) {
+                        symbols::PRIM_IF => {
+                            for &block in g.node_blocks(node) {
+                                self.mark_result(block, index);
+                            }
+                        }
+                        symbols::PRIM_LOOP => self.mark_carried(node, index),
+                        _ => {}
+                    }
+                }
+                Definition::Parameter(block, index) => {
+                    if let Some(owner) = g.owner(block) {
+                        self.mark_node(owner);
+                        if g.kind(owner) == symbols::PRIM_LOOP && index > 0 {
+                            self.mark_carried(owner, index - 1);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Carried value `index` of a loop: what it starts with and what the body passes on.
+    fn mark_carried(&mut self, node: NodeId, index: usize) {
+        let g = self.graph;
+        if let Some(initial) = g.operand(node, index + 2) {
+            self.mark_value(initial);
+        }
+        for &block in g.node_blocks(node) {
+            self.mark_result(block, index + 1);
+        }
+    }
+
+    fn mark_result(&mut self, block: BlockId, index: usize) {
+        if let Some(v) = self.graph.results(block).nth(index) {
+            self.mark_value(v);
+        }
+    }
+}
+
+/// Erases what is not live. Gives how many nodes went.
+fn sweep(graph: &mut Graph, nodes: &[bool], values: &[bool]) -> usize {
+    let is_live = |n: NodeId| nodes.get(n.as_u32() as usize).copied().unwrap_or(true);
+    let value_live = |v: ValueId| values.get(v.as_u32() as usize).copied().unwrap_or(true);
+    let all = graph.all_nodes();
+    // Outputs of live branches and loops first: that frees what dead nodes give.
+    for &node in all.iter().filter(|n| is_live(**n)) {
+        let is_loop = match graph.kind(node) {
+            symbols::PRIM_IF => false,
+            symbols::PRIM_LOOP => true,
+            _ => continue,
+        };
+        let shift = usize::from(is_loop);
+        for index in (0..graph.node_outputs(node).len()).rev() {
+            let output = graph.node_outputs(node)[index];
+            let carried = is_loop
+                && graph
+                    .node_blocks(node)
+                    .iter()
+                    .any(|b| graph.parameters(*b).get(index + 1).is_some_and(|p| value_live(*p)));
+            if value_live(output) || carried {
+                continue;
+            }
+            // Uses that are left are by dead nodes or by block results that nobody needs.
+            for block in graph.node_blocks(node).to_vec() {
+                graph.remove_result(block, index + shift);
+            }
+            if is_loop {
+                graph.remove_operand(node, index + 2);
+            }
+        }
+    }
+    let mut removed = 0;
+    // Backwards, and users before what they use: a dead node is used only by dead nodes behind it.
+    for &node in all.iter().rev() {
+        if !is_live(node) && graph.is_alive(node) {
+            removed += usize::from(graph.erase(node));
+        }
+    }
+    // With their users gone, outputs and parameters that were marked above can go.
+    for &node in all.iter().filter(|n| is_live(**n)) {
+        if !matches!(graph.kind(node), symbols::PRIM_IF | symbols::PRIM_LOOP) {
+            continue;
+        }
+        let is_loop = graph.kind(node) == symbols::PRIM_LOOP;
+        for index in (0..graph.node_outputs(node).len()).rev() {
+            let wanted = graph.node_blocks(node).first().map_or(0, |b| graph.results(*b).len());
+            if graph.node_outputs(node).len() + usize::from(is_loop) == wanted {
+                break;
+            }
+            let output = graph.node_outputs(node)[index];
+            let block = graph.node_blocks(node).first().copied();
+            let parameter = block
+                .filter(|_| is_loop)
+                .and_then(|b| graph.parameters(b).get(index + 1).copied());
+            if value_live(output) || parameter.is_some_and(value_live) {
+                continue;
+            }
+            graph.remove_output(node, index);
+            if let (Some(block), true) = (block, is_loop) {
+                graph.remove_parameter(block, index + 1);
+            }
+        }
+    }
+    removed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::schema::Catalogue;
+    use frazil_ir::{Builder, Context, types};
+    use std::sync::Arc;
+
+    fn setting() -> (Arc<Context>, Catalogue, Graph) {
+        let ctx = Arc::new(Context::new());
+        let mut catalogue = Catalogue::new(ctx.clone());
+        catalogue.add_lines(
+            "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor\n\
+             aten::relu_(Tensor(a!) self) -> Tensor(a!)\n\
+             aten::add.int(int a, int b) -> int\n\
+             aten::warn(str message, int stacklevel=2) -> ()\n",
+        );
+        (ctx.clone(), catalogue, Graph::new(ctx))
+    }
+
+    fn kinds(g: &Graph) -> Vec<String> {
+        g.all_nodes().into_iter().map(|n| g.kind_name(n).to_owned()).collect()
+    }
+
+    fn run(g: &mut Graph, c: &Catalogue) {
+        DeadCodeElimination::default().run(g, &mut PassContext::new(c)).unwrap();
+        g.verify(None).unwrap();
+    }
+
+    #[test]
+    fn unused_goes_and_seen_stays() {
+        let (ctx, c, mut g) = setting();
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let mul = ctx.symbol("aten::mul");
+        let dead = b.op(mul, &[x, x], types::TENSOR);
+        b.op(mul, &[dead, x], types::TENSOR);
+        let text = b.constant("careful");
+        let level = b.constant(2);
+        b.node(symbols::ATEN_WARN, &[text, level], &[]);
+        b.node(ctx.symbol("foo::unknown"), &[x], &[types::TENSOR]);
+        b.add_result(root, x);
+        run(&mut g, &c);
+        assert_eq!(
+            kinds(&g),
+            ["prim::Constant", "prim::Constant", "aten::warn", "foo::unknown"]
+        );
+    }
+
+    #[test]
+    fn writes_are_kept_only_when_somebody_may_read() {
+        let (ctx, c, mut g) = setting();
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let (mul, relu) = (ctx.symbol("aten::mul"), ctx.symbol("aten::relu_"));
+        let local = b.op(mul, &[x, x], types::TENSOR);
+        b.op(relu, &[local], types::TENSOR);
+        let read = b.op(mul, &[x, x], types::TENSOR);
+        b.op(relu, &[read], types::TENSOR);
+        b.op(relu, &[x], types::TENSOR);
+        let out = b.op(mul, &[read, read], types::TENSOR);
+        b.add_result(root, out);
+        run(&mut g, &c);
+        assert_eq!(
+            kinds(&g),
+            ["aten::mul", "aten::relu_", "aten::relu_", "aten::mul"],
+            "the write to a temporary that nobody reads went"
+        );
+    }
+
+    #[test]
+    fn loops_lose_what_nobody_carries_on() {
+        let (ctx, c, mut g) = setting();
+        let n = g.add_input(types::INT);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let (one, yes) = (b.constant(1), b.constant(true));
+        let node = b.node(symbols::PRIM_LOOP, &[n, yes, one, one], &[types::INT, types::INT]);
+        let body = b.add_block(node);
+        let params: Vec<_> = (0..3).map(|_| b.add_parameter(body, types::INT)).collect();
+        let add = ctx.symbol("aten::add");
+        let mut inner = Builder::at_end(&mut g, body);
+        let p = inner.op(add, &[params[1], one], types::INT);
+        let q = inner.op(add, &[params[2], one], types::INT);
+        g.set_results(body, &[yes, p, q]);
+        let out = g.node_outputs(node)[1];
+        g.add_result(root, out);
+        run(&mut g, &c);
+        assert_eq!(g.node_outputs(node).len(), 1);
+        assert_eq!(g.parameters(body).len(), 2);
+        assert_eq!(g.operand_count(node), 3);
+        assert_eq!(kinds(&g).iter().filter(|k| *k == "aten::add").count(), 1);
+    }
+
+    #[test]
+    fn branches_without_effects_go() {
+        let (_, c, mut g) = setting();
+        let cond = g.add_input(types::BOOL);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let one = b.constant(1);
+        let branch = b.node(symbols::PRIM_IF, &[cond], &[types::INT]);
+        for _ in 0..2 {
+            let block = b.add_block(branch);
+            b.add_result(block, one);
+        }
+        run(&mut g, &c);
+        assert!(kinds(&g).is_empty());
+    }
+}

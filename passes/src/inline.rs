@@ -1,0 +1,385 @@
+//! Inlining: `inline`.
+//!
+//! Every `prim::CallFunction` of a known function and every `prim::CallMethod` on an object of a known class is replaced by a copy of the callee's
+//! graph. Callees are inlined first, so that each graph is copied in its final form; bodies of forks are inlined too. Value names and source
+//! ranges come along.
+//!
+//! **Sound when** the callee is the one that runs: the class of a receiver is its static type, and TorchScript's classes have no subclasses. Methods
+//! called through an interface are left alone (which class implements it is a property of the module, see `freeze`), as are functions that the
+//! compilation unit does not have. Recursion is an error.
+
+use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use frazil_ir::{
+    Builder, CompilationUnit, Constant, Context, CopyMap, FunctionId, Graph, Module, NodeId, SourceRange, TypeKind,
+    ValueId, symbols,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "inline",
+    summary: "Replaces calls of functions and methods by their bodies.",
+    before: "%linear = prim::GetAttr[name=\"fc\"](%self)\n%y = prim::CallMethod[name=\"forward\"](%linear, %x)",
+    after: "%linear = prim::GetAttr[name=\"fc\"](%self)\n%weight = prim::GetAttr[name=\"weight\"](%linear)\n\
+            %bias = prim::GetAttr[name=\"bias\"](%linear)\n%y = aten::linear(%x, %weight, %bias)",
+    options: &[],
+    build: |_| AnyPass::module(Inline),
+};
+
+/// A graph of more nodes than this is not made: calls that double at every level would otherwise fill any memory.
+const MAX_NODES: usize = 20_000_000;
+
+/// Why calls cannot be inlined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InlineError {
+    /// A function calls itself, directly or through others.
+    #[error("function '{function}' is called recursively ({}). Recursive calls are not supported", chain.join(" -> "))]
+    Recursive {
+        /// Qualified name.
+        function: String,
+        /// Who calls whom.
+        chain: Vec<String>,
+    },
+    /// A call does not fit its callee.
+    #[error(
+        "{caller} calls {callee} with {given} arguments where {wanted} are wanted{}",
+        at(place)
+    )]
+    Arguments {
+        /// Qualified name.
+        caller: String,
+        /// Qualified name.
+        callee: String,
+        /// Number of operands.
+        given: usize,
+        /// Number of inputs.
+        wanted: usize,
+        /// Source place of the call.
+        place: Option<String>,
+    },
+    /// A class has no such method.
+    #[error("class {class} has no method '{method}'{}", at(place))]
+    NoMethod {
+        /// Qualified name of the class.
+        class: String,
+        /// Name of the method.
+        method: String,
+        /// Source place of the call.
+        place: Option<String>,
+    },
+    /// The result would be absurdly large.
+    #[error("inlining makes a graph of more than {MAX_NODES} nodes")]
+    TooLarge,
+}
+
+fn at(place: &Option<String>) -> String {
+    place.as_ref().map_or(String::new(), |p| format!(" at {p}"))
+}
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inline;
+
+impl ModulePass for Inline {
+    fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        let all: Vec<_> = module.unit.functions().map(|(id, _)| id).collect();
+        let calls = inline_functions(module, &all)?;
+        cx.count("calls inlined", calls);
+        Ok(())
+    }
+
+    /// A graph without a module calls nothing that is known.
+    fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        Ok(())
+    }
+}
+
+/// Inlines all calls in `functions` and in what they call. Gives how many calls went.
+///
+/// # Errors
+/// Recursion, calls that do not fit, and results that are too large.
+pub fn inline_functions(module: &mut Module, functions: &[FunctionId]) -> Result<usize, InlineError> {
+    let mut state: HashMap<FunctionId, State> = HashMap::new();
+    let mut calls = 0;
+    // Depth first over who calls whom, on a stack of our own.
+    for &start in functions {
+        let mut stack = vec![start];
+        while let Some(&function) = stack.last() {
+            match state.get(&function) {
+                Some(State::Done) => {
+                    stack.pop();
+                }
+                Some(State::Open) => {
+                    calls += inline_into(module, function)?;
+                    state.insert(function, State::Done);
+                    stack.pop();
+                }
+                None => {
+                    state.insert(function, State::Open);
+                    for callee in callees(&module.unit, function)? {
+                        match state.get(&callee) {
+                            None => stack.push(callee),
+                            Some(State::Done) => {}
+                            Some(State::Open) => return Err(recursion(&module.unit, &state, &stack, callee)),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(calls)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its callees are being inlined.
+    Open,
+    /// Its calls are inlined.
+    Done,
+}
+
+fn recursion(
+    unit: &CompilationUnit,
+    state: &HashMap<FunctionId, State>,
+    stack: &[FunctionId],
+    callee: FunctionId,
+) -> InlineError {
+    let name = |id: FunctionId| {
+        let f = unit.function(id);
+        f.graph.ctx().name(f.name).to_owned()
+    };
+    let open: Vec<FunctionId> = stack
+        .iter()
+        .copied()
+        .filter(|f| state.get(f) == Some(&State::Open))
+        .collect();
+    let from = open.iter().position(|f| *f == callee).unwrap_or(0);
+    let chain = open.get(from..).unwrap_or_default().iter().copied().chain([callee]);
+    InlineError::Recursive {
+        function: name(callee),
+        chain: chain.map(name).collect(),
+    }
+}
+
+/// Functions that `function` calls, those of its forks included.
+fn callees(unit: &CompilationUnit, function: FunctionId) -> Result<Vec<FunctionId>, InlineError> {
+    let mut out = Vec::new();
+    for graph in support::subgraphs_and_self(&unit.function(function).graph) {
+        for node in graph.all_nodes() {
+            if let Some(call) = resolve(unit, graph, node)? {
+                out.push(call.callee);
+            }
+        }
+    }
+    Ok(out)
+}
+
+struct Call {
+    callee: FunctionId,
+    /// Operands that are not arguments: the function value of a `prim::CallFunction`.
+    skip: usize,
+}
+
+/// The callee of `node`, if it is a call and the callee is known.
+fn resolve(unit: &CompilationUnit, graph: &Graph, node: NodeId) -> Result<Option<Call>, InlineError> {
+    let Some(first) = graph.operand(node, 0) else {
+        return Ok(None);
+    };
+    let ctx = graph.ctx();
+    match graph.kind(node) {
+        symbols::PRIM_CALL_FUNCTION => {
+            let name = match (graph.constant(first), ctx.type_kind(graph.ty(first))) {
+                (Some(Constant::Function(name)), _) | (_, TypeKind::Function(name)) => name,
+                _ => return Ok(None),
+            };
+            Ok(unit.find_function(name).map(|callee| Call { callee, skip: 1 }))
+        }
+        symbols::PRIM_CALL_METHOD => {
+            let TypeKind::Class(class) = ctx.type_kind(graph.ty(first)) else {
+                return Ok(None);
+            };
+            let Some(method) = graph.attribute_symbol(node, symbols::ATTR_NAME) else {
+                return Ok(None);
+            };
+            match unit.method(class, method) {
+                Some(callee) => Ok(Some(Call { callee, skip: 0 })),
+                None => Err(InlineError::NoMethod {
+                    class: ctx.name(class).to_owned(),
+                    method: ctx.name(method).to_owned(),
+                    place: place(graph, node),
+                }),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+fn place(graph: &Graph, node: NodeId) -> Option<String> {
+    let range: SourceRange = graph.source_range(node)?;
+    let ctx: &Arc<Context> = graph.ctx();
+    Some(range.display(ctx).to_string())
+}
+
+/// Inlines the calls of one function whose callees are inlined already.
+fn inline_into(module: &mut Module, function: FunctionId) -> Result<usize, InlineError> {
+    let empty = Graph::new(module.ctx().clone());
+    let mut graph = std::mem::replace(&mut module.unit.function_mut(function).graph, empty);
+    let caller = module.ctx().name(module.unit.function(function).name).to_owned();
+    let result = inline_graph(&module.unit, &caller, &mut graph);
+    module.unit.function_mut(function).graph = graph;
+    result
+}
+
+/// Inlines the calls in `graph`, whose callees call nothing any more.
+pub(crate) fn inline_graph(unit: &CompilationUnit, caller: &str, graph: &mut Graph) -> Result<usize, InlineError> {
+    let mut calls = 0;
+    support::for_each_subgraph(graph, |g| {
+        calls += inline_graph(unit, caller, g)?;
+        Ok(())
+    })?;
+    for node in graph.all_nodes() {
+        let Some(call) = resolve(unit, graph, node)? else {
+            continue;
+        };
+        let callee = &unit.function(call.callee).graph;
+        let arguments: Vec<_> = graph.operands(node).skip(call.skip).collect();
+        if arguments.len() != callee.inputs().len() {
+            return Err(InlineError::Arguments {
+                caller: caller.to_owned(),
+                callee: graph.ctx().name(unit.function(call.callee).name).to_owned(),
+                given: arguments.len(),
+                wanted: callee.inputs().len(),
+                place: place(graph, node),
+            });
+        }
+        if graph.node_capacity() + callee.node_capacity() > MAX_NODES {
+            return Err(InlineError::TooLarge);
+        }
+        splice_call(graph, node, callee, &arguments);
+        calls += 1;
+    }
+    Ok(calls)
+}
+
+/// Puts a copy of `callee` in the place of the call `node`.
+fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[ValueId]) {
+    let mut map = CopyMap::default();
+    for (&input, &argument) in callee.inputs().iter().zip(arguments) {
+        map.set(input, argument);
+    }
+    let results = Builder::before(graph, node).copy_block(callee, callee.root(), &mut map);
+    let outputs = graph.node_outputs(node).to_vec();
+    for (output, result) in outputs.into_iter().zip(results) {
+        graph.replace_all_uses_with(output, result);
+    }
+    let function_value = graph
+        .operand(node, 0)
+        .filter(|_| graph.kind(node) == symbols::PRIM_CALL_FUNCTION);
+    graph.erase(node);
+    // The function's name, if this was its last call.
+    let constant = function_value
+        .filter(|v| !graph.has_uses(*v))
+        .and_then(|v| graph.defining_node(v))
+        .filter(|n| graph.kind(*n) == symbols::PRIM_CONSTANT);
+    if let Some(n) = constant {
+        graph.erase(n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::schema::{Catalogue, parse_schema};
+    use frazil_ir::{AttributeKind, ClassDef, ClassKind, Function, types};
+
+    /// A module `Net` with the methods whose bodies `fill` builds.
+    fn module(methods: &[(&str, &dyn Fn(&mut Builder<'_>))]) -> Module {
+        let ctx = Arc::new(Context::new());
+        let class = ctx.symbol("__torch__.Net");
+        let self_type = ctx.class("__torch__.Net");
+        let mut unit = CompilationUnit::default();
+        let mut def = ClassDef::new(class, ClassKind::Module);
+        def.add_attribute(ctx.symbol("n"), types::INT, AttributeKind::Plain);
+        for (name, fill) in methods {
+            let mut graph = Graph::new(ctx.clone());
+            graph.add_input(self_type);
+            graph.add_input(types::INT);
+            let root = graph.root();
+            fill(&mut Builder::at_end(&mut graph, root));
+            let qualified = ctx.symbol(&format!("__torch__.Net.{name}"));
+            let schema = parse_schema(&ctx, &format!("net::{name}(Any self, int x) -> int")).unwrap();
+            let id = unit.add_function(Function {
+                name: qualified,
+                schema,
+                graph,
+            });
+            def.methods.insert(ctx.symbol(name), id);
+        }
+        unit.classes.insert(class, def);
+        Module::new(ctx, unit, class, vec![Constant::Int(3)])
+    }
+
+    fn calls(method: &'static str) -> impl Fn(&mut Builder<'_>) {
+        move |b| {
+            let (this, x) = (b.inputs()[0], b.inputs()[1]);
+            let name = b.ctx().symbol(method);
+            let node = b.node(symbols::PRIM_CALL_METHOD, &[this, x], &[types::INT]);
+            b.set_attribute_symbol(node, symbols::ATTR_NAME, name);
+            let (out, root) = (b.output(node).unwrap(), b.root());
+            b.add_result(root, out);
+        }
+    }
+
+    fn leaf(b: &mut Builder<'_>) {
+        let (this, x) = (b.inputs()[0], b.inputs()[1]);
+        let (n, add) = (b.ctx().symbol("n"), b.ctx().symbol("aten::add"));
+        let n = b.get_attr(this, n, types::INT);
+        let sum = b.op(add, &[x, n], types::INT);
+        let root = b.root();
+        b.add_result(root, sum);
+    }
+
+    #[test]
+    fn chains_of_calls_become_one_body() {
+        let mut m = module(&[
+            ("forward", &calls("middle")),
+            ("middle", &calls("leaf")),
+            ("leaf", &leaf),
+        ]);
+        let catalogue = Catalogue::new(m.ctx().clone());
+        Inline.run(&mut m, &mut PassContext::new(&catalogue)).unwrap();
+        for (_, f) in m.unit.functions() {
+            let kinds: Vec<_> = f
+                .graph
+                .all_nodes()
+                .into_iter()
+                .map(|n| f.graph.kind_name(n).to_owned())
+                .collect();
+            assert_eq!(kinds, ["prim::GetAttr", "aten::add"]);
+            f.graph.verify(None).unwrap();
+        }
+    }
+
+    #[test]
+    fn recursion_is_refused_with_the_chain() {
+        let mut m = module(&[("forward", &calls("middle")), ("middle", &calls("forward"))]);
+        let all: Vec<_> = m.unit.functions().map(|(id, _)| id).collect();
+        let error = inline_functions(&mut m, &all).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "function '__torch__.Net.forward' is called recursively (__torch__.Net.forward -> __torch__.Net.middle -> \
+             __torch__.Net.forward). Recursive calls are not supported"
+        );
+    }
+
+    #[test]
+    fn a_missing_method_is_named() {
+        let mut m = module(&[("forward", &calls("nope"))]);
+        let id = m.method(symbols::FORWARD).unwrap();
+        let error = inline_functions(&mut m, &[id]).unwrap_err();
+        assert!(error.to_string().contains("has no method 'nope'"), "{error}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Textual pipelines: `freeze{preserve=a,b.c freeze-interfaces=false},constant-propagation,fold-frozen-conv-bn`.
+//!
+//! ```text
+//! pipeline := [ pass { ',' pass } ]
+//! pass     := name [ '{' { option } '}' ]
+//! option   := name [ '=' value ]            (separated by spaces; a boolean without a value is true)
+//! ```
+//! Names are in kebab case. A value runs to the next space or brace, so lists are written with commas.
+
+use crate::registry::{OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry};
+use std::fmt;
+use std::ops::Range;
+
+/// What is wrong with a pipeline text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PipelineErrorKind {
+    /// There is no pass of this name; the nearest one, if any is near.
+    UnknownPass(String, Option<&'static str>),
+    /// The pass has no option of this name; the nearest one, if any is near.
+    UnknownOption(&'static str, String, Option<&'static str>),
+    /// The value is not what the option takes.
+    BadValue(&'static str, OptionKind),
+    /// Something else should stand here.
+    Expected(&'static str),
+}
+
+/// A pipeline text that cannot be used, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct PipelineError {
+    /// The whole text.
+    pub text: String,
+    /// The bytes in question.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub kind: PipelineErrorKind,
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hint = |f: &mut fmt::Formatter<'_>, near: &Option<&str>| match near {
+            Some(near) => write!(f, "; did you mean `{near}`?"),
+            None => Ok(()),
+        };
+        match &self.kind {
+            PipelineErrorKind::UnknownPass(name, near) => {
+                write!(f, "there is no pass `{name}`")?;
+                hint(f, near)?;
+            }
+            PipelineErrorKind::UnknownOption(pass, name, near) => {
+                write!(f, "the pass `{pass}` has no option `{name}`")?;
+                hint(f, near)?;
+            }
+            PipelineErrorKind::BadValue(option, kind) => write!(f, "the option `{option}` takes {}", kind.describe())?,
+            PipelineErrorKind::Expected(what) => write!(f, "expected {what}")?,
+        }
+        let width = self.span.len().max(1);
+        write!(
+            f,
+            "\n  {}\n  {:indent$}{:^<width$}",
+            self.text,
+            "",
+            "",
+            indent = self.span.start
+        )
+    }
+}
+
+/// A pass as a pipeline names it, with its options.
+#[derive(Clone, Debug)]
+pub struct PipelineEntry {
+    /// The pass.
+    pub info: &'static PassInfo,
+    /// Its options, defaults filled in.
+    pub options: PassOptions,
+    /// The text that named it, for messages and reproducers.
+    pub text: String,
+}
+
+/// Parses `text` against the passes of `registry`.
+///
+/// # Errors
+/// The first thing that is wrong, with its place.
+pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Vec<PipelineEntry>, PipelineError> {
+    let mut parser = Parser { registry, text, at: 0 };
+    parser.pipeline()
+}
+
+struct Parser<'a> {
+    registry: &'a PassRegistry,
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// Bytes up to the first character that `stop` wants, with their place.
+    fn word(&mut self, stop: impl Fn(char) -> bool) -> (&'a str, Range<usize>) {
+        let rest = self.rest();
+        let len = rest.find(stop).unwrap_or(rest.len());
+        let span = self.at..self.at + len;
+        self.at += len;
+        (&rest[..len], span)
+    }
+
+    fn error(&self, span: Range<usize>, kind: PipelineErrorKind) -> PipelineError {
+        PipelineError {
+            text: self.text.to_owned(),
+            span,
+            kind,
+        }
+    }
+
+    fn expected(&self, what: &'static str) -> PipelineError {
+        let len = self.rest().chars().next().map_or(0, char::len_utf8);
+        self.error(self.at..self.at + len, PipelineErrorKind::Expected(what))
+    }
+
+    fn pipeline(&mut self) -> Result<Vec<PipelineEntry>, PipelineError> {
+        let mut entries = Vec::new();
+        self.skip_space();
+        if self.rest().is_empty() {
+            return Ok(entries);
+        }
+        loop {
+            entries.push(self.pass()?);
+            self.skip_space();
+            match self.rest().chars().next() {
+                None => return Ok(entries),
+                Some(',') => self.at += 1,
+                Some(_) => return Err(self.expected("`,` or the end of the pipeline")),
+            }
+        }
+    }
+
+    fn pass(&mut self) -> Result<PipelineEntry, PipelineError> {
+        self.skip_space();
+        let start = self.at;
+        let (name, span) = self.word(|c| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+        if name.is_empty() {
+            return Err(self.expected("the name of a pass"));
+        }
+        let Some(info) = self.registry.find(name) else {
+            let near = nearest(name, self.registry.passes().map(|p| p.name));
+            return Err(self.error(span, PipelineErrorKind::UnknownPass(name.to_owned(), near)));
+        };
+        let mut options = info.default_options();
+        self.skip_space();
+        if self.rest().starts_with('{') {
+            self.at += 1;
+            self.options(info, &mut options)?;
+        }
+        Ok(PipelineEntry {
+            info,
+            options,
+            text: self.text[start..self.at].trim_end().to_owned(),
+        })
+    }
+
+    fn options(&mut self, info: &'static PassInfo, options: &mut PassOptions) -> Result<(), PipelineError> {
+        loop {
+            self.skip_space();
+            match self.rest().chars().next() {
+                None => return Err(self.expected("`}`")),
+                Some('}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(_) => {}
+            }
+            let (name, span) = self.word(|c| c == '=' || c == '}' || c.is_whitespace());
+            let Some(option) = info.options.iter().find(|o| o.name == name) else {
+                let near = nearest(name, info.options.iter().map(|o| o.name));
+                let kind = PipelineErrorKind::UnknownOption(info.name, name.to_owned(), near);
+                return Err(self.error(span, kind));
+            };
+            let (value, span) = if self.rest().starts_with('=') {
+                self.at += 1;
+                self.word(|c| c == '}' || c.is_whitespace())
+            } else if option.kind == OptionKind::Bool {
+                ("true", span)
+            } else {
+                return Err(self.error(span, PipelineErrorKind::BadValue(option.name, option.kind)));
+            };
+            match OptionValue::parse(option.kind, value) {
+                Some(value) => options.set(option.name, value),
+                None => return Err(self.error(span, PipelineErrorKind::BadValue(option.name, option.kind))),
+            }
+        }
+    }
+}
+
+/// The candidate with the least edit distance, if that is near enough to be meant.
+pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    candidates
+        .map(|c| (edit_distance(name, c), c))
+        .min()
+        .filter(|(distance, c)| *distance <= (c.len() / 3).max(2) && *distance < c.len())
+        .map(|(_, c)| c)
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<PipelineEntry>, PipelineError> {
+        parse_pipeline(&PassRegistry::standard(), text)
+    }
+
+    #[test]
+    fn passes_and_options_are_read() {
+        let entries = parse(" inline , dce{side-effects=true} ,cse").unwrap();
+        let names: Vec<_> = entries.iter().map(|e| e.info.name).collect();
+        assert_eq!(names, ["inline", "dce", "cse"]);
+        assert!(entries[1].options.bool("side-effects"));
+        assert_eq!(entries[1].text, "dce{side-effects=true}");
+        assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn mistakes_have_a_place_and_a_hint() {
+        let unknown = parse("inline,dec").unwrap_err();
+        assert_eq!(unknown.span, 7..10);
+        assert_eq!(
+            unknown.to_string(),
+            "there is no pass `dec`; did you mean `dce`?\n  inline,dec\n         ^^^"
+        );
+        let option = parse("dce{side-effect}").unwrap_err();
+        assert!(option.to_string().contains("did you mean `side-effects`?"), "{option}");
+        let value = parse("dce{side-effects=maybe}").unwrap_err();
+        assert_eq!(value.span, 17..22);
+        assert!(parse("dce{side-effects").is_err());
+        assert!(parse("dce cse").unwrap_err().to_string().contains("expected `,`"));
+        assert!(parse(",").unwrap_err().to_string().contains("name of a pass"));
+    }
+}

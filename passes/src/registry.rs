@@ -1,0 +1,198 @@
+//! Passes by name: what each declares about itself, once, for pipelines, help texts and documents.
+
+use crate::manager::AnyPass;
+use indexmap::IndexMap;
+
+/// What a pass declares about itself.
+#[derive(Debug)]
+pub struct PassInfo {
+    /// Its name in pipelines, in kebab case.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// IR before it, as text.
+    pub before: &'static str,
+    /// What it makes of that.
+    pub after: &'static str,
+    /// What can be set.
+    pub options: &'static [OptionInfo],
+    /// Makes the pass from options that hold a value for each of `options`.
+    pub build: fn(&PassOptions) -> AnyPass,
+}
+
+/// An option of a pass.
+#[derive(Debug)]
+pub struct OptionInfo {
+    /// Its name in pipelines, in kebab case.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: OptionKind,
+    /// Its default, as it would be written.
+    pub default: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// `true` or `false`
+    Bool,
+    /// An integer.
+    Int,
+    /// Texts with commas between them.
+    List,
+}
+
+impl OptionKind {
+    /// For messages: "`true` or `false`".
+    pub fn describe(self) -> &'static str {
+        match self {
+            OptionKind::Bool => "`true` or `false`",
+            OptionKind::Int => "an integer",
+            OptionKind::List => "a list with commas between its elements",
+        }
+    }
+}
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionValue {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// Texts.
+    List(Vec<String>),
+}
+
+impl OptionValue {
+    /// Reads `text` as a value of `kind`.
+    pub fn parse(kind: OptionKind, text: &str) -> Option<OptionValue> {
+        Some(match kind {
+            OptionKind::Bool => OptionValue::Bool(text.parse().ok()?),
+            OptionKind::Int => OptionValue::Int(text.parse().ok()?),
+            OptionKind::List => {
+                let items = text.split(',').map(str::trim).filter(|s| !s.is_empty());
+                OptionValue::List(items.map(str::to_owned).collect())
+            }
+        })
+    }
+}
+
+/// The options of one pass in a pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PassOptions(IndexMap<&'static str, OptionValue>);
+
+impl PassOptions {
+    /// Sets option `name`.
+    pub fn set(&mut self, name: &'static str, value: OptionValue) {
+        self.0.insert(name, value);
+    }
+
+    /// The value of `name`, if it is one that the pass declared.
+    pub fn get(&self, name: &str) -> Option<&OptionValue> {
+        self.0.get(name)
+    }
+
+    /// A truth value; false when the option is not there or of another kind.
+    pub fn bool(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(OptionValue::Bool(true)))
+    }
+
+    /// An integer; 0 when the option is not there or of another kind.
+    pub fn int(&self, name: &str) -> i64 {
+        match self.get(name) {
+            Some(OptionValue::Int(i)) => *i,
+            _ => 0,
+        }
+    }
+
+    /// A list; empty when the option is not there or of another kind.
+    pub fn list(&self, name: &str) -> &[String] {
+        match self.get(name) {
+            Some(OptionValue::List(items)) => items,
+            _ => &[],
+        }
+    }
+}
+
+impl PassInfo {
+    /// The declared defaults.
+    pub fn default_options(&self) -> PassOptions {
+        let mut options = PassOptions::default();
+        for o in self.options {
+            if let Some(value) = OptionValue::parse(o.kind, o.default) {
+                options.set(o.name, value);
+            }
+        }
+        options
+    }
+}
+
+/// The passes that pipelines can name. An embedder adds its own.
+#[derive(Clone, Debug, Default)]
+pub struct PassRegistry {
+    passes: IndexMap<&'static str, &'static PassInfo>,
+}
+
+impl PassRegistry {
+    /// A registry without passes.
+    pub fn new() -> PassRegistry {
+        PassRegistry::default()
+    }
+
+    /// A registry with the passes of this crate.
+    pub fn standard() -> PassRegistry {
+        let mut registry = PassRegistry::new();
+        register_all(&mut registry);
+        registry
+    }
+
+    /// Adds a pass, replacing one of its name.
+    pub fn add(&mut self, info: &'static PassInfo) {
+        self.passes.insert(info.name, info);
+    }
+
+    /// The pass called `name`.
+    pub fn find(&self, name: &str) -> Option<&'static PassInfo> {
+        self.passes.get(name).copied()
+    }
+
+    /// All passes in the order of their addition.
+    pub fn passes(&self) -> impl Iterator<Item = &'static PassInfo> + '_ {
+        self.passes.values().copied()
+    }
+}
+
+/// Adds the passes of this crate.
+pub fn register_all(registry: &mut PassRegistry) {
+    for info in [&crate::inline::INFO, &crate::cse::INFO, &crate::dce::INFO] {
+        registry.add(info);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_complete() {
+        for info in PassRegistry::standard().passes() {
+            assert!(
+                info.name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            );
+            assert!(!info.summary.is_empty() && info.summary.ends_with('.'), "{}", info.name);
+            assert!(!info.before.is_empty() && !info.after.is_empty(), "{}", info.name);
+            assert_eq!(
+                info.default_options().0.len(),
+                info.options.len(),
+                "a default of {} does not parse",
+                info.name
+            );
+            let _ = (info.build)(&info.default_options());
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a node does besides giving its results. Writes to memory are the business of [`crate::AliasDb`]; this is about everything
+//! else: output, exceptions, the state of random generators, calls to what is not known.
+//!
+//! An operator without a schema has every effect.
+
+use frazil_ir::schema::{Catalogue, FunctionSchema};
+use frazil_ir::{Constant, Graph, NodeId, symbols, types};
+use std::sync::Arc;
+
+/// What a single node does, its blocks left aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing that could be seen: gone if its results are not used, and the same whenever its operands are.
+    Pure,
+    /// It writes to its operands (or to an object); only alias information says who sees that.
+    Writes,
+    /// Its results differ from run to run: not merged, not evaluated; gone if its results are not used.
+    Random,
+    /// Seen by somebody outside, or not known: stays where it is.
+    Visible,
+}
+
+/// Operators that draw random numbers although their schema has no `Generator` argument, and the argument (a truth value or a
+/// probability) that must be false or zero for them not to.
+const RANDOM: &[(&str, Option<&str>)] = &[
+    ("aten::alpha_dropout", Some("train")),
+    ("aten::dropout", Some("train")),
+    ("aten::feature_alpha_dropout", Some("train")),
+    ("aten::feature_dropout", Some("train")),
+    ("aten::gru", Some("train")),
+    ("aten::lstm", Some("train")),
+    ("aten::native_dropout", Some("train")),
+    ("aten::rnn_relu", Some("train")),
+    ("aten::rnn_tanh", Some("train")),
+    ("aten::rrelu", Some("training")),
+    ("aten::scaled_dot_product_attention", Some("dropout_p")),
+    ("aten::rand", None),
+    ("aten::rand_like", None),
+    ("aten::randint", None),
+    ("aten::randint_like", None),
+    ("aten::randn", None),
+    ("aten::randn_like", None),
+    ("aten::randperm", None),
+    // The clock and the contents of fresh memory are no functions of the operands either.
+    ("aten::empty", None),
+    ("aten::empty_like", None),
+    ("aten::empty_strided", None),
+    ("aten::new_empty", None),
+    ("aten::new_empty_strided", None),
+    ("prim::TimePoint", None),
+];
+
+/// The effect of `node`, which resolves to `schema` (none: not known).
+pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>) -> Effect {
+    match graph.kind(node) {
+        symbols::PRIM_CONSTANT
+        | symbols::PRIM_IF
+        | symbols::PRIM_LOOP
+        | symbols::PRIM_GET_ATTR
+        | symbols::PRIM_CREATE_OBJECT
+        | symbols::PRIM_LIST_CONSTRUCT
+        | symbols::PRIM_LIST_UNPACK
+        | symbols::PRIM_TUPLE_CONSTRUCT
+        | symbols::PRIM_TUPLE_UNPACK
+        | symbols::PRIM_TUPLE_INDEX
+        | symbols::PRIM_TUPLE_SLICE
+        | symbols::PRIM_DICT_CONSTRUCT
+        | symbols::PRIM_UNCHECKED_CAST
+        | symbols::PRIM_UNINITIALIZED
+        | symbols::PRIM_ISINSTANCE => return Effect::Pure,
+        symbols::PRIM_SET_ATTR => return Effect::Writes,
+        symbols::PRIM_RAISE_EXCEPTION
+        | symbols::PRIM_PRINT
+        | symbols::PRIM_CALL_METHOD
+        | symbols::PRIM_CALL_FUNCTION
+        | symbols::PRIM_FORK
+        | symbols::PRIM_FORK_CLOSURE
+        | symbols::PRIM_WAIT
+        | symbols::PRIM_RETURN => return Effect::Visible,
+        _ => {}
+    }
+    let Some(schema) = schema.filter(|s| !s.is_varret) else {
+        return Effect::Visible;
+    };
+    if schema.is_mutable() {
+        return if is_random(graph, node, schema) {
+            Effect::Visible
+        } else {
+            Effect::Writes
+        };
+    }
+    if schema.returns.is_empty() {
+        // It neither gives nor writes anything, so it is there for something else: a warning, an assertion, a mode that is set.
+        return Effect::Visible;
+    }
+    if is_random(graph, node, schema) {
+        Effect::Random
+    } else {
+        Effect::Pure
+    }
+}
+
+fn is_random(graph: &Graph, node: NodeId, schema: &FunctionSchema) -> bool {
+    if schema
+        .arguments
+        .iter()
+        .any(|a| a.ty == types::GENERATOR || a.ty == graph.ctx().optional_of(types::GENERATOR))
+    {
+        return true;
+    }
+    let name = graph.kind_name(node);
+    let name = name.strip_suffix('_').filter(|n| !n.ends_with(':')).unwrap_or(name);
+    let Some((_, switch)) = RANDOM.iter().find(|(n, _)| *n == name) else {
+        return false;
+    };
+    let Some(switch) = switch else { return true };
+    let operand = graph
+        .ctx()
+        .find_symbol(switch)
+        .and_then(|s| schema.argument(s))
+        .and_then(|(i, _)| graph.operand(node, i));
+    match operand.and_then(|v| graph.constant(v)) {
+        Some(Constant::Bool(on)) => on,
+        Some(c) => c.as_float() != Some(0.0),
+        None => true,
+    }
+}
+
+/// The effect of `node`; see [`Effect`].
+pub fn effect(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Effect {
+    effect_with(graph, node, schema(graph, node, catalogue).as_deref())
+}
+
+/// The overload that `node` is.
+pub fn schema(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Arc<FunctionSchema>> {
+    catalogue.resolve(graph, node).found()
+}

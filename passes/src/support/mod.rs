@@ -1,0 +1,56 @@
+//! What several passes need: operators, effects, constants in graphs, walking.
+
+pub mod effects;
+pub mod operators;
+
+use frazil_ir::{AttributeValue, Graph};
+use std::sync::Arc;
+
+/// The graph and the graphs that its nodes hold as attributes (bodies of forks), at any depth.
+pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
+    let mut all = vec![graph];
+    let mut next = 0;
+    while let Some(&g) = all.get(next) {
+        next += 1;
+        for node in g.all_nodes() {
+            for attribute in g.attributes(node) {
+                match &attribute.value {
+                    AttributeValue::Graph(inner) => all.push(inner),
+                    AttributeValue::Graphs(inner) => all.extend(inner.iter().map(Arc::as_ref)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    all.into_iter()
+}
+
+/// Calls `edit` on every graph that a node of `graph` holds as an attribute; a graph that others share is copied first.
+///
+/// # Errors
+/// The first error of `edit`.
+pub fn for_each_subgraph<E>(graph: &mut Graph, mut edit: impl FnMut(&mut Graph) -> Result<(), E>) -> Result<(), E> {
+    for node in graph.all_nodes() {
+        let holders: Vec<_> = graph
+            .attributes(node)
+            .iter()
+            .filter(|a| matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_)))
+            .cloned()
+            .collect();
+        for attribute in holders {
+            let value = match attribute.value {
+                AttributeValue::Graph(mut inner) => {
+                    edit(Arc::make_mut(&mut inner))?;
+                    AttributeValue::Graph(inner)
+                }
+                AttributeValue::Graphs(mut inner) => {
+                    inner.iter_mut().try_for_each(|g| edit(Arc::make_mut(g)))?;
+                    AttributeValue::Graphs(inner)
+                }
+                other => other,
+            };
+            graph.set_attribute(node, attribute.name, value);
+        }
+    }
+    Ok(())
+}
