@@ -29,8 +29,8 @@ conformance: setup ## compare with PyTorch's results; ARGS='--engine=interp resn
 	@$(CARGO) build -q -p frazil-tools --bins
 	@$(CARGO) test -q -p frazil-tests --test conformance -- $(ARGS)
 
-bench: setup ## criterion benchmarks
-	$(CARGO) bench --workspace
+bench: setup ## criterion benchmarks; ARGS=clone for some of them
+	$(CARGO) bench -q -p frazil-tests --bench '*' -- $(ARGS)
 
 bench-peers: setup ## latency next to PyTorch's, side by side; ARGS=model.pt... (needs PEERS_PYTHON with torch)
 	@$(CARGO) build -q --release -p frazil-tools --bins
