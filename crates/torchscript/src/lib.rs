@@ -1,5 +1,10 @@
 //! TorchScript archives and the TorchScript language front end.
 //!
-//! [`archive`] opens a `.pt` file and reads its records; nothing in an archive is ever executed while it is read.
+//! [`archive`] opens a `.pt` file and reads its records; nothing in an archive is ever executed while it is read. [`load`] makes a
+//! [`Module`](frazil_ir::Module) of it: the objects with their shared tensors, and a graph for each method, compiled from the
+//! archive's source code. [`compile_source`] compiles source text by itself.
 
 pub mod archive;
+mod frontend;
+
+pub use frontend::{LoadError, LoadOptions, SourceError, compile_source, load, load_archive, load_bytes};

@@ -1,0 +1,117 @@
+//! Names that TorchScript gives a meaning without a definition: builtin functions, constants, attributes of tensors.
+
+use frazil_ir::{Constant, DType, types};
+
+use super::sugared::Special;
+
+/// Names that are special forms.
+pub(crate) fn special(name: &str) -> Option<Special> {
+    Some(match name {
+        "annotate" | "torch.jit.annotate" => Special::Annotate,
+        "unchecked_cast" => Special::UncheckedCast,
+        "uninitialized" => Special::Uninitialized,
+        "isinstance" | "torch.jit.isinstance" => Special::Isinstance,
+        "getattr" => Special::Getattr,
+        "hasattr" => Special::Hasattr,
+        "fork" | "torch.jit.fork" | "torch.jit._fork" => Special::Fork,
+        "torch.jit.wait" | "torch.jit._wait" => Special::Wait,
+        "print" => Special::Print,
+        "range" => Special::Range,
+        "enumerate" => Special::Enumerate,
+        "zip" => Special::Zip,
+        "list" => Special::List,
+        "tuple" => Special::Tuple,
+        "int" => Special::Cast("aten::Int", types::INT),
+        "float" => Special::Cast("aten::Float", types::FLOAT),
+        "bool" => Special::Cast("aten::Bool", types::BOOL),
+        "complex" => Special::Cast("aten::Complex", types::COMPLEX),
+        "str" => Special::Cast("aten::str", types::STR),
+        _ => return None,
+    })
+}
+
+/// The operator behind a function that Python or a library module has: `len`, `math.sqrt`, `torch.nn.functional.relu`.
+pub(crate) fn operator(name: &str) -> Option<String> {
+    let plain = match name {
+        "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum" | "all" | "any"
+        | "reversed" | "list" => format!("aten::{name}"),
+        "abs" | "min" | "max" | "id" | "rangelist" => format!("prim::{name}"),
+        _ => {
+            if let Some(rest) = name.strip_prefix("ops.") {
+                let (namespace, operator) = rest.split_once('.')?;
+                return (!operator.contains('.')).then(|| format!("{namespace}::{operator}"));
+            }
+            if let Some(rest) = name.strip_prefix("torch.") {
+                let rest = rest.strip_prefix("ops.").map_or(rest, |rest| rest);
+                let namespaces = ["_C._nn.", "_C._linalg.", "_C._fft.", "_C._special.", "_VF.", "nn.functional."];
+                if let Some(operator) = namespaces.iter().find_map(|space| rest.strip_prefix(space)) {
+                    return (!operator.contains('.')).then(|| format!("aten::{operator}"));
+                }
+                return match rest.split_once('.') {
+                    None => Some(format!("aten::{rest}")),
+                    Some((space @ ("linalg" | "fft" | "special"), operator)) => Some(format!("aten::{space}_{operator}")),
+                    Some((space @ ("aten" | "prim" | "quantized" | "torchvision"), operator)) => {
+                        Some(format!("{space}::{operator}"))
+                    }
+                    Some(_) => None,
+                };
+            }
+            let operator = name.strip_prefix("math.")?;
+            format!("aten::{operator}")
+        }
+    };
+    Some(plain)
+}
+
+/// Constants of library modules: `torch.float32` is the number of the dtype.
+pub(crate) fn constant(name: &str) -> Option<Constant> {
+    Some(match name {
+        "math.pi" => Constant::Float(std::f64::consts::PI),
+        "math.e" => Constant::Float(std::f64::consts::E),
+        "math.tau" => Constant::Float(std::f64::consts::TAU),
+        "math.inf" | "torch.inf" => Constant::Float(f64::INFINITY),
+        "math.nan" | "torch.nan" => Constant::Float(f64::NAN),
+        "torch.pi" => Constant::Float(std::f64::consts::PI),
+        "torch.strided" | "torch.contiguous_format" => Constant::Int(0),
+        "torch.preserve_format" => Constant::Int(1),
+        "torch.channels_last" => Constant::Int(2),
+        "torch.channels_last_3d" => Constant::Int(3),
+        _ => Constant::Int(DType::from_python_name(name.strip_prefix("torch.")?)?.code()),
+    })
+}
+
+/// The operator behind an attribute of a tensor that is no method: `x.shape`, `x.dtype`.
+pub(crate) fn tensor_attribute(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "dtype" => "prim::dtype",
+        "device" => "prim::device",
+        "grad" => "prim::grad",
+        "data" => "prim::data",
+        "shape" => "aten::size",
+        "ndim" => "aten::dim",
+        "is_cuda" => "prim::is_cuda",
+        "is_cpu" => "prim::is_cpu",
+        "is_xla" => "prim::is_xla",
+        "is_sparse" => "prim::is_sparse",
+        "is_sparse_csr" => "prim::is_sparse_csr",
+        "is_mkldnn" => "prim::is_mkldnn",
+        "is_quantized" => "prim::is_quantized",
+        "is_vulkan" => "prim::is_vulkan",
+        "is_mps" => "prim::is_mps",
+        "is_meta" => "prim::is_meta",
+        "is_nested" => "prim::is_nested",
+        "is_leaf" => "aten::is_leaf",
+        "requires_grad" => "prim::requires_grad",
+        "layout" => "prim::layout",
+        "itemsize" => "prim::itemsize",
+        "nbytes" => "prim::nbytes",
+        "name" => "prim::name",
+        "T" => "aten::numpy_T",
+        "H" => "aten::matrix_H",
+        "mT" => "aten::mT",
+        "mH" => "aten::mH",
+        "real" => "aten::real",
+        "imag" => "aten::imag",
+        _ => return None,
+    })
+}

@@ -1,0 +1,115 @@
+//! The front end: from source code and pickled objects to a [`Module`].
+
+mod annotation;
+mod builtins;
+mod call;
+mod cleanup;
+mod emit;
+mod expr;
+mod matching;
+mod objects;
+mod program;
+mod source;
+mod sugared;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{CompilationUnit, Context, Module};
+
+use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
+use program::{ArchiveSources, Program};
+
+pub use source::SourceError;
+
+/// Why a module cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The archive is damaged, or not one.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Its code does not compile.
+    #[error(transparent)]
+    Source(#[from] Box<SourceError>),
+    /// No thread with enough stack could be started.
+    #[error("cannot start the loading thread: {0}")]
+    Thread(std::io::Error),
+}
+
+pub(crate) type Result<T, E = LoadError> = std::result::Result<T, E>;
+
+/// What loading needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadOptions<'a> {
+    /// Where names and types are interned.
+    pub ctx: &'a Arc<Context>,
+    /// The operators that code may call; its context must be `ctx`.
+    pub catalogue: &'a Catalogue,
+}
+
+/// Loads the archive at `path`, which is memory-mapped: tensors of the module are windows on the file.
+///
+/// # Errors
+/// When the file cannot be read, is no TorchScript archive, or its code does not compile.
+pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<Module> {
+    load_archive(&Archive::open(path)?, options)
+}
+
+/// Loads an archive that is in memory.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
+    load_archive(&Archive::new(SharedBytes::from(bytes), Limits::default())?, options)
+}
+
+/// Loads an open archive.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Module> {
+    with_stack(|| {
+        let sources = ArchiveSources { archive };
+        let mut program = Program::new(options, &sources);
+        program.load_constants(archive)?;
+        let root = objects::read(&mut program, archive)?;
+        program.compile_all()?;
+        let mut module = root.into_module(options.ctx, program.unit);
+        for name in archive.names() {
+            if let Some(file) = name.strip_prefix("extra/") {
+                module.extra_files.insert(file.to_owned(), archive.read(name)?.into());
+            }
+        }
+        Ok(module)
+    })
+}
+
+/// Compiles the functions and classes of a TorchScript source text. Functions are named as they stand there, without a prefix; they may
+/// call operators of the catalogue (`torch.relu(x)`, `x.relu()`) and one another. `file` names the text in source ranges and errors.
+///
+/// # Errors
+/// When the text does not compile.
+pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<CompilationUnit> {
+    with_stack(|| {
+        let mut program = Program::new(options, &program::NoSources);
+        program.define_text(file, text)?;
+        program.compile_all()?;
+        Ok(program.unit)
+    })
+}
+
+/// Source trees are walked recursively, down to [`source::MAX_DEPTH`]; the caller's stack may be too small for that.
+const STACK_BYTES: usize = 256 << 20;
+
+fn with_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("torchscript".into()).stack_size(STACK_BYTES);
+        let handle = thread.spawn_scoped(scope, work).map_err(LoadError::Thread)?;
+        match handle.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}

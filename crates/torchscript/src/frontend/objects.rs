@@ -1,0 +1,451 @@
+//! The objects of an archive: `data.pkl` becomes a tree of objects with their tensors, identities kept.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use frazil_ir::{
+    CompilationUnit, Constant, Context, DType, Device, DictConstant, EnumConstant, Module, Object, ObjectId, Shape,
+    Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
+};
+use num_complex::Complex64;
+
+use super::Result;
+use super::program::{Global, Program};
+use super::source::MAX_DEPTH;
+use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue, SharedBytes};
+
+/// All objects of a module, by number; the first is the module itself.
+pub(crate) struct Objects {
+    objects: Vec<Object>,
+}
+
+impl Objects {
+    /// The module of these objects and the code of their classes.
+    pub(crate) fn into_module(self, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
+        let mut objects = self.objects.into_iter();
+        let root = objects.next().unwrap_or(Object { class: frazil_ir::symbols::EMPTY, slots: Vec::new() });
+        let mut module = Module::new(Arc::clone(ctx), unit, root.class, root.slots);
+        for object in objects {
+            module.add_object(object);
+        }
+        module
+    }
+}
+
+/// Reads the module object.
+pub(crate) fn read(program: &mut Program<'_>, archive: &Archive) -> Result<Objects> {
+    let pickle = archive.pickle("data.pkl")?;
+    let mut reader = Reader::new(program, archive, &pickle, "data.pkl", "data");
+    let root = pickle.root();
+    if !matches!(pickle.value(root), PickleValue::Object { .. }) {
+        return Err(reader.unexpected(root, "a module object (is this a state_dict?)"));
+    }
+    reader.value(root, types::ANY, 0)?;
+    let objects = reader.objects;
+    Ok(Objects { objects })
+}
+
+/// Reads the table of constants that code names.
+pub(crate) fn read_constants(program: &mut Program<'_>, archive: &Archive) -> Result<Vec<Constant>> {
+    let pickle = archive.pickle("constants.pkl")?;
+    let mut reader = Reader::new(program, archive, &pickle, "constants.pkl", "constants");
+    let root = pickle.root();
+    let Some(items) = pickle.elements(root) else {
+        return Err(reader.unexpected(root, "a tuple of constants"));
+    };
+    items.iter().map(|&item| reader.value(item, types::ANY, 0)).collect()
+}
+
+struct Reader<'r, 'p> {
+    program: &'r mut Program<'p>,
+    archive: &'r Archive,
+    pickle: &'r Pickle,
+    entry: &'static str,
+    /// The folder of the storages.
+    folder: &'static str,
+    objects: Vec<Object>,
+    /// What has been read, so that a value that is stored once is one value.
+    known: HashMap<PickleId, Constant>,
+    storages: HashMap<String, Arc<Storage>>,
+}
+
+/// The bytes of one record, in the mapped file.
+struct Window {
+    bytes: SharedBytes,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Window {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref().get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl<'r, 'p> Reader<'r, 'p> {
+    fn new(
+        program: &'r mut Program<'p>,
+        archive: &'r Archive,
+        pickle: &'r Pickle,
+        entry: &'static str,
+        folder: &'static str,
+    ) -> Reader<'r, 'p> {
+        Reader {
+            program,
+            archive,
+            pickle,
+            entry,
+            folder,
+            objects: Vec::new(),
+            known: HashMap::new(),
+            storages: HashMap::new(),
+        }
+    }
+
+    fn unexpected(&self, id: PickleId, expected: impl Into<String>) -> super::LoadError {
+        ArchiveError::Unexpected {
+            entry: self.entry.to_owned(),
+            offset: self.pickle.offset(id),
+            expected: expected.into(),
+            found: match self.pickle.value(id) {
+                PickleValue::Object { class: global, .. } | PickleValue::Call { callee: global, .. } => {
+                    let (module, name) = self.pickle.global(*global).unwrap_or_default();
+                    format!("{} of {module}.{name}", self.pickle.value(id).kind())
+                }
+                value => value.kind().to_owned(),
+            },
+        }
+        .into()
+    }
+
+    /// The value behind `id`, read as a `ty`.
+    fn value(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
+        if depth > MAX_DEPTH {
+            return Err(self.unexpected(id, format!("at most {MAX_DEPTH} levels of nesting")));
+        }
+        if let Some(known) = self.known.get(&id) {
+            return Ok(known.clone());
+        }
+        let value = self.read_value(id, ty, depth)?;
+        // Only what has an identity is remembered; numbers and strings are what they are.
+        if matches!(
+            value,
+            Constant::Tensor(_) | Constant::List(_) | Constant::Dict(_) | Constant::Tuple(_) | Constant::Object(_)
+        ) {
+            self.known.insert(id, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn read_value(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
+        let ctx = Arc::clone(&self.program.ctx);
+        let pickle = self.pickle;
+        let kind = match ctx.type_kind(ty) {
+            TypeKind::Optional(inner) => ctx.type_kind(inner),
+            kind => kind,
+        };
+        Ok(match pickle.value(id) {
+            PickleValue::None => Constant::None,
+            PickleValue::Bool(value) => Constant::Bool(*value),
+            PickleValue::Int(value) if kind == TypeKind::Float => Constant::Float(*value as f64),
+            PickleValue::Int(value) => Constant::Int(*value),
+            PickleValue::Float(value) => Constant::Float(*value),
+            PickleValue::Str(text) => Constant::str(text),
+            PickleValue::Bytes(bytes) => Constant::str(String::from_utf8_lossy(bytes)),
+            PickleValue::List(items) => {
+                let element = match kind {
+                    TypeKind::List(element) => Some(element),
+                    _ => None,
+                };
+                let items = self.values(items, element.unwrap_or(types::ANY), depth)?;
+                let element = element.unwrap_or_else(|| self.common_type(&items));
+                Constant::list(element, items)
+            }
+            PickleValue::Tuple(items) => {
+                let elements = match kind {
+                    TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements) => ctx.types(elements),
+                    _ => &[],
+                };
+                let mut values = Vec::with_capacity(items.len());
+                for (index, &item) in items.iter().enumerate() {
+                    let element = elements.get(index).copied().unwrap_or(types::ANY);
+                    values.push(self.value(item, element, depth + 1)?);
+                }
+                if elements.len() == values.len() && !elements.is_empty() {
+                    let ty = ctx.type_of_kind(kind);
+                    Constant::Tuple(Arc::new(TupleConstant { ty, items: values }))
+                } else {
+                    Constant::tuple(&ctx, values)
+                }
+            }
+            PickleValue::Dict(items) => {
+                let (key, value) = match kind {
+                    TypeKind::Dict(key, value) => (key, value),
+                    _ => (types::ANY, types::ANY),
+                };
+                let mut entries = Vec::with_capacity(items.len());
+                for &(k, v) in items {
+                    entries.push((self.value(k, key, depth + 1)?, self.value(v, value, depth + 1)?));
+                }
+                let infer = |ty: TypeId, constant: Option<&Constant>| match (ty, constant) {
+                    (types::ANY, Some(constant)) => constant.ty(&ctx),
+                    (ty, _) => ty,
+                };
+                let (key, value) =
+                    (infer(key, entries.first().map(|e| &e.0)), infer(value, entries.first().map(|e| &e.1)));
+                Constant::Dict(Arc::new(DictConstant { key, value, entries }))
+            }
+            PickleValue::Call { callee, args, .. } => {
+                let (callee, args) = (*callee, *args);
+                return self.call(id, callee, args, ty, depth);
+            }
+            PickleValue::Object { class, state, .. } => {
+                let (class, state) = (*class, *state);
+                return self.object(id, class, state, depth);
+            }
+            PickleValue::Global { .. } | PickleValue::Persistent(_) => return Err(self.unexpected(id, "a value")),
+        })
+    }
+
+    fn values(&mut self, items: &[PickleId], ty: TypeId, depth: usize) -> Result<Vec<Constant>> {
+        items.iter().map(|&item| self.value(item, ty, depth + 1)).collect()
+    }
+
+    fn common_type(&self, items: &[Constant]) -> TypeId {
+        match items.first() {
+            Some(Constant::Tensor(_)) | None => types::TENSOR,
+            Some(first) => first.ty(&self.program.ctx),
+        }
+    }
+
+    /// The global behind `id` as a dotted name.
+    fn global(&self, id: PickleId) -> Result<String> {
+        let (module, name) = self.pickle.global(id).ok_or_else(|| self.unexpected(id, "a class or function"))?;
+        Ok(format!("{module}.{name}"))
+    }
+
+    /// The type that a class of the program is.
+    fn class(&mut self, id: PickleId) -> Result<TypeId> {
+        let name = self.global(id)?;
+        match self.program.global(&name)? {
+            Some(Global::Type(ty)) => Ok(ty),
+            _ => Err(self.unexpected(id, format!("a class that the archive's code defines, not `{name}`"))),
+        }
+    }
+
+    fn object(&mut self, id: PickleId, class: PickleId, state: Option<PickleId>, depth: usize) -> Result<Constant> {
+        let ty = self.class(class)?;
+        let TypeKind::Class(name) = self.program.ctx.type_kind(ty) else {
+            return Err(self.unexpected(id, "an object of a class"));
+        };
+        // The number is taken before the attributes are read: the module itself is number 0.
+        let object = ObjectId::from_u32(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
+        self.objects.push(Object { class: name, slots: Vec::new() });
+        self.known.insert(id, Constant::Object(object));
+        let attributes: Vec<(SymbolId, TypeId)> = match self.program.unit.class(name) {
+            Some(definition) => definition.attributes.iter().map(|(name, a)| (*name, a.ty)).collect(),
+            None => Vec::new(),
+        };
+        let items = match state.map(|state| (state, self.pickle.value(state))) {
+            Some((_, PickleValue::Dict(items))) => items.as_slice(),
+            None => &[],
+            Some((state, _)) => {
+                return Err(self.unexpected(
+                    state,
+                    format!(
+                        "a dictionary of attributes: `{}` restores itself with __setstate__, which is not supported",
+                        self.program.ctx.name(name)
+                    ),
+                ));
+            }
+        };
+        let mut by_name: HashMap<&str, PickleId> = HashMap::with_capacity(items.len());
+        for &(key, value) in items {
+            let key = self.pickle.str(key).ok_or_else(|| self.unexpected(key, "an attribute's name"))?;
+            by_name.insert(key, value);
+        }
+        let ctx = Arc::clone(&self.program.ctx);
+        let mut slots = Vec::with_capacity(attributes.len());
+        for (attribute, ty) in attributes {
+            let value = match by_name.get(ctx.name(attribute)) {
+                Some(&value) => self.value(value, ty, depth + 1)?,
+                None if matches!(ctx.type_kind(ty), TypeKind::Optional(_) | TypeKind::None) => Constant::None,
+                None => {
+                    let expected = format!("the attribute `{}` of `{}`", ctx.name(attribute), ctx.name(name));
+                    return Err(self.unexpected(id, expected));
+                }
+            };
+            slots.push(value);
+        }
+        if let Some(slot) = self.objects.get_mut(object.as_u32() as usize) {
+            slot.slots = slots;
+        }
+        Ok(Constant::Object(object))
+    }
+
+    fn call(&mut self, id: PickleId, callee: PickleId, args: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
+        let name = self.global(callee)?;
+        let pickle = self.pickle;
+        let arguments = pickle.elements(args).unwrap_or_default();
+        match (name.as_str(), arguments) {
+            ("torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor", _) => self.tensor(id, arguments),
+            ("torch._utils._rebuild_parameter", &[tensor, requires_grad, ..]) => {
+                let tensor = self.value(tensor, ty, depth + 1)?;
+                match (&tensor, pickle.value(requires_grad)) {
+                    (Constant::Tensor(data), PickleValue::Bool(flag)) if data.requires_grad != *flag => {
+                        let data = TensorData { requires_grad: *flag, ..(**data).clone() };
+                        Ok(Constant::Tensor(Arc::new(data)))
+                    }
+                    _ => Ok(tensor),
+                }
+            }
+            ("torch.jit._pickle.restore_type_tag", &[value, tag]) => {
+                let tag_text = pickle.str(tag).ok_or_else(|| self.unexpected(tag, "the name of a type"))?;
+                let ty = self.tagged_type(tag, tag_text)?;
+                self.value(value, ty, depth + 1)
+            }
+            ("torch.jit._pickle.build_intlist", &[list]) => self.build_list(list, types::INT, depth),
+            ("torch.jit._pickle.build_doublelist", &[list]) => self.build_list(list, types::FLOAT, depth),
+            ("torch.jit._pickle.build_boollist", &[list]) => self.build_list(list, types::BOOL, depth),
+            ("torch.jit._pickle.build_tensorlist", &[list]) => self.build_list(list, types::TENSOR, depth),
+            ("torch.jit._pickle.build_complexlist", &[list]) => self.build_list(list, types::COMPLEX, depth),
+            ("torch.device", &[text]) => {
+                let device = pickle.str(text).and_then(Device::parse);
+                device.map(Constant::Device).ok_or_else(|| self.unexpected(text, "the name of a device"))
+            }
+            ("builtins.complex" | "__builtin__.complex", &[re, im]) => {
+                let part = |id| match pickle.value(id) {
+                    PickleValue::Float(value) => Ok(*value),
+                    PickleValue::Int(value) => Ok(*value as f64),
+                    _ => Err(self.unexpected(id, "a number")),
+                };
+                Ok(Constant::Complex(Complex64::new(part(re)?, part(im)?)))
+            }
+            ("collections.OrderedDict", []) => Ok(Constant::Dict(Arc::new(DictConstant {
+                key: types::STR,
+                value: types::TENSOR,
+                entries: Vec::new(),
+            }))),
+            _ if name.starts_with("__torch__.") => {
+                let class = self.class(callee)?;
+                match self.program.ctx.type_kind(class) {
+                    TypeKind::Enum(class) => self.enum_member(id, class, args),
+                    // A NamedTuple is made by a call of its class with the fields.
+                    TypeKind::NamedTuple(_, _, elements) => {
+                        let elements = self.program.ctx.types(elements).to_vec();
+                        let mut items = Vec::with_capacity(arguments.len());
+                        for (&argument, &element) in arguments.iter().zip(&elements) {
+                            items.push(self.value(argument, element, depth + 1)?);
+                        }
+                        if items.len() != elements.len() {
+                            return Err(self.unexpected(args, format!("{} fields", elements.len())));
+                        }
+                        Ok(Constant::Tuple(Arc::new(TupleConstant { ty: class, items })))
+                    }
+                    _ => Err(self.unexpected(id, "a member of an enumeration or a NamedTuple")),
+                }
+            }
+            _ => Err(self.unexpected(id, "a tensor, or another value that archives hold")),
+        }
+    }
+
+    fn build_list(&mut self, list: PickleId, element: TypeId, depth: usize) -> Result<Constant> {
+        let items = self.pickle.elements(list).ok_or_else(|| self.unexpected(list, "a list"))?;
+        let items = self.values(items, element, depth)?;
+        Ok(Constant::list(element, items))
+    }
+
+    /// The type that a type tag such as `List[int]` names.
+    fn tagged_type(&mut self, id: PickleId, tag: &str) -> Result<TypeId> {
+        let file = super::source::SourceFile::parse(self.entry, tag, None)?;
+        match file.body() {
+            [ruff_python_ast::Stmt::Expr(statement)] => self.program.annotation(&file, &statement.value),
+            _ => Err(self.unexpected(id, "the name of a type")),
+        }
+    }
+
+    fn enum_member(&mut self, id: PickleId, class: SymbolId, value: PickleId) -> Result<Constant> {
+        let value = self.value(value, types::ANY, 0)?;
+        let definition = self.program.unit.class(class);
+        let member = definition.and_then(|definition| {
+            definition.constants.values().find_map(|member| match member {
+                Constant::Enum(member) if member.value.same(&value) => Some(Arc::clone(member)),
+                _ => None,
+            })
+        });
+        let member: Arc<EnumConstant> = member.ok_or_else(|| {
+            self.unexpected(id, format!("the value of a member of `{}`", self.program.ctx.name(class)))
+        })?;
+        Ok(Constant::Enum(member))
+    }
+
+    /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`
+    fn tensor(&mut self, id: PickleId, arguments: &[PickleId]) -> Result<Constant> {
+        let &[storage, offset, sizes, strides, ref rest @ ..] = arguments else {
+            return Err(self.unexpected(id, "a tensor's storage, offset, sizes and strides"));
+        };
+        let (storage, dtype) = self.storage(storage)?;
+        let offset = self.int(offset)?;
+        let (sizes, strides) = (self.shape(sizes)?, self.shape(strides)?);
+        let mut tensor = TensorData::new(dtype, sizes, strides, offset, storage).map_err(|error| {
+            ArchiveError::Unexpected {
+                entry: self.entry.to_owned(),
+                offset: self.pickle.offset(id),
+                expected: "a tensor that lies within its storage".into(),
+                found: error.to_string(),
+            }
+        })?;
+        tensor.requires_grad = matches!(rest.first().map(|&flag| self.pickle.value(flag)), Some(PickleValue::Bool(true)));
+        Ok(Constant::Tensor(Arc::new(tensor)))
+    }
+
+    fn int(&self, id: PickleId) -> Result<i64> {
+        self.pickle.int(id).ok_or_else(|| self.unexpected(id, "an integer"))
+    }
+
+    fn shape(&self, id: PickleId) -> Result<Shape> {
+        let items = self.pickle.elements(id).ok_or_else(|| self.unexpected(id, "a tuple of integers"))?;
+        items.iter().map(|&item| self.int(item)).collect()
+    }
+
+    /// `("storage", torch.FloatStorage, key, device, number of elements)`
+    fn storage(&mut self, id: PickleId) -> Result<(Arc<Storage>, DType)> {
+        let PickleValue::Persistent(reference) = self.pickle.value(id) else {
+            return Err(self.unexpected(id, "a reference to a storage"));
+        };
+        let expected = "a storage reference (\"storage\", type, key, device, length)";
+        let Some(&[tag, class, key, device, length]) = self.pickle.elements(*reference) else {
+            return Err(self.unexpected(*reference, expected));
+        };
+        let (Some("storage"), Some(key), Some((_, class_name))) =
+            (self.pickle.str(tag), self.pickle.str(key), self.pickle.global(class))
+        else {
+            return Err(self.unexpected(*reference, expected));
+        };
+        let dtype = class_name.strip_suffix("Storage").and_then(DType::from_type_name);
+        let dtype = dtype.ok_or_else(|| self.unexpected(class, "a storage type"))?;
+        let length = self.int(length)?;
+        if let Some(known) = self.storages.get(key) {
+            return Ok((Arc::clone(known), dtype));
+        }
+        let device = self.pickle.str(device).and_then(Device::parse).unwrap_or(Device::CPU);
+        let record = format!("{}/{key}", self.folder);
+        let (bytes, range) = if length == 0 && !self.archive.contains(&record) {
+            (SharedBytes::from(Vec::new()), 0..0)
+        } else {
+            self.archive.bytes(&record)?
+        };
+        let needed = u64::try_from(length).ok().and_then(|n| n.checked_mul(dtype.size() as u64));
+        if needed.is_none_or(|needed| needed > range.len() as u64) {
+            return Err(ArchiveError::Entry {
+                entry: record,
+                offset: range.start as u64,
+                reason: format!("it has {} bytes, too few for {length} elements of {dtype}", range.len()),
+            }
+            .into());
+        }
+        let storage = Arc::new(Storage::new(Arc::new(Window { bytes, range }), device));
+        self.storages.insert(key.to_owned(), Arc::clone(&storage));
+        Ok((storage, dtype))
+    }
+}

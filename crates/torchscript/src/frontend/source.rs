@@ -1,0 +1,163 @@
+//! Source files of TorchScript, and errors that point into them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use frazil_ir::{Context, Diagnostic, SourceRange, SourceRangeId, Span};
+use ruff_python_ast::{ModModule, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+use crate::archive::{SourceMap, SourcePlace};
+
+/// Longest source file, in bytes: spans are 32 bits wide.
+const MAX_SOURCE_BYTES: usize = 1 << 30;
+
+/// Deepest nesting of brackets and blocks that is read. PyTorch's printer breaks expressions up long before.
+pub(crate) const MAX_DEPTH: usize = 1000;
+
+/// An error in TorchScript source: a syntax error, a name or type that does not fit, something that is not supported.
+#[derive(Debug, Clone)]
+pub struct SourceError {
+    /// The file: an archive entry, or what the caller named it.
+    pub file: Arc<str>,
+    /// Its text.
+    pub text: Arc<str>,
+    /// What is wrong and where.
+    pub diagnostic: Diagnostic,
+    /// Where the code came from originally, when an archive says so.
+    pub original: Option<SourcePlace>,
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = self.diagnostic.labels.first().map_or(0, |label| label.span.start as usize);
+        let before = self.text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.len() - before.rfind('\n').map_or(0, |i| i + 1) + 1;
+        write!(f, "{}:{line}:{column}: {}", self.file, self.diagnostic.message)?;
+        if let Some(place) = self.original.as_ref().filter(|place| !place.file.is_empty()) {
+            write!(f, " (from {}:{}:{})", place.file, place.line, place.column)?;
+        }
+        if let Some(help) = &self.diagnostic.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+/// A parsed source file.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    pub(crate) name: Arc<str>,
+    pub(crate) text: Arc<str>,
+    map: Option<SourceMap>,
+    /// The byte offset at which each line begins.
+    lines: Vec<u32>,
+    module: ModModule,
+}
+
+impl SourceFile {
+    /// Parses `text`.
+    pub(crate) fn parse(name: &str, text: &str, map: Option<SourceMap>) -> Result<SourceFile, Box<SourceError>> {
+        let (name, text): (Arc<str>, Arc<str>) = (name.into(), text.into());
+        let fail = |code, message: String, span, label: &str| {
+            Err(Box::new(SourceError {
+                file: Arc::clone(&name),
+                text: Arc::clone(&text),
+                diagnostic: Diagnostic::error(code, message, span, label),
+                original: None,
+            }))
+        };
+        if text.len() > MAX_SOURCE_BYTES {
+            return fail("source-too-long", format!("the source has {} bytes", text.len()), Span::default(), "");
+        }
+        if let Some(at) = too_deep(&text) {
+            let message = format!("more than {MAX_DEPTH} levels of nesting");
+            return fail("nesting", message, Span::new(at, at + 1), "one level too deep");
+        }
+        let module = match ruff_python_parser::parse_module(&text) {
+            Ok(parsed) => parsed.into_syntax(),
+            Err(e) => {
+                let span = Span::new(e.location.start().to_usize(), e.location.end().to_usize());
+                return fail("syntax", format!("syntax error: {}", e.error), span, "here");
+            }
+        };
+        let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1);
+        let lines = std::iter::once(0).chain(newlines).collect();
+        Ok(SourceFile { name, text, map, lines, module })
+    }
+
+    /// The file's statements.
+    pub(crate) fn body(&self) -> &[Stmt] {
+        &self.module.body
+    }
+
+    /// The source range of the code at `range`: in the original program when the archive knows it, else in this file.
+    pub(crate) fn range(&self, ctx: &Context, range: TextRange) -> SourceRangeId {
+        let start = range.start().to_u32();
+        let original = self.map.as_ref().and_then(|map| map.find(start.into())).filter(|place| !place.file.is_empty());
+        let range = match original {
+            Some(place) => SourceRange { file: ctx.symbol(&place.file), line: place.line, column: place.column },
+            None => {
+                let line = self.lines.partition_point(|&begin| begin <= start);
+                let begin = line.checked_sub(1).and_then(|i| self.lines.get(i)).copied().unwrap_or(0);
+                SourceRange { file: ctx.symbol(&self.name), line: line as u32, column: start - begin }
+            }
+        };
+        ctx.source_range(range)
+    }
+
+    /// An error at `node`.
+    pub(crate) fn error(&self, code: &'static str, message: impl Into<String>, node: &impl Ranged) -> Box<SourceError> {
+        let span = Span::new(node.start().to_usize(), node.end().to_usize());
+        Box::new(SourceError {
+            file: Arc::clone(&self.name),
+            text: Arc::clone(&self.text),
+            diagnostic: Diagnostic::error(code, message, span, ""),
+            original: self.map.as_ref().and_then(|map| map.find(node.start().to_u32().into())).cloned(),
+        })
+    }
+}
+
+/// The byte at which brackets or blocks nest too deeply, before the parser would recurse into them. Strings are not told from code, which
+/// errs on the side of refusal only for strings with a thousand unmatched brackets.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut brackets = 0usize;
+    let mut indents: Vec<usize> = Vec::new();
+    // Prefix operators, postfix chains and chained binary operators nest without brackets.
+    let mut operators = 0usize;
+    let mut column = Some(0usize);
+    for (at, byte) in text.bytes().enumerate() {
+        match (byte, column) {
+            (b' ' | b'\t', Some(width)) => column = Some(width + 1),
+            (b'\n', _) => {
+                column = Some(0);
+                operators = 0;
+                continue;
+            }
+            (_, Some(width)) => {
+                column = None;
+                while indents.last().is_some_and(|&top| top >= width) {
+                    indents.pop();
+                }
+                indents.push(width);
+            }
+            _ => {}
+        }
+        match byte {
+            b'(' | b'[' | b'{' => brackets += 1,
+            b')' | b']' | b'}' => brackets = brackets.saturating_sub(1),
+            b',' | b':' | b'"' | b'\'' => operators = 0,
+            b'+' | b'-' | b'~' | b'*' | b'/' | b'.' | b'|' | b'&' | b'^' | b'%' | b'<' | b'>' | b'@' => operators += 1,
+            // `not not not ...`
+            b't' if text.as_bytes().get(at.saturating_sub(2)..=at) == Some(b"not") => operators += 1,
+            _ => {}
+        }
+        if brackets > MAX_DEPTH || indents.len() > MAX_DEPTH || operators > MAX_DEPTH {
+            return Some(at);
+        }
+    }
+    None
+}

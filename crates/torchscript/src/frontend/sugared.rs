@@ -1,0 +1,65 @@
+//! Values that exist only while code is compiled: what names and attributes can stand for besides values of the graph.
+
+use frazil_ir::{FunctionId, SymbolId, TypeId, ValueId};
+use ruff_python_ast::StmtFunctionDef;
+
+/// What an expression stands for.
+#[derive(Debug, Clone)]
+pub(crate) enum Sugared<'f> {
+    /// A value of the graph.
+    Value(ValueId),
+    /// A dotted name that is no value yet: `__torch__.torch.nn`, `torch.nn.functional`, `ops.prim`, `math`.
+    Path(String),
+    /// A class, enumeration, interface or NamedTuple.
+    Type(TypeId),
+    /// A function of the program.
+    Function(FunctionId),
+    /// `Class.__new__`: an object without attributes yet.
+    New(TypeId),
+    /// A method of an object.
+    Method(ValueId, SymbolId),
+    /// An operator, with the object that it was reached through (`x.relu`).
+    Builtin(SymbolId, Option<ValueId>),
+    /// A form with rules of its own.
+    Special(Special),
+    /// A nested function, for `fork`.
+    Closure(&'f StmtFunctionDef),
+    /// Several things side by side, of which some are no values.
+    Tuple(Vec<Sugared<'f>>),
+    /// What a `for` or comprehension goes through.
+    Iterable(Box<Iterable<'f>>),
+}
+
+/// Forms whose arguments are not simply evaluated and passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Special {
+    Annotate,
+    UncheckedCast,
+    Uninitialized,
+    Isinstance,
+    Getattr,
+    Hasattr,
+    Fork,
+    Wait,
+    Print,
+    Range,
+    Enumerate,
+    Zip,
+    List,
+    Tuple,
+    /// `int(x)`, `float(x)`, `bool(x)`, `str(x)`, `complex(x)`.
+    Cast(&'static str, TypeId),
+}
+
+/// A thing to iterate over.
+#[derive(Debug, Clone)]
+pub(crate) enum Iterable<'f> {
+    /// `range(end)`, or with start and step.
+    Range { start: Option<ValueId>, end: ValueId, step: Option<ValueId> },
+    /// A list, tensor, string or dictionary.
+    Sequence(ValueId),
+    /// `enumerate(x, start)`.
+    Enumerate(Sugared<'f>, Option<ValueId>),
+    /// `zip(x, y, ...)`.
+    Zip(Vec<Sugared<'f>>),
+}
