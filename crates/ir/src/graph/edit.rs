@@ -122,6 +122,35 @@ impl Graph {
         true
     }
 
+    /// Reorders the outputs of `node`: output `order[i]` comes to stand at `i`. Does nothing when `order` is no permutation of
+    /// them. The results of the node's blocks are the caller's to reorder alike.
+    pub fn permute_outputs(&mut self, node: NodeId, order: &[usize]) {
+        let Some(permuted) = permutation(self.node_outputs(node), order) else {
+            return;
+        };
+        let list = &mut self.nodes[node].outputs;
+        list.clear(&mut self.value_lists);
+        list.extend(permuted.iter().copied(), &mut self.value_lists);
+        for (i, value) in permuted.into_iter().enumerate() {
+            self.values[value].position = i as u32;
+        }
+        self.record(Change::Updated(node));
+    }
+
+    /// Reorders the parameters of `block`, as [`permute_outputs`](Self::permute_outputs) does outputs.
+    pub fn permute_parameters(&mut self, block: BlockId, order: &[usize]) {
+        let Some(permuted) = permutation(self.parameters(block), order) else {
+            return;
+        };
+        let list = &mut self.blocks[block].parameters;
+        list.clear(&mut self.value_lists);
+        list.extend(permuted.iter().copied(), &mut self.value_lists);
+        for (i, value) in permuted.into_iter().enumerate() {
+            self.values[value].position = i as u32 | IS_PARAMETER;
+        }
+        self.record(Change::Updated(self.return_node(block)));
+    }
+
     /// Removes result `index` of `block`.
     pub fn remove_result(&mut self, block: BlockId, index: usize) {
         self.remove_operand(self.return_node(block), index);
@@ -323,4 +352,15 @@ impl Graph {
         self.record(Change::Updated(node));
         true
     }
+}
+
+/// `values` in the order that `order` says, if that names each of them once.
+fn permutation(values: &[ValueId], order: &[usize]) -> Option<Vec<ValueId>> {
+    let mut seen = vec![false; values.len()];
+    for &from in order {
+        if std::mem::replace(seen.get_mut(from)?, true) {
+            return None;
+        }
+    }
+    (order.len() == values.len()).then(|| order.iter().map(|&from| values[from]).collect())
 }

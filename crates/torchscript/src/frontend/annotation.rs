@@ -3,9 +3,9 @@
 use frazil_ir::{TypeId, TypeKind, types};
 use ruff_python_ast::{Expr, Operator};
 
+use super::Result;
 use super::program::Program;
 use super::source::SourceFile;
-use super::Result;
 
 impl Program<'_> {
     /// The type that the annotation `expr` of `file` names. Classes are looked up, and defined when they are met for the first time.
@@ -18,7 +18,7 @@ impl Program<'_> {
                 let parsed = ruff_python_parser::parse_expression(text.value.to_str());
                 let parsed = parsed.map_err(|_| unknown(text.value.to_str()))?;
                 match &*parsed.syntax().body {
-                    Expr::StringLiteral(_) => Err(unknown(text.value.to_str())),
+                    Expr::StringLiteral(_) => Err(unknown(text.value.to_str()).into()),
                     inner => self.annotation(file, inner),
                 }
             }
@@ -30,7 +30,10 @@ impl Program<'_> {
                 }
             }
             Expr::BinOp(union) if union.op == Operator::BitOr => {
-                let members = [self.annotation(file, &union.left)?, self.annotation(file, &union.right)?];
+                let members = [
+                    self.annotation(file, &union.left)?,
+                    self.annotation(file, &union.right)?,
+                ];
                 Ok(self.union_of(&members))
             }
             Expr::Subscript(subscript) => {
@@ -55,11 +58,11 @@ impl Program<'_> {
                     ("Await", &[element]) => Ok(ctx.type_of_kind(TypeKind::Await(element))),
                     ("RRef", &[element]) => Ok(ctx.type_of_kind(TypeKind::RRef(element))),
                     ("Final", &[element]) => Ok(element),
-                    _ => Err(unknown(&format!("{head}[...]"))),
+                    _ => Err(unknown(&format!("{head}[...]")).into()),
                 }
             }
             // `Tuple[()]`: the subscript is an empty tuple and never gets here.
-            _ => Err(unknown("expression")),
+            _ => Err(unknown("expression").into()),
         }
     }
 

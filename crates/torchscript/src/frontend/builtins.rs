@@ -33,8 +33,8 @@ pub(crate) fn special(name: &str) -> Option<Special> {
 /// The operator behind a function that Python or a library module has: `len`, `math.sqrt`, `torch.nn.functional.relu`.
 pub(crate) fn operator(name: &str) -> Option<String> {
     let plain = match name {
-        "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum" | "all" | "any"
-        | "reversed" | "list" => format!("aten::{name}"),
+        "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum"
+        | "all" | "any" | "reversed" | "list" => format!("aten::{name}"),
         "abs" | "min" | "max" | "id" | "rangelist" => format!("prim::{name}"),
         _ => {
             if let Some(rest) = name.strip_prefix("ops.") {
@@ -43,13 +43,22 @@ pub(crate) fn operator(name: &str) -> Option<String> {
             }
             if let Some(rest) = name.strip_prefix("torch.") {
                 let rest = rest.strip_prefix("ops.").map_or(rest, |rest| rest);
-                let namespaces = ["_C._nn.", "_C._linalg.", "_C._fft.", "_C._special.", "_VF.", "nn.functional."];
+                let namespaces = [
+                    "_C._nn.",
+                    "_C._linalg.",
+                    "_C._fft.",
+                    "_C._special.",
+                    "_VF.",
+                    "nn.functional.",
+                ];
                 if let Some(operator) = namespaces.iter().find_map(|space| rest.strip_prefix(space)) {
                     return (!operator.contains('.')).then(|| format!("aten::{operator}"));
                 }
                 return match rest.split_once('.') {
                     None => Some(format!("aten::{rest}")),
-                    Some((space @ ("linalg" | "fft" | "special"), operator)) => Some(format!("aten::{space}_{operator}")),
+                    Some((space @ ("linalg" | "fft" | "special"), operator)) => {
+                        Some(format!("aten::{space}_{operator}"))
+                    }
                     Some((space @ ("aten" | "prim" | "quantized" | "torchvision"), operator)) => {
                         Some(format!("{space}::{operator}"))
                     }

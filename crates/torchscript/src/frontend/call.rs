@@ -76,7 +76,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             Sugared::Function(id) => {
                 let schema = self.program.schema_of(id, self.file, node)?;
                 let matched = self.match_call(schema, &arguments, node)?;
-                let mut inputs = self.carry_out(&matched, node)?;
+                let mut inputs = self.carry_out(&matched, node);
                 self.locate(node);
                 let name = matched.schema.name;
                 let ty = self.program.ctx.type_of_kind(TypeKind::Function(name));
@@ -93,14 +93,19 @@ impl<'f> Emitter<'_, '_, 'f> {
                     TypeKind::Interface(_) => symbols::FORWARD,
                     TypeKind::Class(class) => {
                         let forward = self.program.unit.method(class, symbols::FORWARD);
-                        if forward.is_some() { symbols::FORWARD } else { self.program.ctx.symbol("__call__") }
+                        if forward.is_some() {
+                            symbols::FORWARD
+                        } else {
+                            self.program.ctx.symbol("__call__")
+                        }
                     }
                     _ => {
                         let message = format!("a `{}` cannot be called", self.shown(self.ty(object)));
                         return self.error("call", message, node);
                     }
                 };
-                let method = self.attribute(Sugared::Value(object), &self.program.ctx.name(name).to_owned(), node)?;
+                let name = self.program.ctx.name(name).to_owned();
+                let method = self.attribute(Sugared::Value(object), &name, node)?;
                 match method {
                     Sugared::Method(object, method) => {
                         self.call_method(object, method, arguments, node).map(Sugared::Value)
@@ -122,10 +127,14 @@ impl<'f> Emitter<'_, '_, 'f> {
 
     fn match_call(&self, schema: FunctionSchema, arguments: &Arguments, node: &impl Ranged) -> Result<Matched> {
         let name = self.program.ctx.name(schema.name).to_owned();
-        self.matcher().choose(&[Arc::new(schema)], arguments).or_else(|failures| {
-            let why = failures.first().map_or_else(String::new, |(_, why)| why.describe(&self.program.ctx));
-            self.error("call", format!("`{name}` cannot be called so: {why}"), node)
-        })
+        self.matcher()
+            .choose(&[Arc::new(schema)], arguments)
+            .or_else(|failures| {
+                let why = failures
+                    .first()
+                    .map_or_else(String::new, |(_, why)| why.describe(&self.program.ctx));
+                self.error("call", format!("`{name}` cannot be called so: {why}"), node)
+            })
     }
 
     fn call_method(
@@ -141,23 +150,32 @@ impl<'f> Emitter<'_, '_, 'f> {
                 Some(id) => Some(self.program.schema_of(id, self.file, node)?),
                 None => None,
             },
-            TypeKind::Interface(interface) => {
-                self.program.unit.class(interface).and_then(|class| class.signatures.get(&method)).cloned()
-            }
+            TypeKind::Interface(interface) => self
+                .program
+                .unit
+                .class(interface)
+                .and_then(|class| class.signatures.get(&method))
+                .cloned(),
             _ => None,
         };
         let Some(schema) = schema else {
-            let message = format!("a `{}` has no method `{}`", self.shown(self.ty(object)), ctx.name(method));
+            let message = format!(
+                "a `{}` has no method `{}`",
+                self.shown(self.ty(object)),
+                ctx.name(method)
+            );
             return self.error("attribute", message, node);
         };
         arguments.object = None;
         arguments.positional.insert(0, object);
         let matched = self.match_call(schema, &arguments, node)?;
-        let inputs = self.carry_out(&matched, node)?;
+        let inputs = self.carry_out(&matched, node);
         self.locate(node);
         let call = self.node("prim::CallMethod", &inputs, &[]);
         name_attribute(&mut self.graph, call, method);
-        Ok(self.graph.add_output(call, matched.returns.first().copied().unwrap_or(types::NONE)))
+        Ok(self
+            .graph
+            .add_output(call, matched.returns.first().copied().unwrap_or(types::NONE)))
     }
 
     /// `Class(...)`, `NamedTuple(...)`
@@ -165,7 +183,12 @@ impl<'f> Emitter<'_, '_, 'f> {
         let ctx = Arc::clone(&self.program.ctx);
         match ctx.type_kind(ty) {
             TypeKind::NamedTuple(name, names, elements) => {
-                let defaults = self.program.unit.class(name).map(|class| class.constants.clone()).unwrap_or_default();
+                let defaults = self
+                    .program
+                    .unit
+                    .class(name)
+                    .map(|class| class.constants.clone())
+                    .unwrap_or_default();
                 let fields = ctx.symbols(names).iter().zip(ctx.types(elements));
                 let schema = FunctionSchema {
                     name,
@@ -182,7 +205,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                     is_varret: false,
                 };
                 let matched = self.match_call(schema, &arguments, node)?;
-                let inputs = self.carry_out(&matched, node)?;
+                let inputs = self.carry_out(&matched, node);
                 self.locate(node);
                 Ok(self.op("prim::TupleConstruct", &inputs, ty))
             }
@@ -239,7 +262,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 return Err(error.into());
             }
         };
-        let inputs = self.carry_out(&matched, node)?;
+        let inputs = self.carry_out(&matched, node);
         self.locate(node);
         let produced = self.builder().node(operator, &inputs, &matched.returns);
         match *self.graph.node_outputs(produced) {
@@ -253,59 +276,51 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     /// Carries out the conversions of a matched call and gives the operands.
-    fn carry_out(&mut self, matched: &Matched, node: &impl Ranged) -> Result<Vec<ValueId>> {
+    fn carry_out(&mut self, matched: &Matched, node: &impl Ranged) -> Vec<ValueId> {
         self.locate(node);
-        matched.inputs.iter().map(|plan| self.plan(plan, node)).collect()
+        matched.inputs.iter().map(|plan| self.plan(plan)).collect()
     }
 
-    fn plan(&mut self, plan: &Plan, node: &impl Ranged) -> Result<ValueId> {
+    fn plan(&mut self, plan: &Plan) -> ValueId {
         match plan {
-            Plan::Value(value, conversion) => self.apply(*value, conversion, node),
+            Plan::Value(value, conversion) => self.apply(*value, conversion),
             Plan::Repeat(value, count) => {
                 let element = self.ty(*value);
-                Ok(self.builder().list(element, &vec![*value; *count as usize]))
+                self.builder().list(element, &vec![*value; *count as usize])
             }
-            Plan::Default(constant) => Ok(self.constant(constant.clone())),
+            Plan::Default(constant) => self.constant(constant.clone()),
             Plan::List(element, items) => {
-                let items: Result<Vec<ValueId>> = items.iter().map(|item| self.plan(item, node)).collect();
-                let items = items?;
-                Ok(self.builder().list(*element, &items))
+                let items: Vec<ValueId> = items.iter().map(|item| self.plan(item)).collect();
+                self.builder().list(*element, &items)
             }
         }
     }
 
     /// Carries out a conversion.
-    pub(super) fn apply(&mut self, value: ValueId, conversion: &Conversion, node: &impl Ranged) -> Result<ValueId> {
+    pub(super) fn apply(&mut self, value: ValueId, conversion: &Conversion) -> ValueId {
         match conversion {
-            Conversion::None => Ok(value),
+            Conversion::None => value,
             Conversion::EmptyList(element) => {
                 // The literal itself takes the type, so that what was stored under a name and is filled later is the same list.
                 let list = self.program.ctx.list_of(*element);
                 self.graph.set_type(value, list);
                 self.empty_lists.remove(&value);
-                Ok(value)
+                value
             }
             Conversion::TupleToList(element) => {
                 let items = self.builder().unpack_tuple(value);
-                Ok(self.builder().list(*element, &items))
+                self.builder().list(*element, &items)
             }
             Conversion::Tuple(parts) => {
                 let items = self.builder().unpack_tuple(value);
-                let mut converted = Vec::with_capacity(items.len());
-                for (item, part) in items.into_iter().zip(parts) {
-                    converted.push(self.apply(item, part, node)?);
-                }
-                Ok(self.builder().tuple(&converted))
+                let converted: Vec<ValueId> = items
+                    .into_iter()
+                    .zip(parts)
+                    .map(|(item, part)| self.apply(item, part))
+                    .collect();
+                self.builder().tuple(&converted)
             }
-            Conversion::Operator("aten::device", ty) => {
-                let constant = self.graph.constant(value);
-                let text = constant.as_ref().and_then(|constant| constant.as_str());
-                match text.and_then(frazil_ir::Device::parse) {
-                    Some(device) => Ok(self.constant(Constant::Device(device))),
-                    None => Ok(self.op("aten::device", &[value], *ty)),
-                }
-            }
-            Conversion::Operator(operator, ty) => Ok(self.op(operator, &[value], *ty)),
+            Conversion::Operator(operator, ty) => self.op(operator, &[value], *ty),
         }
     }
 
@@ -318,9 +333,13 @@ impl<'f> Emitter<'_, '_, 'f> {
             (Special::Annotate, [ty, value]) => {
                 let ty = self.program.annotation(self.file, ty)?;
                 let value = self.expr(value, Some(ty))?;
-                let value = self.convert(value, ty, call)?;
+                let value = self.convert(value, ty, call);
                 if !self.program.is_subtype(self.ty(value), ty) {
-                    let message = format!("a `{}` is annotated as `{}`", self.shown(self.ty(value)), self.shown(ty));
+                    let message = format!(
+                        "a `{}` is annotated as `{}`",
+                        self.shown(self.ty(value)),
+                        self.shown(ty)
+                    );
                     return wrong(self, &message);
                 }
                 let is_optional = matches!(self.program.ctx.type_kind(ty), TypeKind::Optional(_));
@@ -333,9 +352,16 @@ impl<'f> Emitter<'_, '_, 'f> {
             (Special::UncheckedCast, [ty, value]) => {
                 let ty = self.program.annotation(self.file, ty)?;
                 let value = self.expr(value, Some(ty))?;
-                let cast = self.graph.defining_node(value).is_some_and(|n| self.graph.kind(n) == symbols::PRIM_UNCHECKED_CAST);
+                let cast = self
+                    .graph
+                    .defining_node(value)
+                    .is_some_and(|n| self.graph.kind(n) == symbols::PRIM_UNCHECKED_CAST);
                 self.locate(call);
-                if cast && self.ty(value) == ty { value } else { self.op("prim::unchecked_cast", &[value], ty) }
+                if cast && self.ty(value) == ty {
+                    value
+                } else {
+                    self.op("prim::unchecked_cast", &[value], ty)
+                }
             }
             (Special::Uninitialized, [ty]) => {
                 let ty = self.program.annotation(self.file, ty)?;
@@ -362,7 +388,14 @@ impl<'f> Emitter<'_, '_, 'f> {
             (Special::Fork, [target, rest @ ..]) => self.fork(target, rest, call)?,
             (Special::Wait, [future]) => {
                 let future = self.expr(future, None)?;
-                self.builtin("aten::wait", Arguments { positional: vec![future], ..Arguments::default() }, call)?
+                self.builtin(
+                    "aten::wait",
+                    Arguments {
+                        positional: vec![future],
+                        ..Arguments::default()
+                    },
+                    call,
+                )?
             }
             (Special::Print, _) => {
                 let arguments = self.arguments(call)?;
@@ -373,9 +406,21 @@ impl<'f> Emitter<'_, '_, 'f> {
             (Special::Range, [_, ..]) => {
                 let arguments = self.arguments(call)?;
                 let iterable = match *arguments.positional.as_slice() {
-                    [end] => Iterable::Range { start: None, end, step: None },
-                    [start, end] => Iterable::Range { start: Some(start), end, step: None },
-                    [start, end, step] => Iterable::Range { start: Some(start), end, step: Some(step) },
+                    [end] => Iterable::Range {
+                        start: None,
+                        end,
+                        step: None,
+                    },
+                    [start, end] => Iterable::Range {
+                        start: Some(start),
+                        end,
+                        step: None,
+                    },
+                    [start, end, step] => Iterable::Range {
+                        start: Some(start),
+                        end,
+                        step: Some(step),
+                    },
                     _ => return wrong(self, "`range` takes one to three integers"),
                 };
                 if arguments.positional.iter().any(|&bound| self.ty(bound) != types::INT) {
@@ -411,7 +456,14 @@ impl<'f> Emitter<'_, '_, 'f> {
                         let element = items.first().map_or(types::TENSOR, |&item| self.ty(item));
                         self.builder().list(element, &items)
                     }
-                    _ => self.builtin("aten::list", Arguments { positional: vec![value], ..Arguments::default() }, call)?,
+                    _ => self.builtin(
+                        "aten::list",
+                        Arguments {
+                            positional: vec![value],
+                            ..Arguments::default()
+                        },
+                        call,
+                    )?,
                 }
             }
             (Special::Tuple, [inner]) => return self.sugared(inner, None),
@@ -438,9 +490,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                     || class.methods.contains_key(&symbol)
                     || class.constants.contains_key(&symbol)
             }),
-            TypeKind::Interface(class) => {
-                self.program.unit.class(class).is_some_and(|class| class.signatures.contains_key(&symbol))
-            }
+            TypeKind::Interface(class) => self
+                .program
+                .unit
+                .class(class)
+                .is_some_and(|class| class.signatures.contains_key(&symbol)),
             TypeKind::NamedTuple(_, names, _) => self.program.ctx.symbols(names).contains(&symbol),
             TypeKind::Tensor(_) => builtins::tensor_attribute(name).is_some(),
             _ => false,
@@ -490,19 +544,38 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         if let Some(known) = known {
             let value = self.constant(Constant::Bool(known));
-            return Ok(Condition { value, when_true: Vec::new(), when_false: Vec::new(), known: Some(known) });
+            return Ok(Condition {
+                value,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: Some(known),
+            });
         }
         let node = self.node("prim::isinstance", &[value], &[]);
-        self.graph.set_attribute(node, symbols::ATTR_TYPES, AttributeValue::Types(wanted.clone()));
+        self.graph
+            .set_attribute(node, symbols::ATTR_TYPES, AttributeValue::Types(wanted.clone()));
         let result = self.graph.add_output(node, types::BOOL);
         let narrow = |types: Vec<TypeId>| match (object, types.as_slice()) {
             (Expr::Name(name), [_, ..]) => vec![(name.id.to_string(), self.program.union_of(&types))],
             _ => Vec::new(),
         };
-        let when_true = if alternatives.is_empty() { narrow(wanted) } else { narrow(matching.clone()) };
-        let others = alternatives.iter().copied().filter(|ty| !matching.contains(ty)).collect();
+        let when_true = if alternatives.is_empty() {
+            narrow(wanted)
+        } else {
+            narrow(matching.clone())
+        };
+        let others = alternatives
+            .iter()
+            .copied()
+            .filter(|ty| !matching.contains(ty))
+            .collect();
         let when_false = narrow(others);
-        Ok(Condition { value: result, when_true, when_false, known: None })
+        Ok(Condition {
+            value: result,
+            when_true,
+            when_false,
+            known: None,
+        })
     }
 
     // --- fork
@@ -521,7 +594,8 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.locate(call);
         let future = self.program.ctx.type_of_kind(TypeKind::Future(ty));
         let node = self.node("prim::fork", &captured, &[]);
-        self.graph.set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(graph)));
+        self.graph
+            .set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(graph)));
         Ok(self.graph.add_output(node, future))
     }
 
@@ -553,7 +627,9 @@ impl<'f> Emitter<'_, '_, 'f> {
         let mut captured = Vec::new();
         let mut inherited = Vec::new();
         for name in names {
-            let Some(variable) = self.lookup(&name).cloned() else { continue };
+            let Some(variable) = self.lookup(&name).cloned() else {
+                continue;
+            };
             if let Sugared::Value(value) = variable.value {
                 captured.push(value);
                 inherited.push((name, Some(self.ty(value)), variable));
@@ -607,7 +683,15 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         let positional: Vec<ValueId> = rest.by_ref().take(arguments.positional.len()).collect();
         let keywords = arguments.keywords.iter().map(|(name, _)| *name).zip(rest).collect();
-        let result = inner.call_sugared(callee, Arguments { object: None, positional, keywords }, call)?;
+        let result = inner.call_sugared(
+            callee,
+            Arguments {
+                object: None,
+                positional,
+                keywords,
+            },
+            call,
+        )?;
         let result = inner.value(result, call)?;
         let ty = inner.ty(result);
         let root = inner.graph.root();

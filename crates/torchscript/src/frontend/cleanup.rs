@@ -4,10 +4,11 @@
 use std::cmp::Ordering;
 
 use frazil_ir::schema::{Catalogue, Resolution};
-use frazil_ir::{BlockId, Graph, NodeId, Use, ValueId, symbols};
+use frazil_ir::{BlockId, Builder, Constant, Device, Graph, NodeId, Use, ValueId, symbols};
 
 /// Brings a freshly emitted graph into its final form.
 pub(super) fn run(graph: &mut Graph, catalogue: &Catalogue) {
+    fold_devices(graph);
     lower_tuples(graph);
     remove_dead(graph, catalogue);
     pool_constants(graph);
@@ -15,11 +16,31 @@ pub(super) fn run(graph: &mut Graph, catalogue: &Catalogue) {
     order_outputs(graph, root);
 }
 
+/// A device is written as `torch.device("cpu")` in source and is a constant in the graph.
+fn fold_devices(graph: &mut Graph) {
+    let Some(kind) = graph.ctx().find_symbol("aten::device") else {
+        return;
+    };
+    for node in graph.all_nodes() {
+        if graph.kind(node) != kind || graph.operand_count(node) != 1 {
+            continue;
+        }
+        let text = graph.operand(node, 0).and_then(|text| graph.constant(text));
+        let device = text.as_ref().and_then(|text| text.as_str()).and_then(Device::parse);
+        if let (Some(device), Some(output)) = (device, graph.output(node)) {
+            let constant = Builder::before(graph, node).constant(Constant::Device(device));
+            replace(graph, output, constant);
+        }
+    }
+}
+
 /// Replaces the parts of a tuple that is taken apart by the values that it was built from.
 fn lower_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
         let kind = graph.kind(node);
-        let Some(tuple) = graph.operand(node, 0).and_then(|tuple| graph.defining_node(tuple)) else { continue };
+        let Some(tuple) = graph.operand(node, 0).and_then(|tuple| graph.defining_node(tuple)) else {
+            continue;
+        };
         if graph.kind(tuple) != symbols::PRIM_TUPLE_CONSTRUCT {
             continue;
         }
@@ -30,9 +51,14 @@ fn lower_tuples(graph: &mut Graph) {
                 replace(graph, output, part);
             }
         } else if kind == symbols::PRIM_TUPLE_INDEX {
-            let index = graph.operand(node, 1).and_then(|index| graph.constant(index)).and_then(|c| c.as_int());
+            let index = graph
+                .operand(node, 1)
+                .and_then(|index| graph.constant(index))
+                .and_then(|c| c.as_int());
             let index = index.map(|i| if i < 0 { i + parts.len() as i64 } else { i });
-            let part = index.and_then(|i| usize::try_from(i).ok()).and_then(|i| parts.get(i).copied());
+            let part = index
+                .and_then(|i| usize::try_from(i).ok())
+                .and_then(|i| parts.get(i).copied());
             if let (Some(part), Some(output)) = (part, graph.output(node)) {
                 replace(graph, output, part);
             }
@@ -101,16 +127,27 @@ fn has_effect(graph: &Graph, catalogue: &Catalogue, node: NodeId) -> bool {
     let blocks = graph.node_blocks(node);
     if !blocks.is_empty() {
         // A loop may also run forever, which counts as no effect.
-        return blocks.iter().any(|&block| graph.nodes(block).any(|inner| has_effect(graph, catalogue, inner)));
+        return blocks
+            .iter()
+            .any(|&block| graph.nodes(block).any(|inner| has_effect(graph, catalogue, inner)));
     }
     let kind = graph.kind_name(node);
     if EFFECTS.contains(&kind) {
         return true;
     }
     match kind {
-        "prim::Constant" | "prim::TupleConstruct" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice"
-        | "prim::ListConstruct" | "prim::ListUnpack" | "prim::DictConstruct" | "prim::GetAttr" | "prim::Uninitialized"
-        | "prim::unchecked_cast" | "prim::isinstance" => false,
+        "prim::Constant"
+        | "prim::TupleConstruct"
+        | "prim::TupleUnpack"
+        | "prim::TupleIndex"
+        | "prim::TupleSlice"
+        | "prim::ListConstruct"
+        | "prim::ListUnpack"
+        | "prim::DictConstruct"
+        | "prim::GetAttr"
+        | "prim::Uninitialized"
+        | "prim::unchecked_cast"
+        | "prim::isinstance" => false,
         _ => match catalogue.resolve(graph, node) {
             // Random operators draw from a generator, but PyTorch drops them, too.
             Resolution::Found(schema) => schema.is_mutable(),
@@ -134,16 +171,21 @@ fn remove_dead_if_outputs(graph: &mut Graph, node: NodeId) -> bool {
 
 /// A carried value goes when neither the loop's body nor anybody after the loop reads it.
 fn remove_dead_loop_outputs(graph: &mut Graph, node: NodeId) -> bool {
-    let Some(&block) = graph.node_blocks(node).first() else { return false };
+    let Some(&block) = graph.node_blocks(node).first() else {
+        return false;
+    };
     let mut changed = false;
     for index in (0..graph.node_outputs(node).len()).rev() {
-        let (Some(&output), Some(&parameter)) =
-            (graph.node_outputs(node).get(index), graph.parameters(block).get(index + 1))
-        else {
+        let (Some(&output), Some(&parameter)) = (
+            graph.node_outputs(node).get(index),
+            graph.parameters(block).get(index + 1),
+        ) else {
             continue;
         };
         // A parameter that is only passed on is not read.
-        let passed_on = graph.uses(parameter).all(|u| u.user == graph.return_node(block) && u.index == index + 1);
+        let passed_on = graph
+            .uses(parameter)
+            .all(|u| u.user == graph.return_node(block) && u.index == index + 1);
         if graph.has_uses(output) || !passed_on {
             continue;
         }
@@ -209,8 +251,11 @@ fn order_outputs(graph: &mut Graph, block: BlockId) {
 }
 
 fn order_of_uses(graph: &Graph, node: NodeId) -> Vec<usize> {
-    let firsts: Vec<Option<Use>> =
-        graph.node_outputs(node).iter().map(|&output| graph.uses(output).min_by(|a, b| compare(graph, a, b))).collect();
+    let firsts: Vec<Option<Use>> = graph
+        .node_outputs(node)
+        .iter()
+        .map(|&output| graph.uses(output).min_by(|a, b| compare(graph, a, b)))
+        .collect();
     let mut order: Vec<usize> = (0..firsts.len()).collect();
     order.sort_by(|&i, &j| match (&firsts[i], &firsts[j]) {
         (Some(a), Some(b)) => compare(graph, a, b),
@@ -233,9 +278,7 @@ fn permute(graph: &mut Graph, node: NodeId, order: &[usize], is_loop: bool) {
     if order.iter().enumerate().all(|(to, &from)| to == from) {
         return;
     }
-    let outputs = graph.node_outputs(node).to_vec();
     graph.permute_outputs(node, order);
-    debug_assert_eq!(outputs.len(), order.len());
     for block in graph.node_blocks(node).to_vec() {
         let results: Vec<ValueId> = graph.results(block).collect();
         let skip = usize::from(is_loop);
@@ -251,8 +294,9 @@ fn permute(graph: &mut Graph, node: NodeId, order: &[usize], is_loop: bool) {
     if is_loop {
         let operands: Vec<ValueId> = graph.operands(node).collect();
         let head = operands.iter().copied().take(2);
-        let permuted: Vec<ValueId> =
-            head.chain(order.iter().filter_map(|&from| operands.get(from + 2).copied())).collect();
+        let permuted: Vec<ValueId> = head
+            .chain(order.iter().filter_map(|&from| operands.get(from + 2).copied()))
+            .collect();
         graph.set_operands(node, &permuted);
     }
 }

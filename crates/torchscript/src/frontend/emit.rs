@@ -123,7 +123,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     /// Emits the body of `def` and finishes the graph.
     pub(super) fn body(mut self, def: &'f StmtFunctionDef) -> Result<(Graph, TypeId)> {
         let items: Vec<Item<'f>> = def.body.iter().map(Item::Statement).collect();
-        let returned = if needs_flags(&items) { self.body_with_flags(def, &items)? } else { self.tail(&items)? };
+        let returned = if needs_flags(&items) {
+            self.body_with_flags(def, &items)?
+        } else {
+            self.tail(&items)?
+        };
         let result = match returned {
             Some(value) => value,
             None if self.frame().raised && self.returns.is_some_and(|ty| ty != types::NONE) => {
@@ -145,12 +149,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         Err(LoadError::Source(self.fault(code, message, node)))
     }
 
-    pub(super) fn fault(
-        &self,
-        code: &'static str,
-        message: impl Into<String>,
-        node: &impl Ranged,
-    ) -> Box<SourceError> {
+    pub(super) fn fault(&self, code: &'static str, message: impl Into<String>, node: &impl Ranged) -> Box<SourceError> {
         self.file.error(code, message, node)
     }
 
@@ -261,7 +260,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     }
 
     pub(super) fn matcher(&self) -> Matcher<'_, 'p> {
-        Matcher { program: self.program, graph: &self.graph, empty_lists: &self.empty_lists }
+        Matcher {
+            program: self.program,
+            graph: &self.graph,
+            empty_lists: &self.empty_lists,
+        }
     }
 
     // --- variables
@@ -272,6 +275,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         }
         let last = self.frames.len() - 1;
         &mut self.frames[last]
+    }
+
+    /// Nothing after this is reached.
+    pub(super) fn mark_raised(&mut self) {
+        self.frame().raised = true;
     }
 
     /// The variable `name`, from the innermost frame that has it.
@@ -301,7 +309,10 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// Sets a variable of the current frame without checks.
     pub(super) fn define(&mut self, name: &str, value: ValueId, declared: Option<TypeId>) {
-        let variable = Variable { value: Sugared::Value(value), declared };
+        let variable = Variable {
+            value: Sugared::Value(value),
+            declared,
+        };
         self.frame().variables.insert(name.to_owned(), variable);
     }
 
@@ -314,18 +325,31 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         node: &impl Ranged,
     ) -> Result<()> {
         let Sugared::Value(mut id) = value else {
-            self.frame().variables.insert(name.to_owned(), Variable { value, declared: None });
+            self.frame()
+                .variables
+                .insert(name.to_owned(), Variable { value, declared: None });
             return Ok(());
         };
-        let outer = self.frames.iter().rev().skip(1).find_map(|frame| frame.variables.get(name));
+        let outer = self
+            .frames
+            .iter()
+            .rev()
+            .skip(1)
+            .find_map(|frame| frame.variables.get(name));
         let outer = outer.map(|variable| self.variable_type(variable));
         let wanted = match outer {
-            Some(None) => return self.error("reassign", format!("`{name}` is no first-class value and cannot be reassigned"), node),
+            Some(None) => {
+                return self.error(
+                    "reassign",
+                    format!("`{name}` is no first-class value and cannot be reassigned"),
+                    node,
+                );
+            }
             Some(Some(ty)) => Some(ty),
             None => declared,
         };
         if let Some(wanted) = wanted {
-            id = self.convert(id, wanted, node)?;
+            id = self.convert(id, wanted, node);
             if !self.program.is_subtype(self.ty(id), wanted) {
                 let message = format!(
                     "variable `{name}` has type `{}` but is now assigned a `{}`",
@@ -335,7 +359,10 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                 return self.error("type", message, node);
             }
         }
-        if self.graph.value_name(id).is_none() && self.graph.defining_block(id) == Some(self.block) && is_meaningful(name) {
+        if self.graph.value_name(id).is_none()
+            && self.graph.defining_block(id) == Some(self.block)
+            && is_meaningful(name)
+        {
             self.graph.name_value(id, name);
         }
         self.define(name, id, wanted.filter(|_| declared.is_some()));
@@ -343,11 +370,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     }
 
     /// `value` as a `wanted`, as far as implicit conversions go.
-    pub(super) fn convert(&mut self, value: ValueId, wanted: TypeId, node: &impl Ranged) -> Result<ValueId> {
+    pub(super) fn convert(&mut self, value: ValueId, wanted: TypeId, node: &impl Ranged) -> ValueId {
         let open = self.empty_lists.contains(&value);
         let (conversion, _) = self.matcher().convert(self.ty(value), open, wanted, true);
         self.locate(node);
-        self.apply(value, &conversion, node)
+        self.apply(value, &conversion)
     }
 
     // --- statements
@@ -403,7 +430,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         self.deeper(test, |this| {
             let condition = this.condition(test)?;
             if let Some(known) = condition.known {
-                this.refine(if known { &condition.when_true } else { &condition.when_false });
+                this.refine(if known {
+                    &condition.when_true
+                } else {
+                    &condition.when_false
+                });
                 return this.tail(if known { &body } else { &orelse });
             }
             this.locate(test);
@@ -423,7 +454,10 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                 this.frames.pop();
                 sides.push((this.block, returned));
             }
-            let returned: Vec<TypeId> = sides.iter().filter_map(|(_, value)| value.map(|v| this.ty(v))).collect();
+            let returned: Vec<TypeId> = sides
+                .iter()
+                .filter_map(|(_, value)| value.map(|v| this.ty(v)))
+                .collect();
             let ty = match (this.returns, returned.as_slice()) {
                 (Some(declared), [_, ..]) => declared,
                 (None, &[a, b]) => match this.join(this.unshaped(a), this.unshaped(b)) {
@@ -456,7 +490,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     /// Converts what is returned to the declared type.
     fn returned(&mut self, value: ValueId, node: &impl Ranged) -> Result<ValueId> {
         let Some(wanted) = self.returns else { return Ok(value) };
-        let value = self.convert(value, wanted, node)?;
+        let value = self.convert(value, wanted, node);
         if !self.program.is_subtype(self.ty(value), wanted) {
             let message = format!(
                 "the function returns `{}`, this is `{}`",
@@ -476,7 +510,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         };
         self.locate(def);
         let no = self.constant(Constant::Bool(false));
-        let nothing = if ty == types::NONE { self.none() } else { self.uninitialized(ty) };
+        let nothing = if ty == types::NONE {
+            self.none()
+        } else {
+            self.uninitialized(ty)
+        };
         self.define(RETURNED, no, None);
         self.define(LEFT, no, None);
         self.define(RESULT, nothing, Some(ty));
@@ -496,7 +534,12 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                 return Ok(());
             }
             let Some(left) = self.lookup_value(LEFT) else { continue };
-            let condition = Condition { value: left, when_true: Vec::new(), when_false: Vec::new(), known: None };
+            let condition = Condition {
+                value: left,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: None,
+            };
             return self.branches(condition, |_| Ok(()), |this| this.items(rest), item_range(rest));
         }
         Ok(())
@@ -585,7 +628,13 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             Stmt::Assert(assert) => self.assert(assert),
             Stmt::FunctionDef(def) => {
                 let name = def.name.to_string();
-                self.frame().variables.insert(name, Variable { value: Sugared::Closure(def), declared: None });
+                self.frame().variables.insert(
+                    name,
+                    Variable {
+                        value: Sugared::Closure(def),
+                        declared: None,
+                    },
+                );
                 Ok(())
             }
             other => self.error("statement", "this statement is not supported in TorchScript", other),
@@ -595,10 +644,23 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     fn if_statement(&mut self, test: &'f Expr, body: &'f [Stmt], clauses: &'f [ElifElseClause]) -> Result<()> {
         let condition = self.condition(test)?;
         if let Some(known) = condition.known {
-            self.refine(if known { &condition.when_true } else { &condition.when_false });
-            return if known { self.suite(body) } else { self.item(Item::Clauses(clauses)) };
+            self.refine(if known {
+                &condition.when_true
+            } else {
+                &condition.when_false
+            });
+            return if known {
+                self.suite(body)
+            } else {
+                self.item(Item::Clauses(clauses))
+            };
         }
-        self.branches(condition, |this| this.suite(body), |this| this.item(Item::Clauses(clauses)), test.range())
+        self.branches(
+            condition,
+            |this| this.suite(body),
+            |this| this.item(Item::Clauses(clauses)),
+            test.range(),
+        )
     }
 
     /// Narrows variables in the current frame: `prim::unchecked_cast` to what a condition has told.
@@ -627,7 +689,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         let outer = self.block;
         let then_block = self.graph.add_block(node);
         let else_block = self.graph.add_block(node);
-        let mut enter = |this: &mut Self, block, refinements: &[(String, TypeId)]| {
+        let enter = |this: &mut Self, block, refinements: &[(String, TypeId)]| {
             this.block = block;
             this.frames.push(Frame::default());
             this.refine(refinements);
@@ -695,7 +757,13 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     fn for_statement(&mut self, statement: &'f ruff_python_ast::StmtFor) -> Result<()> {
         let sugared = self.sugared(&statement.iter, None)?;
         let iterable = self.iterable(sugared, &*statement.iter)?;
-        self.loop_statement(Some(&iterable), Some(&statement.target), None, &statement.body, statement)
+        self.loop_statement(
+            Some(&iterable),
+            Some(&statement.target),
+            None,
+            &statement.body,
+            statement,
+        )
     }
 
     /// `for` and `while`.
@@ -713,7 +781,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         if let Some(target) = target {
             target_names(target, &mut assigned);
         }
-        self.loop_with(iterable, target, test, assigned, may_leave(&items), node, |this| this.items(&items))
+        self.loop_with(iterable, target, test, assigned, may_leave(&items), node, |this| {
+            this.items(&items)
+        })
     }
 
     /// A `prim::Loop` that carries `assigned`; `leaves` says that its body may break, continue or return.
@@ -749,7 +819,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         };
         let mut carried: Vec<(String, ValueId, Option<TypeId>, TypeId)> = Vec::new();
         for name in assigned {
-            let Some(variable) = self.lookup(&name).cloned() else { continue };
+            let Some(variable) = self.lookup(&name).cloned() else {
+                continue;
+            };
             if let (Sugared::Value(value), Some(ty)) = (&variable.value, self.variable_type(&variable)) {
                 carried.push((name, *value, variable.declared, ty));
             }
@@ -823,7 +895,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 pub(super) fn is_meaningful(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('%')
-        && !name.strip_prefix('_').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+        && !name
+            .strip_prefix('_')
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn item_range(items: &[Item<'_>]) -> ruff_text_size::TextRange {
@@ -847,7 +921,10 @@ fn any_statement<'f>(items: &[Item<'f>], loops: bool, test: &mut impl FnMut(&'f 
                 || match statement {
                     Stmt::If(statement) => {
                         suite(&statement.body, loops, test)
-                            || statement.elif_else_clauses.iter().any(|clause| suite(&clause.body, loops, test))
+                            || statement
+                                .elif_else_clauses
+                                .iter()
+                                .any(|clause| suite(&clause.body, loops, test))
                     }
                     Stmt::For(statement) if loops => suite(&statement.body, loops, test),
                     Stmt::While(statement) if loops => suite(&statement.body, loops, test),
@@ -864,21 +941,24 @@ fn contains_return(items: &[Item<'_>]) -> bool {
 /// Whether control may not reach what follows: by return anywhere, or by break or continue of the loop at hand.
 fn may_leave(items: &[Item<'_>]) -> bool {
     contains_return(items)
-        || any_statement(items, false, &mut |statement| matches!(statement, Stmt::Break(_) | Stmt::Continue(_)))
+        || any_statement(items, false, &mut |statement| {
+            matches!(statement, Stmt::Break(_) | Stmt::Continue(_))
+        })
 }
 
 /// Whether control never reaches what follows.
 fn always_leaves(items: &[Item<'_>]) -> bool {
-    let suite = |body: &[Stmt]| body.iter().any(|statement| always_leaves(&[Item::Statement(statement)]));
+    let suite = |body: &[Stmt]| {
+        body.iter()
+            .any(|statement| always_leaves(&[Item::Statement(statement)]))
+    };
     let clauses_leave = |clauses: &[ElifElseClause]| {
         clauses.last().is_some_and(|last| last.test.is_none()) && clauses.iter().all(|clause| suite(&clause.body))
     };
     items.iter().any(|item| match item {
         Item::Clauses(clauses) => clauses_leave(clauses),
         Item::Statement(Stmt::Return(_) | Stmt::Raise(_) | Stmt::Break(_) | Stmt::Continue(_)) => true,
-        Item::Statement(Stmt::If(statement)) => {
-            suite(&statement.body) && clauses_leave(&statement.elif_else_clauses)
-        }
+        Item::Statement(Stmt::If(statement)) => suite(&statement.body) && clauses_leave(&statement.elif_else_clauses),
         Item::Statement(_) => false,
     })
 }

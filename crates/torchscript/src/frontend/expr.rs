@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use frazil_ir::{BlockId, Constant, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_ir::{BlockId, Constant, TypeId, TypeKind, ValueId, types};
 use ruff_python_ast::{
     BoolOp, CmpOp, Expr, ExprBoolOp, ExprCompare, ExprListComp, ExprSubscript, Operator, StmtAssert, StmtAugAssign,
     StmtRaise, UnaryOp,
 };
 use ruff_text_size::Ranged;
 
+use super::Result;
 use super::annotation::dotted;
 use super::builtins;
 use super::emit::{Condition, Emitter, name_attribute, target_names};
 use super::matching::{Arguments, unwrap_optional};
 use super::program::{Global, number, string_value};
-use super::sugared::{Iterable, Special, Sugared};
-use super::Result;
+use super::sugared::{Iterable, Sugared};
 
 impl<'f> Emitter<'_, '_, 'f> {
     /// Emits an expression that must be a value. `hint` is the type that it should have, for literals without elements.
@@ -42,9 +42,18 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             Sugared::Iterable(iterable) => match *iterable {
                 // `list(range(n))` and a range that is passed on.
-                Iterable::Range { start: None, end, step: None } => {
-                    self.builtin("prim::rangelist", Arguments { positional: vec![end], ..Arguments::default() }, node)
-                }
+                Iterable::Range {
+                    start: None,
+                    end,
+                    step: None,
+                } => self.builtin(
+                    "prim::rangelist",
+                    Arguments {
+                        positional: vec![end],
+                        ..Arguments::default()
+                    },
+                    node,
+                ),
                 Iterable::Sequence(value) => Ok(value),
                 _ => self.error("value", "this can only be iterated over", node),
             },
@@ -124,7 +133,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 if let Some(known) = condition.known {
                     return self.sugared(if known { &ternary.body } else { &ternary.orelse }, hint);
                 }
-                self.select(condition, |t| t.expr(&ternary.body, hint), |t| t.expr(&ternary.orelse, hint), expr)?
+                self.select(
+                    condition,
+                    |t| t.expr(&ternary.body, hint),
+                    |t| t.expr(&ternary.orelse, hint),
+                    expr,
+                )?
             }
             Expr::ListComp(comprehension) => self.comprehension(comprehension, hint)?,
             Expr::FString(string) => self.formatted(string)?,
@@ -147,7 +161,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         match name {
             "inf" | "nan" | "infj" | "nanj" => {
                 self.locate(node);
-                let value = if name.starts_with("inf") { f64::INFINITY } else { f64::NAN };
+                let value = if name.starts_with("inf") {
+                    f64::INFINITY
+                } else {
+                    f64::NAN
+                };
                 let constant = match name.ends_with('j') {
                     true => Constant::Complex(num_complex::Complex64::new(0.0, value)),
                     false => Constant::Float(value),
@@ -173,7 +191,12 @@ impl<'f> Emitter<'_, '_, 'f> {
             Sugared::Type(ty) => {
                 let ctx = Arc::clone(&self.program.ctx);
                 if let TypeKind::Enum(class) = ctx.type_kind(ty) {
-                    let member = self.program.unit.class(class).and_then(|c| c.constants.get(&ctx.symbol(name))).cloned();
+                    let member = self
+                        .program
+                        .unit
+                        .class(class)
+                        .and_then(|c| c.constants.get(&ctx.symbol(name)))
+                        .cloned();
                     if let Some(member) = member {
                         self.locate(node);
                         return Ok(Sugared::Value(self.constant(member)));
@@ -268,13 +291,21 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             TypeKind::Tensor(_) => {
                 if let Some(operator) = builtins::tensor_attribute(name) {
-                    let arguments = Arguments { positional: vec![object], ..Arguments::default() };
+                    let arguments = Arguments {
+                        positional: vec![object],
+                        ..Arguments::default()
+                    };
                     return self.builtin(operator, arguments, node).map(Sugared::Value);
                 }
             }
             TypeKind::Device if name == "type" || name == "index" => {
-                let arguments = Arguments { positional: vec![object], ..Arguments::default() };
-                return self.builtin(&format!("prim::{name}"), arguments, node).map(Sugared::Value);
+                let arguments = Arguments {
+                    positional: vec![object],
+                    ..Arguments::default()
+                };
+                return self
+                    .builtin(&format!("prim::{name}"), arguments, node)
+                    .map(Sugared::Value);
             }
             TypeKind::Future(_) if name == "wait" => {
                 return Ok(Sugared::Builtin(ctx.symbol("aten::wait"), Some(object)));
@@ -287,7 +318,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         {
             return Ok(Sugared::Builtin(operator, Some(object)));
         }
-        let message = format!("a `{}` has no attribute or method `{name}`", self.shown(self.ty(object)));
+        let message = format!(
+            "a `{}` has no attribute or method `{name}`",
+            self.shown(self.ty(object))
+        );
         self.error("attribute", message, node)
     }
 
@@ -306,7 +340,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         let element = match wanted {
             Some(wanted) => {
                 for (value, item) in values.iter_mut().zip(items) {
-                    *value = self.convert(*value, wanted, item)?;
+                    *value = self.convert(*value, wanted, item);
                     if !self.program.is_subtype(self.ty(*value), wanted) {
                         let message = format!(
                             "an element of the list must be `{}`, found `{}`",
@@ -361,7 +395,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             let key = self.expr(key, wanted.map(|(key, _)| key))?;
             let mut value = self.expr(&item.value, wanted.map(|(_, value)| value))?;
             if let Some((_, wanted)) = wanted {
-                value = self.convert(value, wanted, &item.value)?;
+                value = self.convert(value, wanted, &item.value);
             }
             operands.extend([key, value]);
         }
@@ -398,7 +432,14 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.locate(string);
         let text = self.constant(Constant::str(format));
         operands.insert(0, text);
-        self.builtin("aten::format", Arguments { positional: operands, ..Arguments::default() }, string)
+        self.builtin(
+            "aten::format",
+            Arguments {
+                positional: operands,
+                ..Arguments::default()
+            },
+            string,
+        )
     }
 
     // --- operators
@@ -425,10 +466,23 @@ impl<'f> Emitter<'_, '_, 'f> {
             UnaryOp::Invert => "aten::bitwise_not",
             UnaryOp::UAdd | UnaryOp::Not => return Ok(value),
         };
-        self.builtin(operator, Arguments { positional: vec![value], ..Arguments::default() }, node)
+        self.builtin(
+            operator,
+            Arguments {
+                positional: vec![value],
+                ..Arguments::default()
+            },
+            node,
+        )
     }
 
-    pub(super) fn binary(&mut self, op: Operator, left: ValueId, right: ValueId, node: &impl Ranged) -> Result<ValueId> {
+    pub(super) fn binary(
+        &mut self,
+        op: Operator,
+        left: ValueId,
+        right: ValueId,
+        node: &impl Ranged,
+    ) -> Result<ValueId> {
         let operator = match op {
             Operator::Add => "aten::add",
             Operator::Sub => "aten::sub",
@@ -451,7 +505,14 @@ impl<'f> Emitter<'_, '_, 'f> {
             _ => vec![right],
         };
         let positional = std::iter::once(left).chain(right).collect();
-        self.builtin(operator, Arguments { positional, ..Arguments::default() }, node)
+        self.builtin(
+            operator,
+            Arguments {
+                positional,
+                ..Arguments::default()
+            },
+            node,
+        )
     }
 
     // --- conditions
@@ -489,7 +550,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 let value = self.expr(expr, None)?;
                 let value = self.truth(value, expr)?;
-                Ok(Condition { value, when_true: Vec::new(), when_false: Vec::new(), known: None })
+                Ok(Condition {
+                    value,
+                    when_true: Vec::new(),
+                    when_false: Vec::new(),
+                    known: None,
+                })
             }
         }
     }
@@ -499,7 +565,14 @@ impl<'f> Emitter<'_, '_, 'f> {
         if self.ty(value) == types::BOOL {
             return Ok(value);
         }
-        self.builtin("aten::Bool", Arguments { positional: vec![value], ..Arguments::default() }, node)
+        self.builtin(
+            "aten::Bool",
+            Arguments {
+                positional: vec![value],
+                ..Arguments::default()
+            },
+            node,
+        )
     }
 
     fn short_circuit(&mut self, op: &'f ExprBoolOp, from: usize) -> Result<Condition> {
@@ -514,7 +587,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         let is_or = op.op == BoolOp::Or;
         if let Some(known) = first.known {
             // What cannot be reached is not emitted.
-            return if known == is_or { Ok(first) } else { self.short_circuit(op, from + 1) };
+            return if known == is_or {
+                Ok(first)
+            } else {
+                self.short_circuit(op, from + 1)
+            };
         }
         let (first_true, first_false) = (first.when_true.clone(), first.when_false.clone());
         let mut second = None;
@@ -540,7 +617,12 @@ impl<'f> Emitter<'_, '_, 'f> {
         } else {
             (both(first_true, second.when_true), Vec::new())
         };
-        Ok(Condition { value, when_true, when_false, known: None })
+        Ok(Condition {
+            value,
+            when_true,
+            when_false,
+            known: None,
+        })
     }
 
     /// A `prim::If` with one result: the ternary operator, `and`, `or`.
@@ -572,7 +654,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         let (a_type, b_type) = (self.unshaped(self.ty(a)), self.unshaped(self.ty(b)));
         let Some(ty) = self.join(a_type, b_type) else {
-            let message = format!("one side is a `{}`, the other a `{}`", self.shown(a_type), self.shown(b_type));
+            let message = format!(
+                "one side is a `{}`, the other a `{}`",
+                self.shown(a_type),
+                self.shown(b_type)
+            );
             return self.error("type", message, node);
         };
         self.graph.add_result(then_block, a);
@@ -585,12 +671,24 @@ impl<'f> Emitter<'_, '_, 'f> {
 
     fn comparison(&mut self, compare: &'f ExprCompare) -> Result<Condition> {
         let ([op], [right_expr]) = (&*compare.ops, &*compare.comparators) else {
-            return self.error("expression", "chained comparisons are not supported in TorchScript", compare);
+            return self.error(
+                "expression",
+                "chained comparisons are not supported in TorchScript",
+                compare,
+            );
         };
         let left = self.expr(&compare.left, None)?;
         let right = self.expr(right_expr, None)?;
-        let plain = |value| Condition { value, when_true: Vec::new(), when_false: Vec::new(), known: None };
-        let arguments = |a, b| Arguments { positional: vec![a, b], ..Arguments::default() };
+        let plain = |value| Condition {
+            value,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+            known: None,
+        };
+        let arguments = |a, b| Arguments {
+            positional: vec![a, b],
+            ..Arguments::default()
+        };
         let operator = match op {
             CmpOp::Eq => "aten::eq",
             CmpOp::NotEq => "aten::ne",
@@ -598,7 +696,13 @@ impl<'f> Emitter<'_, '_, 'f> {
             CmpOp::LtE => "aten::le",
             CmpOp::Gt => "aten::gt",
             CmpOp::GtE => "aten::ge",
-            CmpOp::In => return Ok(plain(self.builtin("aten::__contains__", arguments(right, left), compare)?)),
+            CmpOp::In => {
+                return Ok(plain(self.builtin(
+                    "aten::__contains__",
+                    arguments(right, left),
+                    compare,
+                )?));
+            }
             CmpOp::NotIn => {
                 let inside = self.builtin("aten::__contains__", arguments(right, left), compare)?;
                 return Ok(plain(self.op("aten::__not__", &[inside], types::BOOL)));
@@ -618,7 +722,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         right_expr: &'f Expr,
     ) -> Result<Condition> {
         let operator = if is { "aten::__is__" } else { "aten::__isnot__" };
-        let arguments = Arguments { positional: vec![left, right], ..Arguments::default() };
+        let arguments = Arguments {
+            positional: vec![left, right],
+            ..Arguments::default()
+        };
         let (left_type, right_type) = (self.ty(left), self.ty(right));
         let may_be_none = |this: &Self, ty: TypeId| match this.program.ctx.type_kind(ty) {
             TypeKind::None => Some(true),
@@ -632,13 +739,23 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         if none != types::NONE {
             let value = self.builtin(operator, arguments, compare)?;
-            return Ok(Condition { value, when_true: Vec::new(), when_false: Vec::new(), known: None });
+            return Ok(Condition {
+                value,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: None,
+            });
         }
         if let Some(is_none) = may_be_none(self, other) {
             let known = is_none == is;
             self.locate(compare);
             let value = self.constant(Constant::Bool(known));
-            return Ok(Condition { value, when_true: Vec::new(), when_false: Vec::new(), known: Some(known) });
+            return Ok(Condition {
+                value,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: Some(known),
+            });
         }
         let value = self.builtin(operator, arguments, compare)?;
         let inner = match self.program.ctx.type_kind(other) {
@@ -649,8 +766,17 @@ impl<'f> Emitter<'_, '_, 'f> {
             (Expr::Name(name), Some(inner)) => vec![(name.id.to_string(), inner)],
             _ => Vec::new(),
         };
-        let (when_true, when_false) = if is { (Vec::new(), narrowed) } else { (narrowed, Vec::new()) };
-        Ok(Condition { value, when_true, when_false, known: None })
+        let (when_true, when_false) = if is {
+            (Vec::new(), narrowed)
+        } else {
+            (narrowed, Vec::new())
+        };
+        Ok(Condition {
+            value,
+            when_true,
+            when_false,
+            known: None,
+        })
     }
 
     // --- assignment
@@ -660,7 +786,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         match target {
             Expr::Name(name) => {
                 let value = match value {
-                    Sugared::Tuple(items) if items.iter().all(|item| matches!(item, Sugared::Value(_) | Sugared::Tuple(_))) => {
+                    Sugared::Tuple(items)
+                        if items
+                            .iter()
+                            .all(|item| matches!(item, Sugared::Value(_) | Sugared::Tuple(_))) =>
+                    {
                         Sugared::Value(self.value(Sugared::Tuple(items), target)?)
                     }
                     other => other,
@@ -690,19 +820,33 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let whole = self.value(other, node)?;
                 self.locate(node);
                 match self.kind_of(whole) {
-                    TypeKind::Tuple(_) | TypeKind::NamedTuple(..) => {
-                        self.builder().unpack_tuple(whole).into_iter().map(Sugared::Value).collect()
-                    }
+                    TypeKind::Tuple(_) | TypeKind::NamedTuple(..) => self
+                        .builder()
+                        .unpack_tuple(whole)
+                        .into_iter()
+                        .map(Sugared::Value)
+                        .collect(),
                     TypeKind::List(element) => {
                         let unpack = self.node("prim::ListUnpack", &[whole], &vec![element; targets.len()]);
-                        self.graph.node_outputs(unpack).iter().map(|&part| Sugared::Value(part)).collect()
+                        self.graph
+                            .node_outputs(unpack)
+                            .iter()
+                            .map(|&part| Sugared::Value(part))
+                            .collect()
                     }
                     TypeKind::Tensor(_) => {
                         let zero = self.literal(Constant::Int(0));
-                        let arguments = Arguments { positional: vec![whole, zero], ..Arguments::default() };
+                        let arguments = Arguments {
+                            positional: vec![whole, zero],
+                            ..Arguments::default()
+                        };
                         let list = self.builtin("aten::unbind", arguments, node)?;
                         let unpack = self.node("prim::ListUnpack", &[list], &vec![types::TENSOR; targets.len()]);
-                        self.graph.node_outputs(unpack).iter().map(|&part| Sugared::Value(part)).collect()
+                        self.graph
+                            .node_outputs(unpack)
+                            .iter()
+                            .map(|&part| Sugared::Value(part))
+                            .collect()
                     }
                     _ => {
                         let message = format!("a `{}` cannot be taken apart", self.shown(self.ty(whole)));
@@ -712,7 +856,11 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
         };
         let star = targets.iter().position(|target| target.is_starred_expr());
-        let fits = if star.is_some() { parts.len() + 1 >= targets.len() } else { parts.len() == targets.len() };
+        let fits = if star.is_some() {
+            parts.len() + 1 >= targets.len()
+        } else {
+            parts.len() == targets.len()
+        };
         if !fits {
             let message = format!("{} values for {} names", parts.len(), targets.len());
             return self.error("assignment", message, node);
@@ -738,16 +886,19 @@ impl<'f> Emitter<'_, '_, 'f> {
     fn set_attribute(&mut self, object: ValueId, name: &str, value: ValueId, node: &impl Ranged) -> Result<()> {
         let symbol = self.program.ctx.symbol(name);
         let ty = match self.kind_of(object) {
-            TypeKind::Class(class) => {
-                self.program.unit.class(class).and_then(|class| class.attributes.get(&symbol)).map(|a| a.ty)
-            }
+            TypeKind::Class(class) => self
+                .program
+                .unit
+                .class(class)
+                .and_then(|class| class.attributes.get(&symbol))
+                .map(|a| a.ty),
             _ => None,
         };
         let Some(ty) = ty else {
             let message = format!("a `{}` has no attribute `{name}`", self.shown(self.ty(object)));
             return self.error("attribute", message, node);
         };
-        let value = self.convert(value, ty, node)?;
+        let value = self.convert(value, ty, node);
         if !self.program.is_subtype(self.ty(value), ty) {
             let message = format!(
                 "attribute `{name}` has type `{}` but is assigned a `{}`",
@@ -767,7 +918,10 @@ impl<'f> Emitter<'_, '_, 'f> {
             return self.set_tensor_item(container, index, value, node);
         }
         let index = self.expr(index, None)?;
-        let arguments = Arguments { positional: vec![container, index, value], ..Arguments::default() };
+        let arguments = Arguments {
+            positional: vec![container, index, value],
+            ..Arguments::default()
+        };
         self.builtin("aten::_set_item", arguments, node).map(drop)
     }
 
@@ -778,19 +932,44 @@ impl<'f> Emitter<'_, '_, 'f> {
             TypeKind::Tensor(_) => value,
             _ => {
                 let of = |this: &mut Self, operator| {
-                    this.builtin(operator, Arguments { positional: vec![view], ..Arguments::default() }, node)
+                    this.builtin(
+                        operator,
+                        Arguments {
+                            positional: vec![view],
+                            ..Arguments::default()
+                        },
+                        node,
+                    )
                 };
                 let (dtype, device) = (of(self, "prim::dtype")?, of(self, "prim::device")?);
                 let (dtype_name, device_name) = (self.program.ctx.symbol("dtype"), self.program.ctx.symbol("device"));
                 let keywords = vec![(dtype_name, dtype), (device_name, device)];
-                self.builtin("aten::tensor", Arguments { object: None, positional: vec![value], keywords }, node)?
+                self.builtin(
+                    "aten::tensor",
+                    Arguments {
+                        object: None,
+                        positional: vec![value],
+                        keywords,
+                    },
+                    node,
+                )?
             }
         };
         let arguments = match indices {
-            Some(indices) => Arguments { positional: vec![view, indices, value], ..Arguments::default() },
-            None => Arguments { positional: vec![view, value], ..Arguments::default() },
+            Some(indices) => Arguments {
+                positional: vec![view, indices, value],
+                ..Arguments::default()
+            },
+            None => Arguments {
+                positional: vec![view, value],
+                ..Arguments::default()
+            },
         };
-        let operator = if indices.is_some() { "aten::index_put_" } else { "aten::copy_" };
+        let operator = if indices.is_some() {
+            "aten::index_put_"
+        } else {
+            "aten::copy_"
+        };
         self.builtin(operator, arguments, node).map(drop)
     }
 
@@ -811,7 +990,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         let value = match in_place {
             Some(operator) => {
-                let arguments = Arguments { positional: vec![left, right], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![left, right],
+                    ..Arguments::default()
+                };
                 self.builtin(operator, arguments, assign)?
             }
             None => self.binary(assign.op, left, right, assign)?,
@@ -844,9 +1026,14 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.locate(raise);
         let message = match message {
             Some(text) if self.ty(text) == types::STR => text,
-            Some(other) => {
-                self.builtin("aten::str", Arguments { positional: vec![other], ..Arguments::default() }, raise)?
-            }
+            Some(other) => self.builtin(
+                "aten::str",
+                Arguments {
+                    positional: vec![other],
+                    ..Arguments::default()
+                },
+                raise,
+            )?,
             None => self.constant(Constant::str("")),
         };
         let class = match class.as_str() {
@@ -872,7 +1059,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 this.locate(assert);
                 let prefix = this.constant(Constant::str("AssertionError: "));
-                let arguments = Arguments { positional: vec![prefix, text], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![prefix, text],
+                    ..Arguments::default()
+                };
                 let text = this.builtin("aten::add", arguments, assert)?;
                 let class = this.none();
                 this.node("prim::RaiseException", &[text, class], &[]);
@@ -901,7 +1091,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let (view, indices) = self.tensor_view(container, index, subscript)?;
                 match indices {
                     Some(indices) => {
-                        let arguments = Arguments { positional: vec![view, indices], ..Arguments::default() };
+                        let arguments = Arguments {
+                            positional: vec![view, indices],
+                            ..Arguments::default()
+                        };
                         self.builtin("aten::index", arguments, subscript)?
                     }
                     None => view,
@@ -914,17 +1107,23 @@ impl<'f> Emitter<'_, '_, 'f> {
                     Some(expr) => constant_index(expr),
                 };
                 let length = elements.len() as i64;
-                let (Some(low), Some(high), None) =
-                    (bound(slice.lower.as_deref(), 0), bound(slice.upper.as_deref(), length), &slice.step)
-                else {
+                let (Some(low), Some(high), None) = (
+                    bound(slice.lower.as_deref(), 0),
+                    bound(slice.upper.as_deref(), length),
+                    &slice.step,
+                ) else {
                     return self.error("index", "the bounds of a tuple's slice must be constants", subscript);
                 };
                 let clamp = |at: i64| (if at < 0 { at + length } else { at }).clamp(0, length) as usize;
-                let picked = elements.get(clamp(low)..clamp(high).max(clamp(low))).unwrap_or_default();
+                let picked = elements
+                    .get(clamp(low)..clamp(high).max(clamp(low)))
+                    .unwrap_or_default();
                 self.locate(subscript);
                 let node = self.node("prim::TupleSlice", &[container], &[ctx.tuple_of(picked)]);
-                self.graph.set_attribute(node, ctx.symbol("beg"), Constant::Int(clamp(low) as i64));
-                self.graph.set_attribute(node, ctx.symbol("end"), Constant::Int(clamp(high) as i64));
+                self.graph
+                    .set_attribute(node, ctx.symbol("beg"), Constant::Int(clamp(low) as i64));
+                self.graph
+                    .set_attribute(node, ctx.symbol("end"), Constant::Int(clamp(high) as i64));
                 match self.graph.output(node) {
                     Some(output) => output,
                     None => return self.error("index", "an empty slice", subscript),
@@ -948,7 +1147,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                     }
                 };
                 let Some(ty) = ty else {
-                    return self.error("index", "the index is out of the tuple's range, or not constant", subscript);
+                    return self.error(
+                        "index",
+                        "the index is out of the tuple's range, or not constant",
+                        subscript,
+                    );
                 };
                 self.locate(subscript);
                 self.op("prim::TupleIndex", &[container, position], ty)
@@ -965,17 +1168,30 @@ impl<'f> Emitter<'_, '_, 'f> {
                         None => self.constant(default),
                     });
                 }
-                self.builtin("aten::slice", Arguments { positional, ..Arguments::default() }, subscript)?
+                self.builtin(
+                    "aten::slice",
+                    Arguments {
+                        positional,
+                        ..Arguments::default()
+                    },
+                    subscript,
+                )?
             }
             (TypeKind::Class(_) | TypeKind::Interface(_), index) => {
                 let index = self.expr(index, None)?;
                 let method = self.attribute(Sugared::Value(container), "__getitem__", subscript)?;
-                let arguments = Arguments { positional: vec![index], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![index],
+                    ..Arguments::default()
+                };
                 return self.call_sugared(method, arguments, subscript);
             }
             (_, index) => {
                 let index = self.expr(index, None)?;
-                let arguments = Arguments { positional: vec![container, index], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![container, index],
+                    ..Arguments::default()
+                };
                 self.builtin("aten::__getitem__", arguments, subscript)?
             }
         };
@@ -1010,21 +1226,37 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 Expr::NoneLiteral(_) => {
                     let at = self.literal(Constant::Int(dim));
-                    view = self.builtin("aten::unsqueeze", Arguments { positional: vec![view, at], ..Arguments::default() }, node)?;
+                    view = self.builtin(
+                        "aten::unsqueeze",
+                        Arguments {
+                            positional: vec![view, at],
+                            ..Arguments::default()
+                        },
+                        node,
+                    )?;
                     dim += 1;
                 }
                 Expr::Slice(slice) => {
                     let at = self.literal(Constant::Int(dim));
                     let mut positional = vec![view, at];
-                    for (bound, default) in
-                        [(&slice.lower, Constant::None), (&slice.upper, Constant::None), (&slice.step, Constant::Int(1))]
-                    {
+                    for (bound, default) in [
+                        (&slice.lower, Constant::None),
+                        (&slice.upper, Constant::None),
+                        (&slice.step, Constant::Int(1)),
+                    ] {
                         positional.push(match bound {
                             Some(bound) => self.expr(bound, None)?,
                             None => self.constant(default),
                         });
                     }
-                    view = self.builtin("aten::slice", Arguments { positional, ..Arguments::default() }, node)?;
+                    view = self.builtin(
+                        "aten::slice",
+                        Arguments {
+                            positional,
+                            ..Arguments::default()
+                        },
+                        node,
+                    )?;
                     dim += 1;
                 }
                 part => {
@@ -1032,7 +1264,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                     match self.kind_of(index) {
                         TypeKind::Int => {
                             let at = self.literal(Constant::Int(dim));
-                            let arguments = Arguments { positional: vec![view, at, index], ..Arguments::default() };
+                            let arguments = Arguments {
+                                positional: vec![view, at, index],
+                                ..Arguments::default()
+                            };
                             view = self.builtin("aten::select", arguments, node)?;
                             if dim < 0 {
                                 // One dimension fewer stands behind the ellipsis.
@@ -1044,7 +1279,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                             dim += 1;
                         }
                         TypeKind::List(_) => {
-                            let arguments = Arguments { positional: vec![index], ..Arguments::default() };
+                            let arguments = Arguments {
+                                positional: vec![index],
+                                ..Arguments::default()
+                            };
                             let index = self.builtin("aten::tensor", arguments, *part)?;
                             tensors.push((dim, index));
                             dim += 1;
@@ -1086,7 +1324,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let value = self.value(other, node)?;
                 match self.kind_of(value) {
                     TypeKind::Dict(..) => {
-                        let arguments = Arguments { positional: vec![value], ..Arguments::default() };
+                        let arguments = Arguments {
+                            positional: vec![value],
+                            ..Arguments::default()
+                        };
                         Ok(Iterable::Sequence(self.builtin("aten::keys", arguments, node)?))
                     }
                     _ => Ok(Iterable::Sequence(value)),
@@ -1098,16 +1339,28 @@ impl<'f> Emitter<'_, '_, 'f> {
     /// How often a loop over it runs.
     pub(super) fn length(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<ValueId> {
         match iterable {
-            Iterable::Range { start: None, end, step: None } => Ok(*end),
+            Iterable::Range {
+                start: None,
+                end,
+                step: None,
+            } => Ok(*end),
             Iterable::Range { start, end, step } => {
                 let start = start.map_or_else(|| self.literal(Constant::Int(0)), |start| start);
                 let step = step.map_or_else(|| self.literal(Constant::Int(1)), |step| step);
-                let arguments = Arguments { positional: vec![start, *end, step], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![start, *end, step],
+                    ..Arguments::default()
+                };
                 self.builtin("aten::__range_length", arguments, node)
             }
-            Iterable::Sequence(value) => {
-                self.builtin("aten::len", Arguments { positional: vec![*value], ..Arguments::default() }, node)
-            }
+            Iterable::Sequence(value) => self.builtin(
+                "aten::len",
+                Arguments {
+                    positional: vec![*value],
+                    ..Arguments::default()
+                },
+                node,
+            ),
             Iterable::Enumerate(inner, _) => {
                 let inner = self.iterable(inner.clone(), node)?;
                 self.length(&inner, node)
@@ -1123,7 +1376,14 @@ impl<'f> Emitter<'_, '_, 'f> {
                     _ => {
                         self.locate(node);
                         let list = self.builder().list(types::INT, &lengths);
-                        self.builtin("prim::min", Arguments { positional: vec![list], ..Arguments::default() }, node)
+                        self.builtin(
+                            "prim::min",
+                            Arguments {
+                                positional: vec![list],
+                                ..Arguments::default()
+                            },
+                            node,
+                        )
                     }
                 }
             }
@@ -1131,29 +1391,50 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     /// The element that iteration number `index` takes.
-    pub(super) fn element(&mut self, iterable: &Iterable<'f>, index: ValueId, node: &impl Ranged) -> Result<Sugared<'f>> {
+    pub(super) fn element(
+        &mut self,
+        iterable: &Iterable<'f>,
+        index: ValueId,
+        node: &impl Ranged,
+    ) -> Result<Sugared<'f>> {
         let value = match iterable {
-            Iterable::Range { start: None, step: None, .. } => index,
+            Iterable::Range {
+                start: None,
+                step: None,
+                ..
+            } => index,
             Iterable::Range { start, step, .. } => {
                 let start = start.map_or_else(|| self.literal(Constant::Int(0)), |start| start);
                 let step = step.map_or_else(|| self.literal(Constant::Int(1)), |step| step);
-                let arguments = Arguments { positional: vec![index, start, step], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![index, start, step],
+                    ..Arguments::default()
+                };
                 self.builtin("aten::__derive_index", arguments, node)?
             }
             Iterable::Sequence(value) if matches!(self.kind_of(*value), TypeKind::Tensor(_)) => {
                 let zero = self.literal(Constant::Int(0));
-                let arguments = Arguments { positional: vec![*value, zero, index], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![*value, zero, index],
+                    ..Arguments::default()
+                };
                 self.builtin("aten::select", arguments, node)?
             }
             Iterable::Sequence(value) => {
-                let arguments = Arguments { positional: vec![*value, index], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![*value, index],
+                    ..Arguments::default()
+                };
                 self.builtin("aten::__getitem__", arguments, node)?
             }
             Iterable::Enumerate(inner, start) => {
                 let inner = self.iterable(inner.clone(), node)?;
                 let counted = match start {
                     Some(start) => {
-                        let arguments = Arguments { positional: vec![*start, index], ..Arguments::default() };
+                        let arguments = Arguments {
+                            positional: vec![*start, index],
+                            ..Arguments::default()
+                        };
                         self.builtin("aten::add", arguments, node)?
                     }
                     None => index,
@@ -1175,7 +1456,11 @@ impl<'f> Emitter<'_, '_, 'f> {
 
     fn comprehension(&mut self, comprehension: &'f ExprListComp, hint: Option<TypeId>) -> Result<ValueId> {
         let [generator] = comprehension.generators.as_slice() else {
-            return self.error("expression", "only one `for` is supported in a comprehension", comprehension);
+            return self.error(
+                "expression",
+                "only one `for` is supported in a comprehension",
+                comprehension,
+            );
         };
         let ctx = Arc::clone(&self.program.ctx);
         let hint = match hint.map(|ty| ctx.type_kind(ty)) {
@@ -1218,7 +1503,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let ty = element_type.unwrap_or(self.unshaped(self.ty(element)));
                 *element_type = Some(ty);
                 self.graph.set_type(list, self.program.ctx.list_of(ty));
-                let arguments = Arguments { positional: vec![list, element], ..Arguments::default() };
+                let arguments = Arguments {
+                    positional: vec![list, element],
+                    ..Arguments::default()
+                };
                 self.builtin("aten::append", arguments, comprehension).map(drop)
             }
             [test, rest @ ..] => {
@@ -1246,14 +1534,6 @@ fn constant_index(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::NumberLiteral(literal) => number(&literal.value)?.as_int(),
         Expr::UnaryOp(op) if op.op == UnaryOp::USub => constant_index(&op.operand)?.checked_neg(),
-        _ => None,
-    }
-}
-
-/// Whether a name is a special form, for the callers that look at the syntax first.
-pub(super) fn is_special(sugared: &Sugared<'_>) -> Option<Special> {
-    match sugared {
-        Sugared::Special(special) => Some(*special),
         _ => None,
     }
 }

@@ -60,8 +60,14 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone)]
 pub(crate) enum Mismatch {
     Missing(SymbolId),
-    Type { argument: SymbolId, expected: TypeId, found: TypeId },
-    TooMany { expected: usize },
+    Type {
+        argument: SymbolId,
+        expected: TypeId,
+        found: TypeId,
+    },
+    TooMany {
+        expected: usize,
+    },
     UnknownKeyword(SymbolId),
     NoObject,
     Unbound,
@@ -72,7 +78,11 @@ impl Mismatch {
     pub(crate) fn describe(&self, ctx: &Context) -> String {
         match self {
             Mismatch::Missing(name) => format!("argument `{}` is missing", ctx.name(*name)),
-            Mismatch::Type { argument, expected, found } => format!(
+            Mismatch::Type {
+                argument,
+                expected,
+                found,
+            } => format!(
                 "argument `{}` must be `{}`, found `{}`",
                 ctx.name(*argument),
                 ctx.show_type(*expected),
@@ -182,16 +192,25 @@ impl Matcher<'_, '_> {
         {
             return Err(Mismatch::UnknownKeyword(*name));
         }
-        let returns: Option<Vec<TypeId>> =
-            schema.returns.iter().map(|result| substitute(ctx, result.ty, &bindings)).collect();
+        let returns: Option<Vec<TypeId>> = schema
+            .returns
+            .iter()
+            .map(|result| substitute(ctx, result.ty, &bindings))
+            .collect();
         let returns = returns.ok_or(Mismatch::Unbound)?;
-        Ok(Matched { inputs, returns, schema: Arc::clone(schema) })
+        Ok(Matched {
+            inputs,
+            returns,
+            schema: Arc::clone(schema),
+        })
     }
 
     /// Whether the remaining positional arguments may be meant as one list: `zeros(2, 3)` for `zeros(int[] size)`.
     fn takes_rest_as_list(&self, schema: &FunctionSchema, index: usize, argument: &Argument) -> bool {
         let is_last = schema.arguments.get(index + 1).is_none_or(|next| next.keyword_only);
-        let TypeKind::List(element) = self.program.ctx.type_kind(argument.ty) else { return false };
+        let TypeKind::List(element) = self.program.ctx.type_kind(argument.ty) else {
+            return false;
+        };
         is_last && argument.broadcast.is_none() && !matches!(self.program.ctx.type_kind(element), TypeKind::Var(_))
     }
 
@@ -202,15 +221,22 @@ impl Matcher<'_, '_> {
         bindings: &mut Bindings,
     ) -> Result<Option<Plan>, Mismatch> {
         let ctx = &*self.program.ctx;
-        let TypeKind::List(element) = ctx.type_kind(argument.ty) else { return Ok(None) };
+        let TypeKind::List(element) = ctx.type_kind(argument.ty) else {
+            return Ok(None);
+        };
         let Some(&first) = rest.first() else { return Ok(None) };
         let first_type = self.graph.ty(first);
         if matches!(ctx.type_kind(first_type), TypeKind::List(_)) || self.tuple_fits(first_type, element) {
             return Ok(None);
         }
-        let formal = Argument { ty: element, ..argument.clone() };
-        let items: Result<Vec<Plan>, Mismatch> =
-            rest.iter().map(|&value| self.match_argument(&formal, value, true, bindings)).collect();
+        let formal = Argument {
+            ty: element,
+            ..argument.clone()
+        };
+        let items: Result<Vec<Plan>, Mismatch> = rest
+            .iter()
+            .map(|&value| self.match_argument(&formal, value, true, bindings))
+            .collect();
         Ok(Some(Plan::List(element, items?)))
     }
 
@@ -223,7 +249,11 @@ impl Matcher<'_, '_> {
     ) -> Result<Plan, Mismatch> {
         let ctx = &*self.program.ctx;
         let found = self.graph.ty(value);
-        let mismatch = |expected| Mismatch::Type { argument: argument.name, expected, found };
+        let mismatch = |expected| Mismatch::Type {
+            argument: argument.name,
+            expected,
+            found,
+        };
         let unwrapped = unwrap_optional(ctx, argument.ty);
         if let (Some(count), TypeKind::List(element)) = (argument.broadcast, ctx.type_kind(unwrapped))
             && element == found
@@ -309,9 +339,12 @@ impl Matcher<'_, '_> {
 
     fn tuple_fits(&self, tuple: TypeId, element: TypeId) -> bool {
         match self.program.ctx.type_kind(tuple) {
-            TypeKind::Tuple(items) | TypeKind::NamedTuple(_, _, items) => {
-                self.program.ctx.types(items).iter().all(|&item| self.program.is_subtype(item, element))
-            }
+            TypeKind::Tuple(items) | TypeKind::NamedTuple(_, _, items) => self
+                .program
+                .ctx
+                .types(items)
+                .iter()
+                .all(|&item| self.program.is_subtype(item, element)),
             _ => false,
         }
     }
@@ -332,11 +365,9 @@ pub(crate) fn unwrap_optional(ctx: &Context, ty: TypeId) -> TypeId {
 fn has_variables(ctx: &Context, ty: TypeId) -> bool {
     match ctx.type_kind(ty) {
         TypeKind::Var(_) => true,
-        TypeKind::Optional(e)
-        | TypeKind::List(e)
-        | TypeKind::Future(e)
-        | TypeKind::Await(e)
-        | TypeKind::RRef(e) => has_variables(ctx, e),
+        TypeKind::Optional(e) | TypeKind::List(e) | TypeKind::Future(e) | TypeKind::Await(e) | TypeKind::RRef(e) => {
+            has_variables(ctx, e)
+        }
         TypeKind::Dict(k, v) => has_variables(ctx, k) || has_variables(ctx, v),
         TypeKind::Tuple(es) => ctx.types(es).iter().any(|&e| has_variables(ctx, e)),
         _ => false,
@@ -358,7 +389,9 @@ impl Program<'_> {
             }
             (TypeKind::Class(class), TypeKind::Interface(interface)) => self.implements(class, interface),
             (TypeKind::Interface(a), TypeKind::Interface(b)) => {
-                let (Some(a), Some(b)) = (self.unit.class(a), self.unit.class(b)) else { return false };
+                let (Some(a), Some(b)) = (self.unit.class(a), self.unit.class(b)) else {
+                    return false;
+                };
                 b.signatures.keys().all(|method| a.signatures.contains_key(method))
             }
             _ => false,
@@ -367,15 +400,23 @@ impl Program<'_> {
 
     /// Whether `class` has the methods of `interface`, taking at least and giving at most what it says.
     fn implements(&self, class: SymbolId, interface: SymbolId) -> bool {
-        let (Some(class), Some(interface)) = (self.unit.class(class), self.unit.class(interface)) else { return false };
+        let (Some(class), Some(interface)) = (self.unit.class(class), self.unit.class(interface)) else {
+            return false;
+        };
         interface.signatures.iter().all(|(name, wanted)| {
-            let Some(&method) = class.methods.get(name) else { return false };
+            let Some(&method) = class.methods.get(name) else {
+                return false;
+            };
             let schema = &self.unit.function(method).schema;
             let arguments = schema.arguments.iter().skip(1).zip(wanted.arguments.iter().skip(1));
             let returns = schema.returns.iter().zip(&wanted.returns);
             schema.arguments.len() == wanted.arguments.len()
-                && arguments.into_iter().all(|(has, wants)| self.is_subtype(wants.ty, has.ty))
-                && returns.into_iter().all(|(has, wants)| self.is_subtype(has.ty, wants.ty))
+                && arguments
+                    .into_iter()
+                    .all(|(has, wants)| self.is_subtype(wants.ty, has.ty))
+                && returns
+                    .into_iter()
+                    .all(|(has, wants)| self.is_subtype(has.ty, wants.ty))
         })
     }
 }

@@ -105,7 +105,9 @@ const STACK_BYTES: usize = 256 << 20;
 
 fn with_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("torchscript".into()).stack_size(STACK_BYTES);
+        let thread = std::thread::Builder::new()
+            .name("torchscript".into())
+            .stack_size(STACK_BYTES);
         let handle = thread.spawn_scoped(scope, work).map_err(LoadError::Thread)?;
         match handle.join() {
             Ok(result) => result,

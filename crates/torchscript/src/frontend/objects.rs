@@ -24,7 +24,10 @@ impl Objects {
     /// The module of these objects and the code of their classes.
     pub(crate) fn into_module(self, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
         let mut objects = self.objects.into_iter();
-        let root = objects.next().unwrap_or(Object { class: frazil_ir::symbols::EMPTY, slots: Vec::new() });
+        let root = objects.next().unwrap_or(Object {
+            class: frazil_ir::symbols::EMPTY,
+            slots: Vec::new(),
+        });
         let mut module = Module::new(Arc::clone(ctx), unit, root.class, root.slots);
         for object in objects {
             module.add_object(object);
@@ -191,8 +194,10 @@ impl<'r, 'p> Reader<'r, 'p> {
                     (types::ANY, Some(constant)) => constant.ty(&ctx),
                     (ty, _) => ty,
                 };
-                let (key, value) =
-                    (infer(key, entries.first().map(|e| &e.0)), infer(value, entries.first().map(|e| &e.1)));
+                let (key, value) = (
+                    infer(key, entries.first().map(|e| &e.0)),
+                    infer(value, entries.first().map(|e| &e.1)),
+                );
                 Constant::Dict(Arc::new(DictConstant { key, value, entries }))
             }
             PickleValue::Call { callee, args, .. } => {
@@ -220,7 +225,10 @@ impl<'r, 'p> Reader<'r, 'p> {
 
     /// The global behind `id` as a dotted name.
     fn global(&self, id: PickleId) -> Result<String> {
-        let (module, name) = self.pickle.global(id).ok_or_else(|| self.unexpected(id, "a class or function"))?;
+        let (module, name) = self
+            .pickle
+            .global(id)
+            .ok_or_else(|| self.unexpected(id, "a class or function"))?;
         Ok(format!("{module}.{name}"))
     }
 
@@ -240,7 +248,10 @@ impl<'r, 'p> Reader<'r, 'p> {
         };
         // The number is taken before the attributes are read: the module itself is number 0.
         let object = ObjectId::from_u32(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
-        self.objects.push(Object { class: name, slots: Vec::new() });
+        self.objects.push(Object {
+            class: name,
+            slots: Vec::new(),
+        });
         self.known.insert(id, Constant::Object(object));
         let attributes: Vec<(SymbolId, TypeId)> = match self.program.unit.class(name) {
             Some(definition) => definition.attributes.iter().map(|(name, a)| (*name, a.ty)).collect(),
@@ -261,7 +272,10 @@ impl<'r, 'p> Reader<'r, 'p> {
         };
         let mut by_name: HashMap<&str, PickleId> = HashMap::with_capacity(items.len());
         for &(key, value) in items {
-            let key = self.pickle.str(key).ok_or_else(|| self.unexpected(key, "an attribute's name"))?;
+            let key = self
+                .pickle
+                .str(key)
+                .ok_or_else(|| self.unexpected(key, "an attribute's name"))?;
             by_name.insert(key, value);
         }
         let ctx = Arc::clone(&self.program.ctx);
@@ -293,14 +307,19 @@ impl<'r, 'p> Reader<'r, 'p> {
                 let tensor = self.value(tensor, ty, depth + 1)?;
                 match (&tensor, pickle.value(requires_grad)) {
                     (Constant::Tensor(data), PickleValue::Bool(flag)) if data.requires_grad != *flag => {
-                        let data = TensorData { requires_grad: *flag, ..(**data).clone() };
+                        let data = TensorData {
+                            requires_grad: *flag,
+                            ..(**data).clone()
+                        };
                         Ok(Constant::Tensor(Arc::new(data)))
                     }
                     _ => Ok(tensor),
                 }
             }
             ("torch.jit._pickle.restore_type_tag", &[value, tag]) => {
-                let tag_text = pickle.str(tag).ok_or_else(|| self.unexpected(tag, "the name of a type"))?;
+                let tag_text = pickle
+                    .str(tag)
+                    .ok_or_else(|| self.unexpected(tag, "the name of a type"))?;
                 let ty = self.tagged_type(tag, tag_text)?;
                 self.value(value, ty, depth + 1)
             }
@@ -311,7 +330,9 @@ impl<'r, 'p> Reader<'r, 'p> {
             ("torch.jit._pickle.build_complexlist", &[list]) => self.build_list(list, types::COMPLEX, depth),
             ("torch.device", &[text]) => {
                 let device = pickle.str(text).and_then(Device::parse);
-                device.map(Constant::Device).ok_or_else(|| self.unexpected(text, "the name of a device"))
+                device
+                    .map(Constant::Device)
+                    .ok_or_else(|| self.unexpected(text, "the name of a device"))
             }
             ("builtins.complex" | "__builtin__.complex", &[re, im]) => {
                 let part = |id| match pickle.value(id) {
@@ -350,7 +371,10 @@ impl<'r, 'p> Reader<'r, 'p> {
     }
 
     fn build_list(&mut self, list: PickleId, element: TypeId, depth: usize) -> Result<Constant> {
-        let items = self.pickle.elements(list).ok_or_else(|| self.unexpected(list, "a list"))?;
+        let items = self
+            .pickle
+            .elements(list)
+            .ok_or_else(|| self.unexpected(list, "a list"))?;
         let items = self.values(items, element, depth)?;
         Ok(Constant::list(element, items))
     }
@@ -374,7 +398,10 @@ impl<'r, 'p> Reader<'r, 'p> {
             })
         });
         let member: Arc<EnumConstant> = member.ok_or_else(|| {
-            self.unexpected(id, format!("the value of a member of `{}`", self.program.ctx.name(class)))
+            self.unexpected(
+                id,
+                format!("the value of a member of `{}`", self.program.ctx.name(class)),
+            )
         })?;
         Ok(Constant::Enum(member))
     }
@@ -387,15 +414,17 @@ impl<'r, 'p> Reader<'r, 'p> {
         let (storage, dtype) = self.storage(storage)?;
         let offset = self.int(offset)?;
         let (sizes, strides) = (self.shape(sizes)?, self.shape(strides)?);
-        let mut tensor = TensorData::new(dtype, sizes, strides, offset, storage).map_err(|error| {
-            ArchiveError::Unexpected {
+        let mut tensor =
+            TensorData::new(dtype, sizes, strides, offset, storage).map_err(|error| ArchiveError::Unexpected {
                 entry: self.entry.to_owned(),
                 offset: self.pickle.offset(id),
                 expected: "a tensor that lies within its storage".into(),
                 found: error.to_string(),
-            }
-        })?;
-        tensor.requires_grad = matches!(rest.first().map(|&flag| self.pickle.value(flag)), Some(PickleValue::Bool(true)));
+            })?;
+        tensor.requires_grad = matches!(
+            rest.first().map(|&flag| self.pickle.value(flag)),
+            Some(PickleValue::Bool(true))
+        );
         Ok(Constant::Tensor(Arc::new(tensor)))
     }
 
@@ -404,7 +433,10 @@ impl<'r, 'p> Reader<'r, 'p> {
     }
 
     fn shape(&self, id: PickleId) -> Result<Shape> {
-        let items = self.pickle.elements(id).ok_or_else(|| self.unexpected(id, "a tuple of integers"))?;
+        let items = self
+            .pickle
+            .elements(id)
+            .ok_or_else(|| self.unexpected(id, "a tuple of integers"))?;
         items.iter().map(|&item| self.int(item)).collect()
     }
 
@@ -435,7 +467,9 @@ impl<'r, 'p> Reader<'r, 'p> {
         } else {
             self.archive.bytes(&record)?
         };
-        let needed = u64::try_from(length).ok().and_then(|n| n.checked_mul(dtype.size() as u64));
+        let needed = u64::try_from(length)
+            .ok()
+            .and_then(|n| n.checked_mul(dtype.size() as u64));
         if needed.is_none_or(|needed| needed > range.len() as u64) {
             return Err(ArchiveError::Entry {
                 entry: record,

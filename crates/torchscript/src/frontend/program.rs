@@ -136,7 +136,9 @@ impl<'a> Program<'a> {
                 Stmt::Import(_) | Stmt::ImportFrom(_) => continue,
                 Stmt::Expr(expr) if expr.value.is_string_literal_expr() => continue,
                 other => {
-                    return Err(file.error("statement", "only functions and classes stand at the top level", other).into());
+                    return Err(file
+                        .error("statement", "only functions and classes stand at the top level", other)
+                        .into());
                 }
             };
             self.global(name)?;
@@ -151,11 +153,16 @@ impl<'a> Program<'a> {
             return Ok(Some(global));
         }
         let (qualifier, simple) = name.rsplit_once('.').unwrap_or(("", name));
-        let Some(file) = self.file(qualifier)? else { return Ok(None) };
+        let Some(file) = self.file(qualifier)? else {
+            return Ok(None);
+        };
         for (index, statement) in file.body().iter().enumerate() {
             match statement {
                 Stmt::FunctionDef(def) if def.name.as_str() == simple => {
-                    let path = DefPath { statement: index, method: None };
+                    let path = DefPath {
+                        statement: index,
+                        method: None,
+                    };
                     let id = self.define_function(&file, def, path, symbol, None)?;
                     self.globals.insert(symbol, Global::Function(id));
                     return Ok(Some(Global::Function(id)));
@@ -192,7 +199,9 @@ impl<'a> Program<'a> {
             Some(Global::Type(ty)) => Ok(ty),
             // Classes that C++ code registers are opaque here.
             None if name.starts_with("__torch__.torch.classes.") => Ok(self.ctx.class(name)),
-            _ => Err(file.error("unknown-type", format!("unknown type `{name}`"), node).into()),
+            _ => Err(file
+                .error("unknown-type", format!("unknown type `{name}`"), node)
+                .into()),
         }
     }
 
@@ -203,7 +212,12 @@ impl<'a> Program<'a> {
         statement: usize,
         name: SymbolId,
     ) -> Result<TypeId> {
-        let base = def.arguments.as_ref().and_then(|a| a.args.first()).and_then(dotted).unwrap_or_default();
+        let base = def
+            .arguments
+            .as_ref()
+            .and_then(|a| a.args.first())
+            .and_then(dotted)
+            .unwrap_or_default();
         let kind = match base.rsplit('.').next().unwrap_or_default() {
             "Module" => ClassKind::Module,
             "NamedTuple" => ClassKind::NamedTuple,
@@ -247,8 +261,13 @@ impl<'a> Program<'a> {
                 let schema = self.signature(file, method, method_name, Some(ty))?;
                 class.signatures.insert(method_name, schema);
             } else {
-                let full = self.ctx.symbol(&format!("{}.{}", self.ctx.name(name), method.name.as_str()));
-                let path = DefPath { statement, method: Some(index) };
+                let full = self
+                    .ctx
+                    .symbol(&format!("{}.{}", self.ctx.name(name), method.name.as_str()));
+                let path = DefPath {
+                    statement,
+                    method: Some(index),
+                };
                 let id = self.define_function(file, method, path, full, Some(ty))?;
                 class.methods.insert(method_name, id);
             }
@@ -268,7 +287,9 @@ impl<'a> Program<'a> {
         match member {
             Stmt::AnnAssign(assign) => {
                 let Expr::Name(target) = &*assign.target else {
-                    return Err(file.error("class-member", "an attribute's name is expected", member).into());
+                    return Err(file
+                        .error("class-member", "an attribute's name is expected", member)
+                        .into());
                 };
                 let ty = self.annotation(file, &assign.annotation)?;
                 let name = self.ctx.symbol(&target.id);
@@ -284,7 +305,9 @@ impl<'a> Program<'a> {
             Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Subscript(target)] if dotted(&target.value).as_deref() == Some("__annotations__") => {
                     let Expr::StringLiteral(name) = &*target.slice else {
-                        return Err(file.error("class-member", "an attribute's name is expected", member).into());
+                        return Err(file
+                            .error("class-member", "an attribute's name is expected", member)
+                            .into());
                     };
                     let ty = self.annotation(file, &assign.value)?;
                     class.add_attribute(self.ctx.symbol(name.value.to_str()), ty, AttributeKind::Plain);
@@ -300,7 +323,11 @@ impl<'a> Program<'a> {
                         let name = self.ctx.symbol(member_name);
                         let value = if class.kind == ClassKind::Enum {
                             let name = member_name.into();
-                            Constant::Enum(Arc::new(EnumConstant { class: class.name, name, value }))
+                            Constant::Enum(Arc::new(EnumConstant {
+                                class: class.name,
+                                name,
+                                value,
+                            }))
                         } else {
                             value
                         };
@@ -308,11 +335,15 @@ impl<'a> Program<'a> {
                         Ok(())
                     }
                 },
-                _ => Err(file.error("class-member", "this cannot stand in a class", member).into()),
+                _ => Err(file
+                    .error("class-member", "this cannot stand in a class", member)
+                    .into()),
             },
             Stmt::FunctionDef(_) | Stmt::Pass(_) => Ok(()),
             Stmt::Expr(expr) if expr.value.is_string_literal_expr() => Ok(()),
-            _ => Err(file.error("class-member", "this cannot stand in a class", member).into()),
+            _ => Err(file
+                .error("class-member", "this cannot stand in a class", member)
+                .into()),
         }
     }
 
@@ -334,7 +365,11 @@ impl<'a> Program<'a> {
                     }
                 }
                 Stmt::Pass(_) => {}
-                other => return Err(file.error("class-member", "this cannot stand in a NamedTuple", other).into()),
+                other => {
+                    return Err(file
+                        .error("class-member", "this cannot stand in a NamedTuple", other)
+                        .into());
+                }
             }
         }
         self.defining.remove(&qualified);
@@ -355,7 +390,9 @@ impl<'a> Program<'a> {
             _ => return Err(expected().into()),
         };
         for item in items {
-            let Expr::StringLiteral(name) = item else { return Err(expected().into()) };
+            let Expr::StringLiteral(name) = item else {
+                return Err(expected().into());
+            };
             into.push(self.ctx.symbol(name.value.to_str()));
         }
         Ok(())
@@ -373,7 +410,15 @@ impl<'a> Program<'a> {
         let graph = Graph::new(Arc::clone(&self.ctx));
         let id = self.unit.add_function(Function { name, schema, graph });
         let declared = def.returns.is_some();
-        self.bodies.insert(id, Body { file: Arc::clone(file), path, declared, state: BodyState::Waiting });
+        self.bodies.insert(
+            id,
+            Body {
+                file: Arc::clone(file),
+                path,
+                declared,
+                state: BodyState::Waiting,
+            },
+        );
         self.order.push(id);
         Ok(id)
     }
@@ -392,7 +437,9 @@ impl<'a> Program<'a> {
         }
         let mut arguments = Vec::new();
         let positional = def.parameters.posonlyargs.iter().chain(def.parameters.args.iter());
-        let all = positional.map(|p| (p, false)).chain(def.parameters.kwonlyargs.iter().map(|p| (p, true)));
+        let all = positional
+            .map(|p| (p, false))
+            .chain(def.parameters.kwonlyargs.iter().map(|p| (p, true)));
         for (index, (parameter, keyword_only)) in all.enumerate() {
             let ty = match (&parameter.parameter.annotation, class) {
                 (_, Some(class)) if index == 0 => class,
@@ -404,7 +451,11 @@ impl<'a> Program<'a> {
                 None => None,
             };
             let name = self.ctx.symbol(&parameter.parameter.name);
-            arguments.push(Argument { default, keyword_only, ..plain_argument(name, ty) });
+            arguments.push(Argument {
+                default,
+                keyword_only,
+                ..plain_argument(name, ty)
+            });
         }
         let returns = match &def.returns {
             Some(annotation) => vec![plain_argument(symbols::EMPTY, self.annotation(file, annotation)?)],
@@ -421,7 +472,12 @@ impl<'a> Program<'a> {
     }
 
     /// The schema of a function, whose body is compiled first when only that tells what it returns.
-    pub(crate) fn schema_of(&mut self, id: FunctionId, file: &SourceFile, node: &impl Ranged) -> Result<FunctionSchema> {
+    pub(crate) fn schema_of(
+        &mut self,
+        id: FunctionId,
+        file: &SourceFile,
+        node: &impl Ranged,
+    ) -> Result<FunctionSchema> {
         if let Some(body) = self.bodies.get(&id)
             && !body.declared
         {
@@ -489,9 +545,7 @@ impl<'a> Program<'a> {
             Expr::NumberLiteral(literal) => number(&literal.value).ok_or_else(no_constant)?,
             Expr::UnaryOp(op) if op.op == UnaryOp::USub => match &*op.operand {
                 // The least integer is no literal without its sign.
-                Expr::NumberLiteral(literal)
-                    if matches!(&literal.value, Number::Int(int) if int.as_u64() == Some(1 << 63)) =>
-                {
+                Expr::NumberLiteral(literal) if matches!(&literal.value, Number::Int(int) if int.as_u64() == Some(1 << 63)) => {
                     Constant::Int(i64::MIN)
                 }
                 operand => match self.constant_expr(file, operand, ty)? {
@@ -531,7 +585,9 @@ impl<'a> Program<'a> {
                 for item in &list.elts {
                     items.push(self.constant_expr(file, item, hint)?);
                 }
-                let element = hint.or_else(|| items.first().map(|item| item.ty(&self.ctx))).unwrap_or(types::TENSOR);
+                let element = hint
+                    .or_else(|| items.first().map(|item| item.ty(&self.ctx)))
+                    .unwrap_or(types::TENSOR);
                 Constant::list(element, items)
             }
             Expr::Name(name) => match name.id.as_str() {
@@ -575,11 +631,21 @@ impl<'a> Program<'a> {
         if let Some(constant) = super::builtins::constant(name) {
             return Ok(Some(constant));
         }
-        let Some((class, member)) = name.rsplit_once('.') else { return Ok(None) };
-        let Some(Global::Type(ty)) = self.global(class)? else { return Ok(None) };
-        let TypeKind::Enum(class) = self.ctx.type_kind(ty) else { return Ok(None) };
+        let Some((class, member)) = name.rsplit_once('.') else {
+            return Ok(None);
+        };
+        let Some(Global::Type(ty)) = self.global(class)? else {
+            return Ok(None);
+        };
+        let TypeKind::Enum(class) = self.ctx.type_kind(ty) else {
+            return Ok(None);
+        };
         let member = self.ctx.symbol(member);
-        Ok(self.unit.class(class).and_then(|class| class.constants.get(&member)).cloned())
+        Ok(self
+            .unit
+            .class(class)
+            .and_then(|class| class.constants.get(&member))
+            .cloned())
     }
 }
 
@@ -613,5 +679,7 @@ pub(crate) fn string_value(text: &str) -> String {
         return text.to_owned();
     }
     let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c).ok()).collect();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| text.to_owned())
+    bytes
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .unwrap_or_else(|| text.to_owned())
 }

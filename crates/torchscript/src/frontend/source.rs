@@ -30,7 +30,11 @@ pub struct SourceError {
 
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let start = self.diagnostic.labels.first().map_or(0, |label| label.span.start as usize);
+        let start = self
+            .diagnostic
+            .labels
+            .first()
+            .map_or(0, |label| label.span.start as usize);
         let before = self.text.get(..start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.len() - before.rfind('\n').map_or(0, |i| i + 1) + 1;
@@ -71,7 +75,12 @@ impl SourceFile {
             }))
         };
         if text.len() > MAX_SOURCE_BYTES {
-            return fail("source-too-long", format!("the source has {} bytes", text.len()), Span::default(), "");
+            return fail(
+                "source-too-long",
+                format!("the source has {} bytes", text.len()),
+                Span::default(),
+                "",
+            );
         }
         if let Some(at) = too_deep(&text) {
             let message = format!("more than {MAX_DEPTH} levels of nesting");
@@ -84,9 +93,19 @@ impl SourceFile {
                 return fail("syntax", format!("syntax error: {}", e.error), span, "here");
             }
         };
-        let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1);
+        let newlines = text
+            .bytes()
+            .enumerate()
+            .filter(|(_, b)| *b == b'\n')
+            .map(|(i, _)| i as u32 + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
-        Ok(SourceFile { name, text, map, lines, module })
+        Ok(SourceFile {
+            name,
+            text,
+            map,
+            lines,
+            module,
+        })
     }
 
     /// The file's statements.
@@ -97,13 +116,29 @@ impl SourceFile {
     /// The source range of the code at `range`: in the original program when the archive knows it, else in this file.
     pub(crate) fn range(&self, ctx: &Context, range: TextRange) -> SourceRangeId {
         let start = range.start().to_u32();
-        let original = self.map.as_ref().and_then(|map| map.find(start.into())).filter(|place| !place.file.is_empty());
+        let original = self
+            .map
+            .as_ref()
+            .and_then(|map| map.find(start.into()))
+            .filter(|place| !place.file.is_empty());
         let range = match original {
-            Some(place) => SourceRange { file: ctx.symbol(&place.file), line: place.line, column: place.column },
+            Some(place) => SourceRange {
+                file: ctx.symbol(&place.file),
+                line: place.line,
+                column: place.column,
+            },
             None => {
                 let line = self.lines.partition_point(|&begin| begin <= start);
-                let begin = line.checked_sub(1).and_then(|i| self.lines.get(i)).copied().unwrap_or(0);
-                SourceRange { file: ctx.symbol(&self.name), line: line as u32, column: start - begin }
+                let begin = line
+                    .checked_sub(1)
+                    .and_then(|i| self.lines.get(i))
+                    .copied()
+                    .unwrap_or(0);
+                SourceRange {
+                    file: ctx.symbol(&self.name),
+                    line: line as u32,
+                    column: start - begin,
+                }
             }
         };
         ctx.source_range(range)
@@ -116,7 +151,11 @@ impl SourceFile {
             file: Arc::clone(&self.name),
             text: Arc::clone(&self.text),
             diagnostic: Diagnostic::error(code, message, span, ""),
-            original: self.map.as_ref().and_then(|map| map.find(node.start().to_u32().into())).cloned(),
+            original: self
+                .map
+                .as_ref()
+                .and_then(|map| map.find(node.start().to_u32().into()))
+                .cloned(),
         })
     }
 }

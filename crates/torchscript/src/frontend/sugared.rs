@@ -55,7 +55,11 @@ pub(crate) enum Special {
 #[derive(Debug, Clone)]
 pub(crate) enum Iterable<'f> {
     /// `range(end)`, or with start and step.
-    Range { start: Option<ValueId>, end: ValueId, step: Option<ValueId> },
+    Range {
+        start: Option<ValueId>,
+        end: ValueId,
+        step: Option<ValueId>,
+    },
     /// A list, tensor, string or dictionary.
     Sequence(ValueId),
     /// `enumerate(x, start)`.
