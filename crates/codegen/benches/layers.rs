@@ -3,7 +3,11 @@
 //!
 //! Arguments: a substring of the layers to run.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "this is a program that prints figures")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "this is a program that prints figures"
+)]
 
 use frazil_codegen::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, KernelSpec};
 use frazil_codegen::plan::{Buffer, Plan, Port};
@@ -69,7 +73,10 @@ const LAYERS: &[Layer] = &[
 ];
 
 fn main() {
-    let wanted = std::env::args().skip(1).find(|a| !a.starts_with("--")).unwrap_or_default();
+    let wanted = std::env::args()
+        .skip(1)
+        .find(|a| !a.starts_with("--"))
+        .unwrap_or_default();
     let options = CompileOptions::default();
     for layer in LAYERS.iter().filter(|l| l.0.contains(&wanted)) {
         let (name, c, o, groups, h, k, stride, pad, plain) = *layer;
@@ -102,13 +109,25 @@ fn main() {
             let (packed, o) = (conv.pack_weights(&weights), conv.output_shape().elements());
             (KernelSpec::Conv(conv), packed, i, o)
         };
-        let port = |n: i64| Port { name: "x".into(), dtype: DType::Float, shape: [n].into_iter().collect() };
-        let mut plan = Plan { name: "bench".into(), ..Plan::default() };
+        let port = |n: i64| Port {
+            name: "x".into(),
+            dtype: DType::Float,
+            shape: [n].into_iter().collect(),
+        };
+        let mut plan = Plan {
+            name: "bench".into(),
+            ..Plan::default()
+        };
         plan.inputs = vec![port(inputs)];
         plan.outputs = vec![port(outputs)];
         let packed = plan.constants.push(&packed);
         let bias = plan.constants.push(&vec![0.5f32; (o + 64) as usize]);
-        let buffers = [Buffer::Input { index: 0, offset: 0 }, packed, bias, Buffer::Output { index: 0, offset: 0 }];
+        let buffers = [
+            Buffer::Input { index: 0, offset: 0 },
+            packed,
+            bias,
+            Buffer::Output { index: 0, offset: 0 },
+        ];
         plan.workspace_bytes = spec.scratch_bytes();
         let scratch = (spec.scratch_bytes() > 0).then_some(Buffer::Workspace { offset: 0 });
         plan.call(spec, buffers.into_iter().chain(scratch));
@@ -132,6 +151,9 @@ fn main() {
             repeat = (5e-4 / per_run).clamp(1.0, 1000.0) as u32;
         }
         let gflops = 2.0 * shape.macs() as f64 / best / 1e9;
-        println!("{name:34} {:9.1} us {gflops:7.1} GF/s  compile {compile_ms:6.0} ms", best * 1e6);
+        println!(
+            "{name:34} {:9.1} us {gflops:7.1} GF/s  compile {compile_ms:6.0} ms",
+            best * 1e6
+        );
     }
 }

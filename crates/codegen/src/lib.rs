@@ -4,6 +4,7 @@
 //! stages work on. The back half turns a plan into machine code.
 
 pub mod affine;
+pub mod aot;
 pub mod build_plan;
 pub mod classify;
 pub mod compile;

@@ -111,7 +111,7 @@ impl Pool {
             task: Some(task),
             argument,
             tasks,
-            chunk: (tasks / (threads * 4)).max(1),
+            chunk: tasks.checked_div(threads * 4).unwrap_or(1).max(1),
         };
         // SAFETY: no worker is inside a loop, so nobody reads the job.
         unsafe { *shared.job.get() = job };

@@ -1,0 +1,72 @@
+//! Checks that LLVM and MLIR 22 are there, and compiles the runtime that compiled libraries carry.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LLVM_MAJOR: &str = "22";
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
+    println!("cargo::rerun-if-env-changed=MLIR_SYS_220_PREFIX");
+    check_llvm();
+    if let Err(message) = compile_runtime() {
+        println!("cargo::error=compiling the runtime of compiled libraries: {message}");
+    }
+}
+
+/// A readable message in place of the binding generators' when LLVM is missing.
+fn check_llvm() {
+    let hint = "run tools/setup.sh to install LLVM and MLIR 22";
+    for variable in ["LLVM_SYS_221_PREFIX", "MLIR_SYS_220_PREFIX"] {
+        let Some(prefix) = std::env::var_os(variable).map(PathBuf::from) else {
+            println!("cargo::error={variable} is not set (.cargo/config.toml sets it); {hint}");
+            continue;
+        };
+        let output = Command::new(prefix.join("bin/llvm-config")).arg("--version").output();
+        let version = output
+            .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+            .unwrap_or_default();
+        if version.split('.').next() != Some(LLVM_MAJOR) {
+            let found = if version.is_empty() { "none".to_owned() } else { version };
+            println!(
+                "cargo::error=LLVM {LLVM_MAJOR} is needed in {}, found {found}; {hint}",
+                prefix.display()
+            );
+        } else if !prefix.join("include/mlir-c/IR.h").exists() {
+            println!("cargo::error=MLIR's headers are not in {}; {hint}", prefix.display());
+        }
+    }
+}
+
+/// Compiles `crates/rt` without the standard library to `OUT_DIR/frazil_rt.o`.
+fn compile_runtime() -> Result<(), String> {
+    let variable = |name: &str| std::env::var(name).map_err(|e| format!("{name}: {e}"));
+    let sources = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../rt/src");
+    println!("cargo::rerun-if-changed={}", sources.display());
+    let object = Path::new(&variable("OUT_DIR")?).join("frazil_rt.o");
+    let status = Command::new(variable("RUSTC")?)
+        .args([
+            "--edition=2024",
+            "--crate-type=lib",
+            "--crate-name=frazil_rt_standalone",
+            "--emit=obj",
+        ])
+        .args([
+            "-Copt-level=3",
+            "-Cpanic=abort",
+            "-Crelocation-model=pic",
+            "-Ccodegen-units=1",
+            "-Cdebuginfo=0",
+        ])
+        .arg(format!("--target={}", variable("TARGET")?))
+        .arg("-o")
+        .arg(&object)
+        .arg(sources.join("standalone.rs"))
+        .status()
+        .map_err(|e| e.to_string())?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("rustc ended with {status}"))
+    }
+}

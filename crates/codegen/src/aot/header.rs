@@ -1,0 +1,137 @@
+//! The C header of a compiled library.
+
+use crate::plan::{Plan, Port};
+use frazil_ir::DType;
+
+/// What all headers share; several can be included by one file.
+const COMMON: &str = r#"#ifndef FRAZIL_TYPES_H
+#define FRAZIL_TYPES_H
+
+/* Element types. */
+typedef enum frazil_dtype {
+  FRAZIL_UINT8 = 0,
+  FRAZIL_INT8 = 1,
+  FRAZIL_INT16 = 2,
+  FRAZIL_INT32 = 3,
+  FRAZIL_INT64 = 4,
+  FRAZIL_FLOAT16 = 5,
+  FRAZIL_FLOAT32 = 6,
+  FRAZIL_FLOAT64 = 7,
+  FRAZIL_BOOL = 11,
+  FRAZIL_BFLOAT16 = 15
+} frazil_dtype;
+
+/* What the functions return. */
+typedef enum frazil_status {
+  FRAZIL_OK = 0,
+  FRAZIL_INVALID_ARGUMENT = 1,
+  FRAZIL_OUT_OF_MEMORY = 2
+} frazil_status;
+
+/* A tensor that the caller gives or gets: dense, row-major. */
+typedef struct frazil_tensor_info {
+  const char *name;
+  frazil_dtype dtype;
+  int32_t rank;
+  const int64_t *shape;
+  size_t bytes;
+} frazil_tensor_info;
+
+/* A range of independent pieces of work. */
+typedef void (*frazil_task)(void *argument, int64_t begin, int64_t end);
+
+/* The caller's parallel loop: calls task(argument, begin, end) on disjoint ranges that together are
+   0..tasks, on whatever threads it likes, and returns when all those calls have returned. */
+typedef void (*frazil_parallel_for)(void *user, int64_t tasks, frazil_task task, void *argument);
+
+/* How an instance runs. Zero everything, then set `size`. */
+typedef struct frazil_options {
+  size_t size;                      /* sizeof(frazil_options) */
+  int32_t threads;                  /* threads of its own, the caller included; 0 and 1 create none */
+  frazil_parallel_for parallel_for; /* the caller's threads instead; NULL for none */
+  void *user;                       /* passed to parallel_for */
+  void *workspace;                  /* at least ..._workspace_bytes() bytes, aligned to 64; NULL: allocated */
+} frazil_options;
+
+#endif
+"#;
+
+/// The header of `plan`'s library.
+pub fn header(plan: &Plan) -> String {
+    let name = &plan.name;
+    let guard = format!("FRAZIL_MODEL_{}_H", name.to_uppercase());
+    let list = |ports: &[Port]| {
+        let lines = ports.iter().enumerate().map(|(i, p)| {
+            let shape: Vec<String> = p.shape.iter().map(i64::to_string).collect();
+            format!(
+                "     {i}: {}, {} [{}], {} bytes\n",
+                comment(&p.name),
+                dtype_name(p.dtype),
+                shape.join(", "),
+                p.bytes()
+            )
+        });
+        lines.collect::<String>()
+    };
+    format!(
+        r#"/* Compiled by Frazil. Link with the library of the same name.
+
+   inputs:
+{inputs}   outputs:
+{outputs}*/
+#ifndef {guard}
+#define {guard}
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{COMMON}
+/* An instance: runs one call at a time. Instances share code and weights and are independent of each other. */
+typedef struct {name}_instance {name}_instance;
+
+/* Number of inputs and outputs, and their descriptions; NULL for an index that does not exist. */
+int32_t {name}_input_count(void);
+int32_t {name}_output_count(void);
+const frazil_tensor_info *{name}_input_info(int32_t index);
+const frazil_tensor_info *{name}_output_info(int32_t index);
+
+/* Bytes of scratch memory that an instance needs. */
+size_t {name}_workspace_bytes(void);
+
+/* Makes an instance. options may be NULL: one thread, own workspace. */
+frazil_status {name}_create(const frazil_options *options, {name}_instance **instance);
+
+/* Runs the function. inputs and outputs are arrays of addresses in the order of the descriptions; outputs
+   overlap neither each other nor the inputs. */
+frazil_status {name}_run({name}_instance *instance, const void *const *inputs, void *const *outputs);
+
+/* Ends an instance; NULL is allowed. */
+void {name}_destroy({name}_instance *instance);
+
+/* What a status means, in English. */
+const char *{name}_status_message(frazil_status status);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"#,
+        inputs = list(&plan.inputs),
+        outputs = list(&plan.outputs),
+    )
+}
+
+/// The C name of a dtype.
+pub(super) fn dtype_name(dtype: DType) -> String {
+    format!("FRAZIL_{}", dtype.python_name().to_uppercase())
+}
+
+/// A name that cannot end a C comment.
+fn comment(name: &str) -> String {
+    name.replace("*/", "* /")
+}

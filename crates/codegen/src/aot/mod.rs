@@ -1,0 +1,244 @@
+//! Plans to files: objects, texts, and shared libraries with a C header.
+//!
+//! A library is linked by `cc` from the kernels' objects, the runtime's object (`crates/rt`), the constants, and a C file with the
+//! tables of steps and the interface. It needs the C library and libm, nothing else.
+
+mod header;
+mod source;
+
+use crate::compile::{compile_objects, kernel_name, validate};
+use crate::native::{CompileError, Stage, kernel_text};
+use crate::plan::Plan;
+use crate::target::Target;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub use header::header;
+
+/// The runtime, compiled for the host.
+static RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/frazil_rt.o"));
+
+/// Why a file could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum EmitFileError {
+    /// A kernel could not be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A file could not be written.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The C compiler could not be started.
+    #[error("{command} could not be started: {source}; a C compiler is needed to link libraries")]
+    NoLinker {
+        /// Its name.
+        command: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The C compiler failed.
+    #[error("{command} failed:\n{stderr}")]
+    Linker {
+        /// Its name.
+        command: String,
+        /// What it said.
+        stderr: String,
+    },
+    /// The plan's name cannot be a C identifier.
+    #[error("`{0}` cannot be the prefix of C functions: letters, digits and underscores only, and no digit first")]
+    Name(String),
+}
+
+/// The kernels' specs and the calls as text, for reading.
+pub fn kernels_text(plan: &Plan) -> String {
+    use std::fmt::Write;
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "plan {}: {} bytes of workspace, {} bytes of constants",
+        plan.name,
+        plan.workspace_bytes,
+        plan.constants.bytes().len()
+    );
+    for (kind, ports) in [("input", &plan.inputs), ("output", &plan.outputs)] {
+        for p in ports {
+            let _ = writeln!(
+                out,
+                "{kind} {}: {}{:?}",
+                p.name,
+                p.dtype.python_name(),
+                p.shape.as_slice()
+            );
+        }
+    }
+    for (i, spec) in plan.kernels.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "\n{} ({} tasks)\n{spec:#?}",
+            kernel_name(plan, i),
+            spec.phases()[0]
+        );
+    }
+    let _ = writeln!(out);
+    for call in &plan.calls {
+        let buffers: Vec<String> = call.buffers.iter().map(|b| format!("{b:?}")).collect();
+        let _ = writeln!(
+            out,
+            "call {}({})",
+            kernel_name(plan, call.kernel as usize),
+            buffers.join(", ")
+        );
+    }
+    out
+}
+
+/// All kernels as text at `stage`, one after the other.
+pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, CompileError> {
+    let mut out = String::new();
+    for (i, spec) in plan.kernels.iter().enumerate() {
+        out.push_str(&kernel_text(&kernel_name(plan, i), spec, target, stage)?);
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// One relocatable object with all kernels.
+pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
+    validate(plan)?;
+    let directory = temporary()?;
+    let mut objects = write_objects(plan, target, directory.path())?;
+    if objects.is_empty() {
+        let empty = directory.path().join("empty.c");
+        write(&empty, b"typedef int frazil_no_kernels;\n")?;
+        objects.push(empty.into());
+    }
+    let merged = directory.path().join("merged.o");
+    let mut arguments: Vec<OsString> = vec!["-r".into(), "-nostdlib".into(), "-o".into(), merged.clone().into()];
+    arguments.extend(objects);
+    link(directory.path(), &arguments)?;
+    std::fs::read(&merged).map_err(|source| EmitFileError::Io { path: merged, source })
+}
+
+/// Writes the shared library `library` and, beside it, the C header of the same name with the extension `h`. Gives the header's path.
+pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<PathBuf, EmitFileError> {
+    validate(plan)?;
+    let identifier = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    if !plan.name.chars().all(identifier) || plan.name.starts_with(|c: char| c.is_ascii_digit()) || plan.name.is_empty()
+    {
+        return Err(EmitFileError::Name(plan.name.clone()));
+    }
+    let directory = temporary()?;
+    let mut objects = write_objects(plan, target, directory.path())?;
+    let file = |name: &str| directory.path().join(name);
+    write(&file("runtime.o"), RUNTIME)?;
+    // An empty section has no address of its own.
+    let constants = plan.constants.bytes();
+    write(
+        &file("constants.bin"),
+        if constants.is_empty() { &[0; 64] } else { constants },
+    )?;
+    write(&file("model.h"), header(plan).as_bytes())?;
+    write(&file("model.c"), source::source(plan).as_bytes())?;
+    write(
+        &file("exports.map"),
+        format!("{{ global: {}_*; local: *; }};\n", plan.name).as_bytes(),
+    )?;
+    objects.push("runtime.o".into());
+    objects.push("model.c".into());
+    let output = file("library.so");
+    let mut arguments: Vec<OsString> = [
+        "-shared",
+        "-fPIC",
+        "-O2",
+        "-std=gnu11",
+        "-pthread",
+        "-Wl,-z,noexecstack",
+    ]
+    .into_iter()
+    .chain(["-Wl,--version-script=exports.map", "-Wl,--no-undefined", "-s", "-o"])
+    .map(OsString::from)
+    .collect();
+    arguments.push(output.clone().into());
+    arguments.extend(objects);
+    arguments.push("-lm".into());
+    link(directory.path(), &arguments)?;
+    let bytes = std::fs::read(&output).map_err(|source| EmitFileError::Io { path: output, source })?;
+    let header_path = library.with_extension("h");
+    replace(&header_path, header(plan).as_bytes())?;
+    replace(library, &bytes)?;
+    Ok(header_path)
+}
+
+fn temporary() -> Result<tempfile::TempDir, EmitFileError> {
+    tempfile::tempdir().map_err(|source| EmitFileError::Io {
+        path: std::env::temp_dir(),
+        source,
+    })
+}
+
+/// Compiles the kernels and writes their objects; gives their names in `directory`.
+fn write_objects(plan: &Plan, target: &Target, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
+    let objects = compile_objects(plan, target)?;
+    let mut names = Vec::with_capacity(objects.len());
+    for (i, object) in objects.iter().enumerate() {
+        let name = format!("kernel_{i}.o");
+        write(&directory.join(&name), object)?;
+        names.push(name.into());
+    }
+    Ok(names)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
+    std::fs::write(path, bytes).map_err(|source| EmitFileError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes a file under a temporary name in the same directory and renames it, so that nobody sees half of it.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
+    use std::io::Write;
+    let error = |source| EmitFileError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let directory = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".frazil-")
+        .tempfile_in(directory)
+        .map_err(error)?;
+    file.write_all(bytes).map_err(error)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Temporary files are private; the result is a file like any other.
+        file.as_file()
+            .set_permissions(std::fs::Permissions::from_mode(0o644))
+            .map_err(error)?;
+    }
+    file.persist(path).map_err(|e| error(e.error))?;
+    Ok(())
+}
+
+/// Runs the C compiler, `$CC` or `cc`, in `directory`.
+fn link(directory: &Path, arguments: &[OsString]) -> Result<(), EmitFileError> {
+    let command = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let output = Command::new(&command).current_dir(directory).args(arguments).output();
+    match output {
+        Err(source) => Err(EmitFileError::NoLinker { command, source }),
+        Ok(o) if o.status.success() => Ok(()),
+        Ok(o) => {
+            let stderr = String::from_utf8_lossy(&o.stderr).into_owned();
+            Err(EmitFileError::Linker { command, stderr })
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The C file of a compiled library: its tables and its interface.
+
+use super::header::dtype_name;
+use crate::compile::kernel_name;
+use crate::emit::phase_name;
+use crate::plan::{Buffer, Plan, Port};
+use std::fmt::Write;
+
+/// The C file of `plan`'s library. It expects `model.h` and `constants.bin` in the directory where it is compiled.
+pub fn source(plan: &Plan) -> String {
+    let mut out = String::from("#include \"model.h\"\n#include <stdlib.h>\n\n");
+    constants(&mut out, plan);
+    ports(&mut out, "input", &plan.inputs);
+    ports(&mut out, "output", &plan.outputs);
+    steps(&mut out, plan);
+    out.push_str(&INTERFACE.replace("MODEL", &plan.name));
+    out
+}
+
+/// Writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($arguments:tt)*) => {
+        let _ = writeln!($out, $($arguments)*);
+    };
+}
+
+fn constants(out: &mut String, plan: &Plan) {
+    put!(
+        out,
+        r#"__asm__(".pushsection .rodata.frazil_constants,\"a\",@progbits\n"
+        ".balign 64\n"
+        "frazil_constants:\n"
+        ".incbin \"constants.bin\"\n"
+        ".popsection\n");
+extern const unsigned char frazil_constants[] __attribute__((visibility("hidden")));
+#define WORKSPACE_BYTES ((size_t){})
+"#,
+        plan.workspace_bytes
+    );
+}
+
+fn ports(out: &mut String, kind: &str, ports: &[Port]) {
+    for (i, p) in ports.iter().enumerate() {
+        let shape: Vec<String> = p.shape.iter().map(|d| format!("{d}, ")).collect();
+        put!(
+            out,
+            "static const int64_t {kind}_shape_{i}[] = {{ {}0 }};",
+            shape.concat()
+        );
+    }
+    put!(out, "#define {}_COUNT {}", kind.to_uppercase(), ports.len());
+    put!(out, "static const frazil_tensor_info {kind}_table[] = {{");
+    for (i, p) in ports.iter().enumerate() {
+        let (dtype, name) = (dtype_name(p.dtype), c_string(&p.name));
+        put!(
+            out,
+            "  {{ {name}, {dtype}, {}, {kind}_shape_{i}, {} }},",
+            p.shape.len(),
+            p.bytes()
+        );
+    }
+    put!(out, "  {{ 0, FRAZIL_UINT8, 0, 0, 0 }}\n}};\n");
+}
+
+fn c_string(text: &str) -> String {
+    let escaped = text.bytes().map(|b| match b {
+        b'"' | b'\\' => format!("\\{}", b as char),
+        b'?' => "\\?".to_owned(),
+        0x20..0x7f => (b as char).to_string(),
+        b => format!("\\{b:03o}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+/// The tables that `frazil_rt_run` reads; their layout is that of the structs of `crates/rt`.
+fn steps(out: &mut String, plan: &Plan) {
+    out.push_str(
+        "typedef void (*kernel_fn)(void *const *buffers, int64_t begin, int64_t end);\n\
+         typedef struct { uint32_t kind, index; uint64_t offset; } buffer_ref;\n\
+         typedef struct { kernel_fn kernel; int64_t tasks; const buffer_ref *buffers; uint64_t buffer_count; } step;\n\n",
+    );
+    for (i, spec) in plan.kernels.iter().enumerate() {
+        for phase in 0..spec.phases().len() {
+            let name = phase_name(&kernel_name(plan, i), phase);
+            put!(out, "void {name}(void *const *buffers, int64_t begin, int64_t end);");
+        }
+    }
+    put!(out, "\nstatic const buffer_ref buffers[] = {{");
+    for buffer in plan.calls.iter().flat_map(|c| &c.buffers) {
+        let (kind, index, offset) = match *buffer {
+            Buffer::Input { index, offset } => (0, index, offset),
+            Buffer::Output { index, offset } => (1, index, offset),
+            Buffer::Workspace { offset } => (2, 0, offset),
+            Buffer::Constant { offset } => (3, 0, offset),
+        };
+        put!(out, "  {{ {kind}, {index}, {offset}u }},");
+    }
+    put!(out, "  {{ 0, 0, 0 }}\n}};\n\nstatic const step steps[] = {{");
+    let (mut first, mut count) = (0, 0);
+    for call in &plan.calls {
+        let Some(spec) = plan.kernels.get(call.kernel as usize) else {
+            continue;
+        };
+        for (phase, tasks) in spec.phases().into_iter().enumerate() {
+            let name = phase_name(&kernel_name(plan, call.kernel as usize), phase);
+            put!(
+                out,
+                "  {{ {name}, {tasks}, buffers + {first}, {} }},",
+                call.buffers.len()
+            );
+            count += 1;
+        }
+        first += call.buffers.len();
+    }
+    let most = plan.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0).max(1);
+    put!(
+        out,
+        "  {{ 0, 0, 0, 0 }}\n}};\n#define STEP_COUNT {count}\n#define MOST_BUFFERS {most}\n"
+    );
+}
+
+/// The interface; `MODEL` is the plan's name.
+const INTERFACE: &str = r#"typedef struct {
+  const void *const *inputs;
+  void *const *outputs;
+  void *workspace;
+  const void *constants;
+  void **addresses;
+} memory;
+
+void *frazil_rt_pool_new(uint64_t threads);
+void frazil_rt_pool_drop(void *pool);
+void frazil_rt_run(const step *steps, uint64_t count, const memory *memory, const void *pool,
+                   frazil_parallel_for parallel_for, void *user);
+
+struct MODEL_instance {
+  void *workspace;
+  void *owned_workspace;
+  void *pool;
+  frazil_parallel_for parallel_for;
+  void *user;
+  void *addresses[MOST_BUFFERS];
+};
+
+int32_t MODEL_input_count(void) { return INPUT_COUNT; }
+int32_t MODEL_output_count(void) { return OUTPUT_COUNT; }
+
+const frazil_tensor_info *MODEL_input_info(int32_t index) {
+  return index >= 0 && index < INPUT_COUNT ? &input_table[index] : 0;
+}
+
+const frazil_tensor_info *MODEL_output_info(int32_t index) {
+  return index >= 0 && index < OUTPUT_COUNT ? &output_table[index] : 0;
+}
+
+size_t MODEL_workspace_bytes(void) { return WORKSPACE_BYTES; }
+
+const char *MODEL_status_message(frazil_status status) {
+  switch (status) {
+  case FRAZIL_OK: return "no error";
+  case FRAZIL_INVALID_ARGUMENT: return "a pointer is NULL, or the options have a wrong size, a negative number of threads or a workspace that is not aligned to 64 bytes";
+  case FRAZIL_OUT_OF_MEMORY: return "out of memory or threads";
+  }
+  return "unknown status";
+}
+
+frazil_status MODEL_create(const frazil_options *options, MODEL_instance **instance) {
+  static const frazil_options defaults;
+  if (!instance) return FRAZIL_INVALID_ARGUMENT;
+  *instance = 0;
+  if (options && (options->size != sizeof *options || options->threads < 0 || (uintptr_t)options->workspace % 64))
+    return FRAZIL_INVALID_ARGUMENT;
+  const frazil_options *o = options ? options : &defaults;
+  MODEL_instance *self = calloc(1, sizeof *self);
+  if (!self) return FRAZIL_OUT_OF_MEMORY;
+  self->workspace = o->workspace;
+  if (!self->workspace) {
+    if (posix_memalign(&self->owned_workspace, 64, WORKSPACE_BYTES ? WORKSPACE_BYTES : 64)) {
+      free(self);
+      return FRAZIL_OUT_OF_MEMORY;
+    }
+    self->workspace = self->owned_workspace;
+  }
+  self->parallel_for = o->parallel_for;
+  self->user = o->user;
+  if (!o->parallel_for && o->threads > 1) {
+    self->pool = frazil_rt_pool_new((uint64_t)o->threads);
+    if (!self->pool) {
+      free(self->owned_workspace);
+      free(self);
+      return FRAZIL_OUT_OF_MEMORY;
+    }
+  }
+  *instance = self;
+  return FRAZIL_OK;
+}
+
+frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *const *outputs) {
+  if (!self || (INPUT_COUNT > 0 && !inputs) || (OUTPUT_COUNT > 0 && !outputs)) return FRAZIL_INVALID_ARGUMENT;
+  for (int32_t i = 0; i < INPUT_COUNT; i++)
+    if (!inputs[i] && input_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
+  for (int32_t i = 0; i < OUTPUT_COUNT; i++)
+    if (!outputs[i] && output_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
+  const memory m = { inputs, outputs, self->workspace, frazil_constants, self->addresses };
+  frazil_rt_run(steps, STEP_COUNT, &m, self->pool, self->parallel_for, self->user);
+  return FRAZIL_OK;
+}
+
+void MODEL_destroy(MODEL_instance *self) {
+  if (!self) return;
+  frazil_rt_pool_drop(self->pool);
+  free(self->owned_workspace);
+  free(self);
+}
+"#;

@@ -1,0 +1,142 @@
+//! Compiled libraries, used from C.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+use frazil_codegen::aot;
+use frazil_codegen::kernel::{Epilogue, Gemm, KernelSpec};
+use frazil_codegen::native::{Stage, host_target};
+use frazil_codegen::plan::{Buffer, Plan, Port};
+use frazil_ir::DType;
+use std::process::Command;
+
+/// y = relu-free two-layer perceptron: 5 × 40 -> 64 -> 7, all weights 0.5, all biases 1.
+fn plan() -> Plan {
+    let vector = host_target().vector;
+    let port = |name: &str, shape: &[i64]| Port {
+        name: name.into(),
+        dtype: DType::Float,
+        shape: shape.iter().copied().collect(),
+    };
+    let mut plan = Plan {
+        name: "two_layers".into(),
+        ..Plan::default()
+    };
+    plan.inputs = vec![port("x", &[5, 40])];
+    plan.outputs = vec![port("logits \"y\"", &[5, 7])];
+    plan.workspace_bytes = 5 * 64 * 4;
+    let (input, output) = (
+        Buffer::Input { index: 0, offset: 0 },
+        Buffer::Output { index: 0, offset: 0 },
+    );
+    let hidden = Buffer::Workspace { offset: 0 };
+    for (from, to, n, k) in [(input, hidden, 64, 40), (hidden, output, 7, 64)] {
+        let gemm = Gemm::linear(5, n, k, Epilogue::bias(), vector);
+        let weights = plan.constants.push(&gemm.pack_b(&vec![0.5; (n * k) as usize], 1, k));
+        let bias = plan.constants.push(&vec![1.0f32; n as usize]);
+        plan.call(KernelSpec::Gemm(gemm), [from, weights, bias, to]);
+    }
+    plan
+}
+
+const PROGRAM: &str = r#"
+#include "two_layers.h"
+#include <stdio.h>
+#include <string.h>
+static void serial(void *user, int64_t tasks, frazil_task task, void *argument) {
+  ++*(int *)user;
+  for (int64_t i = 0; i < tasks; i++) task(argument, i, i + 1);
+}
+static _Alignas(64) char workspace[1 << 16];
+int main(void) {
+  float x[5 * 40], y[5 * 7];
+  for (int i = 0; i < 5 * 40; i++) x[i] = 1;
+  const frazil_tensor_info *in = two_layers_input_info(0), *out = two_layers_output_info(0);
+  if (two_layers_input_count() != 1 || two_layers_input_info(1) || in->bytes != sizeof x || in->shape[1] != 40) return 2;
+  if (strcmp(out->name, "logits \"y\"") || out->dtype != FRAZIL_FLOAT32 || out->rank != 2) return 3;
+  for (int kind = 0; kind < 4; kind++) {
+    int calls = 0;
+    frazil_options options = { sizeof options };
+    if (kind == 1) options.threads = 2;
+    if (kind == 2) options.parallel_for = serial, options.user = &calls;
+    if (kind == 3) options.workspace = workspace;
+    two_layers_instance *model;
+    if (two_layers_create(kind ? &options : 0, &model)) return 4;
+    memset(y, 0, sizeof y);
+    const void *inputs[] = { x };
+    void *outputs[] = { y };
+    if (two_layers_run(model, inputs, outputs)) return 5;
+    for (int i = 0; i < 5 * 7; i++) if (y[i] != (40 * 0.5f + 1) * 64 * 0.5f + 1) return 6;
+    outputs[0] = 0;
+    if (two_layers_run(model, inputs, outputs) != FRAZIL_INVALID_ARGUMENT) return 7;
+    two_layers_destroy(model);
+  }
+  puts(two_layers_status_message(FRAZIL_OUT_OF_MEMORY));
+  return 0;
+}
+"#;
+
+#[test]
+fn a_c_program_runs_the_library() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = directory.path().join("two_layers.so");
+    let header = aot::write_library(&plan(), &host_target(), &library).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(header, directory.path().join("two_layers.h"));
+    std::fs::write(directory.path().join("main.c"), PROGRAM).unwrap();
+    let status = Command::new("cc")
+        .current_dir(directory.path())
+        .args(["-Wall", "-Werror", "-o", "main", "main.c", "./two_layers.so"])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let output = Command::new("./main").current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success(), "exit status {:?}", output.status);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("memory"));
+    // The interface and nothing else is visible, and only the C library is needed.
+    let symbols = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(&library)
+        .output()
+        .unwrap();
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    assert!(symbols.lines().all(|l| l.contains(" two_layers_")), "{symbols}");
+    let needed = Command::new("readelf").args(["-d"]).arg(&library).output().unwrap();
+    let needed = String::from_utf8_lossy(&needed.stdout).into_owned();
+    for line in needed.lines().filter(|l| l.contains("NEEDED")) {
+        assert!(line.contains("[libc.so") || line.contains("[libm.so"), "{line}");
+    }
+}
+
+#[test]
+fn every_stage_has_text() {
+    let (plan, target) = (plan(), host_target());
+    assert!(aot::kernels_text(&plan).contains("Gemm"));
+    assert!(
+        aot::stage_text(&plan, &target, Stage::Mlir)
+            .unwrap()
+            .contains("scf.for")
+    );
+    assert!(
+        aot::stage_text(&plan, &target, Stage::Llvm)
+            .unwrap()
+            .contains("define void @two_layers_kernel_0")
+    );
+    assert!(
+        aot::stage_text(&plan, &target, Stage::Assembly)
+            .unwrap()
+            .contains("two_layers_kernel_1:")
+    );
+    let object = aot::object(&plan, &target).unwrap();
+    assert_eq!(&object[..4], b"\x7fELF");
+}
+
+#[test]
+fn names_are_checked() {
+    let mut plan = plan();
+    plan.name = "2 layers".into();
+    let library = std::env::temp_dir().join("never-written.so");
+    assert!(matches!(
+        aot::write_library(&plan, &host_target(), &library),
+        Err(aot::EmitFileError::Name(_))
+    ));
+    assert!(!library.exists());
+}

@@ -1,0 +1,74 @@
+//! Root of the object file that is linked into compiled libraries: the same runtime without the standard library, behind a C
+//! interface. `crates/codegen/build.rs` compiles it; the C side is in `crates/codegen/src/aot`.
+#![no_std]
+#![allow(dead_code, unreachable_pub, reason = "a part of the crate, compiled as a whole program")]
+
+mod pool;
+mod steps;
+mod sys;
+
+use core::ffi::c_void;
+use pool::Pool;
+use steps::{Memory, ParallelFor, Runner, Step};
+
+/// Nothing here panics; the language wants the function where the standard library is not linked.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+/// `threads` threads that wait for work, the caller included. Null when memory is short.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
+    let (memory, Some(pool)) = (sys::allocate(size_of::<Pool>()).cast::<Pool>(), Pool::new(threads as usize)) else {
+        return core::ptr::null_mut();
+    };
+    if memory.is_null() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: fresh memory of the right size, aligned to 64 bytes.
+    unsafe { memory.write(pool) };
+    memory.cast()
+}
+
+/// Ends what [`frazil_rt_pool_new`] gave.
+///
+/// # Safety
+/// `pool` came from there, and nobody uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_rt_pool_drop(pool: *mut c_void) {
+    if !pool.is_null() {
+        // SAFETY: by the caller.
+        unsafe {
+            core::ptr::drop_in_place(pool.cast::<Pool>());
+            sys::release(pool.cast());
+        }
+    }
+}
+
+/// Runs `count` steps: on `parallel_for` when there is one, else on `pool` when there is one, else on the calling thread.
+///
+/// # Safety
+/// As [`steps::run`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_rt_run(
+    steps: *const Step,
+    count: u64,
+    memory: *const Memory,
+    pool: *const c_void,
+    parallel_for: Option<ParallelFor>,
+    user: *mut c_void,
+) {
+    // SAFETY: by the caller.
+    unsafe {
+        let steps = core::slice::from_raw_parts(steps, count as usize);
+        let runner = match parallel_for {
+            Some(f) => Runner::Caller(f, user),
+            None if pool.is_null() => Runner::Serial,
+            None => Runner::Pool(&*pool.cast::<Pool>()),
+        };
+        steps::run(steps, &*memory, &runner);
+    }
+}
