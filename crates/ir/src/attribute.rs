@@ -25,6 +25,9 @@ pub enum AttributeValue {
     Graph(Arc<Graph>),
     /// Graphs.
     Graphs(Vec<Arc<Graph>>),
+    /// A value that a text only mentions (`<Tensor>`, an elided large constant), kept as it was written. It prints back the same; whoever
+    /// needs the value itself must refuse.
+    Elided(Arc<str>),
 }
 
 impl AttributeValue {
@@ -44,7 +47,7 @@ impl AttributeValue {
         }
     }
 
-    /// True when both are the same: constants as [`Constant::same`] has it, types by id, graphs by identity.
+    /// True when both are the same: constants as [`Constant::same`] has it, types by id, graphs and elided values by identity.
     pub fn same(&self, other: &AttributeValue) -> bool {
         match (self, other) {
             (AttributeValue::Constant(a), AttributeValue::Constant(b)) => a.same(b),
@@ -54,6 +57,8 @@ impl AttributeValue {
             (AttributeValue::Graphs(a), AttributeValue::Graphs(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(x, y)| Arc::ptr_eq(x, y))
             }
+            // What is not known is the same as nothing but itself.
+            (AttributeValue::Elided(a), AttributeValue::Elided(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }

@@ -1,4 +1,7 @@
-//! Printed types: the form of graphs (`int[]`, `Tensor?`) and the form of annotations (`List[int]`, `Optional[Tensor]`).
+//! Printed types: the form of graphs (`int[]`, `Tensor?`), its lossless variant, and the form of annotations (`List[int]`).
+//!
+//! PyTorch prints a type in two ways that differ inside dictionaries and unions: `Future[Tensor]` becomes `Future(Tensor)` there, a
+//! NamedTuple its qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};
 use crate::{Context, DimsId, TypeId};
@@ -7,8 +10,10 @@ use std::fmt;
 /// Which form to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeStyle {
-    /// As in printed graphs: `int[]`, `Tensor?`, `Float(2, 3)`.
+    /// As PyTorch prints graphs: `int[]`, `Tensor?`, `Float(2, 3)`. NamedTuples, interfaces and functions lose their names.
     Ir,
+    /// The same with nothing lost: NamedTuples and interfaces by qualified name, functions as `Function<name>`.
+    Exact,
     /// As in source annotations: `List[int]`, `Optional[Tensor]`, `Tensor`.
     Annotation,
 }
@@ -17,6 +22,7 @@ pub enum TypeStyle {
 pub fn display_type(ctx: &Context, ty: TypeId, style: TypeStyle) -> impl fmt::Display + '_ {
     fmt::from_fn(move |f| match style {
         TypeStyle::Ir => ir(ctx, ty, f),
+        TypeStyle::Exact => exact(ctx, ty, f),
         TypeStyle::Annotation => annotation(ctx, ty, f),
     })
 }
@@ -41,28 +47,18 @@ fn list(ctx: &Context, types: &[TypeId], print: Printer, f: Out<'_, '_>) -> fmt:
     Ok(())
 }
 
+fn bracketed(ctx: &Context, [open, close]: [&str; 2], types: &[TypeId], print: Printer, f: Out<'_, '_>) -> fmt::Result {
+    f.write_str(open)?;
+    list(ctx, types, print, f)?;
+    f.write_str(close)
+}
+
+/// What PyTorch writes for the type of a value.
 fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
     match ctx.type_kind(ty) {
         TypeKind::Tensor(t) => tensor(ctx, &t, f),
-        TypeKind::Number => f.write_str("Scalar"),
-        TypeKind::Optional(e) => {
-            ir(ctx, e, f)?;
-            f.write_str("?")
-        }
-        TypeKind::List(e) => {
-            ir(ctx, e, f)?;
-            f.write_str("[]")
-        }
-        TypeKind::Dict(k, v) => {
-            f.write_str("Dict(")?;
-            list(ctx, &[k, v], ir, f)?;
-            f.write_str(")")
-        }
-        TypeKind::Tuple(es) => {
-            f.write_str("(")?;
-            list(ctx, ctx.types(es), ir, f)?;
-            f.write_str(")")
-        }
+        TypeKind::Future(e) => bracketed(ctx, ["Future[", "]"], &[e], ir, f),
+        TypeKind::RRef(e) => bracketed(ctx, ["RRef[", "]"], &[e], ir, f),
         TypeKind::NamedTuple(_, names, types) => {
             f.write_str("NamedTuple(")?;
             for (i, (&name, &ty)) in ctx.symbols(names).iter().zip(ctx.types(types)).enumerate() {
@@ -74,26 +70,56 @@ fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
             }
             f.write_str(")")
         }
-        TypeKind::Union(es) => {
-            f.write_str("Union(")?;
-            list(ctx, ctx.types(es), ir, f)?;
-            f.write_str(")")
+        _ => structured(ctx, ty, f, ir, inner),
+    }
+}
+
+/// What PyTorch writes for a type inside a dictionary or a union.
+fn inner(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
+    match ctx.type_kind(ty) {
+        TypeKind::Future(e) => bracketed(ctx, ["Future(", ")"], &[e], inner, f),
+        TypeKind::RRef(e) => bracketed(ctx, ["RRef(", ")"], &[e], inner, f),
+        _ => structured(ctx, ty, f, inner, inner),
+    }
+}
+
+fn exact(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
+    match ctx.type_kind(ty) {
+        TypeKind::Tensor(t) => tensor(ctx, &t, f),
+        TypeKind::Future(e) => bracketed(ctx, ["Future[", "]"], &[e], exact, f),
+        TypeKind::RRef(e) => bracketed(ctx, ["RRef[", "]"], &[e], exact, f),
+        TypeKind::Interface(name) => f.write_str(ctx.name(name)),
+        TypeKind::Function(name) if name != crate::symbols::EMPTY => write!(f, "Function<{}>", ctx.name(name)),
+        _ => structured(ctx, ty, f, exact, exact),
+    }
+}
+
+/// The types that the graph forms write alike: `element` prints what lists, optionals and tuples hold, `inner` the rest.
+fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner: Printer) -> fmt::Result {
+    match ctx.type_kind(ty) {
+        TypeKind::Number => f.write_str("Scalar"),
+        TypeKind::Optional(e) => {
+            element(ctx, e, f)?;
+            f.write_str("?")
         }
-        TypeKind::Future(e) => wrapped(ctx, "Future", e, f),
-        TypeKind::Await(e) => wrapped(ctx, "Await", e, f),
-        TypeKind::RRef(e) => wrapped(ctx, "RRef", e, f),
+        TypeKind::List(e) => {
+            element(ctx, e, f)?;
+            f.write_str("[]")
+        }
+        TypeKind::Tuple(es) => bracketed(ctx, ["(", ")"], ctx.types(es), element, f),
+        TypeKind::Dict(k, v) => bracketed(ctx, ["Dict(", ")"], &[k, v], inner, f),
+        TypeKind::Union(es) => bracketed(ctx, ["Union(", ")"], ctx.types(es), inner, f),
+        TypeKind::Await(e) => bracketed(ctx, ["Await(", ")"], &[e], inner, f),
         TypeKind::Enum(name) => write!(f, "Enum<{}>", ctx.name(name)),
+        TypeKind::Interface(name) => {
+            let name = ctx.name(name);
+            write!(f, "InterfaceType<{}>", name.rsplit('.').next().unwrap_or(name))
+        }
         other => plain(ctx, other, f),
     }
 }
 
-fn wrapped(ctx: &Context, name: &str, element: TypeId, f: Out<'_, '_>) -> fmt::Result {
-    write!(f, "{name}(")?;
-    ir(ctx, element, f)?;
-    f.write_str(")")
-}
-
-/// The types that have one form in both styles.
+/// The types that have one form in all styles.
 fn plain(ctx: &Context, kind: TypeKind, f: Out<'_, '_>) -> fmt::Result {
     f.write_str(match kind {
         TypeKind::Any => "Any",
@@ -151,9 +177,6 @@ fn annotation(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
 
 /// A tensor type as `torch/csrc/jit` prints it: `Tensor`, `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`.
 fn tensor(ctx: &Context, t: &TensorType, f: Out<'_, '_>) -> fmt::Result {
-    if t.undefined == Some(true) {
-        return f.write_str("Tensor");
-    }
     match (t.dtype, t.sizes) {
         (None, _) => f.write_str("Tensor")?,
         (Some(d), Some(_)) => f.write_str(d.type_name())?,
@@ -168,6 +191,8 @@ fn tensor(ctx: &Context, t: &TensorType, f: Out<'_, '_>) -> fmt::Result {
         }
         dims(ctx, sizes, f)?;
         if let Some(strides) = t.strides
+            && !ctx.dims(sizes).is_empty()
+            && ctx.dims(strides).len() == ctx.dims(sizes).len()
             && ctx.dims(strides).iter().all(|d| matches!(d, Dim::Known(_)))
         {
             write!(f, "{open}strides=[")?;
@@ -176,7 +201,7 @@ fn tensor(ctx: &Context, t: &TensorType, f: Out<'_, '_>) -> fmt::Result {
             open = ", ";
         }
     }
-    if let Some(grad) = t.requires_grad.filter(|_| t.sizes.is_some()) {
+    if let Some(grad) = t.requires_grad {
         write!(f, "{open}requires_grad={}", u8::from(grad))?;
         open = ", ";
     }
@@ -185,10 +210,9 @@ fn tensor(ctx: &Context, t: &TensorType, f: Out<'_, '_>) -> fmt::Result {
         open = ", ";
     }
     if t.sizes.is_some() || open == ", " {
-        f.write_str(")")
-    } else {
-        Ok(())
+        f.write_str(")")?;
     }
+    f.write_str(if t.undefined == Some(true) { "[Undefined]" } else { "" })
 }
 
 fn dims(ctx: &Context, list: DimsId, f: Out<'_, '_>) -> fmt::Result {
@@ -237,8 +261,23 @@ mod tests {
             show(ctx.type_of_kind(TypeKind::Tensor(ranked))),
             "Float(*, 4, device=cpu)"
         );
+        let point = ctx.type_of_kind(TypeKind::NamedTuple(
+            ctx.symbol("__torch__.P"),
+            ctx.symbol_list(&[ctx.symbol("x")]),
+            ctx.type_list(&[types::INT]),
+        ));
+        assert_eq!(show(ctx.list_of(point)), "NamedTuple(x : int)[]");
+        assert_eq!(show(ctx.dict_of(types::INT, point)), "Dict(int, __torch__.P)");
+        let future = ctx.type_of_kind(TypeKind::Future(types::TENSOR));
+        assert_eq!(show(future), "Future[Tensor]");
+        assert_eq!(show(ctx.dict_of(types::STR, future)), "Dict(str, Future(Tensor))");
+        let interface = ctx.type_of_kind(TypeKind::Interface(ctx.symbol("__torch__.m.I")));
+        assert_eq!(show(interface), "InterfaceType<I>");
+        let exact = |ty| display_type(&ctx, ty, TypeStyle::Exact).to_string();
+        assert_eq!(exact(ctx.list_of(point)), "__torch__.P[]");
+        assert_eq!(exact(interface), "__torch__.m.I");
         let zero = ctx.tensor_of(DType::Long, &[], &[], false);
-        assert_eq!(show(zero), "Long(strides=[], requires_grad=0, device=cpu)");
+        assert_eq!(show(zero), "Long(requires_grad=0, device=cpu)");
     }
 
     #[test]

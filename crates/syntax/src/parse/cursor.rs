@@ -1,0 +1,453 @@
+//! The lexer: a position in the text, and the small readers that every parser here shares. Nothing is tokenised ahead or copied.
+
+use crate::diagnostics::{Parsed, Reported, Sink};
+use frazil_ir::{Diagnostic, Span};
+use std::borrow::Cow;
+
+/// A place in a text and the messages about it.
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    pub(crate) pos: usize,
+    /// How deep types and values are nested at the moment.
+    depth: u32,
+    pub(crate) sink: Sink,
+}
+
+/// How deep types and values may nest. Readers recurse that far, and so does everybody who walks them later.
+const MAX_DEPTH: u32 = 64;
+
+/// Bytes that names of values, attributes, classes and files' keys are made of. Bytes of non-ASCII characters are among them.
+const fn is_name(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$' || b >= 0x80
+}
+
+/// Names of one word: operators' parts, attributes, keywords.
+const fn is_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80
+}
+
+const fn table(predicate: u8) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = if predicate == 0 {
+            is_name(i as u8)
+        } else {
+            is_word(i as u8)
+        };
+        i += 1;
+    }
+    table
+}
+
+const NAME: [bool; 256] = table(0);
+const WORD: [bool; 256] = table(1);
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: &'a str) -> Cursor<'a> {
+        Cursor {
+            text,
+            bytes: text.as_bytes(),
+            pos: 0,
+            depth: 0,
+            sink: Sink::default(),
+        }
+    }
+
+    /// The next byte; 0 at the end.
+    #[inline]
+    pub(crate) fn peek(&self) -> u8 {
+        self.bytes.get(self.pos).copied().unwrap_or(0)
+    }
+
+    /// The byte `ahead` positions on; 0 behind the end.
+    #[inline]
+    pub(crate) fn peek_at(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn at_end(&self) -> bool {
+        self.pos >= self.bytes.len()
+    }
+
+    /// The text from byte `start` to here.
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.pos).unwrap_or_default()
+    }
+
+    /// The text that is left.
+    pub(crate) fn rest(&self) -> &'a str {
+        self.text.get(self.pos..).unwrap_or_default()
+    }
+
+    pub(crate) fn span_from(&self, start: usize) -> Span {
+        Span::new(start, self.pos)
+    }
+
+    /// The span of the next token, for messages.
+    pub(crate) fn here(&self) -> Span {
+        let rest = &self.bytes[self.pos.min(self.bytes.len())..];
+        let len = match rest.first() {
+            None | Some(b'\n') => 0,
+            Some(&b) if NAME[b as usize] => rest.iter().take_while(|b| NAME[**b as usize]).count(),
+            Some(b'%') => 1 + rest[1..].iter().take_while(|b| NAME[**b as usize]).count(),
+            Some(_) => 1,
+        };
+        Span::new(self.pos, self.pos + len)
+    }
+
+    /// Skips blanks on this line.
+    #[inline]
+    pub(crate) fn skip_blanks(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\r') {
+            self.pos += 1;
+        }
+    }
+
+    /// Skips blanks, line ends and comments (`#` and `//` to the end of the line).
+    #[inline]
+    pub(crate) fn skip_space(&mut self) {
+        loop {
+            match self.peek() {
+                b' ' | b'\t' | b'\r' | b'\n' => self.pos += 1,
+                b'#' => self.skip_line(),
+                b'/' if self.peek_at(1) == b'/' => self.skip_line(),
+                _ => return,
+            }
+        }
+    }
+
+    /// Goes to the end of this line.
+    pub(crate) fn skip_line(&mut self) {
+        let rest = &self.bytes[self.pos.min(self.bytes.len())..];
+        self.pos += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+    }
+
+    /// Takes `token` when it is next, after space.
+    #[inline]
+    pub(crate) fn eat(&mut self, token: u8) -> bool {
+        self.skip_space();
+        if self.peek() == token && !self.at_end() {
+            self.pos += 1;
+            return true;
+        }
+        false
+    }
+
+    /// Takes `token` when it is next, after space.
+    pub(crate) fn eat_str(&mut self, token: &str) -> bool {
+        self.skip_space();
+        if self.rest().starts_with(token) {
+            self.pos += token.len();
+            return true;
+        }
+        false
+    }
+
+    /// Takes the word `word` when it is next, after space.
+    pub(crate) fn eat_word(&mut self, word: &str) -> bool {
+        self.skip_space();
+        let rest = self.rest().as_bytes();
+        let follows = rest.get(word.len()).copied().unwrap_or(0);
+        if rest.starts_with(word.as_bytes()) && !WORD[follows as usize] {
+            self.pos += word.len();
+            return true;
+        }
+        false
+    }
+
+    /// Takes `token`, or reports that it is missing.
+    #[inline]
+    pub(crate) fn expect(&mut self, token: u8, place: &str) -> Parsed<()> {
+        if self.eat(token) {
+            return Ok(());
+        }
+        Err(self.unexpected(&format!("`{}` {place}", token as char)))
+    }
+
+    /// Takes `token`, or reports that it is missing.
+    pub(crate) fn expect_str(&mut self, token: &str, place: &str) -> Parsed<()> {
+        if self.eat_str(token) {
+            return Ok(());
+        }
+        Err(self.unexpected(&format!("`{token}` {place}")))
+    }
+
+    /// Reports that `wanted` should stand here.
+    #[cold]
+    pub(crate) fn unexpected(&mut self, wanted: &str) -> Reported {
+        let span = self.here();
+        let found = self
+            .text
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default();
+        if self.at_end() {
+            let message = format!("expected {wanted}, but the text ends");
+            return self
+                .sink
+                .error("unexpected-end", message, span, format!("expected {wanted}"));
+        }
+        let found = if found.is_empty() {
+            match self.rest().chars().next() {
+                Some('\n') | None => "the end of the line".to_owned(),
+                Some(c) => format!("`{c}`"),
+            }
+        } else {
+            format!("`{found}`")
+        };
+        let message = format!("expected {wanted}, found {found}");
+        self.sink
+            .error("unexpected-token", message, span, format!("expected {wanted}"))
+    }
+
+    /// A name that may hold dots; empty when there is none.
+    #[inline]
+    pub(crate) fn name(&mut self) -> &'a str {
+        let start = self.pos;
+        while NAME[self.peek() as usize] {
+            self.pos += 1;
+        }
+        self.since(start)
+    }
+
+    /// A name of one word; empty when there is none.
+    #[inline]
+    pub(crate) fn word(&mut self) -> &'a str {
+        let start = self.pos;
+        while WORD[self.peek() as usize] {
+            self.pos += 1;
+        }
+        self.since(start)
+    }
+
+    /// A name that must be there, after space.
+    pub(crate) fn expect_name(&mut self, what: &str) -> Parsed<&'a str> {
+        self.skip_space();
+        match self.name() {
+            "" => Err(self.unexpected(what)),
+            name => Ok(name),
+        }
+    }
+
+    /// The characters of a number, sign and exponent included; also `inf`, `nan`. Empty when there is none.
+    pub(crate) fn number(&mut self) -> &'a str {
+        let start = self.pos;
+        if matches!(self.peek(), b'-' | b'+') {
+            self.pos += 1;
+        }
+        let rest = self.rest();
+        if (rest.starts_with("inf") || rest.starts_with("nan")) && !WORD[self.peek_at(3) as usize] {
+            self.pos += 3;
+            return self.since(start);
+        }
+        let mut digits = false;
+        loop {
+            match self.peek() {
+                b'0'..=b'9' => digits = true,
+                b'.' => {}
+                b'e' | b'E' if digits => {
+                    let sign = usize::from(matches!(self.peek_at(1), b'+' | b'-'));
+                    if !self.peek_at(1 + sign).is_ascii_digit() {
+                        break;
+                    }
+                    self.pos += sign;
+                }
+                _ => break,
+            }
+            self.pos += 1;
+        }
+        if !digits {
+            self.pos = start;
+        }
+        self.since(start)
+    }
+
+    /// An integer that must be there, after space.
+    pub(crate) fn integer(&mut self, what: &str) -> Parsed<i64> {
+        self.skip_space();
+        let start = self.pos;
+        let digits = self.number();
+        if digits.is_empty() {
+            return Err(self.unexpected(what));
+        }
+        digits.parse().map_err(|_| {
+            let span = self.span_from(start);
+            self.sink.error(
+                "bad-number",
+                format!("`{digits}` is no 64-bit integer"),
+                span,
+                format!("expected {what}"),
+            )
+        })
+    }
+
+    /// Runs `read` one level deeper.
+    pub(crate) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.deepen()?;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn deepen(&mut self) -> Parsed<()> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.here();
+            return Err(self.sink.error(
+                "nesting-too-deep",
+                format!("types and values nest at most {MAX_DEPTH} deep"),
+                span,
+                "one level too deep",
+            ));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// A string in double quotes, after space, with its escapes resolved.
+    pub(crate) fn string(&mut self) -> Parsed<Cow<'a, str>> {
+        self.skip_space();
+        let start = self.pos;
+        if self.peek() != b'"' {
+            return Err(self.unexpected("a string"));
+        }
+        self.pos += 1;
+        let body = self.pos;
+        loop {
+            match self.peek() {
+                b'"' => {
+                    let text = self.since(body);
+                    self.pos += 1;
+                    return Ok(Cow::Borrowed(text));
+                }
+                b'\\' => break,
+                b'\n' => return Err(self.unterminated(start)),
+                0 if self.at_end() => return Err(self.unterminated(start)),
+                _ => self.pos += 1,
+            }
+        }
+        self.escaped(start, body)
+    }
+
+    #[cold]
+    fn unterminated(&mut self, start: usize) -> Reported {
+        let span = self.span_from(start);
+        self.sink.report(
+            Diagnostic::error("unterminated-string", "this string has no end", span, "starts here")
+                .with_help("a string ends on its line; write \\n for a line end and \\\" for a quote"),
+        )
+    }
+
+    /// The rest of a string from its first escape on. `body` is where its text starts.
+    fn escaped(&mut self, start: usize, body: usize) -> Parsed<Cow<'a, str>> {
+        let mut out = self.since(body).as_bytes().to_vec();
+        loop {
+            let b = self.peek();
+            if b == b'\n' || self.at_end() {
+                return Err(self.unterminated(start));
+            }
+            self.pos += 1;
+            match b {
+                b'"' => break,
+                b'\\' => {
+                    let byte = self.escape()?;
+                    out.push(byte);
+                }
+                b => out.push(b),
+            }
+        }
+        String::from_utf8(out).map(Cow::Owned).map_err(|_| {
+            let span = self.span_from(start);
+            self.sink.error(
+                "bad-escape",
+                "the escapes of this string make no valid UTF-8",
+                span,
+                "in this string",
+            )
+        })
+    }
+
+    /// The byte behind a backslash.
+    fn escape(&mut self) -> Parsed<u8> {
+        let start = self.pos - 1;
+        let b = self.peek();
+        self.pos += 1;
+        Ok(match b {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'a' => 7,
+            b'b' => 8,
+            b'f' => 12,
+            b'v' => 11,
+            b'\\' | b'"' | b'\'' => b,
+            // Three octal digits. PyTorch prints bytes above 127 as *negative* octal digits, which are the characters below '0'.
+            b')'..=b'7' => {
+                let mut digits = [b, self.peek(), self.peek_at(1)].map(|d| i32::from(d) - i32::from(b'0'));
+                if digits.iter().any(|d| !(-7..=7).contains(d)) {
+                    return Err(self.bad_escape(start));
+                }
+                self.pos += 2;
+                digits[0] *= 64;
+                digits[1] *= 8;
+                (digits.iter().sum::<i32>() & 0xff) as u8
+            }
+            b'x' => {
+                let digit = |b: u8| (b as char).to_digit(16);
+                match (digit(self.peek()), digit(self.peek_at(1))) {
+                    (Some(high), Some(low)) => {
+                        self.pos += 2;
+                        (high * 16 + low) as u8
+                    }
+                    _ => return Err(self.bad_escape(start)),
+                }
+            }
+            _ => {
+                return Err(self.bad_escape(start));
+            }
+        })
+    }
+
+    #[cold]
+    fn bad_escape(&mut self, start: usize) -> Reported {
+        // Past the whole character, so that the next slice lies on a boundary.
+        while self.pos < self.bytes.len() && !self.text.is_char_boundary(self.pos) {
+            self.pos += 1;
+        }
+        self.pos = self.pos.min(self.bytes.len());
+        let span = self.span_from(start);
+        self.sink.report(
+            Diagnostic::error("bad-escape", "this escape means nothing", span, "unknown escape")
+                .with_help("known are \\n \\t \\r \\\\ \\\" \\' \\a \\b \\f \\v, \\x and two hexadecimal, \\ and three octal digits"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_resolve_their_escapes() {
+        let read = |text: &str| Cursor::new(text).string().map(Cow::into_owned).ok();
+        assert_eq!(read(r#""plain""#).as_deref(), Some("plain"));
+        assert_eq!(read(r#"  "a\n\"b\"\\\'""#).as_deref(), Some("a\n\"b\"\\'"));
+        assert_eq!(read(r#""\001\177""#).as_deref(), Some("\u{1}\u{7f}"));
+        assert_eq!(read(r#""\0)+\/.)""#).as_deref(), Some("é"), "as PyTorch prints it");
+        assert_eq!(read(r#""\xc3\xa9""#).as_deref(), Some("é"));
+        for bad in [r#""open"#, "\"line\n\"", r#""\q""#, r#""\xff""#, r#""\"#, r#"x"#] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_stop_where_they_end() {
+        let read = |text| Cursor::new(text).number();
+        assert_eq!(read("12,"), "12");
+        assert_eq!(read("-1.5e-07]"), "-1.5e-07");
+        assert_eq!(read("1.e"), "1.");
+        assert_eq!(read("-inf"), "-inf");
+        assert_eq!(read("-x"), "");
+        assert_eq!(read("."), "");
+    }
+}

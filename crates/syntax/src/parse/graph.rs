@@ -1,0 +1,420 @@
+//! Reading graphs.
+//!
+//! Line ends mean nothing except where they end a comment; what PyTorch marks by indentation is told by tokens: `block0(` begins a block
+//! of the node before it, `->` ends one, `return` ends the graph. After an error reading goes on with the next line.
+
+use super::cursor::Cursor;
+use super::node::Output;
+use super::scope::{NameMap, Scopes};
+use super::value::Env;
+use crate::diagnostics::{ParseError, Parsed, Reported};
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, Span, SymbolId, ValueId, symbols, types};
+use std::sync::Arc;
+
+/// How deep blocks may nest.
+const MAX_BLOCKS: usize = 512;
+/// How deep graphs may nest in nodes of graphs.
+const MAX_GRAPHS: usize = 16;
+
+/// How to read a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ParseOptions<'c> {
+    /// Schemas to check operators against, and to take the types of outputs from where the text does not say them.
+    pub catalogue: Option<&'c Catalogue>,
+    /// Runs the verifier over what was read, and reports its failures with their places.
+    pub verify: bool,
+}
+
+/// A graph and what the text says beside it.
+#[derive(Clone, Debug)]
+pub struct ParsedGraph {
+    /// The graph.
+    pub graph: Graph,
+    /// Where its nodes and values stand in the text.
+    pub spans: SpanTable,
+    /// Warnings.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Where the nodes and values of a graph stand in the text that it was read from.
+#[derive(Clone, Debug, Default)]
+pub struct SpanTable {
+    pub(super) nodes: Vec<Span>,
+    pub(super) values: Vec<Span>,
+}
+
+impl SpanTable {
+    /// The node's kind (or the results, for a return node).
+    pub fn node(&self, node: NodeId) -> Option<Span> {
+        self.nodes.get(node.as_u32() as usize).copied().filter(|s| s.end > 0)
+    }
+
+    /// The value's definition.
+    pub fn value(&self, value: ValueId) -> Option<Span> {
+        self.values.get(value.as_u32() as usize).copied().filter(|s| s.end > 0)
+    }
+
+    pub(super) fn set(table: &mut Vec<Span>, index: u32, span: Span) {
+        let index = index as usize;
+        if table.len() <= index {
+            table.resize(index + 1, Span::default());
+        }
+        if let Some(slot) = table.get_mut(index) {
+            *slot = span;
+        }
+    }
+
+    /// A failure of the verifier, or of a pass, as a diagnostic with its place.
+    pub fn locate(&self, failure: &frazil_ir::verify::Failure) -> Diagnostic {
+        let span = self.node(failure.node).unwrap_or_default();
+        // What follows the first line lists what would be right.
+        match failure.message.split_once('\n') {
+            None => Diagnostic::error("invalid-graph", failure.message.clone(), span, "this node"),
+            Some((message, list)) => {
+                let list: Vec<_> = list.lines().map(str::trim).collect();
+                let message = message.trim_end_matches([':', ' ']);
+                Diagnostic::error("invalid-graph", message, span, "this node").with_help(list.join("\n"))
+            }
+        }
+    }
+}
+
+/// Reads a graph in PyTorch's textual form.
+///
+/// # Errors
+/// Everything that is wrong with the text, with places.
+pub fn parse_graph(ctx: &Arc<Context>, text: &str) -> Result<ParsedGraph, ParseError> {
+    parse_graph_with(ctx, text, ParseOptions::default())
+}
+
+/// Reads a graph with options.
+///
+/// # Errors
+/// Everything that is wrong with the text, with places.
+pub fn parse_graph_with(ctx: &Arc<Context>, text: &str, options: ParseOptions<'_>) -> Result<ParsedGraph, ParseError> {
+    let mut cur = Cursor::new(text);
+    let env = Env::default();
+    let parsed = GraphParser::new(&mut cur, ctx, &env, options).graph(0);
+    if parsed.is_ok() {
+        cur.skip_space();
+        if !cur.at_end() && !cur.sink.has_errors() {
+            end_of_text(&mut cur);
+        }
+    }
+    let warnings = cur.sink.finish()?;
+    match parsed {
+        Ok((graph, spans)) => Ok(ParsedGraph { graph, spans, warnings }),
+        // Not reached: a graph that could not be read has left an error.
+        Err(Reported) => Err(ParseError { diagnostics: warnings }),
+    }
+}
+
+/// Reports what stands behind a graph.
+fn end_of_text(cur: &mut Cursor<'_>) {
+    let start = cur.pos;
+    if cur.eat_word("with") {
+        let span = cur.span_from(start);
+        cur.sink.report(
+            Diagnostic::error(
+                "unknown-subgraph",
+                "no node of the graph asks for this part",
+                span,
+                "a part of its own",
+            )
+            .with_help("`with prim::fork_0 = graph(...)` is the graph of the node `prim::fork_0(...)`"),
+        );
+    } else {
+        cur.unexpected("the end of the text");
+    }
+}
+
+/// Reads one graph with those that belong to it.
+pub(crate) struct GraphParser<'p, 'a> {
+    pub(super) cur: &'p mut Cursor<'a>,
+    pub(super) ctx: &'p Arc<Context>,
+    pub(super) env: &'p Env,
+    pub(super) options: ParseOptions<'p>,
+    pub(super) graph: Graph,
+    pub(super) scopes: Scopes<'a>,
+    pub(super) spans: SpanTable,
+    /// Kinds and attribute names of this text, so that the context is asked once for each.
+    pub(super) symbols: NameMap<'a, SymbolId>,
+    /// The last source range's file.
+    pub(super) file: (&'a str, SymbolId),
+    /// Nodes whose kind ends in `_N`: they may name a graph behind this one.
+    pub(super) candidates: Vec<(&'a str, NodeId)>,
+    pub(super) names: Vec<&'a str>,
+}
+
+/// An open block.
+struct Frame {
+    block: BlockId,
+    /// The node that a following `block0(...)` belongs to.
+    last: Option<NodeId>,
+}
+
+impl<'p, 'a> GraphParser<'p, 'a> {
+    pub(crate) fn new(
+        cur: &'p mut Cursor<'a>,
+        ctx: &'p Arc<Context>,
+        env: &'p Env,
+        options: ParseOptions<'p>,
+    ) -> GraphParser<'p, 'a> {
+        GraphParser {
+            cur,
+            ctx,
+            env,
+            options,
+            graph: Graph::new(ctx.clone()),
+            scopes: Scopes::new(),
+            spans: SpanTable::default(),
+            symbols: NameMap::default(),
+            file: ("", symbols::EMPTY),
+            candidates: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Reads `graph(...): ... return (...)` and the `with` parts behind it.
+    pub(crate) fn graph(mut self, depth: usize) -> Parsed<(Graph, SpanTable)> {
+        self.cur.skip_space();
+        if self.cur.at_end() {
+            return Err(self.cur.unexpected("`graph(`"));
+        }
+        // PyTorch takes any name here.
+        let start = self.cur.pos;
+        if self.cur.word().is_empty() {
+            self.cur.pos = start;
+            return Err(self.cur.unexpected("`graph(`"));
+        }
+        let root = self.graph.root();
+        self.parameters(root)?;
+        self.body(root)?;
+        self.subgraphs(depth)?;
+        if self.options.verify && !self.cur.sink.has_errors() {
+            self.verify();
+        }
+        Ok((self.graph, self.spans))
+    }
+
+    /// `(%a : T, %b : U):`
+    fn parameters(&mut self, block: BlockId) -> Parsed<()> {
+        self.cur.expect(b'(', "before the parameters")?;
+        if !self.cur.eat(b')') {
+            let first_span = self.cur.pos;
+            loop {
+                let (name, span) = self.value_name()?;
+                let ty = self.annotation()?;
+                let output = Output { name, span, ty };
+                let value = self.graph.add_parameter(block, output.ty.unwrap_or(types::TENSOR));
+                let defined = self.define(&output, value);
+                if let Some(before) = defined.filter(|b| b.start as usize >= first_span) {
+                    self.twice(&output, before);
+                }
+                if !self.cur.eat(b',') {
+                    break;
+                }
+            }
+            self.cur.expect(b')', "behind the parameters")?;
+        }
+        self.cur.expect(b':', "behind the parameters")
+    }
+
+    /// The statements of the graph, up to and with `return`.
+    fn body(&mut self, root: BlockId) -> Parsed<()> {
+        let mut frames = vec![Frame {
+            block: root,
+            last: None,
+        }];
+        loop {
+            self.cur.skip_space();
+            if self.cur.sink.is_full() {
+                return Err(Reported);
+            }
+            let Some(frame) = frames.last_mut() else {
+                return Ok(());
+            };
+            let start = self.cur.pos;
+            match self.cur.peek() {
+                b'%' | b'=' => {
+                    let block = frame.block;
+                    frame.last = self.statement(block);
+                    continue;
+                }
+                b'-' if self.cur.peek_at(1) == b'>' => {
+                    self.cur.pos += 2;
+                    let block = frame.block;
+                    if frames.len() == 1 {
+                        let span = self.cur.span_from(start);
+                        let diagnostic =
+                            Diagnostic::error("unexpected-token", "`->` ends a block, but none is open", span, "here");
+                        self.cur
+                            .sink
+                            .report(diagnostic.with_help("a graph ends with `return (...)`"));
+                        self.cur.skip_line();
+                        continue;
+                    }
+                    if self.results(block, start).is_err() {
+                        self.cur.skip_line();
+                    }
+                    frames.pop();
+                    self.scopes.leave();
+                    continue;
+                }
+                0 if self.cur.at_end() => return Err(self.missing_return(frames.len())),
+                _ => {}
+            }
+            let word = self.cur.word();
+            let next = self.cur.peek();
+            self.cur.pos = start;
+            if word == "return" {
+                self.cur.pos += word.len();
+                if frames.len() > 1 {
+                    self.unended_block(start);
+                }
+                let root = frames.first().map_or(root, |f| f.block);
+                return self.results(root, start);
+            }
+            if !word.is_empty() && next == b'(' {
+                let owner = frame.last;
+                let block = self.block(owner, frames.len())?;
+                frames.push(Frame { block, last: None });
+                continue;
+            }
+            if !word.is_empty() && next == b':' || self.cur.peek() == b'^' {
+                let block = frame.block;
+                frame.last = self.statement(block);
+                continue;
+            }
+            self.cur.unexpected("a node, `->` or `return`");
+            // At least one line, or reading would stand still.
+            self.cur.skip_line();
+        }
+    }
+
+    #[cold]
+    fn missing_return(&mut self, open: usize) -> Reported {
+        let here = self.cur.here();
+        let (message, help) = if open > 1 {
+            (
+                "the text ends inside a block",
+                "a block ends with `-> (...)`, a graph with `return (...)`",
+            )
+        } else {
+            (
+                "the graph has no `return`",
+                "a graph ends with `return (%a, %b)`, or `return ()`",
+            )
+        };
+        self.cur
+            .sink
+            .report(Diagnostic::error("missing-return", message, here, "the text ends here").with_help(help))
+    }
+
+    #[cold]
+    fn unended_block(&mut self, start: usize) {
+        let span = self.cur.span_from(start);
+        self.cur.sink.report(
+            Diagnostic::error(
+                "missing-return",
+                "a block has no results",
+                span,
+                "the graph ends while a block is open",
+            )
+            .with_help("a block ends with `-> (%a)`, or `-> ()`"),
+        );
+        while self.scopes.depth() > 1 {
+            self.scopes.leave();
+        }
+    }
+
+    /// `(%a, %b)` behind `->` or `return`.
+    fn results(&mut self, block: BlockId, start: usize) -> Parsed<()> {
+        let node = self.graph.return_node(block);
+        SpanTable::set(&mut self.spans.nodes, node.as_u32(), Span::new(start, self.cur.pos));
+        self.cur.expect(b'(', "before the results")?;
+        let values = self.operands()?;
+        self.graph.add_operands(node, &values);
+        Ok(())
+    }
+
+    /// `block0(%i : int):`, the header of a block of `owner`.
+    fn block(&mut self, owner: Option<NodeId>, depth: usize) -> Parsed<BlockId> {
+        let start = self.cur.pos;
+        self.cur.word();
+        let span = self.cur.span_from(start);
+        let owner = owner.unwrap_or_else(|| {
+            self.cur.sink.report(
+                Diagnostic::error("stray-block", "this block belongs to no node", span, "a block")
+                    .with_help("blocks follow the node that they belong to"),
+            );
+            self.graph.create_node(symbols::EMPTY)
+        });
+        if depth > MAX_BLOCKS {
+            return Err(self.cur.sink.error(
+                "nesting-too-deep",
+                format!("blocks nest at most {MAX_BLOCKS} deep"),
+                span,
+                "one level too deep",
+            ));
+        }
+        let block = self.graph.add_block(owner);
+        self.scopes.enter();
+        if self.parameters(block).is_err() {
+            self.cur.skip_line();
+        }
+        Ok(block)
+    }
+
+    /// `with prim::fork_0 = graph(...)`, as long as a node of this graph asks for it.
+    fn subgraphs(&mut self, depth: usize) -> Parsed<()> {
+        loop {
+            self.cur.skip_space();
+            let start = self.cur.pos;
+            if !self.cur.eat_word("with") {
+                return Ok(());
+            }
+            self.cur.skip_space();
+            let name = self.kind()?;
+            let span = self.cur.span_from(start);
+            let Some(index) = self.candidates.iter().position(|(kind, _)| *kind == name) else {
+                // It belongs to the graph around this one.
+                self.cur.pos = start;
+                return Ok(());
+            };
+            let (_, node) = self.candidates.remove(index);
+            self.cur.expect(b'=', "behind the name")?;
+            if depth >= MAX_GRAPHS {
+                return Err(self.cur.sink.error(
+                    "nesting-too-deep",
+                    format!("graphs nest at most {MAX_GRAPHS} deep"),
+                    span,
+                    "one level too deep",
+                ));
+            }
+            let options = ParseOptions {
+                verify: false,
+                ..self.options
+            };
+            let inner = GraphParser::new(self.cur, self.ctx, self.env, options);
+            let (subgraph, _) = inner.graph(depth + 1)?;
+            let kind = name.rsplit_once('_').map_or(name, |(kind, _)| kind);
+            let kind = self.symbol(kind);
+            self.graph.set_kind(node, kind);
+            self.graph
+                .set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(subgraph)));
+        }
+    }
+
+    /// Reports what the verifier says.
+    fn verify(&mut self) {
+        let Err(error) = self.graph.verify(self.options.catalogue) else {
+            return;
+        };
+        for failure in &error.failures {
+            let diagnostic = self.spans.locate(failure);
+            self.cur.sink.report(diagnostic);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Parsing: one pass over the bytes of a text, without tokens.
+
+pub(crate) mod cursor;
+mod graph;
+mod node;
+mod scope;
+mod suggest;
+mod tensor_text;
+pub(crate) mod types;
+pub(crate) mod value;
+
+#[allow(unused_imports, reason = "read by the module parser")]
+pub(crate) use graph::GraphParser;
+pub use graph::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};

@@ -1,0 +1,42 @@
+//! "Did you mean": the nearest of some names.
+
+/// The candidate that needs the fewest edits to become `name`, when these are few for its length.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (name.len() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .filter(|c| c.len().abs_diff(name.len()) <= limit && *c != name)
+        .map(|c| (distance(name.as_bytes(), c.as_bytes()), c))
+        .filter(|(d, _)| *d <= limit)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+/// Levenshtein's edit distance.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        for (j, y) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn near_names_are_found() {
+        assert_eq!(nearest("Tenser", ["Tensor", "Tuple"]), Some("Tensor"));
+        assert_eq!(nearest("x.1", ["x.2", "self.weight"]), Some("x.2"));
+        assert_eq!(nearest("completely", ["different"]), None);
+    }
+}

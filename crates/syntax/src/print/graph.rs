@@ -1,0 +1,226 @@
+//! Graphs in print.
+
+use super::names::Names;
+use super::value::{self, Plain, Style};
+use frazil_ir::types::display_type;
+use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, SourceRangeId, TypeId, TypeKind, ValueId, symbols};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintOptions {
+    /// Source ranges behind nodes: `# model.py:10:5`.
+    pub source_ranges: bool,
+}
+
+impl Default for PrintOptions {
+    fn default() -> PrintOptions {
+        PrintOptions { source_ranges: true }
+    }
+}
+
+/// Prints `graph` as PyTorch does, line end included.
+///
+/// ```
+/// # use std::sync::Arc;
+/// let ctx = Arc::new(frazil_ir::Context::new());
+/// let text = "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=1]()\n  %y : Tensor = aten::add(%x, %x, %1)\n  return (%y)\n";
+/// let parsed = frazil_syntax::parse_graph(&ctx, text)?;
+/// assert_eq!(frazil_syntax::print_graph(&parsed.graph), text);
+/// # Ok::<(), frazil_syntax::ParseError>(())
+/// ```
+pub fn print_graph(graph: &Graph) -> String {
+    print_graph_with(graph, PrintOptions::default())
+}
+
+/// Prints `graph` with options.
+pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
+    let mut out = String::with_capacity(graph.node_capacity() * 64);
+    write_graph(graph, options, &Plain, &mut out);
+    out
+}
+
+/// Appends `graph`, then the graphs that its nodes hold, each with its own.
+pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Style, out: &mut String) {
+    let mut printer = Printer {
+        graph,
+        names: Names::new(graph),
+        types: HashMap::new(),
+        file: None,
+        options,
+        style,
+        groups: Vec::new(),
+        out,
+    };
+    printer.graph();
+    let groups = printer.groups;
+    for (i, (node, subgraph)) in groups.into_iter().enumerate() {
+        let _ = write!(out, "with {}_{i} = ", graph.kind_name(node));
+        write_graph(&subgraph, options, style, out);
+    }
+}
+
+struct Printer<'a> {
+    graph: &'a Graph,
+    names: Names<'a>,
+    /// Printed types: graphs have few, and many uses of each.
+    types: HashMap<TypeId, String>,
+    /// The last source range's file.
+    file: Option<(SourceRangeId, String)>,
+    options: PrintOptions,
+    style: &'a dyn Style,
+    /// Nodes with a graph of their own, to be printed behind this one.
+    groups: Vec<(NodeId, Arc<Graph>)>,
+    out: &'a mut String,
+}
+
+impl Printer<'_> {
+    fn graph(&mut self) {
+        self.out.push_str("graph(");
+        self.typed(self.graph.inputs(), ",\n      ");
+        self.out.push_str("):\n");
+        self.nodes();
+        self.out.push_str("  return (");
+        self.references(self.graph.outputs());
+        self.out.push_str(")\n");
+    }
+
+    /// All nodes, without recursion: nesting may be deep.
+    fn nodes(&mut self) {
+        enum Step {
+            Nodes(Option<NodeId>),
+            Block(BlockId, usize),
+            Results(BlockId),
+        }
+        let g = self.graph;
+        let mut level = 1;
+        let mut stack = vec![Step::Nodes(g.first(g.root()))];
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Nodes(None) => {}
+                Step::Nodes(Some(node)) => {
+                    stack.push(Step::Nodes(g.next(node)));
+                    self.node(node, level);
+                    for (i, &block) in g.node_blocks(node).iter().enumerate().rev() {
+                        stack.push(Step::Block(block, i));
+                    }
+                }
+                Step::Block(block, index) => {
+                    self.indent(level + 1);
+                    let _ = write!(self.out, "block{index}(");
+                    self.typed(g.parameters(block), ", ");
+                    self.out.push_str("):\n");
+                    level += 2;
+                    stack.push(Step::Results(block));
+                    stack.push(Step::Nodes(g.first(block)));
+                }
+                Step::Results(block) => {
+                    self.indent(level);
+                    self.out.push_str("-> (");
+                    self.references(g.results(block));
+                    self.out.push_str(")\n");
+                    level -= 2;
+                }
+            }
+        }
+    }
+
+    fn indent(&mut self, level: usize) {
+        for _ in 0..level {
+            self.out.push_str("  ");
+        }
+    }
+
+    fn typed(&mut self, values: &[ValueId], separator: &str) {
+        for (i, &v) in values.iter().enumerate() {
+            self.out.push_str(if i > 0 { separator } else { "" });
+            self.names.push(v, self.out);
+            self.out.push_str(" : ");
+            let (ctx, style) = (self.graph.ctx(), self.style.types());
+            let ty = self.graph.ty(v);
+            let text = self
+                .types
+                .entry(ty)
+                .or_insert_with(|| display_type(ctx, ty, style).to_string());
+            self.out.push_str(text);
+        }
+    }
+
+    fn references(&mut self, values: impl Iterator<Item = ValueId>) {
+        for (i, v) in values.enumerate() {
+            self.out.push_str(if i > 0 { ", " } else { "" });
+            self.names.push(v, self.out);
+        }
+    }
+
+    fn node(&mut self, node: NodeId, level: usize) {
+        let g = self.graph;
+        self.indent(level);
+        self.typed(g.node_outputs(node), ", ");
+        self.out.push_str(" = ");
+        self.out.push_str(g.kind_name(node));
+        let subgraph = g
+            .attribute(node, symbols::ATTR_SUBGRAPH)
+            .and_then(AttributeValue::as_graph);
+        if let Some(subgraph) = subgraph {
+            let _ = write!(self.out, "_{}", self.groups.len());
+            self.groups.push((node, subgraph.clone()));
+        }
+        self.attributes(node, subgraph.is_some());
+        self.out.push('(');
+        self.references(g.operands(node));
+        self.out.push(')');
+        if let Some(scope) = g.scope(node) {
+            self.out.push_str(", scope: ");
+            self.out.push_str(g.ctx().name(scope));
+        }
+        if self.options.source_ranges {
+            self.range(node);
+        }
+        self.out.push('\n');
+    }
+
+    fn attributes(&mut self, node: NodeId, without_subgraph: bool) {
+        let g = self.graph;
+        let mut open = '[';
+        for attribute in g.attributes(node) {
+            if without_subgraph && attribute.name == symbols::ATTR_SUBGRAPH {
+                continue;
+            }
+            self.out.push(open);
+            if open == ',' {
+                self.out.push(' ');
+            }
+            open = ',';
+            self.out.push_str(g.ctx().name(attribute.name));
+            self.out.push('=');
+            let is_value = g.kind(node) == symbols::PRIM_CONSTANT && attribute.name == symbols::ATTR_VALUE;
+            let wanted = g.output(node).filter(|_| is_value).map(|v| g.ty(v));
+            // A NamedTuple that is only annotated by its type, say, reads back by the output's type.
+            let wanted = wanted.filter(|ty| match &attribute.value {
+                AttributeValue::Constant(Constant::Tensor(_)) => false,
+                _ => !matches!(g.ctx().type_kind(*ty), TypeKind::Any),
+            });
+            value::attribute(g.ctx(), &attribute.value, self.style, wanted, self.out);
+        }
+        if open == ',' {
+            self.out.push(']');
+        }
+    }
+
+    fn range(&mut self, node: NodeId) {
+        let g = self.graph;
+        let Some((id, range)) = g.source_range_id(node).zip(g.source_range(node)) else {
+            return;
+        };
+        // Neighbours often share their range.
+        if self.file.as_ref().is_none_or(|(last, _)| *last != id) {
+            self.file = Some((id, format!(" # {}", range.display(g.ctx()))));
+        }
+        if let Some((_, text)) = &self.file {
+            self.out.push_str(text);
+        }
+    }
+}

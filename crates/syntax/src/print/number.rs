@@ -1,0 +1,161 @@
+//! Numbers as C++ streams and PyTorch print them.
+
+use std::fmt::Write;
+
+/// `%.{precision}g`: the default form of a C++ stream.
+pub(crate) fn general(value: f64, precision: usize, out: &mut String) {
+    if let Some(word) = not_finite(value) {
+        out.push_str(word);
+        return;
+    }
+    let precision = precision.max(1);
+    let scientific = format!("{value:.*e}", precision - 1);
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < -4 || exponent >= precision as i32 {
+        out.push_str(without_zeros(digits));
+        push_exponent(exponent, out);
+    } else {
+        let decimals = (precision as i32 - 1 - exponent).max(0) as usize;
+        out.push_str(without_zeros(&format!("{value:.decimals$}")));
+    }
+}
+
+/// `%.4e`
+pub(crate) fn scientific4(value: f64, out: &mut String) {
+    if let Some(word) = not_finite(value) {
+        out.push_str(word);
+        return;
+    }
+    let text = format!("{value:.4e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    out.push_str(digits);
+    push_exponent(exponent.parse().unwrap_or(0), out);
+}
+
+/// `%.4f`
+pub(crate) fn fixed4(value: f64, out: &mut String) {
+    match not_finite(value) {
+        Some(word) => out.push_str(word),
+        None => {
+            let _ = write!(out, "{value:.4}");
+        }
+    }
+}
+
+/// A power of ten, written out while it has few digits.
+pub(crate) fn scale(value: f64, out: &mut String) {
+    let exponent = value.log10().round() as i32;
+    if (-4..16).contains(&exponent) {
+        let _ = write!(out, "{value}");
+    } else {
+        let text = format!("{value:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        out.push_str(digits);
+        push_exponent(exponent.parse().unwrap_or(0), out);
+    }
+}
+
+/// A double as PyTorch writes it in graphs and code: whole numbers end in a dot, others have 17 digits.
+pub(crate) fn double(value: f64, out: &mut String) {
+    // Beyond this PyTorch leaves the dot out.
+    const WHOLE: f64 = 1e10;
+    if value.is_finite() && value.abs() < WHOLE && value.trunc() == value {
+        let sign = if value == 0.0 && value.is_sign_negative() {
+            "-"
+        } else {
+            ""
+        };
+        let _ = write!(out, "{sign}{}.", value as i64);
+    } else {
+        general(value, 17, out);
+    }
+}
+
+/// A double that reads back as the same one, and never as an integer.
+pub(crate) fn exact_double(value: f64, out: &mut String) {
+    if let Some(word) = not_finite(value) {
+        out.push_str(word);
+        return;
+    }
+    let start = out.len();
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) {
+        let _ = write!(out, "{value:e}");
+    } else {
+        let _ = write!(out, "{value}");
+        if !out[start..].contains('.') {
+            out.push('.');
+        }
+    }
+}
+
+fn not_finite(value: f64) -> Option<&'static str> {
+    match (value.is_nan(), value.is_infinite(), value.is_sign_negative()) {
+        (true, _, false) => Some("nan"),
+        (true, _, true) => Some("-nan"),
+        (_, true, false) => Some("inf"),
+        (_, true, true) => Some("-inf"),
+        _ => None,
+    }
+}
+
+fn without_zeros(digits: &str) -> &str {
+    if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    }
+}
+
+fn push_exponent(exponent: i32, out: &mut String) {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let _ = write!(out, "e{sign}{:02}", exponent.unsigned_abs());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(print: impl Fn(&mut String)) -> String {
+        let mut out = String::new();
+        print(&mut out);
+        out
+    }
+
+    #[test]
+    fn doubles_are_pytorchs() {
+        for (value, text) in [
+            (1.0, "1."),
+            (-0.0, "-0."),
+            (1e20, "1e+20"),
+            (1e15, "1000000000000000"),
+            (1e16, "10000000000000000"),
+            (1e-5, "1.0000000000000001e-05"),
+            (0.1, "0.10000000000000001"),
+            (123456789.0, "123456789."),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(shown(|o| double(value, o)), text);
+        }
+    }
+
+    #[test]
+    fn streams_have_six_digits() {
+        assert_eq!(shown(|o| general(1234567.0, 6, o)), "1.23457e+06");
+        assert_eq!(shown(|o| general(1.0 / 3.0, 6, o)), "0.333333");
+        assert_eq!(shown(|o| general(1e-7, 6, o)), "1e-07");
+        assert_eq!(shown(|o| general(0.0, 6, o)), "0");
+        assert_eq!(shown(|o| scale(1e6, o)), "1000000");
+        assert_eq!(shown(|o| scale(1e-5, o)), "1e-05");
+    }
+
+    #[test]
+    fn exact_doubles_read_back() {
+        for value in [0.1, 1e300, -0.0, 5e-324, 1e15, 123456789.125] {
+            let text = shown(|o| exact_double(value, o));
+            assert!(text.contains(['.', 'e']), "{text}");
+            assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(value.to_bits()));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Values in print: attributes of nodes, slots of objects, defaults of arguments.
+
+use super::{number, tensor};
+use frazil_ir::types::{TypeStyle, display_type};
+use frazil_ir::{AttributeValue, Constant, Context, TensorData, TypeId, TypeKind};
+use num_complex::Complex64;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// How values are written.
+pub(crate) trait Style {
+    /// How types are written.
+    fn types(&self) -> TypeStyle;
+    /// How annotations of values are written.
+    fn annotations(&self) -> TypeStyle;
+    /// True when everything must read back as it is.
+    fn is_exact(&self) -> bool;
+    /// Appends a tensor.
+    fn tensor(&self, t: &Arc<TensorData>, out: &mut String);
+    /// Appends a reference to a list, dictionary or tuple that is shared; false when it is not.
+    fn shared(&self, constant: &Constant, out: &mut String) -> bool;
+}
+
+/// PyTorch's form.
+pub(crate) struct Plain;
+
+impl Style for Plain {
+    fn types(&self) -> TypeStyle {
+        TypeStyle::Ir
+    }
+
+    fn annotations(&self) -> TypeStyle {
+        TypeStyle::Annotation
+    }
+
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    fn tensor(&self, t: &Arc<TensorData>, out: &mut String) {
+        match tensor::show(t) {
+            Some(text) => out.push_str(&text),
+            None => out.push_str("<Tensor>"),
+        }
+    }
+
+    fn shared(&self, _: &Constant, _: &mut String) -> bool {
+        false
+    }
+}
+
+/// Appends the value of an attribute.
+pub(crate) fn attribute(
+    ctx: &Context,
+    value: &AttributeValue,
+    style: &dyn Style,
+    wanted: Option<TypeId>,
+    out: &mut String,
+) {
+    let values = Values { ctx, style };
+    match value {
+        // Outside of containers PyTorch keeps these as integers and strings.
+        AttributeValue::Constant(Constant::Bool(b)) if !style.is_exact() => out.push(if *b { '1' } else { '0' }),
+        AttributeValue::Constant(Constant::Device(d)) if !style.is_exact() => {
+            let _ = write!(out, "\"{d}\"");
+        }
+        AttributeValue::Constant(c) => values.constant(c, wanted, out),
+        AttributeValue::Type(ty) => {
+            let _ = write!(out, "{}", display_type(ctx, *ty, style.types()));
+        }
+        AttributeValue::Types(types) => {
+            out.push('[');
+            for (i, ty) in types.iter().enumerate() {
+                let comma = if i > 0 { ", " } else { "" };
+                let _ = write!(out, "{comma}{}", display_type(ctx, *ty, style.types()));
+            }
+            out.push(']');
+        }
+        AttributeValue::Graph(_) => out.push_str("<Graph>"),
+        AttributeValue::Graphs(_) => out.push_str("[<Graphs>]"),
+        AttributeValue::Elided(text) => out.push_str(text),
+    }
+}
+
+/// Appends a constant of which the reader expects the type `wanted`.
+pub(crate) fn constant(ctx: &Context, value: &Constant, style: &dyn Style, wanted: Option<TypeId>, out: &mut String) {
+    Values { ctx, style }.constant(value, wanted, out);
+}
+
+struct Values<'a> {
+    ctx: &'a Context,
+    style: &'a dyn Style,
+}
+
+impl Values<'_> {
+    fn constant(&self, value: &Constant, wanted: Option<TypeId>, out: &mut String) {
+        match value {
+            Constant::None => out.push_str("None"),
+            Constant::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
+            Constant::Int(i) => {
+                let _ = write!(out, "{i}");
+            }
+            Constant::Float(f) => self.float(*f, out),
+            Constant::Complex(c) => self.complex(*c, out),
+            Constant::Str(text) => quoted(text, self.style.is_exact(), out),
+            Constant::Device(d) => {
+                let _ = write!(out, "torch.device(\"{d}\")");
+            }
+            Constant::Tensor(t) => self.style.tensor(t, out),
+            Constant::Enum(e) => {
+                let _ = write!(out, "{}.{}", self.ctx.name(e.class), e.name);
+            }
+            Constant::Function(name) => {
+                let _ = write!(out, "function<{}>", self.ctx.name(*name));
+            }
+            Constant::Object(id) => {
+                let _ = write!(out, "object<{}>", id.as_u32());
+            }
+            compound if self.style.shared(compound, out) => {}
+            compound => self.compound(compound, wanted, out),
+        }
+    }
+
+    /// A list, dictionary or tuple, annotated where its type would not be read off it.
+    fn compound(&self, value: &Constant, wanted: Option<TypeId>, out: &mut String) {
+        let ty = value.ty(self.ctx);
+        let wanted = wanted.map(|w| match self.ctx.type_kind(w) {
+            TypeKind::Optional(e) => e,
+            _ => w,
+        });
+        let annotate = if self.style.is_exact() {
+            wanted != Some(ty)
+        } else {
+            self.pytorch_annotates(value)
+        };
+        if annotate {
+            let _ = write!(
+                out,
+                "annotate({}, ",
+                display_type(self.ctx, ty, self.style.annotations())
+            );
+        }
+        let child = |ty| self.style.is_exact().then_some(ty);
+        match value {
+            // PyTorch does not show lists of tensors.
+            Constant::List(l) if !self.style.is_exact() && self.ctx.is_tensor(l.element) => out.push_str("[<Tensors>]"),
+            Constant::List(l) => self.items("[", "]", &l.items, &|_| child(l.element), out),
+            Constant::Tuple(t) => {
+                let elements = match self.ctx.type_kind(t.ty) {
+                    TypeKind::Tuple(es) | TypeKind::NamedTuple(_, _, es) => self.ctx.types(es),
+                    _ => &[],
+                };
+                let wanted = |i: usize| elements.get(i).copied().and_then(child);
+                self.items("(", if t.items.len() == 1 { ",)" } else { ")" }, &t.items, &wanted, out);
+            }
+            Constant::Dict(d) => {
+                // PyTorch has no space behind the comma of a dictionary's annotation.
+                if annotate && !self.style.is_exact() {
+                    out.pop();
+                }
+                out.push('{');
+                for (i, (k, v)) in d.entries.iter().enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    self.constant(k, child(d.key), out);
+                    out.push_str(": ");
+                    self.constant(v, child(d.value), out);
+                }
+                out.push('}');
+            }
+            _ => {}
+        }
+        if annotate {
+            out.push(')');
+        }
+    }
+
+    /// PyTorch annotates empty containers, and lists of something optional or mixed.
+    fn pytorch_annotates(&self, value: &Constant) -> bool {
+        match value {
+            Constant::List(l) if self.ctx.is_tensor(l.element) => false,
+            Constant::List(l) => l.items.is_empty() || self.is_vague(l.element),
+            Constant::Dict(d) => d.entries.is_empty() || self.is_vague(d.value),
+            _ => false,
+        }
+    }
+
+    /// Types that elements do not tell of themselves.
+    fn is_vague(&self, ty: TypeId) -> bool {
+        matches!(
+            self.ctx.type_kind(ty),
+            TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::Any | TypeKind::Interface(_)
+        )
+    }
+
+    fn items(
+        &self,
+        open: &str,
+        close: &str,
+        items: &[Constant],
+        wanted: &dyn Fn(usize) -> Option<TypeId>,
+        out: &mut String,
+    ) {
+        out.push_str(open);
+        for (i, item) in items.iter().enumerate() {
+            out.push_str(if i > 0 { ", " } else { "" });
+            self.constant(item, wanted(i), out);
+        }
+        out.push_str(close);
+    }
+
+    fn float(&self, value: f64, out: &mut String) {
+        if self.style.is_exact() {
+            number::exact_double(value, out);
+        } else {
+            number::double(value, out);
+        }
+    }
+
+    fn complex(&self, value: Complex64, out: &mut String) {
+        self.float(value.re, out);
+        let negative = value.im.is_sign_negative() && (self.style.is_exact() || value.im != 0.0);
+        out.push(if negative { '-' } else { '+' });
+        self.float(value.im.abs(), out);
+        out.push('j');
+    }
+}
+
+/// Appends a string in quotes, escaped as PyTorch does. `raw` leaves non-ASCII characters as they are; PyTorch writes their bytes as octal
+/// numbers with *negative* digits (its bytes are signed), which come out as the characters below `0`.
+pub(crate) fn quoted(text: &str, raw: bool, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("\\'"),
+            '"' => out.push_str("\\\""),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            ' '..='~' => out.push(c),
+            '\u{80}'.. if raw && !c.is_control() => out.push(c),
+            _ => {
+                let mut buffer = [0; 4];
+                for &byte in c.encode_utf8(&mut buffer).as_bytes() {
+                    octal(byte as i8, out);
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+fn octal(byte: i8, out: &mut String) {
+    let mut rest = byte;
+    let mut digits = [0; 3];
+    for digit in digits.iter_mut().rev() {
+        *digit = rest % 8;
+        rest /= 8;
+    }
+    out.push('\\');
+    out.extend(digits.iter().map(|d| (b'0' as i8 + d) as u8 as char));
+}

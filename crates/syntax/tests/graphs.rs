@@ -1,0 +1,285 @@
+//! The forms of graphs that PyTorch's parser takes and its printer makes.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use frazil_ir::{Constant, Context, Graph, symbols, types};
+use frazil_syntax::{ParsedGraph, parse_graph, print_graph, render};
+use std::sync::Arc;
+
+fn parse(text: &str) -> ParsedGraph {
+    parse_graph(&Arc::new(Context::new()), text)
+        .unwrap_or_else(|e| panic!("{}", render("test", text, &e.diagnostics, false)))
+}
+
+fn round_trips(text: &str) {
+    let printed = print_graph(&parse(text).graph);
+    assert_eq!(printed, text);
+}
+
+/// The text that `input` prints as.
+fn printed(input: &str) -> String {
+    print_graph(&parse(input).graph)
+}
+
+#[test]
+fn blocks_nest() {
+    round_trips(
+        "graph():
+  %0 : Tensor = a::a()
+    block0():
+      %1 : Tensor = b::b()
+        block0(%i : int, %x : Tensor[]):
+          %2 : Tensor = c::c()
+          -> (%i, %2)
+        block1():
+          -> ()
+      -> ()
+  %3 : Tensor = d::d()
+   = e::e(%3, %3)
+  return (%3)
+",
+    );
+}
+
+#[test]
+fn types_are_pytorchs() {
+    for ty in [
+        "Tensor",
+        "Tensor?",
+        "Tensor[]",
+        "int[][]?",
+        "string",
+        "Scalar",
+        "NoneType",
+        "Dict(str, Tensor[])",
+        "(float[], str[], ())",
+        "Future[Tensor]",
+        "RRef[int]",
+        "Await(int)",
+        "Dict(str, Future(Tensor))",
+        "Union(int[], int, str)",
+        "NamedTuple(boxes : Tensor, label : int, name : str?)[]",
+        "Enum<__torch__.Color>",
+        "InterfaceType<I>",
+        "__torch__.torch.nn.modules.container.___torch_mangle_3.Sequential",
+        "Function",
+        "Any",
+        "Generator?",
+        "Device",
+        "Stream",
+        "Float(*, *, *)",
+        "Long()",
+        "Double(4, 4, 5)",
+        "Float(4, 5, strides=[5, 1])",
+        "Double(*, 200, *, requires_grad=1, device=cuda:1)",
+        "Float(device=cpu)",
+        "Float(requires_grad=0, device=cuda:1)",
+        "Long(4, 3, 1, strides=[6, 2, 1], requires_grad=0, device=cuda:1)",
+        "Tensor(requires_grad=0, device=cpu)",
+        "FloatTensor",
+        "FloatTensor(device=cpu)",
+        "Tensor(2, *)",
+        "Tensor[Undefined]",
+        "Float(SS(-1), SS(-2), 3)",
+        "ComplexFloat(2, strides=[1], requires_grad=0, device=cpu)",
+        "BFloat16(2)",
+    ] {
+        round_trips(&format!("graph(%x : {ty}):\n  return (%x)\n"));
+    }
+}
+
+#[test]
+fn other_spellings_of_types_are_understood() {
+    for (written, shown) in [
+        ("List[Optional[Tensor]]", "Tensor?[]"),
+        ("Dict[str, List[int]]", "Dict(str, int[])"),
+        ("Tuple[()]", "()"),
+        ("Tuple[int, Tuple[str, float]]", "(int, (str, float))"),
+        ("Float(2:3, 3:1)", "Float(2, 3, strides=[3, 1])"),
+        ("int ?", "int"),
+        ("None", "NoneType"),
+    ] {
+        let text = format!("graph(%x : {written}, %y : Tensor):\n  return (%x)\n");
+        if written == "int ?" {
+            assert!(parse_graph(&Arc::new(Context::new()), &text).is_err());
+            continue;
+        }
+        let expected = format!("graph(%x : {shown},\n      %y : Tensor):\n  return (%x)\n");
+        assert_eq!(printed(&text), expected);
+    }
+}
+
+#[test]
+fn attributes_of_every_kind() {
+    round_trips(
+        r#"graph(%0 : Tensor):
+  %3 : int, %4 : Tensor = qqq::qqq[i_asdf=2, f_asdf=3., s_asdf="hello", ss_asdf=["hello world", "bye bye"]](%0)
+  %5 : int = ppp::ppp[s_asdf="\"\"\"\"\nhe\"llo", q=[3, 2, 4], t=int, ts=[int, Tensor[]], c=0.+1.j, e=None](%0)
+  %a : float[] = prim::Constant[value=[1., 2.5, 1e+20, 1.0000000000000001e-05, inf, 0.10000000000000001]]()
+  %b : bool = prim::Constant[value=1]()
+  %c : Device = prim::Constant[value="cuda:1"]()
+  %d : float = prim::Constant[value=1000000000000000]()
+  %e : int[] = prim::Constant[value=annotate(List[int], [])]()
+  %f : (Device, str, complex, Dict(str, int), (int, str, NoneType, bool[]), (int,)) = prim::Constant[value=(torch.device("cuda:1"), "\"l\'\n\001\177\0)+\/.)\\", 0.+2.5j, {"a": 1}, (1, "x", None, [True, False]), (1,))]()
+  %g : (int, str?)[] = prim::Constant[value=annotate(List[Tuple[int, Optional[str]]], [])]()
+  %h : Enum<__torch__.Color> = prim::Constant[value=__torch__.Color.RED]()
+  %i : Dict(str, int[]) = prim::Constant[value=annotate(Dict[str, List[int]],{})]()
+  %j : int = prim::Constant[value=-9223372036854775808]()
+  %k : Function = prim::Constant[name="relu"]()
+  %l : Tensor[] = prim::Constant[value=[<Tensors>]]()
+  %m : int? = prim::Constant()
+   = aten::warn[warn_id=0](%0, %0)
+  return (%3)
+"#
+        .replace("(int,)) =", "(int)) =")
+        .as_str(),
+    );
+}
+
+#[test]
+fn constants_have_the_type_that_is_said() {
+    let p = parse(
+        "graph():\n  %a : bool = prim::Constant[value=1]()\n  %b : float = prim::Constant[value=3]()\n  \
+         %c : Device = prim::Constant[value=\"cpu\"]()\n  %d : int? = prim::Constant()\n  \
+         %e : float[] = prim::Constant[value=[1, 2.]]()\n  return (%a, %b, %c, %d, %e)\n",
+    );
+    let values: Vec<_> = p.graph.outputs().map(|v| p.graph.constant(v).unwrap()).collect();
+    assert!(matches!(values[0], Constant::Bool(true)));
+    assert!(matches!(values[1], Constant::Float(3.0)));
+    assert!(matches!(values[2], Constant::Device(_)));
+    assert!(matches!(values[3], Constant::None));
+    assert!(
+        values[4]
+            .items()
+            .unwrap()
+            .iter()
+            .all(|c| matches!(c, Constant::Float(_)))
+    );
+    assert!(p.graph.verify(None).is_ok());
+}
+
+#[test]
+fn small_tensors_are_data_and_large_ones_are_not() {
+    let text = r#"graph():
+  %0 : Long(requires_grad=0, device=cpu) = prim::Constant[value={5}]()
+  %1 : Double(1, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value={0.5}]()
+  %2 : Float(3, 2, strides=[1, 3], requires_grad=0, device=cpu) = prim::Constant[value=-0.6462  0.8477 -0.1591  0.2459 -1.7787 -0.1312 [ CPUFloatType{3,2} ]]()
+  %3 : Long(2, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value= 123456      -2 [ CPULongType{2} ]]()
+  %4 : Float(64, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value=<Tensor>]()
+  %5 : Tensor?[] = prim::Constant[value=annotate(List[Optional[Tensor]], [None,  1  2 [ CPULongType{2} ]])]()
+  %6 : Dict(str, Tensor) = prim::Constant[value={"boxes": [ CPUFloatType{0,4} ], "x": <Tensor>}]()
+  return (%0, %1, %2, %3, %4, %5, %6)
+"#;
+    round_trips(text);
+    let g = parse(text).graph;
+    let tensors: Vec<_> = g.outputs().map(|v| g.constant(v)).collect();
+    let bytes = |i: usize| {
+        let constant = tensors[i].clone().unwrap();
+        constant.as_tensor().unwrap().to_bytes().into_owned()
+    };
+    assert_eq!(bytes(0), 5i64.to_le_bytes());
+    assert_eq!(bytes(1), 0.5f64.to_le_bytes());
+    assert_eq!(&bytes(2)[4..8], 0.8477f32.to_le_bytes());
+    assert_eq!(
+        tensors[2].as_ref().unwrap().as_tensor().unwrap().strides.as_slice(),
+        [1, 3]
+    );
+    assert_eq!(&bytes(3)[..8], 123456i64.to_le_bytes());
+    assert!(tensors[4].is_none(), "there is no data to be had");
+    assert!(matches!(&tensors[5], Some(Constant::List(l)) if l.items.len() == 2));
+    assert!(tensors[6].is_none());
+}
+
+#[test]
+fn subgraphs_follow_their_graph() {
+    let text = "graph(%x : Tensor):
+  %f : Future[Tensor] = prim::fork_0(%x) # a.py:1:2
+  %g : Future[Tensor] = prim::fork_1[a=1](%x)
+  %y : Tensor = aten::wait(%f)
+  return (%y)
+with prim::fork_0 = graph(%x.1 : Tensor):
+  %f : Future[Tensor] = prim::fork_0(%x.1)
+  return (%x.1)
+with prim::fork_0 = graph(%z : Tensor):
+  return (%z)
+with prim::fork_1 = graph(%x.1 : Tensor):
+  return (%x.1)
+";
+    round_trips(text);
+    let g = parse(text).graph;
+    let fork = g.first(g.root()).unwrap();
+    assert_eq!(g.kind(fork), symbols::PRIM_FORK);
+    let inner = g.attribute(fork, symbols::ATTR_SUBGRAPH).unwrap().as_graph().unwrap();
+    assert_eq!(inner.kind(inner.first(inner.root()).unwrap()), symbols::PRIM_FORK);
+}
+
+#[test]
+fn comments_stand_anywhere() {
+    let text = "// RUN: jit-opt %s | FileCheck %s\n# CHECK: graph\ngraph(%a, # the first\n   // more\n   %b : int):\n  # CHECK: return\n  %c : Tensor = aten::x(%a,\n    %b) # file with spaces.py:10:5\n  %d = aten::y() # no range\n  return (%c) // done\n# CHECK-NOT: x\n";
+    let expected = "graph(%a : Tensor,\n      %b : int):\n  %c : Tensor = aten::x(%a, %b) # file with spaces.py:10:5\n  %d : Tensor = aten::y()\n  return (%c)\n";
+    assert_eq!(printed(text), expected);
+}
+
+#[test]
+fn scopes_and_empty_files_are_kept() {
+    round_trips(
+        "graph(%x : Tensor):\n  %1 : Tensor = aten::relu(%x), scope: __module.c/__module.c.1 # /a b/c.py:134:0\n  %2 : Tensor = aten::relu(%1), scope: a\n  %3 : Tensor = aten::relu(%2) # :14:30\n  %4 : Tensor = aten::relu(%3) # <string>:5:2\n  return (%4)\n",
+    );
+}
+
+#[test]
+fn names_may_be_used_again() {
+    let p = parse("graph(%x):\n  %x = a::a(%x)\n  %x = b::b(%x)\n  return (%x)");
+    let g = &p.graph;
+    let x2 = g.outputs().next().unwrap();
+    let b = g.defining_node(x2).unwrap();
+    let x1 = g.operand(b, 0).unwrap();
+    assert_eq!(g.operand(g.defining_node(x1).unwrap(), 0), Some(g.inputs()[0]));
+    assert_eq!(p.warnings.len(), 2);
+    assert_eq!(
+        print_graph(g),
+        "graph(%x : Tensor):\n  %x.1 : Tensor = a::a(%x)\n  %x.2 : Tensor = b::b(%x.1)\n  return (%x.2)\n"
+    );
+}
+
+#[test]
+fn names_of_inner_blocks_end_with_them() {
+    let p = parse(
+        "graph(%c : bool, %x : int):\n  %y : int = prim::If(%c)\n    block0():\n      %x : str = a::a()\n      %z : int = a::b(%x)\n      -> (%z)\n    block1():\n      -> (%x)\n  return (%x)\n",
+    );
+    let g = &p.graph;
+    assert_eq!(g.ty(g.outputs().next().unwrap()), types::INT);
+    let branch = g.first(g.root()).unwrap();
+    let second = g.node_blocks(branch)[1];
+    assert_eq!(g.results(second).next(), Some(g.inputs()[1]));
+}
+
+#[test]
+fn nameless_values_get_free_numbers() {
+    let ctx = Arc::new(Context::new());
+    let mut g = Graph::new(ctx.clone());
+    let a = g.add_input(types::TENSOR);
+    let b = g.add_input(types::TENSOR);
+    g.name_value(b, "1");
+    let c = g.add_input(types::TENSOR);
+    let d = g.add_input(types::TENSOR);
+    g.name_value(d, "x.3");
+    let e = g.add_input(types::TENSOR);
+    g.name_value(e, "x.3");
+    let root = g.root();
+    g.set_results(root, &[a, c, e]);
+    assert_eq!(
+        print_graph(&g),
+        "graph(%0 : Tensor,\n      %1 : Tensor,\n      %2 : Tensor,\n      %x.3 : Tensor,\n      %x.4 : Tensor):\n  return (%0, %2, %x.4)\n"
+    );
+}
+
+#[test]
+fn spans_lead_back_to_the_text() {
+    let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
+    let p = parse(text);
+    let node = p.graph.first(p.graph.root()).unwrap();
+    let span = p.spans.node(node).unwrap();
+    assert_eq!(&text[span.start as usize..span.end as usize], "aten::relu");
+    let span = p.spans.value(p.graph.output(node).unwrap()).unwrap();
+    assert_eq!(&text[span.start as usize..span.end as usize], "%y");
+}
