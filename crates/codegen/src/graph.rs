@@ -5,7 +5,7 @@
 //! reaches from the outputs is dead and is simply never looked at.
 
 use frazil_ir::TensorData;
-use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewMap};
+use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewKind, ViewMap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -130,6 +130,19 @@ impl TensorGraph {
             TensorOp::Constant(c) => Some(c),
             _ => None,
         }
+    }
+
+    /// The tensor whose elements in row-major order `id`'s are: past reshapes. Affine views are not looked through.
+    pub fn root(&self, mut id: TensorId) -> TensorId {
+        while let TensorOp::View(ViewMap {
+            tensor,
+            kind: ViewKind::Reshape,
+            ..
+        }) = &self.node(id).op
+        {
+            id = *tensor;
+        }
+        id
     }
 
     /// The tensors that `id` reads, each once.

@@ -162,10 +162,12 @@ impl Layouts {
         let leading: i64 = sizes[..c.axis].iter().product();
         let inner: i64 = sizes[c.axis + 1..].iter().product();
         for (i, part) in c.parts.iter().enumerate() {
-            let computed = graph.structured(part.tensor).is_some();
+            let root = graph.root(part.tensor);
+            let computed = graph.structured(root).is_some();
             let whole = part.from == 0 && graph.shape(part.tensor).sizes.get(c.axis) == Some(&part.count);
-            let once = c.parts.iter().filter(|p| p.tensor == part.tensor).count() == 1;
-            let free = !self.inside.contains_key(&part.tensor) && !graph.outputs.contains(&part.tensor);
+            let once = c.parts.iter().filter(|p| graph.root(p.tensor) == root).count() == 1;
+            let is_output = graph.outputs.iter().any(|&o| graph.root(o) == root);
+            let free = !self.inside.contains_key(&root) && !is_output;
             let part_in_blocks = self.blocked.contains_key(&part.tensor);
             // A last block that is padded may only be followed by nothing.
             let last = i + 1 == c.parts.len();
@@ -175,7 +177,7 @@ impl Layouts {
             };
             if computed && whole && once && free && fits {
                 let from = if in_blocks { part.to } else { part.to * inner };
-                self.inside.insert(part.tensor, Inside { parent: id, from });
+                self.inside.insert(root, Inside { parent: id, from });
             }
         }
     }

@@ -101,7 +101,7 @@ fn group(schedule: &Schedule) -> (Vec<Option<usize>>, Vec<Group>) {
                 let o = s.buffer as usize;
                 let g = group_of[o]?;
                 let alone = step.buffers.iter().filter(|t| t.buffer == s.buffer).count() == 1;
-                let written = step.buffers.last().is_some_and(|w| w == slice);
+                let written = step.buffers.get(step.output) == Some(slice);
                 let fits = first == i && groups[g].last == i && groups[g].bytes == bytes;
                 let whole = s.offset == 0 && slice.offset == 0;
                 (o != b && alone && written && fits && whole && step.spec.may_alias_output(operand)).then_some(g)
@@ -148,6 +148,7 @@ mod tests {
             s.steps.push(Step {
                 spec: spec.clone(),
                 buffers: vec![previous, next],
+                output: 1,
                 origins: Vec::new(),
             });
             previous = next;

@@ -47,8 +47,10 @@ impl Slice {
 pub struct Step {
     /// What runs.
     pub spec: KernelSpec,
-    /// Its buffers, in the order that the spec documents; the last one is written, the others are read.
+    /// Its buffers, in the order that the spec documents.
     pub buffers: Vec<Slice>,
+    /// Which of them is the result; the others are read, or are scratch.
+    pub output: usize,
     /// The operators that it computes.
     pub origins: Vec<Origin>,
 }

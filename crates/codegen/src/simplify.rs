@@ -5,15 +5,71 @@ use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, sta
 use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::TensorData;
 use frazil_runtime::expr::{Expr, ExprOp};
-use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, TensorId, ViewKind, ViewMap};
+use frazil_runtime::structured::{
+    Access, Affine, Dims, Iteration, OutOfBounds, Structured, TensorId, ViewKind, ViewMap,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Runs all simplifications once over the graph, operands first.
 pub fn simplify(graph: &mut TensorGraph) {
+    let uses = graph.use_counts();
     for id in graph.live_ids() {
         simplify_node(graph, id);
+        drop_unit_loops(graph, &uses, id);
     }
+}
+
+/// Lets a nest that only a reshape reads, which adds or drops dimensions of extent 1, have the reshape's sizes itself.
+fn drop_unit_loops(graph: &mut TensorGraph, uses: &[u32], id: TensorId) {
+    let TensorOp::View(v) = &graph.node(id).op else { return };
+    let (base, kind) = (v.tensor, &v.kind);
+    let Some(s) = graph.structured(base) else { return };
+    if *kind == ViewKind::Reshape
+        && uses[base as usize] == 1
+        && let Some(mut reshaped) = with_unit_loops(s, &v.output.sizes)
+    {
+        reshaped.output = v.output.clone();
+        let origins = graph.node(base).origins.clone();
+        let node = graph.node_mut(id);
+        node.op = TensorOp::Compute(Box::new(reshaped));
+        node.origins.splice(0..0, origins);
+    }
+}
+
+/// The nest with result sizes `sizes`, when those are its own but for extents of 1.
+fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
+    let parallel = s.parallel_rank();
+    let (old, reduction) = s.domain.split_at(parallel);
+    let kept: Vec<usize> = (0..parallel).filter(|&l| old[l] != 1).collect();
+    let new: Vec<usize> = (0..sizes.len()).filter(|&l| sizes[l] != 1).collect();
+    let same = kept.len() == new.len() && kept.iter().zip(&new).all(|(&o, &n)| old[o] == sizes[n]);
+    let uses_index = |e: &Expr| e.nodes().iter().any(|n| matches!(n.op, ExprOp::Index(_)));
+    if !same || uses_index(&s.body) || s.finish.as_ref().is_some_and(uses_index) {
+        return None;
+    }
+    let rank = sizes.len() + reduction.len();
+    let renumber = |map: &Affine| {
+        let mut out = Affine::constant(rank, map.offset);
+        for (&o, &n) in kept.iter().zip(&new) {
+            out.coefficients[n] = map.coefficients[o];
+        }
+        let tail = &map.coefficients[parallel..];
+        out.coefficients[sizes.len()..].copy_from_slice(tail);
+        out
+    };
+    let mut out = s.clone();
+    out.domain = sizes.iter().chain(reduction).copied().collect();
+    out.iterations = (0..rank)
+        .map(|l| match l < sizes.len() {
+            true => Iteration::Parallel,
+            false => Iteration::Reduction,
+        })
+        .collect();
+    for access in out.inputs.iter_mut().chain(&mut out.finish_inputs) {
+        access.map = access.map.iter().map(renumber).collect();
+    }
+    Some(out)
 }
 
 /// Simplifies one tensor, whose operands are simplified already.
@@ -292,7 +348,7 @@ pub fn materialise_views(graph: &mut TensorGraph) {
         };
         let output = v.output.clone();
         let copy = Structured {
-            iterations: smallvec::smallvec![frazil_runtime::structured::Iteration::Parallel; rank],
+            iterations: smallvec::smallvec![Iteration::Parallel; rank],
             inputs: smallvec::smallvec![resolve(graph, read, &domain)],
             domain,
             body: Expr::identity(output.dtype),

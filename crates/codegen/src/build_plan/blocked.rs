@@ -96,7 +96,7 @@ impl Builder<'_> {
     pub(super) fn concat_blocked(&mut self, id: TensorId, c: &ConcatClass, images: ImageShape) {
         let (output_shape, output) = self.blocked_result(id, images);
         for part in &c.parts {
-            if self.layouts.inside.get(&part.tensor).is_some_and(|i| i.parent == id) {
+            if self.is_in_place(part.tensor, id) {
                 continue;
             }
             let Some(part_images) = ImageShape::of(&self.graph.shape(part.tensor).sizes) else {

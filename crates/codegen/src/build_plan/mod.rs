@@ -58,12 +58,15 @@ impl Builder<'_> {
         self.target.vector.lanes
     }
 
-    /// The tensor whose memory `id` is: past reshapes, which only rename elements.
-    fn root(&self, mut id: TensorId) -> TensorId {
-        while let TensorOp::View(v) = &self.graph.node(id).op {
-            id = v.tensor;
-        }
-        id
+    /// The tensor whose memory `id` is.
+    fn root(&self, id: TensorId) -> TensorId {
+        self.graph.root(id)
+    }
+
+    /// True when `part` is written into the concatenation `parent` by its own kernel.
+    fn is_in_place(&self, part: TensorId, parent: TensorId) -> bool {
+        let inside = self.layouts.inside.get(&self.root(part));
+        inside.is_some_and(|i| i.parent == parent)
     }
 
     /// Runs `emit` and names `id`'s operators in the steps that it adds.
@@ -76,10 +79,16 @@ impl Builder<'_> {
         }
     }
 
-    fn step(&mut self, spec: KernelSpec, buffers: Vec<Slice>) {
+    /// Adds a call whose last buffer is the result; scratch memory is added to it.
+    fn step(&mut self, spec: KernelSpec, mut buffers: Vec<Slice>) {
+        let output = buffers.len().saturating_sub(1);
+        if spec.scratch_bytes() > 0 {
+            buffers.push(self.schedule.workspace(spec.scratch_bytes()));
+        }
         self.schedule.steps.push(crate::schedule::Step {
             spec,
             buffers,
+            output,
             origins: Vec::new(),
         });
     }

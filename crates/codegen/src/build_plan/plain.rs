@@ -82,7 +82,7 @@ impl Builder<'_> {
         let inner: i64 = shape.sizes[c.axis + 1..].iter().product();
         let extent = shape.sizes[c.axis];
         for part in &c.parts {
-            if self.layouts.inside.get(&part.tensor).is_some_and(|i| i.parent == id) {
+            if self.is_in_place(part.tensor, id) {
                 continue;
             }
             let part_extent = self.graph.shape(part.tensor).sizes[c.axis];
