@@ -1,4 +1,4 @@
-//! The corpus: every archive loads, and graphs are made of the same nodes as PyTorch's, in the same order.
+//! The corpus: every archive loads, and graphs are PyTorch's up to the names of values: nodes, operands, types, order.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -6,11 +6,12 @@
     reason = "a test fails by panicking"
 )]
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{BlockId, Context, Graph, Module, symbols};
+use frazil_ir::{AttributeValue, BlockId, Constant, Context, Graph, Module, ValueId, symbols};
 use frazil_torchscript::{LoadOptions, load};
 
 /// The catalogue of the dialects, which stand above this crate.
@@ -42,55 +43,140 @@ fn archives(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Kinds in the order of the graph, one line a node, indented by block.
-fn kinds(graph: &Graph, block: BlockId, depth: usize, out: &mut Vec<String>) {
-    for node in graph.nodes(block) {
-        let name = match graph.attribute_symbol(node, symbols::ATTR_NAME) {
-            Some(name) if graph.kind(node) != symbols::PRIM_CONSTANT => format!(" {}", graph.ctx().name(name)),
-            _ => String::new(),
-        };
-        out.push(format!("{}{}{name}", "  ".repeat(depth), graph.kind_name(node)));
-        for (i, &block) in graph.node_blocks(node).iter().enumerate() {
-            out.push(format!("{}block{i}", "  ".repeat(depth + 1)));
-            kinds(graph, block, depth + 2, out);
-        }
+/// A graph as lines in which values are numbered in the order of their definition.
+#[derive(Default)]
+struct Listing {
+    numbers: HashMap<String, usize>,
+    lines: Vec<String>,
+}
+
+impl Listing {
+    fn define(&mut self, value: &str) -> String {
+        let number = self.numbers.len();
+        self.numbers.insert(value.to_owned(), number);
+        format!("%{number}")
+    }
+
+    fn used(&self, value: &str) -> String {
+        self.numbers
+            .get(value)
+            .map_or_else(|| format!("undefined {value}"), |number| format!("%{number}"))
     }
 }
 
-/// The same of a graph that PyTorch printed: its first graph, without the graphs of forks.
-fn printed_kinds(text: &str) -> Vec<String> {
-    let mut out = Vec::new();
-    for line in text.lines().skip_while(|line| !line.ends_with("):")).skip(1) {
-        let depth = line.len() - line.trim_start().len();
-        let line = line.trim();
-        if depth == 2 && line.starts_with("return (") {
-            break;
-        }
-        if line.starts_with("-> (") {
-            continue;
-        }
-        let indent = "  ".repeat((depth - 2) / 2);
-        if line.starts_with("block") && line.ends_with("):") {
-            out.push(format!("{indent}{}", line.split('(').next().unwrap()));
-            continue;
-        }
-        let body = line
-            .strip_prefix("= ")
-            .unwrap_or_else(|| line.split_once(" = ").unwrap().1);
-        let kind = body.split(['[', '(']).next().unwrap();
-        let kind = kind
-            .strip_suffix(|c: char| c.is_ascii_digit())
-            .and_then(|k| k.strip_suffix('_'))
-            .unwrap_or(kind);
-        let name = match body.split_once("[name=\"") {
-            Some((before, rest)) if !before.contains('(') && kind != "prim::Constant" => {
-                format!(" {}", rest.split('"').next().unwrap())
-            }
-            _ => String::new(),
+/// The listing of one of our graphs.
+fn list_graph(graph: &Graph) -> Vec<String> {
+    fn block_of(graph: &Graph, block: BlockId, depth: usize, out: &mut Listing) {
+        let ctx = graph.ctx();
+        let key = |value: ValueId| format!("{value:?}");
+        let indent = "  ".repeat(depth);
+        let typed = |out: &mut Listing, values: &[ValueId]| {
+            let values = values
+                .iter()
+                .map(|&v| format!("{} : {}", out.define(&key(v)), ctx.show_type(graph.ty(v))));
+            values.collect::<Vec<_>>().join(", ")
         };
-        out.push(format!("{indent}{kind}{name}"));
+        let parameters = typed(out, graph.parameters(block));
+        out.lines.push(format!("{indent}({parameters}):"));
+        for node in graph.nodes(block) {
+            let operands: Vec<String> = graph.operands(node).map(|v| out.used(&key(v))).collect();
+            let outputs = typed(out, graph.node_outputs(node));
+            let attribute = match graph.attribute(node, symbols::ATTR_NAME) {
+                Some(AttributeValue::Constant(name)) => format!("[{}]", name.as_str().unwrap()),
+                _ => match graph.attribute(node, symbols::ATTR_VALUE) {
+                    Some(AttributeValue::Constant(Constant::Int(i))) => format!("[{i}]"),
+                    Some(AttributeValue::Constant(Constant::Bool(b))) => format!("[{}]", i32::from(*b)),
+                    _ => String::new(),
+                },
+            };
+            let kind = graph.kind_name(node);
+            out.lines.push(format!(
+                "{indent}{outputs} = {kind}{attribute}({})",
+                operands.join(", ")
+            ));
+            for &inner in graph.node_blocks(node) {
+                block_of(graph, inner, depth + 1, out);
+            }
+        }
+        let results: Vec<String> = graph.results(block).map(|v| out.used(&key(v))).collect();
+        out.lines.push(format!("{indent}-> ({})", results.join(", ")));
     }
-    out
+    let mut out = Listing::default();
+    block_of(graph, graph.root(), 0, &mut out);
+    out.lines
+}
+
+/// The listing of the first graph that PyTorch printed.
+fn list_text(text: &str) -> Vec<String> {
+    let mut out = Listing::default();
+    let text: String = text.split("\nwith prim::").next().unwrap().to_owned();
+    // The head stands on several lines, one an input.
+    let (head, body) = text.split_once("):\n").unwrap();
+    let head = head.trim_start_matches("graph").trim_start_matches('(');
+    let typed = |out: &mut Listing, list: &str| {
+        let mut parts = Vec::new();
+        for part in list.split('%').map(str::trim).filter(|part| !part.is_empty()) {
+            let (name, ty) = part.split_once(" : ").unwrap();
+            parts.push(format!("{} : {}", out.define(name), ty.trim_end_matches(',').trim()));
+        }
+        parts.join(", ")
+    };
+    let used = |out: &Listing, list: &str| {
+        list.split(", ")
+            .filter(|v| !v.is_empty())
+            .map(|v| out.used(&v[1..]))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let inputs = typed(&mut out, head);
+    out.lines.push(format!("({inputs}):"));
+    for line in body.lines() {
+        let depth = (line.len() - line.trim_start().len()) / 2;
+        let line = line.split(" # ").next().unwrap().trim();
+        // Blocks are indented twice: their head, and their nodes.
+        let indent = "  ".repeat(depth / 2);
+        if let Some(results) = line.strip_prefix("return (").or(line.strip_prefix("-> (")) {
+            let results = used(&out, results.strip_suffix(')').unwrap());
+            let indent = if line.starts_with("return") { "" } else { &indent };
+            out.lines.push(format!("{indent}-> ({results})"));
+            if line.starts_with("return") {
+                break;
+            }
+        } else if line.starts_with("block") && line.ends_with("):") {
+            let (_, parameters) = line.strip_suffix("):").unwrap().split_once('(').unwrap();
+            let parameters = typed(&mut out, parameters);
+            out.lines.push(format!("{indent}({parameters}):"));
+        } else {
+            let (outputs, call) = match line.strip_prefix("= ") {
+                Some(call) => ("", call),
+                None => line.split_once(" = ").unwrap(),
+            };
+            let (head, attributes, operands) = match call.split_once('[') {
+                Some((head, rest)) if !head.contains('(') => {
+                    let (attributes, operands) = rest.rsplit_once("](").unwrap();
+                    (head, attributes, operands)
+                }
+                _ => {
+                    let (head, operands) = call.split_once('(').unwrap();
+                    (head, "", operands)
+                }
+            };
+            let kind = head
+                .strip_suffix(|c: char| c.is_ascii_digit())
+                .and_then(|k| k.strip_suffix('_'))
+                .unwrap_or(head);
+            let attribute = match attributes.split_once('=') {
+                Some(("name", name)) => format!("[{}]", name.trim_matches('"')),
+                Some(("value", value)) if value.parse::<i64>().is_ok() => format!("[{value}]"),
+                _ => String::new(),
+            };
+            let operands = used(&out, operands.strip_suffix(')').unwrap());
+            let outputs = typed(&mut out, outputs);
+            out.lines
+                .push(format!("{indent}{outputs} = {kind}{attribute}({operands})"));
+        }
+    }
+    out.lines
 }
 
 fn forward(module: &Module) -> &Graph {
@@ -138,7 +224,7 @@ fn corpus_archives_load() {
 }
 
 #[test]
-fn graphs_have_the_nodes_of_pytorchs() {
+fn graphs_are_those_of_pytorch() {
     let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
         return;
     };
@@ -159,10 +245,8 @@ fn graphs_have_the_nodes_of_pytorchs() {
             failures.push(format!("{name}: does not load"));
             continue;
         };
-        let graph = forward(&module);
-        let mut ours = Vec::new();
-        kinds(graph, graph.root(), 0, &mut ours);
-        let theirs = printed_kinds(&text);
+        let ours = list_graph(forward(&module));
+        let theirs = list_text(&text);
         if ours != theirs {
             let at = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
             let show = |list: &[String]| {
@@ -173,7 +257,7 @@ fn graphs_have_the_nodes_of_pytorchs() {
                     .collect::<Vec<_>>()
             };
             failures.push(format!(
-                "{name}: {} nodes against {}; line {at}: {:?} against {:?}",
+                "{name}: {} lines against {}; line {at}:\n  {:#?}\nagainst\n  {:#?}",
                 ours.len(),
                 theirs.len(),
                 show(&ours),

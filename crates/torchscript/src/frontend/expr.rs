@@ -220,7 +220,9 @@ impl<'f> Emitter<'_, '_, 'f> {
     fn path(&mut self, path: String, node: &impl Ranged) -> Result<Sugared<'f>> {
         if let Some(constant) = self.program.named_constant(&path)? {
             self.locate(node);
-            return Ok(Sugared::Value(self.constant(constant)));
+            // Code knows a tensor of the table as just a tensor.
+            let ty = self.unshaped(constant.ty(&self.program.ctx));
+            return Ok(Sugared::Value(self.builder().constant_typed(constant, ty)));
         }
         if let Some(special) = builtins::special(&path) {
             return Ok(Sugared::Special(special));
@@ -459,7 +461,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             && let Some(Constant::Float(number)) = self.graph.constant(value)
         {
             self.locate(node);
-            return Ok(self.literal(Constant::Float(-number)));
+            return Ok(self.constant(Constant::Float(-number)));
         }
         let operator = match op {
             UnaryOp::USub => "aten::neg",
