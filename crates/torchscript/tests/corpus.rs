@@ -6,29 +6,13 @@
     reason = "a test fails by panicking"
 )]
 
-use std::collections::HashMap;
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use frazil_ir::schema::Catalogue;
-use frazil_ir::{AttributeValue, BlockId, Constant, Context, Graph, Module, ValueId, symbols};
+use common::{Listing, catalogue, list_graph};
+use frazil_ir::{Graph, Module, symbols};
 use frazil_torchscript::{LoadOptions, load};
-
-/// The catalogue of the dialects, which stand above this crate.
-const SCHEMAS: &[&str] = &[
-    include_str!("../../../dialects/aten/src/schemas/aten.txt"),
-    include_str!("../../../dialects/aten/src/schemas/prims.txt"),
-    include_str!("../../../dialects/aten/src/schemas/quantized.txt"),
-    include_str!("../../../dialects/aten/src/schemas/torchvision.txt"),
-    include_str!("../../../dialects/prim/src/schemas.txt"),
-];
-
-fn catalogue() -> (Arc<Context>, Catalogue) {
-    let ctx = Arc::new(Context::new());
-    let mut catalogue = Catalogue::new(Arc::clone(&ctx));
-    SCHEMAS.iter().for_each(|text| catalogue.add_lines(text));
-    (ctx, catalogue)
-}
 
 fn archives(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -41,69 +25,6 @@ fn archives(folder: &Path) -> Vec<PathBuf> {
     found.retain(|path| path.extension().is_some_and(|extension| extension == "pt"));
     found.sort();
     found
-}
-
-/// A graph as lines in which values are numbered in the order of their definition.
-#[derive(Default)]
-struct Listing {
-    numbers: HashMap<String, usize>,
-    lines: Vec<String>,
-}
-
-impl Listing {
-    fn define(&mut self, value: &str) -> String {
-        let number = self.numbers.len();
-        self.numbers.insert(value.to_owned(), number);
-        format!("%{number}")
-    }
-
-    fn used(&self, value: &str) -> String {
-        self.numbers
-            .get(value)
-            .map_or_else(|| format!("undefined {value}"), |number| format!("%{number}"))
-    }
-}
-
-/// The listing of one of our graphs.
-fn list_graph(graph: &Graph) -> Vec<String> {
-    fn block_of(graph: &Graph, block: BlockId, depth: usize, out: &mut Listing) {
-        let ctx = graph.ctx();
-        let key = |value: ValueId| format!("{value:?}");
-        let indent = "  ".repeat(depth);
-        let typed = |out: &mut Listing, values: &[ValueId]| {
-            let values = values
-                .iter()
-                .map(|&v| format!("{} : {}", out.define(&key(v)), ctx.show_type(graph.ty(v))));
-            values.collect::<Vec<_>>().join(", ")
-        };
-        let parameters = typed(out, graph.parameters(block));
-        out.lines.push(format!("{indent}({parameters}):"));
-        for node in graph.nodes(block) {
-            let operands: Vec<String> = graph.operands(node).map(|v| out.used(&key(v))).collect();
-            let outputs = typed(out, graph.node_outputs(node));
-            let attribute = match graph.attribute(node, symbols::ATTR_NAME) {
-                Some(AttributeValue::Constant(name)) => format!("[{}]", name.as_str().unwrap()),
-                _ => match graph.attribute(node, symbols::ATTR_VALUE) {
-                    Some(AttributeValue::Constant(Constant::Int(i))) => format!("[{i}]"),
-                    Some(AttributeValue::Constant(Constant::Bool(b))) => format!("[{}]", i32::from(*b)),
-                    _ => String::new(),
-                },
-            };
-            let kind = graph.kind_name(node);
-            out.lines.push(format!(
-                "{indent}{outputs} = {kind}{attribute}({})",
-                operands.join(", ")
-            ));
-            for &inner in graph.node_blocks(node) {
-                block_of(graph, inner, depth + 1, out);
-            }
-        }
-        let results: Vec<String> = graph.results(block).map(|v| out.used(&key(v))).collect();
-        out.lines.push(format!("{indent}-> ({})", results.join(", ")));
-    }
-    let mut out = Listing::default();
-    block_of(graph, graph.root(), 0, &mut out);
-    out.lines
 }
 
 /// The listing of the first graph that PyTorch printed.

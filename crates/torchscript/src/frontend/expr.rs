@@ -124,10 +124,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let right = self.expr(&op.right, None)?;
                 self.binary(op.op, left, right, expr)?
             }
-            Expr::BoolOp(_) | Expr::Compare(_) => {
-                let condition = self.condition(expr)?;
-                condition.value
-            }
+            Expr::BoolOp(_) => self.condition(expr)?.value,
+            // A comparison of tensors is a tensor; only as a condition it becomes a truth value.
+            Expr::Compare(compare) => self.comparison(compare)?.value,
             Expr::If(ternary) => {
                 let condition = self.condition(&ternary.test)?;
                 if let Some(known) = condition.known {
@@ -541,7 +540,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                 })
             }
             Expr::BoolOp(op) => self.short_circuit(op, 0),
-            Expr::Compare(compare) => self.comparison(compare),
+            Expr::Compare(compare) => {
+                let mut condition = self.comparison(compare)?;
+                condition.value = self.truth(condition.value, expr)?;
+                Ok(condition)
+            }
             _ => {
                 if let Expr::Call(call) = expr
                     && let Expr::Name(name) = &*call.func
@@ -888,12 +891,10 @@ impl<'f> Emitter<'_, '_, 'f> {
     fn set_attribute(&mut self, object: ValueId, name: &str, value: ValueId, node: &impl Ranged) -> Result<()> {
         let symbol = self.program.ctx.symbol(name);
         let ty = match self.kind_of(object) {
-            TypeKind::Class(class) => self
-                .program
-                .unit
-                .class(class)
-                .and_then(|class| class.attributes.get(&symbol))
-                .map(|a| a.ty),
+            TypeKind::Class(class) => {
+                let given = self.unshaped(self.ty(value));
+                self.program.attribute_to_set(class, symbol, given)
+            }
             _ => None,
         };
         let Some(ty) = ty else {

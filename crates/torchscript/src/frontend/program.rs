@@ -97,6 +97,10 @@ pub(crate) struct Program<'a> {
     bodies: HashMap<FunctionId, Body>,
     /// Functions in the order of their definition, to be compiled.
     order: Vec<FunctionId>,
+    /// Classes of a text by hand whose `__init__` is being compiled: what it sets are their attributes.
+    initialising: Vec<SymbolId>,
+    /// Whether attributes may be declared by `__init__` alone, as people write them; archives declare all.
+    by_hand: bool,
     /// `CONSTANTS.c0`, `CONSTANTS.c1`, ...
     pub(crate) constants: Vec<Constant>,
 }
@@ -113,6 +117,8 @@ impl<'a> Program<'a> {
             defining: HashSet::new(),
             bodies: HashMap::new(),
             order: Vec::new(),
+            initialising: Vec::new(),
+            by_hand: false,
             constants: Vec::new(),
         }
     }
@@ -127,6 +133,7 @@ impl<'a> Program<'a> {
 
     /// Defines all functions and classes of a text that stands alone.
     pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<()> {
+        self.by_hand = true;
         let file = Arc::new(SourceFile::parse(name, text, None)?);
         self.files.insert(String::new(), Some(Arc::clone(&file)));
         for statement in file.body() {
@@ -272,8 +279,29 @@ impl<'a> Program<'a> {
                 class.methods.insert(method_name, id);
             }
         }
+        let init = class.methods.get(&self.ctx.symbol("__init__")).copied();
         self.unit.classes.insert(name, class);
+        if let (Some(init), true) = (init, self.by_hand) {
+            self.initialising.push(name);
+            let compiled = self.compile(init);
+            self.initialising.pop();
+            compiled?;
+        }
         Ok(ty)
+    }
+
+    /// The type of an attribute that is set to a value of type `given`. In the `__init__` of a class by hand this declares it.
+    pub(crate) fn attribute_to_set(&mut self, class: SymbolId, name: SymbolId, given: TypeId) -> Option<TypeId> {
+        let declares = self.initialising.last() == Some(&class);
+        let class = self.unit.classes.get_mut(&class)?;
+        if let Some(attribute) = class.attributes.get(&name) {
+            return Some(attribute.ty);
+        }
+        if !declares {
+            return None;
+        }
+        class.add_attribute(name, given, AttributeKind::Plain);
+        Some(given)
     }
 
     fn define_member(
