@@ -21,7 +21,7 @@ pub struct GemmBatch {
 pub enum GemmB {
     /// Weights in the layout of [`Gemm::pack_b`].
     Packed,
-    /// B[k][n] at `k * k_stride + n * n_stride`: `n_stride == 1` is row-major, `k_stride == 1` is transposed.
+    /// `B[k][n]` at `k * k_stride + n * n_stride`: `n_stride == 1` is row-major, `k_stride == 1` is transposed.
     Strided {
         /// Distance of rows.
         k_stride: i64,

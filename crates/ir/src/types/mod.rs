@@ -1,7 +1,7 @@
 //! TorchScript's types.
 //!
-//! A type is a [`TypeKind`], interned in a [`Context`](crate::Context) and passed around as a
-//! [`TypeId`](crate::TypeId). Classes, interfaces and enums are nominal: the type is a qualified name, the definition
+//! A type is a [`TypeKind`], interned in a [`Context`] and passed around as a
+//! [`TypeId`]. Classes, interfaces and enums are nominal: the type is a qualified name, the definition
 //! stands in a [`CompilationUnit`](crate::CompilationUnit).
 
 mod display;
