@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Owned buffers start at a multiple of this many bytes: one cache line, one AVX-512 register.
@@ -92,6 +93,8 @@ impl std::ops::Deref for Bytes {
 pub struct Storage {
     buffer: RwLock<Arc<Buffer>>,
     len: usize,
+    /// Only of storages without contents: whether somebody wanted them.
+    touched: Option<AtomicBool>,
 }
 
 impl Storage {
@@ -106,7 +109,37 @@ impl Storage {
         Arc::new(Storage {
             buffer: RwLock::new(Arc::new(Buffer::Owned(bytes))),
             len,
+            touched: None,
         })
+    }
+
+    /// A storage of `len` bytes that has no contents yet: what a compiler gives to tensors that only exist when the compiled
+    /// program runs. Everything that asks for sizes, strides and aliasing works on it; reading gives zeros and writing does nothing,
+    /// and both are noted ([`Storage::take_touched`]).
+    pub fn unknown(len: usize) -> Arc<Storage> {
+        Arc::new(Storage {
+            buffer: RwLock::new(Arc::new(Buffer::Owned(AlignedBytes::zeroed(0)))),
+            len,
+            touched: Some(AtomicBool::new(false)),
+        })
+    }
+
+    /// True for a storage made by [`Storage::unknown`].
+    pub fn is_unknown(&self) -> bool {
+        self.touched.is_some()
+    }
+
+    /// True when the contents of an unknown storage were read or written since the last call.
+    pub fn take_touched(&self) -> bool {
+        self.touched.as_ref().is_some_and(|t| t.swap(false, Ordering::Relaxed))
+    }
+
+    /// Notes an access to contents that are not there. True when this is such a storage.
+    fn touch(&self) -> bool {
+        self.touched
+            .as_ref()
+            .inspect(|t| t.store(true, Ordering::Relaxed))
+            .is_some()
     }
 
     /// Shares `range` of a read-only source; the first write copies. `None` when the source is shorter than that.
@@ -115,6 +148,7 @@ impl Storage {
         Some(Arc::new(Storage {
             buffer: RwLock::new(Arc::new(Buffer::Shared { source, range })),
             len,
+            touched: None,
         }))
     }
 
@@ -130,12 +164,18 @@ impl Storage {
 
     /// The contents as they are now.
     pub fn bytes(&self) -> Bytes {
+        if self.touch() {
+            return Bytes(Arc::new(Buffer::Owned(AlignedBytes::zeroed(self.len))));
+        }
         // A poisoned lock means that a writer panicked between element writes; the bytes are still bytes.
         Bytes(self.buffer.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Lets `write` change the contents. Copies first where a snapshot is held or the bytes belong to a read-only source.
     pub fn write<R>(&self, write: impl FnOnce(&mut [u8]) -> R) -> R {
+        if self.touch() {
+            return write(AlignedBytes::zeroed(self.len).as_mut_slice());
+        }
         let mut guard = self.buffer.write().unwrap_or_else(PoisonError::into_inner);
         if let Buffer::Shared { .. } = **guard {
             *guard = Arc::new(Buffer::Owned(AlignedBytes::copied(guard.as_slice())));
@@ -154,6 +194,9 @@ impl Storage {
             return false;
         }
         let Bytes(buffer) = other.bytes();
+        if self.touch() {
+            return true;
+        }
         *self.buffer.write().unwrap_or_else(PoisonError::into_inner) = buffer;
         true
     }
@@ -195,6 +238,17 @@ mod tests {
         assert!(a.adopt(&b) && !a.adopt(&Storage::zeroed(2)));
         a.write(|bytes| bytes[0] = 1);
         assert_eq!((&*a.bytes(), &*b.bytes()), (&[1, 5, 5][..], &[5, 5, 5][..]));
+    }
+
+    #[test]
+    fn unknown_contents_are_noted_when_wanted() {
+        let storage = Storage::unknown(8);
+        assert!(storage.is_unknown() && storage.len() == 8 && !storage.take_touched());
+        assert_eq!(storage.bytes().len(), 8);
+        assert!(storage.take_touched() && !storage.take_touched());
+        storage.write(|b| b.fill(1));
+        assert!(storage.take_touched());
+        assert_eq!(&*storage.bytes(), &[0; 8]);
     }
 
     #[test]
