@@ -1,9 +1,11 @@
-"""The layers of layers.rs with PyTorch: oneDNN's blocked layout with prepacked weights, channels_last, and plain; one thread."""
+"""The layers of layers.rs with PyTorch: oneDNN's blocked layout with prepacked weights, channels_last, and plain.
+
+Arguments: layers.rs, a substring of the layers to run, threads."""
 import re, sys, time
 import torch
 import torch.nn.functional as F
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
 wanted = sys.argv[2] if len(sys.argv) > 2 else ""
 text = open(sys.argv[1]).read()
 rows = re.findall(r'\("([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\w+)\)', text)
@@ -41,3 +43,8 @@ with torch.no_grad():
         wm = torch._C._nn.mkldnn_reorder_conv2d_weight(w.to_mkldnn(), [p, p], [s, s], [1, 1], g, list(x.shape))
         results["blocked"] = best(lambda: torch.ops.aten.mkldnn_convolution(xm, wm, b, [p, p], [s, s], [1, 1], g))
         print(f"{name:34} {min(results.values()):9.1f} us  " + "  ".join(f"{k} {v:8.1f}" for k, v in results.items()), flush=True)
+    for name, m, n, k in re.findall(r'\("([^"]+)", (\d+), (\d+), (\d+)\)', text):
+        if wanted in name:
+            x, w, b = torch.randn(int(m), int(k)), torch.randn(int(n), int(k)), torch.randn(int(n))
+            wt = w.t().contiguous()
+            print(f"{name:34} {min(best(lambda: F.linear(x, w, b)), best(lambda: torch.addmm(b, x, wt))):9.1f} us")

@@ -1,7 +1,7 @@
-//! Times the layers of well-known vision models kernel by kernel, one thread, and prints a line each:
+//! Times the layers of well-known vision models kernel by kernel, and prints a line each:
 //! name, microseconds (best of many), GFLOP/s, compile milliseconds. `layers.py` beside this file does the same with PyTorch.
 //!
-//! Arguments: a substring of the layers to run.
+//! Arguments: a substring of the layers to run, and `--threads=N`.
 
 #![allow(
     clippy::print_stdout,
@@ -72,12 +72,47 @@ const LAYERS: &[Layer] = &[
     ("mobilenet fc 1280-1000", 1280, 1000, 0, 1, 1, 1, 0, false),
 ];
 
+/// name, rows, columns, depth
+const PRODUCTS: &[(&str, i64, i64, i64)] = &[
+    ("linear 128,768,768", 128, 768, 768),
+    ("linear 128,3072,768", 128, 3072, 768),
+    ("linear 128,768,3072", 128, 768, 3072),
+    ("linear 197,768,768", 197, 768, 768),
+    ("linear 197,3072,768", 197, 3072, 768),
+    ("linear 512,512,512", 512, 512, 512),
+    ("linear 1024,1024,1024", 1024, 1024, 1024),
+    ("linear 8,768,768", 8, 768, 768),
+    ("linear 1,768,768", 1, 768, 768),
+    ("linear 1,4096,9216", 1, 4096, 9216),
+];
+
+fn products(wanted: &str, options: &CompileOptions) {
+    for &(name, m, n, k) in PRODUCTS.iter().filter(|l| l.0.contains(wanted)) {
+        let gemm = Gemm::linear(m, n, k, Epilogue::bias(), options.target.vector);
+        let packed = gemm.pack_b(&vec![0.01; (n * k) as usize], 1, k);
+        measure(
+            name,
+            KernelSpec::Gemm(gemm),
+            &packed,
+            [m * k, m * n, n],
+            m * n * k,
+            options,
+        );
+    }
+}
+
 fn main() {
     let wanted = std::env::args()
         .skip(1)
         .find(|a| !a.starts_with("--"))
         .unwrap_or_default();
-    let options = CompileOptions::default();
+    let threads = std::env::args()
+        .find_map(|a| a.strip_prefix("--threads=").and_then(|n| n.parse().ok()))
+        .unwrap_or(1);
+    let options = CompileOptions {
+        threads,
+        ..CompileOptions::default()
+    };
     for layer in LAYERS.iter().filter(|l| l.0.contains(&wanted)) {
         let (name, c, o, groups, h, k, stride, pad, plain) = *layer;
         let vector = options.target.vector;
@@ -109,51 +144,58 @@ fn main() {
             let (packed, o) = (conv.pack_weights(&weights), conv.output_shape().elements());
             (KernelSpec::Conv(conv), packed, i, o)
         };
-        let port = |n: i64| Port {
-            name: "x".into(),
-            dtype: DType::Float,
-            shape: [n].into_iter().collect(),
-        };
-        let mut plan = Plan {
-            name: "bench".into(),
-            ..Plan::default()
-        };
-        plan.inputs = vec![port(inputs)];
-        plan.outputs = vec![port(outputs)];
-        let packed = plan.constants.push(&packed);
-        let bias = plan.constants.push(&vec![0.5f32; (o + 64) as usize]);
-        let buffers = [
-            Buffer::Input { index: 0, offset: 0 },
-            packed,
-            bias,
-            Buffer::Output { index: 0, offset: 0 },
-        ];
-        plan.workspace_bytes = spec.scratch_bytes();
-        let scratch = (spec.scratch_bytes() > 0).then_some(Buffer::Workspace { offset: 0 });
-        plan.call(spec, buffers.into_iter().chain(scratch));
-        let start = Instant::now();
-        let mut executable = compile(&plan, &options).unwrap();
-        let compile_ms = start.elapsed().as_secs_f64() * 1e3;
-        let x = vec![[0.5f32; 16]; inputs as usize / 16 + 1];
-        let mut y = vec![[0f32; 16]; outputs as usize / 16 + 1];
-        let (x, y): ([*const c_void; 1], [*mut c_void; 1]) = ([x.as_ptr().cast()], [y.as_mut_ptr().cast()]);
-        let mut best = f64::INFINITY;
-        let begin = Instant::now();
-        let mut repeat = 1;
-        while begin.elapsed().as_millis() < 150 {
-            let t = Instant::now();
-            for _ in 0..repeat {
-                // SAFETY: both buffers are as large as their ports.
-                unsafe { executable.run_unchecked(&x, &y) };
-            }
-            let per_run = t.elapsed().as_secs_f64() / f64::from(repeat);
-            best = best.min(per_run);
-            repeat = (5e-4 / per_run).clamp(1.0, 1000.0) as u32;
-        }
-        let gflops = 2.0 * shape.macs() as f64 / best / 1e9;
-        println!(
-            "{name:34} {:9.1} us {gflops:7.1} GF/s  compile {compile_ms:6.0} ms",
-            best * 1e6
-        );
+        measure(name, spec, &packed, [inputs, outputs, o + 64], shape.macs(), &options);
     }
+    products(&wanted, &options);
+}
+
+/// Compiles `spec`, runs it for a while, and prints its line. `sizes`: elements of input, output and bias.
+fn measure(name: &str, spec: KernelSpec, packed: &[f32], sizes: [i64; 3], macs: i64, options: &CompileOptions) {
+    let [inputs, outputs, bias] = sizes;
+    let port = |n: i64| Port {
+        name: "x".into(),
+        dtype: DType::Float,
+        shape: [n].into_iter().collect(),
+    };
+    let mut plan = Plan {
+        name: "bench".into(),
+        ..Plan::default()
+    };
+    plan.inputs = vec![port(inputs)];
+    plan.outputs = vec![port(outputs)];
+    let packed = plan.constants.push(packed);
+    let bias = plan.constants.push(&vec![0.5f32; bias as usize]);
+    let buffers = [
+        Buffer::Input { index: 0, offset: 0 },
+        packed,
+        bias,
+        Buffer::Output { index: 0, offset: 0 },
+    ];
+    plan.workspace_bytes = spec.scratch_bytes();
+    let scratch = (spec.scratch_bytes() > 0).then_some(Buffer::Workspace { offset: 0 });
+    plan.call(spec, buffers.into_iter().chain(scratch));
+    let start = Instant::now();
+    let mut executable = compile(&plan, options).unwrap();
+    let compile_ms = start.elapsed().as_secs_f64() * 1e3;
+    let x = vec![[0.5f32; 16]; inputs as usize / 16 + 1];
+    let mut y = vec![[0f32; 16]; outputs as usize / 16 + 1];
+    let (x, y): ([*const c_void; 1], [*mut c_void; 1]) = ([x.as_ptr().cast()], [y.as_mut_ptr().cast()]);
+    let mut best = f64::INFINITY;
+    let begin = Instant::now();
+    let mut repeat = 1;
+    while begin.elapsed().as_millis() < 150 {
+        let t = Instant::now();
+        for _ in 0..repeat {
+            // SAFETY: both buffers are as large as their ports.
+            unsafe { executable.run_unchecked(&x, &y) };
+        }
+        let per_run = t.elapsed().as_secs_f64() / f64::from(repeat);
+        best = best.min(per_run);
+        repeat = (5e-4 / per_run).clamp(1.0, 1000.0) as u32;
+    }
+    let gflops = 2.0 * macs as f64 / best / 1e9;
+    println!(
+        "{name:34} {:9.1} us {gflops:7.1} GF/s  compile {compile_ms:6.0} ms",
+        best * 1e6
+    );
 }

@@ -10,7 +10,7 @@
 
 mod common;
 use common::{assert_close, options, random, run, to_blocked, to_plain};
-use frazil_codegen::kernel::{Conv, ConvShape, Epilogue, EpilogueOperand, KernelSpec};
+use frazil_codegen::kernel::{Conv, ConvShape, Epilogue, EpilogueOperand, KernelSpec, Winograd};
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr};
 
@@ -63,11 +63,20 @@ fn shape(c: i64, o: i64, g: i64, hw: [i64; 2], k: [i64; 2], s: i64, p: i64, d: i
 }
 
 fn check(s: ConvShape, plain: bool, epilogue: Epilogue) {
+    let mut conv = Conv::new(s, plain, epilogue, options().target.vector);
+    check_kernel(&conv, 1.0);
+    if conv.winograd.take().is_some() {
+        check_kernel(&conv, 1.0);
+    }
+}
+
+fn check_kernel(conv: &Conv, tolerance: f32) {
+    let s = conv.shape;
+    let plain = conv.input_shape().is_none();
     let block = options().target.vector.lanes;
     let (ip, op) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
     let x = random(s.batch * s.in_channels * ip, 1);
     let w = random(s.out_channels * s.in_channels / s.groups * s.kernel[0] * s.kernel[1], 2);
-    let conv = Conv::new(s, plain, epilogue, options().target.vector);
     let input = if plain {
         x.clone()
     } else {
@@ -101,7 +110,12 @@ fn check(s: ConvShape, plain: bool, epilogue: Epilogue) {
         let output = vec![0.0; out_shape.elements() as usize];
         let got = run(&KernelSpec::Conv(conv.clone()), &inputs, output, threads);
         let got = to_plain(&got, s.batch, s.out_channels, op, block);
-        assert_close(&got, &want, 1e-6 * scale, &format!("{s:?} plain {plain}"));
+        assert_close(
+            &got,
+            &want,
+            2e-6 * tolerance * scale,
+            &format!("{s:?} plain {plain} {:?}", conv.winograd),
+        );
     }
 }
 
@@ -173,4 +187,27 @@ fn residual_and_batch() {
     let mut s = shape(128, 64, 1, [14, 14], [3, 3], 1, 1, 1);
     s.batch = 3;
     check(s, false, epilogue);
+}
+
+#[test]
+fn winograd() {
+    for (c, o, h, w, pad) in [
+        (16, 16, 12, 12, 1),
+        (40, 48, 15, 9, 1),
+        (64, 32, 9, 30, 0),
+        (32, 64, 2, 3, 1),
+        (19, 35, 11, 11, 2),
+    ] {
+        for outputs in [2, 4] {
+            let mut s = shape(c, o, 1, [h, w], [3, 3], 1, pad, 1);
+            s.batch = 2;
+            let mut conv = Conv::new(s, false, Epilogue::bias(), options().target.vector);
+            conv.winograd = Some(Winograd {
+                outputs,
+                columns: 9,
+                vectors: 1,
+            });
+            check_kernel(&conv, if outputs == 2 { 1.0 } else { 20.0 });
+        }
+    }
 }

@@ -14,6 +14,7 @@ pub mod math;
 mod pool;
 mod reorder;
 mod window;
+mod winograd;
 
 use crate::kernel::KernelSpec;
 use builder::{Emitter, Int, Val};
@@ -137,7 +138,10 @@ fn emit_phase<'c>(
     };
     match spec {
         KernelSpec::Gemm(k) => gemm::emit(&mut kernel, k),
-        KernelSpec::Conv(k) => conv::emit(&mut kernel, k),
+        KernelSpec::Conv(k) => match k.winograd {
+            None => conv::emit(&mut kernel, k),
+            Some(w) => winograd::emit(&mut kernel, k, w),
+        },
         KernelSpec::Depthwise(k) => depthwise::emit(&mut kernel, k),
         KernelSpec::Pool(k) => pool::emit(&mut kernel, k),
         KernelSpec::Reorder(k) => reorder::emit(&mut kernel, k),

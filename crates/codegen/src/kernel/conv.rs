@@ -1,7 +1,7 @@
 //! Two-dimensional convolution into blocked layout: dense, grouped, pointwise, and the stem that reads plain NCHW.
 
 use super::gemm::div_ceil;
-use super::{BlockedShape, Epilogue};
+use super::{BlockedShape, Epilogue, Winograd};
 use crate::target::VectorUnit;
 
 /// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
@@ -86,8 +86,10 @@ pub struct Conv {
     pub output_batch_stride: i64,
     /// Channels in a block of the output, and of the input when that is blocked.
     pub block: i64,
-    /// Register tile.
+    /// Register tile of the direct form.
     pub tile: ConvTile,
+    /// Winograd's form instead of the direct one.
+    pub winograd: Option<Winograd>,
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
@@ -105,12 +107,18 @@ impl Conv {
         };
         let output = BlockedShape::dense(shape.batch, shape.out_channels, shape.output[0], shape.output[1], block);
         let tile = ConvTile::choose(&shape, plain_input, vector);
+        let winograd = if plain_input {
+            None
+        } else {
+            Winograd::choose(&shape, vector)
+        };
         Conv {
             shape,
             input,
             output_batch_stride: output.batch_stride,
             block,
             tile,
+            winograd,
             epilogue,
         }
     }
@@ -142,8 +150,11 @@ impl Conv {
         div_ceil(self.shape.out_channels, self.block * self.tile.vectors)
     }
 
-    /// Number of independent tasks: images × channel tiles × row blocks.
+    /// Number of independent tasks: images × channel tiles × row blocks, or groups of Winograd's tiles.
     pub fn tasks(&self) -> i64 {
+        if let Some(w) = &self.winograd {
+            return w.tasks(&self.shape);
+        }
         let rows = if self.shape.is_pointwise() {
             1
         } else {
@@ -197,8 +208,11 @@ impl Conv {
     }
 
     /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as
-    /// `[channel tile][input block][kh][kw][channel of block][tile.vectors · block output channels]`, zero where there is no such channel.
+    /// `[channel tile][input block][kh][kw][channel of block][tile.vectors · block output channels]`, zero where there is no such channel; Winograd's form has its own layout.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
+        if let Some(w) = &self.winograd {
+            return w.pack_weights(&self.shape, self.block, weights);
+        }
         let s = &self.shape;
         let [kh, kw] = s.kernel;
         let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);

@@ -15,6 +15,7 @@ mod gemm;
 mod loops;
 mod pool;
 mod reorder;
+mod winograd;
 
 pub use blocked::BlockedShape;
 pub use conv::{ActivationLayout, Conv, ConvShape, ConvTile};
@@ -24,6 +25,8 @@ pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
 pub use loops::{Guard, Indirect, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};
 pub use reorder::{CopyChannels, Reorder, ReorderDirection};
+pub use winograd::Winograd;
+pub(crate) use winograd::tiles as winograd_tiles;
 
 use smallvec::{SmallVec, smallvec};
 

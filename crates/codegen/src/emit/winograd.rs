@@ -1,0 +1,332 @@
+//! Winograd convolution. A task transforms the input of a few tiles, multiplies it with the transformed weights position by position,
+//! and transforms the products back, one tile of output channels after the other. Only the weights stream through the cache.
+
+use super::Kernel;
+use super::builder::{Emitter, Int, Val};
+use super::epilogue::{self, Position};
+use crate::kernel::{ActivationLayout, Conv, Winograd};
+
+/// Input channels that one iteration of the innermost loop does.
+const UNROLL: i64 = 4;
+/// Input channels whose weights are prefetched ahead.
+const PREFETCH: i64 = 24;
+
+/// What all parts of the kernel need.
+struct Plan<'a, 'c> {
+    conv: &'a Conv,
+    w: Winograd,
+    buffers: &'a [Val<'c>],
+    /// Transformed input: [position][input block][tile][lane].
+    transformed: Val<'c>,
+    /// Products: [position][tile][vector][lane].
+    products: Val<'c>,
+    /// A vector of zeros, which stands for the input outside of the image.
+    zeros: Val<'c>,
+}
+
+/// Emits all tasks.
+pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv, w: Winograd) {
+    let e = &mut kernel.e;
+    let lanes = conv.block;
+    let positions = w.inputs() * w.inputs();
+    let transformed = e.stack(Winograd::input_elements(&conv.shape, w.outputs, w.columns, lanes) * 4);
+    let products = e.stack(positions * w.columns * w.vectors * lanes * 4);
+    let zeros = e.stack(lanes * 4);
+    let zero = e.f32_constant(0.0, Some(lanes));
+    e.store(zero, zeros, 4);
+    let tiles = conv.shape.batch * crate::kernel::winograd_tiles(&conv.shape, w.outputs);
+    kernel.for_each_task(|e, buffers, task| {
+        let p = Plan {
+            conv,
+            w,
+            buffers,
+            transformed,
+            products,
+            zeros,
+        };
+        let first = e.mul(task, w.columns);
+        let left = e.sub(tiles, first);
+        let count = if tiles % w.columns == 0 {
+            Int::Const(w.columns)
+        } else {
+            e.min(left, w.columns)
+        };
+        e.for_each(0, count, 1, |e, tile| p.transform_input(e, first, tile));
+        e.for_each(
+            0,
+            (conv.shape.out_channels + lanes * w.vectors - 1) / (lanes * w.vectors),
+            1,
+            |e, channels| {
+                p.multiply(e, channels);
+                e.for_each(0, count, 1, |e, tile| p.transform_output(e, first, tile, channels));
+            },
+        );
+    });
+}
+
+impl<'c> Plan<'_, 'c> {
+    /// Image, row and column of a tile.
+    fn locate(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) -> [Int<'c>; 3] {
+        let s = &self.conv.shape;
+        let tile = e.add(first, tile);
+        let across = |n: i64| (n + self.w.outputs - 1) / self.w.outputs;
+        let at = e.delinearize(tile, &[s.batch, across(s.output[0]), across(s.output[1])]);
+        let image = if s.batch == 1 { Int::Const(0) } else { at[0] };
+        [image, at[1], at[2]]
+    }
+
+    fn input_blocks(&self) -> i64 {
+        (self.conv.shape.in_channels + self.conv.block - 1) / self.conv.block
+    }
+
+    /// V = Bᵀ d B for each block of input channels.
+    fn transform_input(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) {
+        let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
+        let [image, ty, tx] = self.locate(e, first, tile);
+        let y = e.linear([(self.w.outputs, ty)], -s.padding[0]);
+        let x = e.linear([(self.w.outputs, tx)], -s.padding[1]);
+        let batch_stride = match self.conv.input {
+            ActivationLayout::Blocked { batch_stride } => batch_stride,
+            ActivationLayout::Plain => 0,
+        };
+        let (row, plane) = (s.input[1] * lanes, s.input[0] * s.input[1] * lanes);
+        let corner = e.linear([(batch_stride, image), (row, y), (lanes, x)], 0);
+        // 0 <= y and y + n <= height, in one unsigned comparison; likewise x.
+        let inside_y = e.compare("ule", y, s.input[0] - n);
+        let inside_x = e.compare("ule", x, s.input[1] - n);
+        let inside = match s.input[0] >= n && s.input[1] >= n {
+            true => e.binary("arith.andi", inside_y, inside_x),
+            false => e.constant("0 : i1"),
+        };
+        let vector = e.f32_vector(lanes);
+        e.for_each(0, self.input_blocks(), 1, |e, block| {
+            let base = e.linear([(1, corner), (plane, block)], 0);
+            let base = e.f32_offset(self.buffers[0], base);
+            let input = e.if_else(
+                inside,
+                &vec![vector; (n * n) as usize],
+                |e| {
+                    let mut load = |i: i64| {
+                        let address = e.f32_offset(base, i / n * row + i % n * lanes);
+                        e.load_vector(address, lanes)
+                    };
+                    (0..n * n).map(&mut load).collect()
+                },
+                |e| self.load_at_border(e, base, (y, x), row),
+            );
+            let [b, _, _] = self.w.matrices();
+            let v = transform(e, &b, &input, lanes);
+            let tiles = self.w.columns * lanes;
+            let to = e.linear([(tiles, block), (lanes, tile)], 0);
+            let to = e.f32_offset(self.transformed, to);
+            for (i, &v) in v.iter().enumerate() {
+                let address = e.f32_offset(to, i as i64 * self.input_blocks() * tiles);
+                e.store(v, address, 4);
+            }
+        });
+    }
+
+    /// The inputs of a tile, zero outside of the image.
+    fn load_at_border(&self, e: &mut Emitter<'c>, base: Val<'c>, (y, x): (Int<'c>, Int<'c>), row: i64) -> Vec<Val<'c>> {
+        let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
+        let mut inside = |from: Int<'c>, extent: i64| -> Vec<Val<'c>> {
+            let flag = |i: i64| {
+                let at = e.add(from, i);
+                e.compare("ult", at, extent)
+            };
+            (0..n).map(flag).collect()
+        };
+        let (rows, columns) = (inside(y, s.input[0]), inside(x, s.input[1]));
+        let load = |i: i64| {
+            let valid = e.binary("arith.andi", rows[(i / n) as usize], columns[(i % n) as usize]);
+            let address = e.f32_offset(base, i / n * row + i % n * lanes);
+            let address = e.select(valid, address, self.zeros);
+            e.load_vector(address, lanes)
+        };
+        (0..n * n).map(load).collect()
+    }
+
+    /// M = U V for each position, for one tile of output channels.
+    fn multiply(&self, e: &mut Emitter<'c>, channels: Int<'c>) {
+        let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
+        let (width, positions, tiles) = (lanes * w.vectors, w.inputs() * w.inputs(), w.columns * lanes);
+        let weights = e.mul(channels, positions * s.in_channels * width);
+        let weights = e.f32_offset(self.buffers[1], weights);
+        let zero = e.f32_constant(0.0, Some(lanes));
+        let start = vec![zero; (w.columns * w.vectors) as usize];
+        e.for_each(0, positions, 1, |e, position| {
+            let (full, tail) = (s.in_channels / lanes, s.in_channels % lanes);
+            let mut acc = e.for_loop(0, full, 1, &start, |e, block, acc| {
+                self.multiply_block(e, weights, position, block, lanes, acc)
+            });
+            if tail > 0 {
+                acc = self.multiply_block(e, weights, position, Int::Const(full), tail, &acc);
+            }
+            let to = e.mul(position, tiles * w.vectors);
+            let to = e.f32_offset(self.products, to);
+            for (i, &a) in acc.iter().enumerate() {
+                let address = e.f32_offset(to, i as i64 * lanes);
+                e.store(a, address, 4);
+            }
+        });
+    }
+
+    fn multiply_block(
+        &self,
+        e: &mut Emitter<'c>,
+        weights: Val<'c>,
+        position: Int<'c>,
+        block: Int<'c>,
+        channels: i64,
+        acc: &[Val<'c>],
+    ) -> Vec<Val<'c>> {
+        let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
+        let (width, tiles) = (lanes * w.vectors, w.columns * lanes);
+        let from = e.linear([(self.input_blocks() * tiles, position), (tiles, block)], 0);
+        let from = e.f32_offset(self.transformed, from);
+        let weight = e.linear([(s.in_channels * width, position), (lanes * width, block)], 0);
+        let weights = e.f32_offset(weights, weight);
+        let steps = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
+            let from = e.f32_offset(from, c);
+            let offset = e.mul(c, width);
+            let weights = e.f32_offset(weights, offset);
+            for line in 0..count * width / 16 {
+                let address = e.f32_offset(weights, PREFETCH * width + line * 16);
+                e.prefetch(address, 3);
+            }
+            let mut acc = acc.to_vec();
+            for c in 0..count {
+                let u: Vec<_> = (0..w.vectors)
+                    .map(|v| {
+                        let address = e.f32_offset(weights, c * width + v * lanes);
+                        e.load_vector(address, lanes)
+                    })
+                    .collect();
+                for j in 0..w.columns {
+                    let address = e.f32_offset(from, j * lanes + c);
+                    let x = e.load_broadcast(address, lanes);
+                    for (v, &u) in u.iter().enumerate() {
+                        let i = (j * w.vectors) as usize + v;
+                        acc[i] = e.fma(x, u, acc[i]);
+                    }
+                }
+            }
+            acc
+        };
+        let full = channels / UNROLL * UNROLL;
+        let acc = e.for_loop(0, full, UNROLL, acc, |e, c, acc| steps(e, c, UNROLL, acc));
+        if channels > full {
+            steps(e, Int::Const(full), channels - full, &acc)
+        } else {
+            acc
+        }
+    }
+
+    /// Y = Aᵀ M A, the epilogue, and the stores that lie inside the output.
+    fn transform_output(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>, channels: Int<'c>) {
+        let (conv, s, lanes, w) = (self.conv, &self.conv.shape, self.conv.block, self.w);
+        let [image, ty, tx] = self.locate(e, first, tile);
+        let (plane, row) = (s.output[0] * s.output[1] * lanes, s.output[1] * lanes);
+        let corner = e.linear(
+            [
+                (conv.output_batch_stride, image),
+                (w.vectors * plane, channels),
+                (w.outputs * row, ty),
+                (w.outputs * lanes, tx),
+            ],
+            0,
+        );
+        let channel = e.mul(channels, w.vectors * lanes);
+        let last = self.buffers.len() - 1;
+        let operands: Vec<Val<'c>> = self.buffers[2..last].to_vec();
+        let (y, x) = (e.mul(ty, w.outputs), e.mul(tx, w.outputs));
+        let from = e.mul(tile, w.vectors * lanes);
+        let from = e.f32_offset(self.products, from);
+        let [_, _, a] = w.matrices();
+        for v in 0..w.vectors {
+            let load = |i: i64| {
+                let address = e.f32_offset(from, (i * w.columns * w.vectors + v) * lanes);
+                e.load_vector(address, lanes)
+            };
+            let m: Vec<_> = (0..w.inputs() * w.inputs()).map(load).collect();
+            let result = transform(e, &a, &m, lanes);
+            for (i, &value) in result.iter().enumerate() {
+                let (dy, dx) = (i as i64 / w.outputs, i as i64 % w.outputs);
+                let element = e.add(corner, v * plane + dy * row + dx * lanes);
+                let channel = e.add(channel, v * lanes);
+                let at = Position {
+                    row: Int::Const(0),
+                    channel,
+                    element,
+                    mask: None,
+                };
+                let store = |e: &mut Emitter<'c>| {
+                    let value = epilogue::apply(e, &conv.epilogue, &operands, value, lanes, &at);
+                    epilogue::store(e, value, self.buffers[last], element, None);
+                };
+                let mut condition = None;
+                for (at, d, extent) in [(y, dy, s.output[0]), (x, dx, s.output[1])] {
+                    // The first row and column of a tile always exist; others may not when the extent is no multiple.
+                    if extent % w.outputs != 0 && d > 0 {
+                        let at = e.add(at, d);
+                        let inside = e.compare("slt", at, extent);
+                        condition = Some(condition.map_or(inside, |c| e.binary("arith.andi", c, inside)));
+                    }
+                }
+                match condition {
+                    None => store(e),
+                    Some(c) => e.if_then(c, store),
+                }
+            }
+        }
+    }
+}
+
+/// T x Tᵀ of a square matrix of vectors, both row by row.
+fn transform<'c>(e: &mut Emitter<'c>, t: &[Vec<f64>], x: &[Val<'c>], lanes: i64) -> Vec<Val<'c>> {
+    let n = t.first().map_or(0, Vec::len);
+    let half: Vec<Val<'c>> = t
+        .iter()
+        .flat_map(|row| {
+            let columns: Vec<_> = (0..n)
+                .map(|j| (0..n).map(|i| x[i * n + j]).collect::<Vec<_>>())
+                .collect();
+            columns.into_iter().map(|c| (row, c)).collect::<Vec<_>>()
+        })
+        .map(|(row, column)| weighted_sum(e, row, &column, lanes))
+        .collect();
+    let mut out = Vec::new();
+    for row in half.chunks(n) {
+        for weights in t {
+            out.push(weighted_sum(e, weights, row, lanes));
+        }
+    }
+    out
+}
+
+/// Σ weights · values, without the terms whose weight is 0. At least one is not.
+fn weighted_sum<'c>(e: &mut Emitter<'c>, weights: &[f64], values: &[Val<'c>], lanes: i64) -> Val<'c> {
+    let mut sum: Option<Val<'c>> = None;
+    // Positive terms first, so that a leading minus needs no negation.
+    let terms = weights.iter().zip(values).filter(|(w, _)| **w > 0.0);
+    let terms = terms.chain(weights.iter().zip(values).filter(|(w, _)| **w < 0.0));
+    for (&w, &v) in terms {
+        sum = Some(match (sum, w) {
+            (None, 1.0) => v,
+            (Some(s), 1.0) => e.binary("arith.addf", s, v),
+            (Some(s), -1.0) => e.binary("arith.subf", s, v),
+            (None, w) => {
+                let w = e.f32_constant(w as f32, Some(lanes));
+                e.binary("arith.mulf", w, v)
+            }
+            (Some(s), w) => {
+                let w = e.f32_constant(w as f32, Some(lanes));
+                e.fma(w, v, s)
+            }
+        });
+    }
+    match sum {
+        Some(s) => s,
+        None => e.f32_constant(0.0, Some(lanes)),
+    }
+}
