@@ -1,16 +1,10 @@
 //! The front end: from source code and pickled objects to a [`Module`].
 
 mod annotation;
-mod builtins;
-mod call;
-mod cleanup;
 mod emit;
-mod expr;
-mod matching;
 mod objects;
 mod program;
 mod source;
-mod sugared;
 
 use std::path::Path;
 use std::sync::Arc;

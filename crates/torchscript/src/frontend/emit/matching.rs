@@ -9,7 +9,7 @@ use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{Bindings, is_subtype, match_formal, substitute};
 use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
 
-use super::program::Program;
+use crate::frontend::program::Program;
 
 /// What is passed for one argument of a schema.
 #[derive(Debug, Clone)]

@@ -1,0 +1,268 @@
+//! `if` and loops: blocks, and the variables that cross their borders.
+
+use std::collections::BTreeSet;
+
+use frazil_ir::{Constant, TypeId, ValueId, types};
+use ruff_python_ast::{ElifElseClause, Expr, Stmt};
+use ruff_text_size::Ranged;
+
+use super::exits::{BROKE, Item, LEFT, RESULT, RETURNED, assigned_names, may_leave, target_names};
+use super::sugared::{Iterable, Sugared};
+use super::{Condition, Emitter, Frame, is_meaningful};
+use crate::frontend::Result;
+
+impl<'f> Emitter<'_, '_, 'f> {
+    pub(super) fn if_statement(
+        &mut self,
+        test: &'f Expr,
+        body: &'f [Stmt],
+        clauses: &'f [ElifElseClause],
+    ) -> Result<()> {
+        let condition = self.condition(test)?;
+        if let Some(known) = condition.known {
+            self.refine(if known {
+                &condition.when_true
+            } else {
+                &condition.when_false
+            });
+            return if known {
+                self.suite(body)
+            } else {
+                self.item(Item::Clauses(clauses))
+            };
+        }
+        self.branches(
+            condition,
+            |this| this.suite(body),
+            |this| this.item(Item::Clauses(clauses)),
+            test.range(),
+        )
+    }
+
+    /// Narrows variables in the current frame: `prim::unchecked_cast` to what a condition has told.
+    pub(super) fn refine(&mut self, refinements: &[(String, TypeId)]) {
+        for (name, ty) in refinements {
+            if let Some(value) = self.lookup_value(name)
+                && self.ty(value) != *ty
+            {
+                let narrowed = self.op("prim::unchecked_cast", &[value], *ty);
+                // The declared type stays with the outer variable; here it is the narrow one.
+                self.define(name, narrowed, None);
+            }
+        }
+    }
+
+    /// A `prim::If`, with an output for each variable that both sides know and one has assigned.
+    pub(super) fn branches(
+        &mut self,
+        condition: Condition,
+        then: impl FnOnce(&mut Self) -> Result<()>,
+        otherwise: impl FnOnce(&mut Self) -> Result<()>,
+        range: impl Ranged,
+    ) -> Result<()> {
+        self.locate(&range);
+        let node = self.node("prim::If", &[condition.value], &[]);
+        let outer = self.block;
+        let then_block = self.graph.add_block(node);
+        let else_block = self.graph.add_block(node);
+        let enter = |this: &mut Self, block, refinements: &[(String, TypeId)]| {
+            this.block = block;
+            this.frames.push(Frame::default());
+            this.refine(refinements);
+        };
+        enter(self, then_block, &condition.when_true);
+        then(self)?;
+        let then_frame = self.frames.pop().unwrap_or_default();
+        enter(self, else_block, &condition.when_false);
+        otherwise(self)?;
+        let else_frame = self.frames.pop().unwrap_or_default();
+        self.block = outer;
+        if then_frame.raised && else_frame.raised {
+            self.frame().raised = true;
+        }
+        let names: BTreeSet<&String> = then_frame.variables.keys().chain(else_frame.variables.keys()).collect();
+        for name in names {
+            let sides = [(&then_frame, then_block), (&else_frame, else_block)];
+            let found = sides.map(|(frame, _)| frame.variables.get(name).or_else(|| self.lookup(name)).cloned());
+            let known = found.each_ref().map(|variable| {
+                variable.as_ref().and_then(|v| match v.value {
+                    Sugared::Value(value) => self.variable_type(v).map(|ty| (value, ty)),
+                    _ => None,
+                })
+            });
+            // A side that raises does not count.
+            let (known, types, declared) = match known {
+                [Some(a), _] if else_frame.raised => ([Some(a), None], [a.1, a.1], None),
+                [_, Some(b)] if then_frame.raised => ([None, Some(b)], [b.1, b.1], None),
+                [Some(a), Some(b)] => {
+                    let declared = found.each_ref().map(|v| v.as_ref().and_then(|v| v.declared));
+                    (known, [a.1, b.1], declared[0].or(declared[1]))
+                }
+                _ => continue,
+            };
+            let Some(ty) = self.join(types[0], types[1]) else {
+                let message = format!(
+                    "`{name}` is a `{}` after one side of an `if` and a `{}` after the other",
+                    self.shown(types[0]),
+                    self.shown(types[1])
+                );
+                self.frame().variables.remove(name);
+                self.frame().unjoined.insert(name.clone(), message);
+                continue;
+            };
+            for ((_, block), value) in sides.into_iter().zip(known) {
+                let value = match value {
+                    Some((value, _)) => value,
+                    None => {
+                        self.block = block;
+                        self.uninitialized(ty)
+                    }
+                };
+                self.graph.add_result(block, value);
+            }
+            self.block = outer;
+            let output = self.graph.add_output(node, ty);
+            if is_meaningful(name) {
+                self.graph.name_value(output, name);
+            }
+            self.define(name, output, declared);
+        }
+        Ok(())
+    }
+
+    pub(super) fn for_statement(&mut self, statement: &'f ruff_python_ast::StmtFor) -> Result<()> {
+        let sugared = self.sugared(&statement.iter, None)?;
+        let iterable = self.iterable(sugared, &*statement.iter)?;
+        self.loop_statement(
+            Some(&iterable),
+            Some(&statement.target),
+            None,
+            &statement.body,
+            statement,
+        )
+    }
+
+    /// `for` and `while`.
+    pub(super) fn loop_statement(
+        &mut self,
+        iterable: Option<&Iterable<'f>>,
+        target: Option<&'f Expr>,
+        test: Option<&'f Expr>,
+        body: &'f [Stmt],
+        node: &impl Ranged,
+    ) -> Result<()> {
+        let items: Vec<Item<'f>> = body.iter().map(Item::Statement).collect();
+        let mut assigned = BTreeSet::new();
+        assigned_names(&items, &mut assigned);
+        if let Some(target) = target {
+            target_names(target, &mut assigned);
+        }
+        self.loop_with(iterable, target, test, assigned, may_leave(&items), node, |this| {
+            this.items(&items)
+        })
+    }
+
+    /// A `prim::Loop` that carries `assigned`; `leaves` says that its body may break, continue or return.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a loop")]
+    pub(super) fn loop_with(
+        &mut self,
+        iterable: Option<&Iterable<'f>>,
+        target: Option<&'f Expr>,
+        test: Option<&'f Expr>,
+        mut assigned: BTreeSet<String>,
+        leaves: bool,
+        node: &impl Ranged,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.locate(node);
+        if leaves {
+            let no = self.constant(Constant::Bool(false));
+            self.define(BROKE, no, None);
+            if self.lookup(LEFT).is_none() {
+                self.define(LEFT, no, None);
+            }
+            for flag in [BROKE, LEFT, RETURNED, RESULT] {
+                assigned.insert(flag.to_owned());
+            }
+        }
+        let trip_count = match iterable {
+            Some(iterable) => self.length(iterable, node)?,
+            None => self.literal(Constant::Int(i64::MAX)),
+        };
+        let first = match test {
+            Some(test) => self.condition(test)?.value,
+            None => self.constant(Constant::Bool(true)),
+        };
+        let mut carried: Vec<(String, ValueId, Option<TypeId>, TypeId)> = Vec::new();
+        for name in assigned {
+            let Some(variable) = self.lookup(&name).cloned() else {
+                continue;
+            };
+            if let (Sugared::Value(value), Some(ty)) = (&variable.value, self.variable_type(&variable)) {
+                carried.push((name, *value, variable.declared, ty));
+            }
+        }
+        self.locate(node);
+        let loop_node = self.node("prim::Loop", &[trip_count, first], &[]);
+        let outer = self.block;
+        let block = self.graph.add_block(loop_node);
+        let index = self.graph.add_parameter(block, types::INT);
+        self.block = block;
+        self.frames.push(Frame::default());
+        for (name, initial, declared, ty) in &carried {
+            self.graph.add_operand(loop_node, *initial);
+            let parameter = self.graph.add_parameter(block, *ty);
+            if is_meaningful(name) {
+                self.graph.name_value(parameter, name);
+            }
+            self.define(name, parameter, *declared);
+        }
+        if leaves {
+            let no = self.constant(Constant::Bool(false));
+            self.define(LEFT, no, None);
+        }
+        if let (Some(iterable), Some(target)) = (iterable, target) {
+            let element = self.element(iterable, index, node)?;
+            self.assign_to(target, element, None)?;
+        }
+        body(self)?;
+        let mut next = match test {
+            Some(test) => self.condition(test)?.value,
+            None => self.constant(Constant::Bool(true)),
+        };
+        if leaves {
+            self.locate(node);
+            for flag in [BROKE, RETURNED] {
+                if let Some(flag) = self.lookup_value(flag) {
+                    let go_on = self.op("aten::__not__", &[flag], types::BOOL);
+                    next = self.op("aten::__and__", &[next, go_on], types::BOOL);
+                }
+            }
+        }
+        let frame = self.frames.pop().unwrap_or_default();
+        self.graph.add_result(block, next);
+        self.block = outer;
+        for (name, initial, declared, ty) in carried {
+            let value = match frame.variables.get(&name).map(|variable| &variable.value) {
+                Some(Sugared::Value(value)) => *value,
+                _ => initial,
+            };
+            self.graph.add_result(block, value);
+            let output = self.graph.add_output(loop_node, ty);
+            if is_meaningful(&name) {
+                self.graph.name_value(output, &name);
+            }
+            self.define(&name, output, declared);
+        }
+        if leaves {
+            // What left the loop has arrived; a return goes on leaving.
+            self.frame().variables.remove(BROKE);
+            let left = match self.lookup_value(RETURNED) {
+                Some(returned) => returned,
+                None => self.constant(Constant::Bool(false)),
+            };
+            self.define(LEFT, left, None);
+        }
+        Ok(())
+    }
+}

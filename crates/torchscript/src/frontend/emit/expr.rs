@@ -1,0 +1,296 @@
+//! Expressions: names, literals, and the kinds of expressions told apart.
+
+use std::sync::Arc;
+
+use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
+use ruff_python_ast::Expr;
+use ruff_text_size::Ranged;
+
+use super::attribute::sugared_global;
+use super::matching::{Arguments, unwrap_optional};
+use super::sugared::{Iterable, Sugared};
+use super::{Emitter, builtins};
+use crate::frontend::Result;
+use crate::frontend::program::{number, string_value};
+
+impl<'f> Emitter<'_, '_, 'f> {
+    /// Emits an expression that must be a value. `hint` is the type that it should have, for literals without elements.
+    pub(super) fn expr(&mut self, expr: &'f Expr, hint: Option<TypeId>) -> Result<ValueId> {
+        let sugared = self.sugared(expr, hint)?;
+        self.value(sugared, expr)
+    }
+
+    /// The value that a sugared thing is.
+    pub(super) fn value(&mut self, sugared: Sugared<'f>, node: &impl Ranged) -> Result<ValueId> {
+        match sugared {
+            Sugared::Value(value) => Ok(value),
+            Sugared::Tuple(items) => {
+                let items: Result<Vec<ValueId>> = items.into_iter().map(|item| self.value(item, node)).collect();
+                let items = items?;
+                self.locate(node);
+                Ok(self.builder().tuple(&items))
+            }
+            Sugared::Function(id) => {
+                let name = self.program.unit.function(id).name;
+                let ty = self.program.ctx.type_of_kind(TypeKind::Function(name));
+                self.locate(node);
+                Ok(self.builder().constant_typed(Constant::Function(name), ty))
+            }
+            Sugared::Iterable(iterable) => match *iterable {
+                // `list(range(n))` and a range that is passed on.
+                Iterable::Range {
+                    start: None,
+                    end,
+                    step: None,
+                } => self.builtin(
+                    "prim::rangelist",
+                    Arguments {
+                        positional: vec![end],
+                        ..Arguments::default()
+                    },
+                    node,
+                ),
+                Iterable::Sequence(value) => Ok(value),
+                _ => self.error("value", "this can only be iterated over", node),
+            },
+            Sugared::Path(name) => self.error("undefined", format!("undefined name `{name}`"), node),
+            Sugared::Type(ty) => {
+                let message = format!("the type `{}` is no value", self.shown(ty));
+                self.error("value", message, node)
+            }
+            other => {
+                let what = match other {
+                    Sugared::Method(..) => "a method",
+                    Sugared::Builtin(..) | Sugared::Special(_) => "a builtin function",
+                    _ => "a nested function",
+                };
+                self.error("value", format!("{what} is no value; it can only be called"), node)
+            }
+        }
+    }
+
+    pub(super) fn sugared(&mut self, expr: &'f Expr, hint: Option<TypeId>) -> Result<Sugared<'f>> {
+        self.deeper(expr, |this| this.sugared_inner(expr, hint))
+    }
+
+    pub(super) fn sugared_inner(&mut self, expr: &'f Expr, hint: Option<TypeId>) -> Result<Sugared<'f>> {
+        let value = match expr {
+            Expr::Name(name) => return self.name(&name.id, expr),
+            Expr::Attribute(attribute) => {
+                let base = self.sugared(&attribute.value, None)?;
+                return self.attribute(base, &attribute.attr, expr);
+            }
+            Expr::Call(call) => return self.call(call, hint),
+            Expr::Subscript(subscript) => return self.subscript(subscript),
+            Expr::Tuple(tuple) => {
+                let hints = match hint.map(|ty| self.program.ctx.type_kind(unwrap_optional(&self.program.ctx, ty))) {
+                    Some(TypeKind::Tuple(items)) => self.program.ctx.types(items).to_vec(),
+                    _ => Vec::new(),
+                };
+                let mut items = Vec::with_capacity(tuple.elts.len());
+                for (index, item) in tuple.elts.iter().enumerate() {
+                    items.push(self.sugared(item, hints.get(index).copied())?);
+                }
+                return Ok(Sugared::Tuple(items));
+            }
+            Expr::NumberLiteral(literal) => {
+                self.locate(expr);
+                match number(&literal.value) {
+                    Some(constant) => self.literal(constant),
+                    None => return self.error("literal", "an integer of more than 64 bits", expr),
+                }
+            }
+            Expr::BooleanLiteral(literal) => {
+                self.locate(expr);
+                self.constant(Constant::Bool(literal.value))
+            }
+            Expr::NoneLiteral(_) => {
+                self.locate(expr);
+                self.none()
+            }
+            Expr::StringLiteral(literal) => {
+                self.locate(expr);
+                self.constant(Constant::str(string_value(literal.value.to_str())))
+            }
+            Expr::List(list) => self.list(&list.elts, hint, expr)?,
+            Expr::Dict(dict) => self.dict(dict, hint)?,
+            Expr::UnaryOp(op) => self.unary(op.op, &op.operand, expr)?,
+            Expr::BinOp(op) => {
+                let left = self.expr(&op.left, None)?;
+                let right = self.expr(&op.right, None)?;
+                self.binary(op.op, left, right, expr)?
+            }
+            Expr::BoolOp(_) => self.condition(expr)?.value,
+            // A comparison of tensors is a tensor; only as a condition it becomes a truth value.
+            Expr::Compare(compare) => self.comparison(compare)?.value,
+            Expr::If(ternary) => {
+                let condition = self.condition(&ternary.test)?;
+                if let Some(known) = condition.known {
+                    return self.sugared(if known { &ternary.body } else { &ternary.orelse }, hint);
+                }
+                self.select(
+                    condition,
+                    |t| t.expr(&ternary.body, hint),
+                    |t| t.expr(&ternary.orelse, hint),
+                    expr,
+                )?
+            }
+            Expr::ListComp(comprehension) => self.comprehension(comprehension, hint)?,
+            Expr::FString(string) => self.formatted(string)?,
+            other => return self.error("expression", "this expression is not supported in TorchScript", other),
+        };
+        Ok(Sugared::Value(value))
+    }
+
+    pub(super) fn name(&mut self, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
+        if let Some(variable) = self.lookup(name) {
+            return Ok(variable.value.clone());
+        }
+        if let Some(message) = self.why_unjoined(name) {
+            let message = message.clone();
+            return self.error("type", message, node);
+        }
+        if let Some(special) = builtins::special(name) {
+            return Ok(Sugared::Special(special));
+        }
+        match name {
+            "inf" | "nan" | "infj" | "nanj" => {
+                self.locate(node);
+                let value = if name.starts_with("inf") {
+                    f64::INFINITY
+                } else {
+                    f64::NAN
+                };
+                let constant = match name.ends_with('j') {
+                    true => Constant::Complex(num_complex::Complex64::new(0.0, value)),
+                    false => Constant::Float(value),
+                };
+                return Ok(Sugared::Value(self.constant(constant)));
+            }
+            "torch" | "ops" | "math" | "__torch__" | "CONSTANTS" => return Ok(Sugared::Path(name.to_owned())),
+            _ => {}
+        }
+        if let Some(global) = self.program.global(name)? {
+            return Ok(sugared_global(global));
+        }
+        if let Some(operator) = builtins::operator(name) {
+            return Ok(Sugared::Builtin(self.program.ctx.symbol(&operator), None));
+        }
+        self.error("undefined", format!("undefined name `{name}`"), node)
+    }
+
+    pub(super) fn list(&mut self, items: &'f [Expr], hint: Option<TypeId>, node: &impl Ranged) -> Result<ValueId> {
+        let ctx = Arc::clone(&self.program.ctx);
+        let wanted = match hint.map(|ty| ctx.type_kind(unwrap_optional(&ctx, ty))) {
+            Some(TypeKind::List(element)) => Some(element),
+            _ => None,
+        };
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.expr(item, wanted)?);
+        }
+        let element = match wanted {
+            Some(wanted) => {
+                for (value, item) in values.iter_mut().zip(items) {
+                    *value = self.convert(*value, wanted, item);
+                    if !self.program.is_subtype(self.ty(*value), wanted) {
+                        let message = format!(
+                            "an element of the list must be `{}`, found `{}`",
+                            self.shown(wanted),
+                            self.shown(self.ty(*value))
+                        );
+                        return self.error("type", message, item);
+                    }
+                }
+                wanted
+            }
+            None => self.joined(&values, node)?,
+        };
+        self.locate(node);
+        let list = self.builder().list(element, &values);
+        if values.is_empty() && wanted.is_none() {
+            self.empty_lists.insert(list);
+        }
+        Ok(list)
+    }
+
+    /// The common type of values, `Tensor` when there are none.
+    pub(super) fn joined(&mut self, values: &[ValueId], node: &impl Ranged) -> Result<TypeId> {
+        let mut joined: Option<TypeId> = None;
+        for &value in values {
+            let ty = self.unshaped(self.ty(value));
+            joined = match joined {
+                None => Some(ty),
+                Some(before) => match self.join(before, ty) {
+                    Some(ty) => Some(ty),
+                    None => {
+                        let message = format!("elements of types `{}` and `{}`", self.shown(before), self.shown(ty));
+                        return self.error("type", message, node);
+                    }
+                },
+            };
+        }
+        Ok(joined.unwrap_or(types::TENSOR))
+    }
+
+    pub(super) fn dict(&mut self, dict: &'f ruff_python_ast::ExprDict, hint: Option<TypeId>) -> Result<ValueId> {
+        let ctx = Arc::clone(&self.program.ctx);
+        let wanted = match hint.map(|ty| ctx.type_kind(unwrap_optional(&ctx, ty))) {
+            Some(TypeKind::Dict(key, value)) => Some((key, value)),
+            _ => None,
+        };
+        let mut operands = Vec::with_capacity(dict.items.len() * 2);
+        for item in &dict.items {
+            let Some(key) = &item.key else {
+                return self.error("expression", "`**` in a dictionary is not supported", &item.value);
+            };
+            let key = self.expr(key, wanted.map(|(key, _)| key))?;
+            let mut value = self.expr(&item.value, wanted.map(|(_, value)| value))?;
+            if let Some((_, wanted)) = wanted {
+                value = self.convert(value, wanted, &item.value);
+            }
+            operands.extend([key, value]);
+        }
+        let (key, value) = match wanted {
+            Some(wanted) => wanted,
+            None if operands.is_empty() => (types::STR, types::TENSOR),
+            None => {
+                let keys: Vec<ValueId> = operands.iter().copied().step_by(2).collect();
+                let values: Vec<ValueId> = operands.iter().copied().skip(1).step_by(2).collect();
+                (self.joined(&keys, dict)?, self.joined(&values, dict)?)
+            }
+        };
+        self.locate(dict);
+        Ok(self.op("prim::DictConstruct", &operands, ctx.dict_of(key, value)))
+    }
+
+    pub(super) fn formatted(&mut self, string: &'f ruff_python_ast::ExprFString) -> Result<ValueId> {
+        let mut format = String::new();
+        let mut operands = Vec::new();
+        for element in string.value.elements() {
+            match element {
+                ruff_python_ast::InterpolatedStringElement::Literal(text) => {
+                    format.push_str(&text.value);
+                }
+                ruff_python_ast::InterpolatedStringElement::Interpolation(part) => {
+                    if part.format_spec.is_some() || part.debug_text.is_some() {
+                        return self.error("expression", "format specifications are not supported", part);
+                    }
+                    format.push_str("{}");
+                    operands.push(self.expr(&part.expression, None)?);
+                }
+            }
+        }
+        self.locate(string);
+        let text = self.constant(Constant::str(format));
+        operands.insert(0, text);
+        self.builtin(
+            "aten::format",
+            Arguments {
+                positional: operands,
+                ..Arguments::default()
+            },
+            string,
+        )
+    }
+}

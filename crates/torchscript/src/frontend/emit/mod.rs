@@ -1,0 +1,393 @@
+//! The emitter: a function's statements become a graph in SSA form.
+//!
+//! Variables live in frames, one for each block of the graph. An `if` gives an output for every variable that both sides define, a loop carries
+//! every variable that its body assigns and that exists before it; both in the order of the names, until
+//! [`cleanup`] puts them into canonical order. A `return` at the end of all paths becomes a result of the enclosing `if`s; one
+//! that leaves a loop, and `break` and `continue`, set flags that guard the statements after them.
+
+mod assign;
+mod attribute;
+pub(crate) mod builtins;
+mod call;
+mod cleanup;
+mod control;
+mod exits;
+mod expr;
+mod fork;
+mod index;
+mod iterate;
+mod matching;
+mod operator;
+mod special;
+mod statement;
+mod sugared;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use frazil_ir::schema::FunctionSchema;
+use frazil_ir::types::unify;
+use frazil_ir::{
+    BlockId, Builder, Constant, Graph, NodeId, SourceRangeId, SymbolId, TypeId, TypeKind, ValueId, symbols, types,
+};
+use ruff_python_ast::StmtFunctionDef;
+use ruff_text_size::Ranged;
+
+use self::exits::{Item, needs_flags};
+use self::matching::Matcher;
+use self::sugared::Sugared;
+use crate::frontend::program::Program;
+use crate::frontend::source::{MAX_DEPTH, SourceError, SourceFile};
+use crate::frontend::{LoadError, Result};
+
+/// A variable of a frame.
+#[derive(Debug, Clone)]
+pub(super) struct Variable<'f> {
+    pub(super) value: Sugared<'f>,
+    /// The type that an annotation gave it, if any.
+    declared: Option<TypeId>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Frame<'f> {
+    pub(super) variables: HashMap<String, Variable<'f>>,
+    /// Variables that the sides of an `if` gave types that cannot be joined, with the message for whoever uses them.
+    unjoined: HashMap<String, String>,
+    /// True once a statement has raised: nothing after it is reached.
+    raised: bool,
+}
+
+/// What a condition says besides its value.
+pub(super) struct Condition {
+    pub(super) value: ValueId,
+    pub(super) when_true: Vec<(String, TypeId)>,
+    pub(super) when_false: Vec<(String, TypeId)>,
+    /// The outcome, where types alone decide it.
+    pub(super) known: Option<bool>,
+}
+
+/// A number literal; all uses of one share a constant at the graph's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Literal {
+    Int(i64),
+    Float(u64),
+}
+
+pub(super) struct Emitter<'e, 'p, 'f> {
+    pub(super) program: &'e mut Program<'p>,
+    pub(super) file: &'f SourceFile,
+    pub(super) graph: Graph,
+    pub(super) block: BlockId,
+    pub(super) range: Option<SourceRangeId>,
+    pub(super) frames: Vec<Frame<'f>>,
+    /// List literals without elements, whose type the place of use decides.
+    pub(super) empty_lists: HashSet<ValueId>,
+    /// What the function says that it returns.
+    returns: Option<TypeId>,
+    literals: HashMap<Literal, ValueId>,
+    depth: usize,
+}
+
+/// Compiles a function. Gives its graph and the type of what it returns.
+pub(super) fn function(
+    program: &mut Program<'_>,
+    file: &SourceFile,
+    def: &StmtFunctionDef,
+    schema: &FunctionSchema,
+) -> Result<(Graph, TypeId)> {
+    let returns = schema.returns.first().map(|result| result.ty);
+    let mut emitter = Emitter::new(program, file, returns);
+    let parameters = def.parameters.iter_non_variadic_params();
+    for (argument, parameter) in schema.arguments.iter().zip(parameters) {
+        let value = emitter.graph.add_input(argument.ty);
+        emitter.graph.name_value(value, &parameter.parameter.name);
+        emitter.define(&parameter.parameter.name, value, None);
+    }
+    emitter.body(def)
+}
+
+impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
+    pub(super) fn new(program: &'e mut Program<'p>, file: &'f SourceFile, returns: Option<TypeId>) -> Self {
+        let graph = Graph::new(Arc::clone(&program.ctx));
+        let block = graph.root();
+        Emitter {
+            program,
+            file,
+            graph,
+            block,
+            range: None,
+            frames: vec![Frame::default()],
+            empty_lists: HashSet::new(),
+            returns,
+            literals: HashMap::new(),
+            depth: 0,
+        }
+    }
+
+    /// Emits the body of `def` and finishes the graph.
+    pub(super) fn body(mut self, def: &'f StmtFunctionDef) -> Result<(Graph, TypeId)> {
+        let items: Vec<Item<'f>> = def.body.iter().map(Item::Statement).collect();
+        let returned = if needs_flags(&items) {
+            self.body_with_flags(def, &items)?
+        } else {
+            self.tail(&items)?
+        };
+        let result = match returned {
+            Some(value) => value,
+            None if self.frame().raised && self.returns.is_some_and(|ty| ty != types::NONE) => {
+                self.uninitialized(self.returns.unwrap_or(types::NONE))
+            }
+            None => self.none(),
+        };
+        let result = self.returned(result, def)?;
+        let ty = self.returns.unwrap_or_else(|| self.unshaped(self.graph.ty(result)));
+        let root = self.graph.root();
+        self.graph.add_result(root, result);
+        cleanup::run(&mut self.graph, self.program.catalogue);
+        Ok((self.graph, ty))
+    }
+
+    pub(super) fn error<T>(&self, code: &'static str, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
+        Err(LoadError::Source(self.fault(code, message, node)))
+    }
+
+    pub(super) fn fault(&self, code: &'static str, message: impl Into<String>, node: &impl Ranged) -> Box<SourceError> {
+        self.file.error(code, message, node)
+    }
+
+    /// How a type reads in messages.
+    pub(super) fn shown(&self, ty: TypeId) -> String {
+        self.program.ctx.show_type(ty).to_string()
+    }
+
+    pub(super) fn ty(&self, value: ValueId) -> TypeId {
+        self.graph.ty(value)
+    }
+
+    pub(super) fn kind_of(&self, value: ValueId) -> TypeKind {
+        self.program.ctx.type_kind(self.graph.ty(value))
+    }
+
+    /// The type without what is known of a tensor's shape.
+    pub(super) fn unshaped(&self, ty: TypeId) -> TypeId {
+        let ctx = &self.program.ctx;
+        match ctx.type_kind(ty) {
+            TypeKind::Tensor(_) => types::TENSOR,
+            TypeKind::Optional(inner) => ctx.optional_of(self.unshaped(inner)),
+            TypeKind::List(inner) => ctx.list_of(self.unshaped(inner)),
+            TypeKind::Tuple(items) => {
+                let items: Vec<TypeId> = ctx.types(items).iter().map(|&item| self.unshaped(item)).collect();
+                ctx.tuple_of(&items)
+            }
+            _ => ty,
+        }
+    }
+
+    /// The join of two types, if there is one.
+    pub(super) fn join(&self, a: TypeId, b: TypeId) -> Option<TypeId> {
+        if self.program.is_subtype(a, b) {
+            return Some(b);
+        }
+        if self.program.is_subtype(b, a) {
+            return Some(a);
+        }
+        unify(&self.program.ctx, a, b)
+    }
+
+    /// Nodes that follow come from `node`.
+    pub(super) fn locate(&mut self, node: &impl Ranged) {
+        self.range = Some(self.file.range(&self.program.ctx, node.range()));
+    }
+
+    pub(super) fn builder(&mut self) -> Builder<'_> {
+        let mut builder = Builder::at_end(&mut self.graph, self.block);
+        builder.set_range(self.range);
+        builder
+    }
+
+    pub(super) fn node(&mut self, kind: &str, operands: &[ValueId], outputs: &[TypeId]) -> NodeId {
+        let kind = self.program.ctx.symbol(kind);
+        self.builder().node(kind, operands, outputs)
+    }
+
+    pub(super) fn op(&mut self, kind: &str, operands: &[ValueId], output: TypeId) -> ValueId {
+        let kind = self.program.ctx.symbol(kind);
+        self.builder().op(kind, operands, output)
+    }
+
+    pub(super) fn constant(&mut self, value: Constant) -> ValueId {
+        self.builder().constant(value)
+    }
+
+    pub(super) fn none(&mut self) -> ValueId {
+        self.constant(Constant::None)
+    }
+
+    pub(super) fn uninitialized(&mut self, ty: TypeId) -> ValueId {
+        self.op("prim::Uninitialized", &[], ty)
+    }
+
+    /// A number literal, shared by all its uses.
+    pub(super) fn literal(&mut self, value: Constant) -> ValueId {
+        let key = match value {
+            Constant::Int(i) => Literal::Int(i),
+            Constant::Float(f) => Literal::Float(f.to_bits()),
+            other => return self.constant(other),
+        };
+        if let Some(&known) = self.literals.get(&key) {
+            return known;
+        }
+        let root = self.graph.root();
+        let value = match self.graph.first(root) {
+            Some(first) => {
+                let mut builder = Builder::before(&mut self.graph, first);
+                builder.set_range(self.range);
+                builder.constant(value)
+            }
+            None => Builder::at_end(&mut self.graph, root).constant(value),
+        };
+        self.literals.insert(key, value);
+        value
+    }
+
+    /// One level of nesting deeper, if that is allowed.
+    pub(super) fn deeper<T>(&mut self, node: &impl Ranged, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return self.error("nesting", format!("more than {MAX_DEPTH} levels of nesting"), node);
+        }
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub(super) fn matcher(&self) -> Matcher<'_, 'p> {
+        Matcher {
+            program: self.program,
+            graph: &self.graph,
+            empty_lists: &self.empty_lists,
+        }
+    }
+
+    pub(super) fn frame(&mut self) -> &mut Frame<'f> {
+        if self.frames.is_empty() {
+            self.frames.push(Frame::default());
+        }
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    /// Nothing after this is reached.
+    pub(super) fn mark_raised(&mut self) {
+        self.frame().raised = true;
+    }
+
+    /// The variable `name`, from the innermost frame that has it.
+    pub(super) fn lookup(&self, name: &str) -> Option<&Variable<'f>> {
+        self.frames.iter().rev().find_map(|frame| frame.variables.get(name))
+    }
+
+    /// Why `name` is no variable here although an `if` assigned it, if that is so.
+    pub(super) fn why_unjoined(&self, name: &str) -> Option<&String> {
+        self.frames.iter().rev().find_map(|frame| frame.unjoined.get(name))
+    }
+
+    fn lookup_value(&self, name: &str) -> Option<ValueId> {
+        match self.lookup(name)?.value {
+            Sugared::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn variable_type(&self, variable: &Variable<'f>) -> Option<TypeId> {
+        match (variable.declared, &variable.value) {
+            (Some(declared), _) => Some(declared),
+            (None, Sugared::Value(value)) => Some(self.unshaped(self.ty(*value))),
+            _ => None,
+        }
+    }
+
+    /// Sets a variable of the current frame without checks.
+    pub(super) fn define(&mut self, name: &str, value: ValueId, declared: Option<TypeId>) {
+        let variable = Variable {
+            value: Sugared::Value(value),
+            declared,
+        };
+        self.frame().variables.insert(name.to_owned(), variable);
+    }
+
+    /// `name = value`, with the type that the variable has where it was defined further out.
+    pub(super) fn assign(
+        &mut self,
+        name: &str,
+        value: Sugared<'f>,
+        declared: Option<TypeId>,
+        node: &impl Ranged,
+    ) -> Result<()> {
+        let Sugared::Value(mut id) = value else {
+            self.frame()
+                .variables
+                .insert(name.to_owned(), Variable { value, declared: None });
+            return Ok(());
+        };
+        let outer = self
+            .frames
+            .iter()
+            .rev()
+            .skip(1)
+            .find_map(|frame| frame.variables.get(name));
+        let outer = outer.map(|variable| self.variable_type(variable));
+        let wanted = match outer {
+            Some(None) => {
+                return self.error(
+                    "reassign",
+                    format!("`{name}` is no first-class value and cannot be reassigned"),
+                    node,
+                );
+            }
+            Some(Some(ty)) => Some(ty),
+            None => declared,
+        };
+        if let Some(wanted) = wanted {
+            id = self.convert(id, wanted, node);
+            if !self.program.is_subtype(self.ty(id), wanted) {
+                let message = format!(
+                    "variable `{name}` has type `{}` but is now assigned a `{}`",
+                    self.shown(wanted),
+                    self.shown(self.ty(id))
+                );
+                return self.error("type", message, node);
+            }
+        }
+        if self.graph.value_name(id).is_none()
+            && self.graph.defining_block(id) == Some(self.block)
+            && is_meaningful(name)
+        {
+            self.graph.name_value(id, name);
+        }
+        self.define(name, id, wanted.filter(|_| declared.is_some()));
+        Ok(())
+    }
+
+    /// `value` as a `wanted`, as far as implicit conversions go.
+    pub(super) fn convert(&mut self, value: ValueId, wanted: TypeId, node: &impl Ranged) -> ValueId {
+        let open = self.empty_lists.contains(&value);
+        let (conversion, _) = self.matcher().convert(self.ty(value), open, wanted, true);
+        self.locate(node);
+        self.apply(value, &conversion)
+    }
+}
+
+/// Whether a name was chosen by a person: the printer's temporaries are an underscore and a number.
+pub(super) fn is_meaningful(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('%')
+        && !name
+            .strip_prefix('_')
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The operand of a symbol attribute.
+pub(super) fn name_attribute(graph: &mut Graph, node: NodeId, name: SymbolId) {
+    graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
+}

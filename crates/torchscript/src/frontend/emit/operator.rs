@@ -1,0 +1,427 @@
+//! Operators and conditions, with what conditions tell about the types of variables.
+
+use std::sync::Arc;
+
+use frazil_ir::{AttributeValue, BlockId, Constant, TypeId, TypeKind, ValueId, symbols, types};
+use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprBoolOp, ExprCall, ExprCompare, Operator, UnaryOp};
+use ruff_text_size::Ranged;
+
+use super::matching::Arguments;
+use super::{Condition, Emitter};
+use crate::frontend::Result;
+
+impl<'f> Emitter<'_, '_, 'f> {
+    pub(super) fn unary(&mut self, op: UnaryOp, operand: &'f Expr, node: &'f Expr) -> Result<ValueId> {
+        if op == UnaryOp::USub && operand.is_number_literal_expr() {
+            let constant = self.program.constant_expr(self.file, node, None)?;
+            self.locate(node);
+            return Ok(self.literal(constant));
+        }
+        if op == UnaryOp::Not {
+            return self.condition(node).map(|condition| condition.value);
+        }
+        let value = self.expr(operand, None)?;
+        // `-inf`
+        if op == UnaryOp::USub
+            && let Some(Constant::Float(number)) = self.graph.constant(value)
+        {
+            self.locate(node);
+            return Ok(self.constant(Constant::Float(-number)));
+        }
+        let operator = match op {
+            UnaryOp::USub => "aten::neg",
+            UnaryOp::Invert => "aten::bitwise_not",
+            UnaryOp::UAdd | UnaryOp::Not => return Ok(value),
+        };
+        self.builtin(
+            operator,
+            Arguments {
+                positional: vec![value],
+                ..Arguments::default()
+            },
+            node,
+        )
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        op: Operator,
+        left: ValueId,
+        right: ValueId,
+        node: &impl Ranged,
+    ) -> Result<ValueId> {
+        let operator = match op {
+            Operator::Add => "aten::add",
+            Operator::Sub => "aten::sub",
+            Operator::Mult => "aten::mul",
+            Operator::MatMult => "aten::matmul",
+            Operator::Div => "aten::div",
+            Operator::Mod if self.ty(left) == types::STR => "aten::percentFormat",
+            Operator::Mod => "aten::remainder",
+            Operator::Pow => "aten::pow",
+            Operator::LShift => "aten::__lshift__",
+            Operator::RShift => "aten::__rshift__",
+            Operator::BitOr => "aten::__or__",
+            Operator::BitXor => "aten::__xor__",
+            Operator::BitAnd => "aten::__and__",
+            Operator::FloorDiv => "aten::floordiv",
+        };
+        let right = match (op, self.kind_of(right)) {
+            // `"%s and %s" % (a, b)` takes the elements one by one.
+            (Operator::Mod, TypeKind::Tuple(_)) if self.ty(left) == types::STR => self.builder().unpack_tuple(right),
+            _ => vec![right],
+        };
+        let positional = std::iter::once(left).chain(right).collect();
+        self.builtin(
+            operator,
+            Arguments {
+                positional,
+                ..Arguments::default()
+            },
+            node,
+        )
+    }
+
+    /// Emits an expression as a truth value, with what it tells about the types of variables.
+    pub(super) fn condition(&mut self, expr: &'f Expr) -> Result<Condition> {
+        self.deeper(expr, |this| this.condition_inner(expr))
+    }
+
+    pub(super) fn condition_inner(&mut self, expr: &'f Expr) -> Result<Condition> {
+        match expr {
+            Expr::UnaryOp(op) if op.op == UnaryOp::Not => {
+                let inner = self.condition(&op.operand)?;
+                self.locate(expr);
+                let value = match inner.known {
+                    Some(known) => self.constant(Constant::Bool(!known)),
+                    None => self.op("aten::__not__", &[inner.value], types::BOOL),
+                };
+                Ok(Condition {
+                    value,
+                    when_true: inner.when_false,
+                    when_false: inner.when_true,
+                    known: inner.known.map(|known| !known),
+                })
+            }
+            Expr::BoolOp(op) => self.short_circuit(op, 0),
+            Expr::Compare(compare) => {
+                let mut condition = self.comparison(compare)?;
+                condition.value = self.truth(condition.value, expr)?;
+                Ok(condition)
+            }
+            _ => {
+                if let Expr::Call(call) = expr
+                    && let Expr::Name(name) = &*call.func
+                    && name.id.as_str() == "isinstance"
+                    && self.lookup("isinstance").is_none()
+                {
+                    return self.isinstance(call);
+                }
+                let value = self.expr(expr, None)?;
+                let value = self.truth(value, expr)?;
+                Ok(Condition {
+                    value,
+                    when_true: Vec::new(),
+                    when_false: Vec::new(),
+                    known: None,
+                })
+            }
+        }
+    }
+
+    /// The truth value of a value, as `bool(...)` has it.
+    pub(super) fn truth(&mut self, value: ValueId, node: &impl Ranged) -> Result<ValueId> {
+        if self.ty(value) == types::BOOL {
+            return Ok(value);
+        }
+        self.builtin(
+            "aten::Bool",
+            Arguments {
+                positional: vec![value],
+                ..Arguments::default()
+            },
+            node,
+        )
+    }
+
+    pub(super) fn short_circuit(&mut self, op: &'f ExprBoolOp, from: usize) -> Result<Condition> {
+        let operand = match op.values.get(from) {
+            Some(operand) => operand,
+            None => return self.error("expression", "an operand is missing", op),
+        };
+        let first = self.condition(operand)?;
+        if from + 1 >= op.values.len() {
+            return Ok(first);
+        }
+        let is_or = op.op == BoolOp::Or;
+        if let Some(known) = first.known {
+            // What cannot be reached is not emitted.
+            return if known == is_or {
+                Ok(first)
+            } else {
+                self.short_circuit(op, from + 1)
+            };
+        }
+        let (first_true, first_false) = (first.when_true.clone(), first.when_false.clone());
+        let mut second = None;
+        let value = {
+            let mut rest = |this: &mut Self| -> Result<ValueId> {
+                let condition = this.short_circuit(op, from + 1)?;
+                let value = condition.value;
+                second = Some(condition);
+                Ok(value)
+            };
+            if is_or {
+                self.select(first, |this| Ok(this.constant(Constant::Bool(true))), &mut rest, op)?
+            } else {
+                self.select(first, &mut rest, |this| Ok(this.constant(Constant::Bool(false))), op)?
+            }
+        };
+        let Some(second) = second else {
+            return self.error("expression", "an operand is missing", op);
+        };
+        let both = |a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>| a.into_iter().chain(b).collect();
+        let (when_true, when_false) = if is_or {
+            (Vec::new(), both(first_false, second.when_false))
+        } else {
+            (both(first_true, second.when_true), Vec::new())
+        };
+        Ok(Condition {
+            value,
+            when_true,
+            when_false,
+            known: None,
+        })
+    }
+
+    /// A `prim::If` with one result: the ternary operator, `and`, `or`.
+    pub(super) fn select(
+        &mut self,
+        condition: Condition,
+        then: impl FnOnce(&mut Self) -> Result<ValueId>,
+        otherwise: impl FnOnce(&mut Self) -> Result<ValueId>,
+        node: &impl Ranged,
+    ) -> Result<ValueId> {
+        let mut results: [Option<(BlockId, ValueId)>; 2] = [None, None];
+        let [a, b] = &mut results;
+        self.branches(
+            condition,
+            |this| {
+                let value = then(this)?;
+                *a = Some((this.block, value));
+                Ok(())
+            },
+            |this| {
+                let value = otherwise(this)?;
+                *b = Some((this.block, value));
+                Ok(())
+            },
+            node.range(),
+        )?;
+        let [Some((then_block, a)), Some((else_block, b))] = results else {
+            return self.error("expression", "an operand is missing", node);
+        };
+        let (a_type, b_type) = (self.unshaped(self.ty(a)), self.unshaped(self.ty(b)));
+        let Some(ty) = self.join(a_type, b_type) else {
+            let message = format!(
+                "one side is a `{}`, the other a `{}`",
+                self.shown(a_type),
+                self.shown(b_type)
+            );
+            return self.error("type", message, node);
+        };
+        self.graph.add_result(then_block, a);
+        self.graph.add_result(else_block, b);
+        match self.graph.owner(then_block) {
+            Some(owner) => Ok(self.graph.add_output(owner, ty)),
+            None => self.error("expression", "an operand is missing", node),
+        }
+    }
+
+    pub(super) fn comparison(&mut self, compare: &'f ExprCompare) -> Result<Condition> {
+        let ([op], [right_expr]) = (&*compare.ops, &*compare.comparators) else {
+            return self.error(
+                "expression",
+                "chained comparisons are not supported in TorchScript",
+                compare,
+            );
+        };
+        let left = self.expr(&compare.left, None)?;
+        let right = self.expr(right_expr, None)?;
+        let plain = |value| Condition {
+            value,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+            known: None,
+        };
+        let arguments = |a, b| Arguments {
+            positional: vec![a, b],
+            ..Arguments::default()
+        };
+        let operator = match op {
+            CmpOp::Eq => "aten::eq",
+            CmpOp::NotEq => "aten::ne",
+            CmpOp::Lt => "aten::lt",
+            CmpOp::LtE => "aten::le",
+            CmpOp::Gt => "aten::gt",
+            CmpOp::GtE => "aten::ge",
+            CmpOp::In => {
+                return Ok(plain(self.builtin(
+                    "aten::__contains__",
+                    arguments(right, left),
+                    compare,
+                )?));
+            }
+            CmpOp::NotIn => {
+                let inside = self.builtin("aten::__contains__", arguments(right, left), compare)?;
+                return Ok(plain(self.op("aten::__not__", &[inside], types::BOOL)));
+            }
+            CmpOp::Is | CmpOp::IsNot => return self.identity(compare, *op == CmpOp::Is, left, right, right_expr),
+        };
+        Ok(plain(self.builtin(operator, arguments(left, right), compare)?))
+    }
+
+    /// `x is None`: decided by the type where it can be, and telling about `x` otherwise.
+    pub(super) fn identity(
+        &mut self,
+        compare: &'f ExprCompare,
+        is: bool,
+        left: ValueId,
+        right: ValueId,
+        right_expr: &'f Expr,
+    ) -> Result<Condition> {
+        let operator = if is { "aten::__is__" } else { "aten::__isnot__" };
+        let arguments = Arguments {
+            positional: vec![left, right],
+            ..Arguments::default()
+        };
+        let (left_type, right_type) = (self.ty(left), self.ty(right));
+        let may_be_none = |this: &Self, ty: TypeId| match this.program.ctx.type_kind(ty) {
+            TypeKind::None => Some(true),
+            TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::Any => None,
+            _ => Some(false),
+        };
+        let (none, other, name) = if right_type == types::NONE {
+            (right_type, left_type, &*compare.left)
+        } else {
+            (left_type, right_type, right_expr)
+        };
+        if none != types::NONE {
+            let value = self.builtin(operator, arguments, compare)?;
+            return Ok(Condition {
+                value,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: None,
+            });
+        }
+        if let Some(is_none) = may_be_none(self, other) {
+            let known = is_none == is;
+            self.locate(compare);
+            let value = self.constant(Constant::Bool(known));
+            return Ok(Condition {
+                value,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: Some(known),
+            });
+        }
+        let value = self.builtin(operator, arguments, compare)?;
+        let inner = match self.program.ctx.type_kind(other) {
+            TypeKind::Optional(inner) => Some(inner),
+            _ => None,
+        };
+        let narrowed: Vec<(String, TypeId)> = match (name, inner) {
+            (Expr::Name(name), Some(inner)) => vec![(name.id.to_string(), inner)],
+            _ => Vec::new(),
+        };
+        let (when_true, when_false) = if is {
+            (Vec::new(), narrowed)
+        } else {
+            (narrowed, Vec::new())
+        };
+        Ok(Condition {
+            value,
+            when_true,
+            when_false,
+            known: None,
+        })
+    }
+
+    /// `isinstance(x, T)`, decided by the type of `x` where that is enough.
+    pub(super) fn isinstance(&mut self, call: &'f ExprCall) -> Result<Condition> {
+        let [object, classes] = &*call.arguments.args else {
+            return self.error("call", "`isinstance` takes a value and a type", call);
+        };
+        let value = self.expr(object, None)?;
+        let mut wanted = Vec::new();
+        match classes {
+            Expr::Tuple(tuple) => {
+                for class in &tuple.elts {
+                    wanted.push(self.program.annotation(self.file, class)?);
+                }
+            }
+            class => wanted.push(self.program.annotation(self.file, class)?),
+        }
+        let ctx = Arc::clone(&self.program.ctx);
+        let found = self.ty(value);
+        let is = |this: &Self, ty: TypeId| {
+            wanted.iter().any(|&wanted| {
+                this.program.is_subtype(ty, wanted)
+                    || matches!(
+                        (ctx.type_kind(wanted), ctx.type_kind(ty)),
+                        (TypeKind::AnyTuple, TypeKind::NamedTuple(..)) | (TypeKind::AnyList, TypeKind::List(_))
+                    )
+            })
+        };
+        // What the value may be at run time.
+        let alternatives: Vec<TypeId> = match ctx.type_kind(found) {
+            TypeKind::Optional(inner) => vec![inner, types::NONE],
+            TypeKind::Union(members) => ctx.types(members).to_vec(),
+            TypeKind::Any => Vec::new(),
+            _ => vec![found],
+        };
+        self.locate(call);
+        let matching: Vec<TypeId> = alternatives.iter().copied().filter(|&ty| is(self, ty)).collect();
+        let known = match (alternatives.len(), matching.len()) {
+            (0, _) => None,
+            (all, some) if all == some => Some(true),
+            (_, 0) => Some(false),
+            _ => None,
+        };
+        if let Some(known) = known {
+            let value = self.constant(Constant::Bool(known));
+            return Ok(Condition {
+                value,
+                when_true: Vec::new(),
+                when_false: Vec::new(),
+                known: Some(known),
+            });
+        }
+        let node = self.node("prim::isinstance", &[value], &[]);
+        self.graph
+            .set_attribute(node, symbols::ATTR_TYPES, AttributeValue::Types(wanted.clone()));
+        let result = self.graph.add_output(node, types::BOOL);
+        let narrow = |types: Vec<TypeId>| match (object, types.as_slice()) {
+            (Expr::Name(name), [_, ..]) => vec![(name.id.to_string(), self.program.union_of(&types))],
+            _ => Vec::new(),
+        };
+        let when_true = if alternatives.is_empty() {
+            narrow(wanted)
+        } else {
+            narrow(matching.clone())
+        };
+        let others = alternatives
+            .iter()
+            .copied()
+            .filter(|ty| !matching.contains(ty))
+            .collect();
+        let when_false = narrow(others);
+        Ok(Condition {
+            value: result,
+            when_true,
+            when_false,
+            known: None,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Expressions that stand for constants.
+
+use std::sync::Arc;
+
+use frazil_ir::{Constant, Device, TupleConstant, TypeId, TypeKind, types};
+use num_complex::Complex64;
+use ruff_python_ast::{Expr, Number, UnaryOp};
+
+use super::{Global, Program};
+use crate::frontend::Result;
+use crate::frontend::annotation::dotted;
+use crate::frontend::source::SourceFile;
+
+impl Program<'_> {
+    /// The value of an expression that stands for a constant: a literal, or a container of such.
+    pub(crate) fn constant_expr(&mut self, file: &SourceFile, expr: &Expr, ty: Option<TypeId>) -> Result<Constant> {
+        let kind = ty.map(|ty| self.ctx.type_kind(ty));
+        let kind = match kind {
+            Some(TypeKind::Optional(inner)) => Some(self.ctx.type_kind(inner)),
+            other => other,
+        };
+        let no_constant = || file.error("constant", "a constant is expected here", expr);
+        let value = match expr {
+            Expr::NoneLiteral(_) => Constant::None,
+            Expr::BooleanLiteral(literal) => Constant::Bool(literal.value),
+            Expr::StringLiteral(literal) => Constant::str(string_value(literal.value.to_str())),
+            Expr::NumberLiteral(literal) => number(&literal.value).ok_or_else(no_constant)?,
+            Expr::UnaryOp(op) if op.op == UnaryOp::USub => match &*op.operand {
+                // The least integer is no literal without its sign.
+                Expr::NumberLiteral(literal) if matches!(&literal.value, Number::Int(int) if int.as_u64() == Some(1 << 63)) => {
+                    Constant::Int(i64::MIN)
+                }
+                operand => match self.constant_expr(file, operand, ty)? {
+                    Constant::Int(i) => Constant::Int(i.wrapping_neg()),
+                    Constant::Float(f) => Constant::Float(-f),
+                    Constant::Complex(c) => Constant::Complex(-c),
+                    _ => return Err(no_constant().into()),
+                },
+            },
+            Expr::Tuple(tuple) => {
+                let element_types: Vec<TypeId> = match kind {
+                    Some(TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements)) => {
+                        self.ctx.types(elements).to_vec()
+                    }
+                    _ => Vec::new(),
+                };
+                let mut items = Vec::with_capacity(tuple.elts.len());
+                for (index, item) in tuple.elts.iter().enumerate() {
+                    items.push(self.constant_expr(file, item, element_types.get(index).copied())?);
+                }
+                match kind {
+                    Some(TypeKind::Tuple(_)) if element_types.len() == items.len() => {
+                        let ty = self.ctx.tuple_of(&element_types);
+                        Constant::Tuple(Arc::new(TupleConstant { ty, items }))
+                    }
+                    // `padding: List[int] = (1, 1)`
+                    Some(TypeKind::List(element)) => Constant::list(element, items),
+                    _ => Constant::tuple(&self.ctx, items),
+                }
+            }
+            Expr::List(list) => {
+                let hint = match kind {
+                    Some(TypeKind::List(element)) => Some(element),
+                    _ => None,
+                };
+                let mut items = Vec::with_capacity(list.elts.len());
+                for item in &list.elts {
+                    items.push(self.constant_expr(file, item, hint)?);
+                }
+                let element = hint
+                    .or_else(|| items.first().map(|item| item.ty(&self.ctx)))
+                    .unwrap_or(types::TENSOR);
+                Constant::list(element, items)
+            }
+            Expr::Name(name) => match name.id.as_str() {
+                "inf" => Constant::Float(f64::INFINITY),
+                "nan" => Constant::Float(f64::NAN),
+                "infj" => Constant::Complex(Complex64::new(0.0, f64::INFINITY)),
+                "nanj" => Constant::Complex(Complex64::new(0.0, f64::NAN)),
+                _ => return Err(no_constant().into()),
+            },
+            Expr::Attribute(_) => {
+                let name = dotted(expr).ok_or_else(no_constant)?;
+                match self.named_constant(&name)? {
+                    Some(constant) => constant,
+                    None => return Err(no_constant().into()),
+                }
+            }
+            Expr::Call(call) => match (dotted(&call.func).as_deref(), &*call.arguments.args) {
+                (Some("torch.device"), [Expr::StringLiteral(text)]) => {
+                    Constant::Device(Device::parse(text.value.to_str()).ok_or_else(no_constant)?)
+                }
+                (Some("annotate" | "torch.jit.annotate"), [ty, value]) => {
+                    let ty = self.annotation(file, ty)?;
+                    self.constant_expr(file, value, Some(ty))?
+                }
+                _ => return Err(no_constant().into()),
+            },
+            _ => return Err(no_constant().into()),
+        };
+        Ok(match (kind, value) {
+            (Some(TypeKind::Float), Constant::Int(i)) => Constant::Float(i as f64),
+            (_, value) => value,
+        })
+    }
+
+    /// `CONSTANTS.c3`, `__torch__.m.Color.RED`, `torch.float32`, `math.pi`.
+    pub(crate) fn named_constant(&mut self, name: &str) -> Result<Option<Constant>> {
+        if let Some(index) = name.strip_prefix("CONSTANTS.c") {
+            let constant = index.parse::<usize>().ok().and_then(|index| self.constants.get(index));
+            return Ok(constant.cloned());
+        }
+        if let Some(constant) = crate::frontend::emit::builtins::constant(name) {
+            return Ok(Some(constant));
+        }
+        let Some((class, member)) = name.rsplit_once('.') else {
+            return Ok(None);
+        };
+        let Some(Global::Type(ty)) = self.global(class)? else {
+            return Ok(None);
+        };
+        let TypeKind::Enum(class) = self.ctx.type_kind(ty) else {
+            return Ok(None);
+        };
+        let member = self.ctx.symbol(member);
+        Ok(self
+            .unit
+            .class(class)
+            .and_then(|class| class.constants.get(&member))
+            .cloned())
+    }
+}
+
+/// The value of a number literal, if it fits 64 bits.
+pub(crate) fn number(number: &Number) -> Option<Constant> {
+    Some(match number {
+        Number::Int(int) => Constant::Int(int.as_i64()?),
+        Number::Float(float) => Constant::Float(*float),
+        Number::Complex { real, imag } => Constant::Complex(Complex64::new(*real, *imag)),
+    })
+}
+
+/// The text of a string literal. PyTorch's printer writes the bytes of characters outside ASCII as octal escapes, one each, which Python reads as
+/// one character a byte.
+pub(crate) fn string_value(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
+    let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c).ok()).collect();
+    bytes
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .unwrap_or_else(|| text.to_owned())
+}
