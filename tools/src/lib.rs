@@ -1,1 +1,4 @@
 //! Shared parts of the command-line tools.
+
+pub mod output;
+pub mod shape;

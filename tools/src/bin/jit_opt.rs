@@ -1,3 +1,5 @@
-//! jit_opt
+//! `jit-opt`: reads TorchScript, runs passes, writes any stage of the way to native code.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    frazil_tools::jit_opt::main()
+}

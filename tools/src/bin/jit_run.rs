@@ -1,3 +1,5 @@
-//! jit_run
+//! `jit-run`: runs TorchScript, natively or in the reference interpreter.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    frazil_tools::jit_run::main()
+}

@@ -1,0 +1,70 @@
+//! Input shapes on the command line: `1x3x224x224`, `1x128:int64`, `zeros:2x10`.
+
+use frazil_ir::DType;
+use std::str::FromStr;
+
+/// dtype and sizes of one input, as in `--input-shape=1x3x224x224:float32`. A scalar tensor is the empty text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputShape {
+    /// Element type; `float32` where none is given.
+    pub dtype: DType,
+    /// Extents.
+    pub sizes: Vec<i64>,
+}
+
+/// A shape that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    /// A part that is no extent.
+    #[error("`{0}` is not an extent: expected sizes such as 1x3x224x224")]
+    Extent(String),
+    /// A dtype that is unknown.
+    #[error("`{0}` is not a dtype: expected float32, float64, int64, bool, ...")]
+    DType(String),
+    /// A shape with more elements than memory can hold.
+    #[error("`{0}` has too many elements")]
+    TooLarge(String),
+}
+
+/// More than any machine's memory, and far from overflow.
+const MAX_ELEMENTS: i64 = 1 << 40;
+
+impl FromStr for InputShape {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<InputShape, ShapeError> {
+        let (sizes, dtype) = match text.split_once(':') {
+            Some((sizes, name)) => {
+                (sizes, DType::from_python_name(name).ok_or_else(|| ShapeError::DType(name.to_owned()))?)
+            }
+            None => (text, DType::Float),
+        };
+        let extent = |part: &str| match part.parse::<i64>() {
+            Ok(n) if n >= 0 => Ok(n),
+            _ => Err(ShapeError::Extent(part.to_owned())),
+        };
+        let sizes: Vec<i64> =
+            if sizes.is_empty() { Vec::new() } else { sizes.split('x').map(extent).collect::<Result<_, _>>()? };
+        let elements = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s)).filter(|n| *n <= MAX_ELEMENTS);
+        match elements {
+            Some(_) => Ok(InputShape { dtype, sizes }),
+            None => Err(ShapeError::TooLarge(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_parse() {
+        let parse = |text: &str| text.parse::<InputShape>();
+        assert_eq!(parse("1x3x224x224"), Ok(InputShape { dtype: DType::Float, sizes: vec![1, 3, 224, 224] }));
+        assert_eq!(parse("2x0:int64"), Ok(InputShape { dtype: DType::Long, sizes: vec![2, 0] }));
+        assert_eq!(parse(":bool"), Ok(InputShape { dtype: DType::Bool, sizes: vec![] }));
+        assert_eq!(parse("1x-3"), Err(ShapeError::Extent("-3".into())));
+        assert_eq!(parse("1x3:f99"), Err(ShapeError::DType("f99".into())));
+        assert!(matches!(parse("9999999999x9999999999"), Err(ShapeError::TooLarge(_))));
+    }
+}
