@@ -171,6 +171,15 @@ impl Tensor {
         Ok(Tensor::from_buffer(AlignedBytes::copied(bytes), E::DTYPE, sizes))
     }
 
+    /// A row-major tensor over a copy of `bytes`, little-endian elements of `dtype`; an error when they are not as many as
+    /// `sizes` asks for.
+    pub fn from_bytes(dtype: DType, sizes: &[i64], bytes: &[u8]) -> Result<Tensor, TensorError> {
+        if bytes.len() != Tensor::byte_size(dtype, sizes)? {
+            return Err(TensorError::TooLarge(sizes.to_vec()));
+        }
+        Ok(Tensor::from_buffer(AlignedBytes::copied(bytes), dtype, sizes))
+    }
+
     /// A row-major `Float` tensor.
     pub fn from_f32(data: &[f32], sizes: &[i64]) -> Result<Tensor, TensorError> {
         Tensor::from_elements::<crate::element::FloatElement>(data, sizes)
@@ -429,6 +438,15 @@ impl Tensor {
         let first = dense.offset as usize * size_of::<T>();
         let end = first + dense.numel() as usize * size_of::<T>();
         elements(bytes.get(first..end).unwrap_or(&[])).into_owned()
+    }
+
+    /// The bytes of the elements in row-major order.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, TensorError> {
+        let dense = self.contiguous()?;
+        let size = self.dtype.size();
+        let first = dense.offset as usize * size;
+        let bytes = dense.storage.bytes();
+        Ok(bytes.get(first..first + dense.numel() as usize * size).unwrap_or_default().to_vec())
     }
 
     /// The elements in row-major order, converted to `f64`.
