@@ -1,4 +1,20 @@
-//! Shared parts of the command-line tools.
+//! The command-line tools `jit-opt` and `jit-run`, and what they share.
 
+pub mod bench;
+pub mod case;
+mod failure;
+pub mod jit_opt;
+pub mod jit_run;
+pub mod npy;
 pub mod output;
+pub mod progress;
 pub mod shape;
+
+pub use failure::{Failure, print_failure};
+
+/// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`.
+pub fn tracing_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::from_env("FRAZIL_LOG");
+    // A second call (in tests) changes nothing.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}

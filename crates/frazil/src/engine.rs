@@ -1,0 +1,142 @@
+//! Engines: calling the methods of a model, natively or in the reference interpreter.
+
+use crate::{Error, FreezeOptions, Model, Result};
+use frazil_runtime::Value;
+use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which engine runs a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EngineKind {
+    /// Freezes the model, specialises each method on the shapes that it is called with, and compiles it.
+    #[default]
+    Native,
+    /// Runs the model as it is.
+    Interpreter,
+}
+
+/// How to run a model.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Which engine.
+    pub kind: EngineKind,
+    /// Threads that a run may use.
+    pub threads: usize,
+    /// Fail where native code cannot be made, instead of running that method in the interpreter.
+    pub strict: bool,
+    /// The methods that will be called; freezing keeps them.
+    pub methods: Vec<String>,
+    /// Further names that freezing keeps.
+    pub preserve: Vec<String>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions {
+            kind: EngineKind::default(),
+            threads: 1,
+            strict: false,
+            methods: vec!["forward".to_owned()],
+            preserve: Vec::new(),
+        }
+    }
+}
+
+/// Why a call gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The program raised an exception, as it would in PyTorch: the class and the message.
+    #[error("{0}")]
+    Raised(String),
+    /// The call could not be carried out.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl From<ExecError> for CallError {
+    fn from(e: ExecError) -> CallError {
+        match &e.kind {
+            ErrorKind::Raised { .. } => CallError::Raised(e.to_string()),
+            _ => CallError::Failed(Error::Run(e)),
+        }
+    }
+}
+
+/// An instance of a model whose methods can be called; what a call changes, the next one sees.
+pub struct Engine {
+    model: Model,
+    interpreter: Interpreter,
+    #[cfg(feature = "codegen")]
+    native: Option<crate::native::Cache>,
+    notes: Vec<String>,
+    compile_time: Duration,
+}
+
+impl Engine {
+    pub(crate) fn new(model: &Model, options: &EngineOptions) -> Result<Engine> {
+        let model = match options.kind {
+            EngineKind::Interpreter => model.clone(),
+            EngineKind::Native => freeze_for(model, options)?,
+        };
+        let registry = model.session().registry().clone();
+        let interpreter = Interpreter::with_module(registry, model.module().clone())?;
+        #[cfg(not(feature = "codegen"))]
+        if options.kind == EngineKind::Native {
+            return Err(Error::Unsupported("this build has no native engine: it lacks the feature `codegen`".into()));
+        }
+        Ok(Engine {
+            #[cfg(feature = "codegen")]
+            native: (options.kind == EngineKind::Native)
+                .then(|| crate::native::Cache::new(options.threads, options.strict)),
+            model,
+            interpreter,
+            notes: Vec::new(),
+            compile_time: Duration::ZERO,
+        })
+    }
+
+    /// The model that runs: the frozen one, for native engines.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Calls `method`; arguments that are missing take their defaults.
+    ///
+    /// # Errors
+    /// When the program raises, and when it cannot be run.
+    pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
+        #[cfg(feature = "codegen")]
+        if let Some(native) = &mut self.native
+            && let Some(result) = native.call(&self.model, method, args, &mut self.notes, &mut self.compile_time)?
+        {
+            return Ok(result);
+        }
+        Ok(self.interpreter.call(method, args)?)
+    }
+
+    /// What was compiled, and what was not and why: a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Time spent on making native code so far.
+    pub fn compile_time(&self) -> Duration {
+        self.compile_time
+    }
+}
+
+/// The model frozen with all that will be called; as it is when it has been frozen already.
+fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
+    let mut preserve: Vec<String> = options.methods.iter().chain(&options.preserve).cloned().collect();
+    preserve.sort();
+    preserve.dedup();
+    model.freeze(&FreezeOptions { preserve, ..FreezeOptions::default() })
+}
+
+/// Kept for documentation: engines move between threads.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<Engine>();
+    is_send::<Arc<Interpreter>>();
+};

@@ -1,0 +1,68 @@
+//! Everything that can go wrong, for those who only want to report it.
+
+use frazil_runtime::interp::ExecError;
+use std::path::{Path, PathBuf};
+
+/// Why an operation of this crate failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that cannot be read or written.
+    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Text with mistakes: the rendered report, with the lines that are wrong.
+    #[error("{0}")]
+    Text(String),
+    /// An archive that cannot be loaded.
+    #[error("{path}: {source}", path = .path.display())]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: frazil_torchscript::LoadError,
+    },
+    /// A pass pipeline that is malformed.
+    #[error(transparent)]
+    Pipeline(#[from] frazil_passes::PipelineError),
+    /// A pass that failed.
+    #[error(transparent)]
+    Pass(#[from] frazil_passes::PassError),
+    /// Freezing was refused.
+    #[error(transparent)]
+    Freeze(#[from] frazil_passes::FreezeError),
+    /// A tensor that cannot be made.
+    #[error(transparent)]
+    Tensor(#[from] frazil_runtime::TensorError),
+    /// A run that stopped for a reason that is not the program's.
+    #[error("{0}")]
+    Run(ExecError),
+    /// A graph that cannot be compiled.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    Lower(#[from] frazil_codegen::LowerError),
+    /// Native code that could not be made.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    Compile(#[from] frazil_codegen::CompileError),
+    /// A use that the thing at hand does not allow.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+        Error::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// Results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

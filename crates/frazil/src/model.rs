@@ -1,0 +1,240 @@
+//! Models and loose graphs: what has been read, and what can be made of it.
+
+use crate::text;
+use crate::{Engine, EngineOptions, Error, Result, Session};
+use frazil_ir::{CompilationUnit, Graph, Module};
+use frazil_passes::PassManager;
+use frazil_passes::manager::{PrintOptions, Report};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use frazil_passes::FreezeOptions;
+
+/// How a pipeline runs.
+#[derive(Clone, Debug, Default)]
+pub struct PassOptions {
+    /// Verify after every pass.
+    pub verify_each: bool,
+    /// What is printed to standard error between passes.
+    pub print: PrintOptions,
+    /// In what is printed, leave out the data of larger constants.
+    pub elide_constants_larger_than: Option<usize>,
+}
+
+/// A TorchScript module, with the session that it belongs to.
+///
+/// Cloning is cheap enough to be done before every change: weights are shared.
+#[derive(Clone)]
+pub struct Model {
+    session: Session,
+    module: Arc<Module>,
+}
+
+impl Model {
+    /// A model over `module`, whose context must be the session's.
+    pub fn new(session: Session, module: Module) -> Model {
+        Model { session, module: Arc::new(module) }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// The graph of method `name`.
+    ///
+    /// # Errors
+    /// When the module has no such method.
+    pub fn graph(&self, name: &str) -> Result<&Graph> {
+        let symbol = self.session.ctx().symbol(name);
+        match self.module.method_function(symbol) {
+            Some(function) => Ok(&function.graph),
+            None => Err(Error::Unsupported(format!("the module has no method `{name}`"))),
+        }
+    }
+
+    /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised.
+    ///
+    /// # Errors
+    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`].
+    pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
+        let frozen = frazil_passes::freeze_module(&self.module, options, &*self.session.registry().clone())?;
+        Ok(Model::new(self.session.clone(), frozen))
+    }
+
+    /// A copy after the passes of a textual pipeline, and what they have to tell.
+    ///
+    /// # Errors
+    /// When the pipeline is malformed or a pass fails.
+    pub fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Model, Report)> {
+        let manager = manager(&self.session, pipeline, options)?;
+        let mut module = Module::clone(&self.module);
+        let report = manager.run(&mut module, &*self.session.registry().clone())?;
+        Ok((Model::new(self.session.clone(), module), report))
+    }
+
+    /// Something that calls methods, on an instance of the module of its own.
+    ///
+    /// # Errors
+    /// When the module cannot be frozen, for native engines; or a tensor does not fit its storage.
+    pub fn engine(&self, options: &EngineOptions) -> Result<Engine> {
+        Engine::new(self, options)
+    }
+}
+
+/// Graphs that belong to no module: bare `.ir` text, or the functions of a source file.
+#[derive(Clone)]
+pub struct Graphs {
+    session: Session,
+    unit: CompilationUnit,
+}
+
+impl Graphs {
+    /// The functions of `unit`, whose context must be the session's.
+    pub fn of_unit(session: Session, unit: CompilationUnit) -> Graphs {
+        Graphs { session, unit }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Their classes and functions.
+    pub fn unit(&self) -> &CompilationUnit {
+        &self.unit
+    }
+
+    fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Graphs, Report)> {
+        let manager = manager(&self.session, pipeline, options)?;
+        let mut out = self.clone();
+        let mut report = Report::default();
+        for (_, function) in out.unit.functions_mut() {
+            report = manager.run_on_graph(&mut function.graph, &*self.session.registry().clone())?;
+        }
+        Ok((out, report))
+    }
+}
+
+/// What a file turned out to hold.
+#[derive(Clone)]
+pub enum Loaded {
+    /// A module.
+    Model(Model),
+    /// Graphs without a module.
+    Graphs(Graphs),
+}
+
+impl Loaded {
+    /// See [`Model::freeze`].
+    ///
+    /// # Errors
+    /// Those of [`Model::freeze`], and when there is no module.
+    pub fn freeze(&self, options: &FreezeOptions) -> Result<Loaded> {
+        Ok(Loaded::Model(self.model("frozen")?.freeze(options)?))
+    }
+
+    /// See [`Model::run_passes`]; passes over graphs run on loose graphs too.
+    ///
+    /// # Errors
+    /// When the pipeline is malformed or a pass fails.
+    pub fn run_passes(&mut self, pipeline: &str, options: &PassOptions) -> Result<Report> {
+        let report = match self {
+            Loaded::Model(model) => {
+                let (new, report) = model.run_passes(pipeline, options)?;
+                *model = new;
+                report
+            }
+            Loaded::Graphs(graphs) => {
+                let (new, report) = graphs.run_passes(pipeline, options)?;
+                *graphs = new;
+                report
+            }
+        };
+        Ok(report)
+    }
+
+    /// The module.
+    ///
+    /// # Errors
+    /// When there is none; `done` says what was to be done with it.
+    pub fn model(&self, done: &str) -> Result<&Model> {
+        match self {
+            Loaded::Model(model) => Ok(model),
+            Loaded::Graphs(_) => Err(Error::Unsupported(format!("graphs without a module cannot be {done}"))),
+        }
+    }
+
+    /// The graph that native code is made of: method `name` of a module, or the function of that name, or the only graph.
+    ///
+    /// # Errors
+    /// When there is no such graph.
+    pub fn graph(&self, name: &str) -> Result<&Graph> {
+        match self {
+            Loaded::Model(model) => model.graph(name),
+            Loaded::Graphs(graphs) => {
+                let mut functions = graphs.unit.functions().map(|(_, f)| f);
+                let ctx = graphs.session.ctx();
+                let short = |f: &&frazil_ir::Function| ctx.name(f.name).rsplit('.').next() == Some(name);
+                match (functions.clone().find(short), functions.next(), functions.next()) {
+                    (Some(f), ..) | (None, Some(f), None) => Ok(&f.graph),
+                    _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
+                }
+            }
+        }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        match self {
+            Loaded::Model(model) => &model.session,
+            Loaded::Graphs(graphs) => &graphs.session,
+        }
+    }
+
+    /// The text form. Constants with more elements than `elide` are left out of it, if that is given.
+    pub fn ir_text(&self, elide: Option<usize>) -> String {
+        match self {
+            Loaded::Model(model) => text::print_module(&model.module, elide),
+            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit, elide),
+        }
+    }
+
+    /// Writes the text form, with the larger tensors of a module in a `.safetensors` file beside it.
+    ///
+    /// # Errors
+    /// When a file cannot be written; nothing half-written stays.
+    pub fn save_ir(&self, path: &Path) -> Result<()> {
+        match self {
+            Loaded::Model(model) => text::write_module(&model.module, path),
+            Loaded::Graphs(_) => text::write_text(path, &self.ir_text(None)),
+        }
+    }
+
+    /// What may alias what in every function, in PyTorch's layout.
+    pub fn alias_db_text(&self) -> String {
+        let (session, unit) = match self {
+            Loaded::Model(model) => (&model.session, &model.module.unit),
+            Loaded::Graphs(graphs) => (&graphs.session, &graphs.unit),
+        };
+        let catalogue = session.registry().catalogue();
+        let mut out = String::new();
+        for (_, function) in unit.functions() {
+            out += &format!("# {}\n", session.ctx().name(function.name));
+            out += &text::alias_db(&function.graph, catalogue);
+        }
+        out
+    }
+}
+
+fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
+    let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
+    manager.verify_each(options.verify_each);
+    manager.print_ir(options.print.clone(), Box::new(text::StderrPrinter { elide: options.elide_constants_larger_than }));
+    Ok(manager)
+}

@@ -1,0 +1,120 @@
+//! Sessions: a context, the operators, and the passes; and reading whatever kind of input.
+
+use crate::{Error, Graphs, Loaded, Model, Result};
+use frazil_ir::Context;
+use frazil_passes::PassRegistry;
+use frazil_runtime::Registry;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What models of one program share. Cheap to make (a millisecond) and to clone; drop it with its models and nothing stays.
+#[derive(Clone)]
+pub struct Session {
+    registry: Arc<Registry>,
+    passes: Arc<PassRegistry>,
+}
+
+impl Session {
+    /// A session with the prim and aten dialects and the standard passes.
+    pub fn new() -> Session {
+        let mut registry = Registry::new(Arc::new(Context::new()));
+        frazil_prim::register(&mut registry);
+        frazil_aten::register(&mut registry);
+        Session::with(registry, PassRegistry::standard())
+    }
+
+    /// A session with the dialects and passes of an embedder.
+    pub fn with(registry: Registry, passes: PassRegistry) -> Session {
+        Session { registry: Arc::new(registry), passes: Arc::new(passes) }
+    }
+
+    /// The context of names and types.
+    pub fn ctx(&self) -> &Arc<Context> {
+        self.registry.ctx()
+    }
+
+    /// The operators.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The passes.
+    pub fn passes(&self) -> &Arc<PassRegistry> {
+        &self.passes
+    }
+
+    /// Reads a model: a `.pt` archive or the module form of `.ir`. What the file is, is told by its content.
+    ///
+    /// # Errors
+    /// When the file cannot be read, has mistakes, or holds no module.
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        match self.load_any(path)? {
+            Loaded::Model(model) => Ok(model),
+            Loaded::Graphs(_) => {
+                Err(Error::Unsupported(format!("{} holds graphs without a module, which cannot be run", path.display())))
+            }
+        }
+    }
+
+    /// Reads a model or graphs: a `.pt` archive, `.ir` text, or TorchScript source. `-` is standard input.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has mistakes.
+    pub fn load_any(&self, path: &Path) -> Result<Loaded> {
+        if path == Path::new("-") {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
+            return self.load_bytes(path, bytes);
+        }
+        let mut head = [0; 4];
+        let mut file = std::fs::File::open(path).map_err(|e| Error::io("read", path, e))?;
+        let n = file.read(&mut head).map_err(|e| Error::io("read", path, e))?;
+        if is_archive(&head[..n]) {
+            // By path, so that it is mapped and not copied.
+            let module = frazil_torchscript::load(path, &self.load_options())
+                .map_err(|source| Error::Load { path: path.to_owned(), source })?;
+            return Ok(Loaded::Model(Model::new(self.clone(), module)));
+        }
+        let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+        self.load_bytes(path, bytes)
+    }
+
+    /// Reads what [`load_any`](Self::load_any) reads from memory; `path` is for messages, and for finding what lies beside.
+    ///
+    /// # Errors
+    /// When the bytes have mistakes.
+    pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
+        let load = |source| Error::Load { path: path.to_owned(), source };
+        if is_archive(&bytes) || path.extension().is_some_and(|e| e == "pt" || e == "pth") {
+            let module = frazil_torchscript::load_bytes(bytes, &self.load_options()).map_err(load)?;
+            return Ok(Loaded::Model(Model::new(self.clone(), module)));
+        }
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            Error::Text(format!("error: {} is neither an archive nor text: byte {at} is no UTF-8\n", path.display()))
+        })?;
+        if path.extension().is_some_and(|e| e == "py") {
+            let unit = frazil_torchscript::compile_source(&path.display().to_string(), &text, &self.load_options())
+                .map_err(load)?;
+            return Ok(Loaded::Graphs(Graphs::of_unit(self.clone(), unit)));
+        }
+        crate::text::parse(self, path, &text)
+    }
+
+    fn load_options(&self) -> frazil_torchscript::LoadOptions<'_> {
+        frazil_torchscript::LoadOptions { ctx: self.ctx(), catalogue: self.registry.catalogue() }
+    }
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session::new()
+    }
+}
+
+/// The magic number of zip files.
+fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
+}

@@ -1,0 +1,115 @@
+//! Latency: warm-up, then as many runs as fit a second.
+
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// One duration a run.
+    pub runs: Vec<Duration>,
+    /// From the module in memory to code that can run.
+    pub compile: Duration,
+}
+
+/// Runs before measuring.
+const WARM_UP: usize = 5;
+/// Measures at least so many runs,
+const LEAST_RUNS: usize = 15;
+/// and goes on for so long.
+const LEAST_TIME: Duration = Duration::from_millis(1500);
+/// However fast it is, more runs tell nothing new.
+const MOST_RUNS: usize = 20_000;
+
+/// Measures `run`.
+///
+/// # Errors
+/// That of the first run that fails.
+pub fn measure<E>(compile: Duration, mut run: impl FnMut() -> Result<(), E>) -> Result<Measurement, E> {
+    for _ in 0..WARM_UP {
+        run()?;
+    }
+    let mut runs = Vec::new();
+    let start = Instant::now();
+    while runs.len() < LEAST_RUNS || (start.elapsed() < LEAST_TIME && runs.len() < MOST_RUNS) {
+        let begin = Instant::now();
+        run()?;
+        runs.push(begin.elapsed());
+    }
+    Ok(Measurement { runs, compile })
+}
+
+impl Measurement {
+    /// The median run, in milliseconds.
+    pub fn median_ms(&self) -> f64 {
+        let mut sorted = self.runs.clone();
+        sorted.sort();
+        let middle = sorted.len() / 2;
+        match (sorted.get(middle.wrapping_sub(1)), sorted.get(middle)) {
+            (Some(a), Some(b)) if sorted.len() % 2 == 0 => (ms(*a) + ms(*b)) / 2.0,
+            (_, Some(b)) => ms(*b),
+            _ => 0.0,
+        }
+    }
+
+    /// The fastest run, in milliseconds.
+    pub fn min_ms(&self) -> f64 {
+        self.runs.iter().min().map_or(0.0, |d| ms(*d))
+    }
+
+    /// One line of JSON.
+    pub fn json(&self) -> String {
+        json!({
+            "median_ms": round(self.median_ms()),
+            "min_ms": round(self.min_ms()),
+            "compile_ms": round(ms(self.compile)),
+            "peak_rss_mb": round(peak_rss_mb()),
+        })
+        .to_string()
+    }
+
+    /// A line for people.
+    pub fn text(&self) -> String {
+        format!(
+            "median {:.3} ms, minimum {:.3} ms of {} runs; compiled in {:.0} ms; peak memory {:.0} MB",
+            self.median_ms(),
+            self.min_ms(),
+            self.runs.len(),
+            ms(self.compile),
+            peak_rss_mb()
+        )
+    }
+}
+
+fn ms(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+fn round(x: f64) -> f64 {
+    (x * 1e4).round() / 1e4
+}
+
+/// The most memory that this process has had, in MB; 0 where the system does not tell.
+fn peak_rss_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib: f64 = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0.0);
+    kib / 1024.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        let of = |ms: &[u64]| Measurement {
+            runs: ms.iter().map(|n| Duration::from_millis(*n)).collect(),
+            compile: Duration::ZERO,
+        };
+        assert_eq!(of(&[9, 1, 3]).median_ms(), 3.0);
+        assert_eq!(of(&[4, 1, 3, 100]).median_ms(), 3.5);
+        assert_eq!(of(&[4, 1, 3]).min_ms(), 1.0);
+        assert_eq!(of(&[]).median_ms(), 0.0);
+    }
+}

@@ -1,0 +1,261 @@
+//! `jit-opt`: what `mlir-opt` is for MLIR, for TorchScript.
+
+use crate::output::write_atomically;
+use crate::progress::Progress;
+use crate::shape::InputShape;
+use crate::{Failure, print_failure, tracing_to_stderr};
+use clap::{Parser, ValueEnum};
+use frazil::passes::manager::{PrintOptions, Report, Timing};
+use frazil::{CompileOptions, Emit, FreezeOptions, InputSpec, Loaded, PassOptions, Session};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Reads TorchScript (a .pt archive, .ir text or .py source), runs passes, and writes IR or native code.
+#[derive(Parser, Debug)]
+#[command(name = "jit-opt", version, max_term_width = 110)]
+struct Options {
+    /// An .ir, .pt or .py file, or - for standard input. What it is, is told by its content
+    input: PathBuf,
+    /// Where to write; standard output if absent or -. The extension chooses what is written, unless --emit does
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_enum)]
+    emit: Option<EmitKind>,
+    /// Freeze as torch.jit.freeze does: attributes become constants, and the frozen graph is optimised
+    #[arg(long)]
+    freeze: bool,
+    /// Attributes, methods and dotted paths of submodules that freezing keeps
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    preserve: Vec<String>,
+    /// Leave out the optimisations of frozen graphs that change rounding
+    #[arg(long)]
+    no_optimize_numerics: bool,
+    /// Passes to run: 'inline,freeze{preserve=a,b},dce'. --list-passes tells which there are
+    #[arg(long, value_name = "PIPELINE")]
+    pass_pipeline: Option<String>,
+    /// List the passes with their options, and stop
+    #[arg(long, exclusive = true)]
+    list_passes: bool,
+    /// Print what may alias what, instead of the IR
+    #[arg(long)]
+    dump_alias_db: bool,
+    /// Verify the IR after every pass
+    #[arg(long)]
+    verify_each: bool,
+    /// Tell how long passes took
+    #[arg(long)]
+    timing: bool,
+    /// Print the IR to standard error before these passes
+    #[arg(long, value_delimiter = ',', value_name = "PASSES")]
+    print_ir_before: Vec<String>,
+    /// Print the IR to standard error after these passes
+    #[arg(long, value_delimiter = ',', value_name = "PASSES")]
+    print_ir_after: Vec<String>,
+    /// Print the IR to standard error before every pass
+    #[arg(long)]
+    print_ir_before_all: bool,
+    /// Print the IR to standard error after every pass
+    #[arg(long)]
+    print_ir_after_all: bool,
+    /// Print the IR after a pass only when the pass changed it
+    #[arg(long)]
+    print_ir_on_change: bool,
+    /// In printed IR, leave out the data of constants with more elements than this; what is left out cannot be read back
+    #[arg(long, value_name = "N")]
+    elide_constants_larger_than: Option<usize>,
+    /// Which method native code is made of
+    #[arg(long, default_value = "forward")]
+    method: String,
+    /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
+    #[arg(long, value_delimiter = ',', value_name = "SHAPES")]
+    input_shape: Vec<InputShape>,
+    /// The processor that native code is for: host, x86-64, x86-64-v3, x86-64-v4 or a name that LLVM knows
+    #[arg(long, default_value = "host", value_name = "CPU")]
+    target_cpu: String,
+    /// Threads for compiling, and the most that a compiled library uses
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: usize,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum EmitKind {
+    /// The IR as text; a module's larger tensors go to a .safetensors file beside it
+    Ir,
+    /// The fused kernels, their shapes and memory
+    Kernels,
+    /// The kernels in MLIR
+    Mlir,
+    /// The kernels in LLVM IR
+    Llvm,
+    /// The kernels in assembler
+    Asm,
+    /// An object file
+    Obj,
+    /// A shared library and a C header
+    Lib,
+}
+
+impl EmitKind {
+    fn from_extension(path: &Path) -> Option<EmitKind> {
+        Some(match path.extension()?.to_str()? {
+            "ir" => EmitKind::Ir,
+            "mlir" => EmitKind::Mlir,
+            "ll" => EmitKind::Llvm,
+            "s" => EmitKind::Asm,
+            "o" => EmitKind::Obj,
+            "so" => EmitKind::Lib,
+            _ => return None,
+        })
+    }
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    // Asked for by itself, so that no input has to be named.
+    if std::env::args().skip(1).eq(["--list-passes"]) {
+        print!("{}", frazil::passes::PassRegistry::standard().help());
+        return ExitCode::SUCCESS;
+    }
+    let options = Options::parse();
+    tracing_to_stderr();
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => print_failure(&failure),
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let emit = output_kind(options)?;
+    let progress = Progress::new();
+    let session = Session::new();
+    progress.stage("reading");
+    let mut loaded = session.load_any(&options.input)?;
+    if options.freeze || !options.preserve.is_empty() {
+        progress.stage("freezing");
+        let freeze = FreezeOptions {
+            preserve: options.preserve.clone(),
+            optimize_numerics: !options.no_optimize_numerics,
+            ..FreezeOptions::default()
+        };
+        loaded = loaded.freeze(&freeze)?;
+    }
+    if let Some(pipeline) = &options.pass_pipeline {
+        progress.stage("running passes");
+        let report = loaded.run_passes(pipeline, &pass_options(options))?;
+        if options.timing {
+            print_report(&report);
+        }
+    }
+    if options.dump_alias_db {
+        progress.done();
+        return write_text(options, &loaded.alias_db_text());
+    }
+    if emit == EmitKind::Ir {
+        progress.stage("writing");
+        return write_ir(options, &loaded);
+    }
+    emit_native(options, emit, &loaded, &progress)
+}
+
+fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
+    let file = options.output.as_deref().filter(|p| *p != Path::new("-"));
+    match (options.emit, file) {
+        (Some(kind), _) => Ok(kind),
+        (None, None) => Ok(EmitKind::Ir),
+        (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
+            Failure::usage(format!(
+                "cannot tell what to write from the name `{}`: expected .ir, .mlir, .ll, .s, .o or .so, or --emit",
+                path.display()
+            ))
+        }),
+    }
+}
+
+fn pass_options(options: &Options) -> PassOptions {
+    PassOptions {
+        verify_each: options.verify_each,
+        print: PrintOptions {
+            before: options.print_ir_before.clone(),
+            after: options.print_ir_after.clone(),
+            before_all: options.print_ir_before_all,
+            after_all: options.print_ir_after_all || (options.print_ir_on_change && options.print_ir_after.is_empty()),
+            only_on_change: options.print_ir_on_change,
+            on_failure: false,
+        },
+        elide_constants_larger_than: options.elide_constants_larger_than,
+    }
+}
+
+fn write_ir(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
+    match options.output.as_deref().filter(|p| *p != Path::new("-")) {
+        // Without a limit the file can be read back: the data that is not in the text goes beside it.
+        Some(path) if options.elide_constants_larger_than.is_none() => Ok(loaded.save_ir(path)?),
+        _ => write_text(options, &loaded.ir_text(options.elide_constants_larger_than)),
+    }
+}
+
+fn write_text(options: &Options, text: &str) -> Result<(), Failure> {
+    write_bytes(options, text.as_bytes())
+}
+
+fn write_bytes(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
+    match options.output.as_deref().filter(|p| *p != Path::new("-")) {
+        Some(path) => write_atomically(path, bytes).map_err(|e| Failure::io("write", path, e)),
+        None => {
+            let mut out = std::io::stdout().lock();
+            match out.write_all(bytes).and_then(|()| out.flush()) {
+                // The reader has seen enough: `jit-opt ... | head`.
+                Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                other => other.map_err(|e| Failure::io("write", Path::new("standard output"), e)),
+            }
+        }
+    }
+}
+
+fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Progress) -> Result<(), Failure> {
+    progress.stage("compiling");
+    let inputs: Vec<InputSpec> = options.input_shape.iter().map(|s| InputSpec::new(s.dtype, &s.sizes)).collect();
+    let compile = CompileOptions {
+        target_cpu: options.target_cpu.clone(),
+        threads: options.threads.max(1),
+        name: library_name(options),
+    };
+    let plan = loaded.plan(&options.method, &inputs, &compile)?;
+    let kind = match emit {
+        EmitKind::Kernels => Emit::Kernels,
+        EmitKind::Mlir => Emit::Mlir,
+        EmitKind::Llvm => Emit::Llvm,
+        EmitKind::Asm => Emit::Asm,
+        EmitKind::Obj => Emit::Object,
+        EmitKind::Ir | EmitKind::Lib => {
+            let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
+            let path = path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;
+            return Ok(plan.write_library(path, &compile)?);
+        }
+    };
+    write_bytes(options, &plan.emit(kind, &compile)?)
+}
+
+/// The name that a library's functions start with: that of the file, without `lib`.
+fn library_name(options: &Options) -> String {
+    let path = options.output.as_deref().filter(|p| *p != Path::new("-")).unwrap_or(&options.input);
+    let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("model");
+    stem.strip_prefix("lib").filter(|s| !s.is_empty()).unwrap_or(stem).to_owned()
+}
+
+fn print_report(report: &Report) {
+    fn print(timing: &Timing, depth: usize, whole: f64) {
+        let seconds = timing.time.as_secs_f64();
+        let share = if whole > 0.0 { 100.0 * seconds / whole } else { 0.0 };
+        eprintln!("{:>10.3} ms {share:>5.1} %  {:indent$}{}", seconds * 1e3, "", timing.name, indent = 2 * depth);
+        for child in &timing.children {
+            print(child, depth + 1, whole);
+        }
+    }
+    print(&report.timing, 0, report.timing.time.as_secs_f64());
+    for (pass, name, n) in &report.statistics {
+        eprintln!("{n:>10} {name} ({pass})");
+    }
+}

@@ -1,0 +1,250 @@
+//! `jit-run`: runs models.
+
+use crate::bench::measure;
+use crate::case::{Case, CaseTensors, Results, value_from_json};
+use crate::npy::{Input, npy_bytes};
+use crate::output::write_atomically;
+use crate::progress::Progress;
+use crate::{Failure, print_failure, tracing_to_stderr};
+use clap::{Parser, ValueEnum};
+use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Value};
+use serde::Deserialize;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Runs a TorchScript model (.pt or .ir), natively or in the reference interpreter.
+#[derive(Parser, Debug)]
+#[command(name = "jit-run", version, max_term_width = 110)]
+struct Options {
+    /// The model
+    #[arg(required_unless_present = "serve")]
+    model: Option<PathBuf>,
+    /// The method to call
+    #[arg(long, default_value = "forward")]
+    method: String,
+    /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is
+    #[arg(long, value_enum, default_value_t = EngineName::Native)]
+    engine: EngineName,
+    /// Threads that a run may use
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: usize,
+    /// Fail where native code cannot be made, instead of running that method in the interpreter
+    #[arg(long)]
+    strict: bool,
+    /// An argument: a .npy file, or zeros:1x3x224x224[:dtype], ones:...; once for each
+    #[arg(long = "input", value_name = "TENSOR")]
+    inputs: Vec<Input>,
+    /// Write the results to DIR as output_0.npy, ...
+    #[arg(long, value_name = "DIR")]
+    save_output: Option<PathBuf>,
+    /// Make the calls of this case, in order, on one instance
+    #[arg(long, value_name = "CASE.json", conflicts_with = "inputs")]
+    calls: Option<PathBuf>,
+    /// Write the case's results to DIR/results.json and DIR/tensors.safetensors
+    #[arg(long, value_name = "DIR", requires = "calls")]
+    out: Option<PathBuf>,
+    /// Measure latency on the first call's inputs
+    #[arg(long)]
+    bench: bool,
+    /// With --bench: the last line of standard output is JSON
+    #[arg(long, requires = "bench")]
+    json: bool,
+    /// Tell what was compiled and how long it took
+    #[arg(long)]
+    timing: bool,
+    /// Read one {"model", "calls", "out"} a line from standard input, do each, and answer {"done": STATUS}
+    #[arg(long, conflicts_with_all = ["model", "calls", "bench"])]
+    serve: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum EngineName {
+    Native,
+    Interp,
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    tracing_to_stderr();
+    let result = match &options.model {
+        Some(model) => run(&options, model),
+        None => serve(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => print_failure(&failure),
+    }
+}
+
+fn run(options: &Options, model: &Path) -> Result<(), Failure> {
+    let progress = Progress::new();
+    progress.stage("reading");
+    let session = Session::new();
+    let model = session.load(model)?;
+    match &options.calls {
+        Some(path) => run_case(options, &model, path, options.out.as_deref(), &progress),
+        None => run_inputs(options, &model, &progress),
+    }
+}
+
+fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {
+    EngineOptions {
+        kind: match options.engine {
+            EngineName::Native => EngineKind::Native,
+            EngineName::Interp => EngineKind::Interpreter,
+        },
+        threads: options.threads.max(1),
+        strict: options.strict,
+        methods,
+        preserve,
+    }
+}
+
+fn run_case(
+    options: &Options,
+    model: &Model,
+    path: &Path,
+    out: Option<&Path>,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let case = Case::read(path)?;
+    let tensors = CaseTensors::beside(path)?;
+    let method_of = |i: usize| case.calls[i].method.clone().unwrap_or_else(|| case.method.clone());
+    let methods: Vec<String> = (0..case.calls.len()).map(method_of).collect();
+    let mut calls = Vec::with_capacity(case.calls.len());
+    for call in &case.calls {
+        calls.push(call.args.iter().map(|a| value_from_json(a, &tensors)).collect::<Result<Vec<Value>, _>>()?);
+    }
+    progress.stage("running");
+    let mut engine = model.engine(&engine_options(options, methods.clone(), case.preserve.clone()))?;
+    if options.bench {
+        let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
+            return Err(Failure::Other(format!("{} has no call to measure", path.display())));
+        };
+        return bench(options, &mut engine, method, args, progress);
+    }
+    let mut results = Results::default();
+    for (method, args) in methods.iter().zip(&calls) {
+        match engine.call(method, args) {
+            Ok(value) => results.push(&value)?,
+            Err(CallError::Raised(text)) => results.push_raised(&text),
+            Err(CallError::Failed(error)) => return Err(error.into()),
+        }
+    }
+    tell(options, &engine);
+    progress.done();
+    if let Some(out) = out {
+        let (json, tensors) = results.finish()?;
+        std::fs::create_dir_all(out).map_err(|e| Failure::io("make", out, e))?;
+        let write = |name: &str, bytes: &[u8]| {
+            let path = out.join(name);
+            write_atomically(&path, bytes).map_err(|e| Failure::io("write", &path, e))
+        };
+        write("tensors.safetensors", &tensors)?;
+        write("results.json", json.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(), Failure> {
+    let args: Vec<Value> =
+        options.inputs.iter().map(|i| i.tensor().map(Value::from)).collect::<Result<_, Failure>>()?;
+    progress.stage("running");
+    let mut engine = model.engine(&engine_options(options, vec![options.method.clone()], Vec::new()))?;
+    if options.bench {
+        return bench(options, &mut engine, &options.method, &args, progress);
+    }
+    let value = match engine.call(&options.method, &args) {
+        Ok(value) => value,
+        Err(CallError::Raised(text)) => return Err(Failure::Other(format!("the model raised: {text}"))),
+        Err(CallError::Failed(error)) => return Err(error.into()),
+    };
+    tell(options, &engine);
+    progress.done();
+    let outputs = tensors_of(&value);
+    match &options.save_output {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(|e| Failure::io("make", dir, e))?;
+            for (i, tensor) in outputs.iter().enumerate() {
+                let path = dir.join(format!("output_{i}.npy"));
+                write_atomically(&path, &npy_bytes(tensor)?).map_err(|e| Failure::io("write", &path, e))?;
+            }
+        }
+        None => println!("{value:?}"),
+    }
+    Ok(())
+}
+
+/// The tensors of a result, through tuples and lists.
+fn tensors_of(value: &Value) -> Vec<frazil::Tensor> {
+    match value.as_tensor() {
+        Some(t) => vec![t],
+        None => value.items().unwrap_or_default().iter().flat_map(tensors_of).collect(),
+    }
+}
+
+fn tell(options: &Options, engine: &frazil::Engine) {
+    if options.timing {
+        for line in engine.notes() {
+            eprintln!("{line}");
+        }
+    }
+}
+
+fn bench(
+    options: &Options,
+    engine: &mut frazil::Engine,
+    method: &str,
+    args: &[Value],
+    progress: &Progress,
+) -> Result<(), Failure> {
+    progress.stage("measuring");
+    let raised = |e: CallError| match e {
+        CallError::Raised(text) => Failure::Other(format!("the model raised: {text}")),
+        CallError::Failed(error) => error.into(),
+    };
+    // The first call compiles.
+    engine.call(method, args).map_err(raised)?;
+    let measurement = measure(engine.compile_time(), || engine.call(method, args).map(drop).map_err(raised))?;
+    tell(options, engine);
+    progress.done();
+    println!("{}", measurement.text());
+    if options.json {
+        println!("{}", measurement.json());
+    }
+    Ok(())
+}
+
+/// One line of `--serve`.
+#[derive(Deserialize)]
+struct Job {
+    model: PathBuf,
+    calls: PathBuf,
+    out: PathBuf,
+}
+
+fn serve(options: &Options) -> Result<(), Failure> {
+    let progress = Progress::new();
+    let stdin = std::io::stdin().lock();
+    for line in stdin.lines() {
+        let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
+        let result = match serde_json::from_str::<Job>(&line) {
+            // A session a job, so that nothing of one is left for the next.
+            Ok(job) => Session::new()
+                .load(&job.model)
+                .map_err(Failure::from)
+                .and_then(|m| run_case(options, &m, &job.calls, Some(&job.out), &progress)),
+            Err(e) => Err(Failure::Other(format!("not a job: {e}"))),
+        };
+        let answer = match result {
+            Ok(()) => serde_json::json!({ "done": 0 }),
+            Err(e) => serde_json::json!({ "done": 1, "error": e.to_string() }),
+        };
+        let mut out = std::io::stdout().lock();
+        let written = writeln!(out, "{answer}").and_then(|()| out.flush());
+        written.map_err(|e| Failure::io("write", Path::new("standard output"), e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! A line that says what is going on, on terminals only.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// A spinner on standard error that appears when work takes a while, and nothing when standard error is no terminal.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A line that is not shown yet.
+    pub fn new() -> Progress {
+        let bar = if std::io::stderr().is_terminal() {
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        } else {
+            ProgressBar::hidden()
+        };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+            bar.set_style(style);
+        }
+        Progress { bar }
+    }
+
+    /// Says what is being done now.
+    pub fn stage(&self, what: &'static str) {
+        self.bar.set_message(what);
+        self.bar.enable_steady_tick(Duration::from_millis(120));
+    }
+
+    /// Clears the line.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress::new()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.done();
+    }
+}
