@@ -36,9 +36,6 @@ pub enum Error {
     /// A pass that failed.
     #[error(transparent)]
     Pass(#[from] frazil_passes::PassError),
-    /// Freezing was refused.
-    #[error(transparent)]
-    Freeze(#[from] frazil_passes::FreezeError),
     /// A tensor that cannot be made.
     #[error(transparent)]
     Tensor(#[from] frazil_runtime::TensorError),
@@ -52,7 +49,7 @@ pub enum Error {
     /// Native code that could not be made.
     #[cfg(feature = "codegen")]
     #[error(transparent)]
-    Compile(#[from] frazil_codegen::CompileError),
+    Compile(#[from] frazil_codegen::native::CompileError),
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),
