@@ -93,7 +93,9 @@ fn round(x: f64) -> f64 {
 fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kib: f64 = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0.0);
+    let kib: f64 = line
+        .and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok())
+        .unwrap_or(0.0);
     kib / 1024.0
 }
 

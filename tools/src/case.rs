@@ -101,8 +101,14 @@ impl Case {
     /// # Errors
     /// When the file cannot be read or is no case.
     pub fn read(path: &Path) -> Result<Case, CaseError> {
-        let text = std::fs::read(path).map_err(|source| CaseError::Read { path: path.into(), source })?;
-        serde_json::from_slice(&text).map_err(|source| CaseError::Json { path: path.into(), source })
+        let text = std::fs::read(path).map_err(|source| CaseError::Read {
+            path: path.into(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|source| CaseError::Json {
+            path: path.into(),
+            source,
+        })
     }
 }
 
@@ -136,14 +142,18 @@ impl CaseTensors {
         if self.bytes.is_empty() {
             return Err(missing());
         }
-        let file = SafeTensors::deserialize(&self.bytes)
-            .map_err(|source| CaseError::Tensors { path: self.path.clone(), source })?;
+        let file = SafeTensors::deserialize(&self.bytes).map_err(|source| CaseError::Tensors {
+            path: self.path.clone(),
+            source,
+        })?;
         let view = file.tensor(name).map_err(|_| missing())?;
         let dtype = from_safetensors(view.dtype())
             .ok_or_else(|| CaseError::DType(name.to_owned(), format!("{:?}", view.dtype())))?;
         let sizes: Vec<i64> = view.shape().iter().map(|&n| n as i64).collect();
-        Tensor::from_bytes(dtype, &sizes, view.data())
-            .map_err(|source| CaseError::Tensor { name: name.to_owned(), source })
+        Tensor::from_bytes(dtype, &sizes, view.data()).map_err(|source| CaseError::Tensor {
+            name: name.to_owned(),
+            source,
+        })
     }
 }
 
@@ -153,9 +163,17 @@ impl CaseTensors {
 /// When it is no value, or names a tensor that is not there.
 pub fn value_from_json(json: &Json, tensors: &CaseTensors) -> Result<Value, CaseError> {
     let wrong = || CaseError::Value(json.to_string());
-    let (kind, body) = json.as_object().filter(|o| o.len() == 1).and_then(|o| o.iter().next()).ok_or_else(wrong)?;
+    let (kind, body) = json
+        .as_object()
+        .filter(|o| o.len() == 1)
+        .and_then(|o| o.iter().next())
+        .ok_or_else(wrong)?;
     let items = |body: &Json| -> Result<Vec<Value>, CaseError> {
-        body.as_array().ok_or_else(wrong)?.iter().map(|v| value_from_json(v, tensors)).collect()
+        body.as_array()
+            .ok_or_else(wrong)?
+            .iter()
+            .map(|v| value_from_json(v, tensors))
+            .collect()
     };
     Ok(match kind.as_str() {
         "none" => Value::None,
@@ -199,7 +217,11 @@ fn common_type(items: &[Value]) -> TypeId {
         _ => types::ANY,
     };
     let first = items.first().map_or(types::ANY, simple);
-    if items.iter().all(|v| simple(v) == first) { first } else { types::ANY }
+    if items.iter().all(|v| simple(v) == first) {
+        first
+    } else {
+        types::ANY
+    }
 }
 
 /// Collects results: values as JSON, their tensors for one file.
@@ -229,7 +251,10 @@ impl Results {
     fn to_json(&mut self, value: &Value, name: &str) -> Result<Json, CaseError> {
         let mut list = |items: &[Value]| -> Result<Json, CaseError> {
             let each = items.iter().enumerate();
-            Ok(Json::Array(each.map(|(i, v)| self.to_json(v, &format!("{name}.{i}"))).collect::<Result<_, _>>()?))
+            Ok(Json::Array(
+                each.map(|(i, v)| self.to_json(v, &format!("{name}.{i}")))
+                    .collect::<Result<_, _>>()?,
+            ))
         };
         Ok(match value {
             Value::None => json!({ "none": true }),
@@ -249,7 +274,10 @@ impl Results {
             Value::Dict(d) => {
                 let pairs: Vec<(Value, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect());
                 let each = pairs.iter().enumerate().map(|(i, (k, v))| {
-                    Ok(json!([self.to_json(k, &format!("{name}.k{i}"))?, self.to_json(v, &format!("{name}.v{i}"))?]))
+                    Ok(json!([
+                        self.to_json(k, &format!("{name}.k{i}"))?,
+                        self.to_json(v, &format!("{name}.v{i}"))?
+                    ]))
                 });
                 json!({ "dict": each.collect::<Result<Vec<Json>, CaseError>>()? })
             }
@@ -271,11 +299,16 @@ impl Results {
             let dtype = to_safetensors(tensor.dtype())
                 .ok_or_else(|| CaseError::DType(name.clone(), tensor.dtype().to_string()))?;
             let shape: Vec<usize> = tensor.sizes().iter().map(|&n| n as usize).collect();
-            let bytes =
-                tensor.to_bytes().map_err(|source| CaseError::Tensor { name: name.clone(), source })?;
+            let bytes = tensor.to_bytes().map_err(|source| CaseError::Tensor {
+                name: name.clone(),
+                source,
+            })?;
             rows.push((name.as_str(), dtype, shape, bytes));
         }
-        let failed = |source| CaseError::Tensors { path: "tensors.safetensors".into(), source };
+        let failed = |source| CaseError::Tensors {
+            path: "tensors.safetensors".into(),
+            source,
+        };
         let views: Vec<(&str, TensorView<'_>)> = rows
             .iter()
             .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))

@@ -40,7 +40,11 @@ impl Failure {
 
     /// A file that could not be read or written.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Failure {
-        Failure::Io { action, path: path.display().to_string(), source }
+        Failure::Io {
+            action,
+            path: path.display().to_string(),
+            source,
+        }
     }
 }
 

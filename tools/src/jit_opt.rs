@@ -115,7 +115,7 @@ impl EmitKind {
 pub fn main() -> ExitCode {
     // Asked for by itself, so that no input has to be named.
     if std::env::args().skip(1).eq(["--list-passes"]) {
-        print!("{}", frazil::passes::PassRegistry::standard().help());
+        print_passes();
         return ExitCode::SUCCESS;
     }
     let options = Options::parse();
@@ -216,7 +216,11 @@ fn write_bytes(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
 
 fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Progress) -> Result<(), Failure> {
     progress.stage("compiling");
-    let inputs: Vec<InputSpec> = options.input_shape.iter().map(|s| InputSpec::new(s.dtype, &s.sizes)).collect();
+    let inputs: Vec<InputSpec> = options
+        .input_shape
+        .iter()
+        .map(|s| InputSpec::new(s.dtype, &s.sizes))
+        .collect();
     let compile = CompileOptions {
         target_cpu: options.target_cpu.clone(),
         threads: options.threads.max(1),
@@ -231,7 +235,8 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         EmitKind::Obj => Emit::Object,
         EmitKind::Ir | EmitKind::Lib => {
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
-            let path = path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;
+            let path =
+                path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;
             return Ok(plan.write_library(path, &compile)?);
         }
     };
@@ -240,16 +245,38 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
 
 /// The name that a library's functions start with: that of the file, without `lib`.
 fn library_name(options: &Options) -> String {
-    let path = options.output.as_deref().filter(|p| *p != Path::new("-")).unwrap_or(&options.input);
+    let path = options
+        .output
+        .as_deref()
+        .filter(|p| *p != Path::new("-"))
+        .unwrap_or(&options.input);
     let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("model");
-    stem.strip_prefix("lib").filter(|s| !s.is_empty()).unwrap_or(stem).to_owned()
+    stem.strip_prefix("lib")
+        .filter(|s| !s.is_empty())
+        .unwrap_or(stem)
+        .to_owned()
+}
+
+fn print_passes() {
+    for pass in frazil::passes::PassRegistry::standard().passes() {
+        println!("{}\n    {}", pass.name, pass.summary);
+        for option in pass.options {
+            println!("    {}={}  {}", option.name, option.default, option.doc);
+        }
+    }
 }
 
 fn print_report(report: &Report) {
     fn print(timing: &Timing, depth: usize, whole: f64) {
         let seconds = timing.time.as_secs_f64();
         let share = if whole > 0.0 { 100.0 * seconds / whole } else { 0.0 };
-        eprintln!("{:>10.3} ms {share:>5.1} %  {:indent$}{}", seconds * 1e3, "", timing.name, indent = 2 * depth);
+        eprintln!(
+            "{:>10.3} ms {share:>5.1} %  {:indent$}{}",
+            seconds * 1e3,
+            "",
+            timing.name,
+            indent = 2 * depth
+        );
         for child in &timing.children {
             print(child, depth + 1, whole);
         }

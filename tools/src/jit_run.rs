@@ -115,7 +115,12 @@ fn run_case(
     let methods: Vec<String> = (0..case.calls.len()).map(method_of).collect();
     let mut calls = Vec::with_capacity(case.calls.len());
     for call in &case.calls {
-        calls.push(call.args.iter().map(|a| value_from_json(a, &tensors)).collect::<Result<Vec<Value>, _>>()?);
+        calls.push(
+            call.args
+                .iter()
+                .map(|a| value_from_json(a, &tensors))
+                .collect::<Result<Vec<Value>, _>>()?,
+        );
     }
     progress.stage("running");
     let mut engine = model.engine(&engine_options(options, methods.clone(), case.preserve.clone()))?;
@@ -149,8 +154,11 @@ fn run_case(
 }
 
 fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(), Failure> {
-    let args: Vec<Value> =
-        options.inputs.iter().map(|i| i.tensor().map(Value::from)).collect::<Result<_, Failure>>()?;
+    let args: Vec<Value> = options
+        .inputs
+        .iter()
+        .map(|i| i.tensor().map(Value::from))
+        .collect::<Result<_, Failure>>()?;
     progress.stage("running");
     let mut engine = model.engine(&engine_options(options, vec![options.method.clone()], Vec::new()))?;
     if options.bench {
@@ -207,7 +215,9 @@ fn bench(
     };
     // The first call compiles.
     engine.call(method, args).map_err(raised)?;
-    let measurement = measure(engine.compile_time(), || engine.call(method, args).map(drop).map_err(raised))?;
+    let measurement = measure(engine.compile_time(), || {
+        engine.call(method, args).map(drop).map_err(raised)
+    })?;
     tell(options, engine);
     progress.done();
     println!("{}", measurement.text());

@@ -16,5 +16,8 @@ pub use failure::{Failure, print_failure};
 pub fn tracing_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::from_env("FRAZIL_LOG");
     // A second call (in tests) changes nothing.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
 }

@@ -65,7 +65,9 @@ fn read_npy(path: &Path) -> Result<Tensor, Failure> {
         other => return Err(bad(format!("dtype {other} is not supported"))),
     };
     if file.order() == Order::Fortran && file.shape().len() > 1 {
-        return Err(bad("the array is in Fortran order; save numpy.ascontiguousarray of it".into()));
+        return Err(bad(
+            "the array is in Fortran order; save numpy.ascontiguousarray of it".into()
+        ));
     }
     let sizes: Vec<i64> = file.shape().iter().map(|&n| n as i64).collect();
     let size = file.len() as usize * dtype.size();

@@ -34,18 +34,25 @@ impl FromStr for InputShape {
 
     fn from_str(text: &str) -> Result<InputShape, ShapeError> {
         let (sizes, dtype) = match text.split_once(':') {
-            Some((sizes, name)) => {
-                (sizes, DType::from_python_name(name).ok_or_else(|| ShapeError::DType(name.to_owned()))?)
-            }
+            Some((sizes, name)) => (
+                sizes,
+                DType::from_python_name(name).ok_or_else(|| ShapeError::DType(name.to_owned()))?,
+            ),
             None => (text, DType::Float),
         };
         let extent = |part: &str| match part.parse::<i64>() {
             Ok(n) if n >= 0 => Ok(n),
             _ => Err(ShapeError::Extent(part.to_owned())),
         };
-        let sizes: Vec<i64> =
-            if sizes.is_empty() { Vec::new() } else { sizes.split('x').map(extent).collect::<Result<_, _>>()? };
-        let elements = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s)).filter(|n| *n <= MAX_ELEMENTS);
+        let sizes: Vec<i64> = if sizes.is_empty() {
+            Vec::new()
+        } else {
+            sizes.split('x').map(extent).collect::<Result<_, _>>()?
+        };
+        let elements = sizes
+            .iter()
+            .try_fold(1i64, |n, s| n.checked_mul(*s))
+            .filter(|n| *n <= MAX_ELEMENTS);
         match elements {
             Some(_) => Ok(InputShape { dtype, sizes }),
             None => Err(ShapeError::TooLarge(text.to_owned())),
@@ -60,9 +67,27 @@ mod tests {
     #[test]
     fn shapes_parse() {
         let parse = |text: &str| text.parse::<InputShape>();
-        assert_eq!(parse("1x3x224x224"), Ok(InputShape { dtype: DType::Float, sizes: vec![1, 3, 224, 224] }));
-        assert_eq!(parse("2x0:int64"), Ok(InputShape { dtype: DType::Long, sizes: vec![2, 0] }));
-        assert_eq!(parse(":bool"), Ok(InputShape { dtype: DType::Bool, sizes: vec![] }));
+        assert_eq!(
+            parse("1x3x224x224"),
+            Ok(InputShape {
+                dtype: DType::Float,
+                sizes: vec![1, 3, 224, 224]
+            })
+        );
+        assert_eq!(
+            parse("2x0:int64"),
+            Ok(InputShape {
+                dtype: DType::Long,
+                sizes: vec![2, 0]
+            })
+        );
+        assert_eq!(
+            parse(":bool"),
+            Ok(InputShape {
+                dtype: DType::Bool,
+                sizes: vec![]
+            })
+        );
         assert_eq!(parse("1x-3"), Err(ShapeError::Extent("-3".into())));
         assert_eq!(parse("1x3:f99"), Err(ShapeError::DType("f99".into())));
         assert!(matches!(parse("9999999999x9999999999"), Err(ShapeError::TooLarge(_))));

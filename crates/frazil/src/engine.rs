@@ -83,7 +83,9 @@ impl Engine {
         let interpreter = Interpreter::with_module(registry, model.module().clone())?;
         #[cfg(not(feature = "codegen"))]
         if options.kind == EngineKind::Native {
-            return Err(Error::Unsupported("this build has no native engine: it lacks the feature `codegen`".into()));
+            return Err(Error::Unsupported(
+                "this build has no native engine: it lacks the feature `codegen`".into(),
+            ));
         }
         Ok(Engine {
             #[cfg(feature = "codegen")]
@@ -131,7 +133,10 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let mut preserve: Vec<String> = options.methods.iter().chain(&options.preserve).cloned().collect();
     preserve.sort();
     preserve.dedup();
-    model.freeze(&FreezeOptions { preserve, ..FreezeOptions::default() })
+    model.freeze(&FreezeOptions {
+        preserve,
+        ..FreezeOptions::default()
+    })
 }
 
 /// Kept for documentation: engines move between threads.

@@ -57,7 +57,11 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-        Error::Io { action, path: path.to_owned(), source }
+        Error::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 

@@ -40,7 +40,10 @@ pub struct Model {
 impl Model {
     /// A model over `module`, whose context must be the session's.
     pub fn new(session: Session, module: Module) -> Model {
-        Model { session, module: Arc::new(module) }
+        Model {
+            session,
+            module: Arc::new(module),
+        }
     }
 
     /// The session.
@@ -187,7 +190,9 @@ impl Loaded {
             Loaded::Graphs(graphs) => {
                 let functions: Vec<_> = graphs.unit.functions().map(|(_, f)| f).collect();
                 let ctx = graphs.session.ctx();
-                let named = functions.iter().find(|f| ctx.name(f.name).rsplit('.').next() == Some(name));
+                let named = functions
+                    .iter()
+                    .find(|f| ctx.name(f.name).rsplit('.').next() == Some(name));
                 match (named, functions.as_slice()) {
                     (Some(f), _) | (None, [f]) => Ok(&f.graph),
                     _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
@@ -242,6 +247,11 @@ impl Loaded {
 fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
     let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
     manager.verify_each(options.verify_each);
-    manager.print_ir(options.print.clone(), Box::new(text::StderrPrinter { elide: options.elide_constants_larger_than }));
+    manager.print_ir(
+        options.print.clone(),
+        Box::new(text::StderrPrinter {
+            elide: options.elide_constants_larger_than,
+        }),
+    );
     Ok(manager)
 }

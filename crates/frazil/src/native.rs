@@ -18,7 +18,10 @@ pub struct InputSpec {
 impl InputSpec {
     /// A dense tensor of these sizes.
     pub fn new(dtype: DType, sizes: &[i64]) -> InputSpec {
-        InputSpec { dtype, sizes: sizes.to_vec() }
+        InputSpec {
+            dtype,
+            sizes: sizes.to_vec(),
+        }
     }
 }
 

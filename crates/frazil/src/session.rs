@@ -26,7 +26,10 @@ impl Session {
 
     /// A session with the dialects and passes of an embedder.
     pub fn with(registry: Registry, passes: PassRegistry) -> Session {
-        Session { registry: Arc::new(registry), passes: Arc::new(passes) }
+        Session {
+            registry: Arc::new(registry),
+            passes: Arc::new(passes),
+        }
     }
 
     /// The context of names and types.
@@ -52,9 +55,10 @@ impl Session {
         let path = path.as_ref();
         match self.load_any(path)? {
             Loaded::Model(model) => Ok(model),
-            Loaded::Graphs(_) => {
-                Err(Error::Unsupported(format!("{} holds graphs without a module, which cannot be run", path.display())))
-            }
+            Loaded::Graphs(_) => Err(Error::Unsupported(format!(
+                "{} holds graphs without a module, which cannot be run",
+                path.display()
+            ))),
         }
     }
 
@@ -65,7 +69,9 @@ impl Session {
     pub fn load_any(&self, path: &Path) -> Result<Loaded> {
         if path == Path::new("-") {
             let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
+            std::io::stdin()
+                .read_to_end(&mut bytes)
+                .map_err(|e| Error::io("read", path, e))?;
             return self.load_bytes(path, bytes);
         }
         let mut head = [0; 4];
@@ -73,8 +79,10 @@ impl Session {
         let n = file.read(&mut head).map_err(|e| Error::io("read", path, e))?;
         if is_archive(&head[..n]) {
             // By path, so that it is mapped and not copied.
-            let module = frazil_torchscript::load(path, &self.load_options())
-                .map_err(|source| Error::Load { path: path.to_owned(), source })?;
+            let module = frazil_torchscript::load(path, &self.load_options()).map_err(|source| Error::Load {
+                path: path.to_owned(),
+                source,
+            })?;
             return Ok(Loaded::Model(Model::new(self.clone(), module)));
         }
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
@@ -86,14 +94,20 @@ impl Session {
     /// # Errors
     /// When the bytes have mistakes.
     pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
-        let load = |source| Error::Load { path: path.to_owned(), source };
+        let load = |source| Error::Load {
+            path: path.to_owned(),
+            source,
+        };
         if is_archive(&bytes) || path.extension().is_some_and(|e| e == "pt" || e == "pth") {
             let module = frazil_torchscript::load_bytes(bytes, &self.load_options()).map_err(load)?;
             return Ok(Loaded::Model(Model::new(self.clone(), module)));
         }
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
-            Error::Text(format!("error: {} is neither an archive nor text: byte {at} is no UTF-8\n", path.display()))
+            Error::Text(format!(
+                "error: {} is neither an archive nor text: byte {at} is no UTF-8\n",
+                path.display()
+            ))
         })?;
         if path.extension().is_some_and(|e| e == "py") {
             let unit = frazil_torchscript::compile_source(&path.display().to_string(), &text, &self.load_options())
@@ -104,7 +118,10 @@ impl Session {
     }
 
     fn load_options(&self) -> frazil_torchscript::LoadOptions<'_> {
-        frazil_torchscript::LoadOptions { ctx: self.ctx(), catalogue: self.registry.catalogue() }
+        frazil_torchscript::LoadOptions {
+            ctx: self.ctx(),
+            catalogue: self.registry.catalogue(),
+        }
     }
 }
 

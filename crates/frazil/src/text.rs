@@ -13,7 +13,10 @@ use std::path::Path;
 pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
     let name = path.display().to_string();
     let color = std::io::stderr().is_terminal();
-    let options = ParseOptions { catalogue: Some(session.registry().catalogue()), verify: true };
+    let options = ParseOptions {
+        catalogue: Some(session.registry().catalogue()),
+        verify: true,
+    };
     let parsed = frazil_syntax::parse_graph_with(session.ctx(), text, options)
         .map_err(|e| Error::Text(render(&name, text, &e.diagnostics, color)))?;
     let mut unit = CompilationUnit::default();
@@ -31,7 +34,11 @@ fn function_of(ctx: &Context, graph: Graph) -> Function {
         is_vararg: true,
         is_varret: true,
     };
-    Function { name: ctx.symbol("forward"), schema, graph }
+    Function {
+        name: ctx.symbol("forward"),
+        schema,
+        graph,
+    }
 }
 
 /// The text of a module.
@@ -73,7 +80,10 @@ pub(crate) struct StderrPrinter {
 }
 
 impl IrPrinter for StderrPrinter {
-    #[expect(clippy::print_stderr, reason = "this is what the printer is for; it is made only where it is asked for")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "this is what the printer is for; it is made only where it is asked for"
+    )]
     fn print(&self, header: &str, ir: IrRef<'_>) {
         match ir {
             IrRef::Module(module) => eprintln!("// {header}\n{}", print_module(module, self.elide)),

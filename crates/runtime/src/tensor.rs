@@ -446,7 +446,10 @@ impl Tensor {
         let size = self.dtype.size();
         let first = dense.offset as usize * size;
         let bytes = dense.storage.bytes();
-        Ok(bytes.get(first..first + dense.numel() as usize * size).unwrap_or_default().to_vec())
+        Ok(bytes
+            .get(first..first + dense.numel() as usize * size)
+            .unwrap_or_default()
+            .to_vec())
     }
 
     /// The elements in row-major order, converted to `f64`.
