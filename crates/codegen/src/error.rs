@@ -44,6 +44,12 @@ pub enum LowerError {
         /// The exception's text.
         message: String,
     },
+    /// Loops of the program run too often to be unrolled.
+    #[error("the program takes more than {steps} steps on these shapes; its loops are unrolled")]
+    TooLong {
+        /// The limit.
+        steps: usize,
+    },
     /// A result of the graph is not a tensor, or a tuple or list of tensors.
     #[error("result {index} of the graph is not a tensor")]
     Result {

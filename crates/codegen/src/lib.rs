@@ -20,9 +20,11 @@ pub mod native;
 pub mod plan;
 pub mod schedule;
 pub mod simplify;
+pub mod specialise;
 pub mod target;
 
 pub use compile::{CompileOptions, Executable, compile};
 pub use error::{LowerError, Unsupported};
 pub use graph::TensorGraph;
-pub use lower::{LowerOptions, lower};
+pub use lower::{LowerOptions, Lowered, compile_graph, lower};
+pub use specialise::{InputSpec, ResultSpec};

@@ -8,7 +8,10 @@ use crate::layout;
 use crate::memory;
 use crate::plan::{Plan, Port};
 use crate::simplify::{materialise_views, simplify};
+use crate::specialise::{InputSpec, ResultSpec, specialise};
 use crate::target::Target;
+use frazil_ir::Graph;
+use frazil_runtime::Registry;
 use tracing::info_span;
 
 /// What a graph is lowered for.
@@ -18,6 +21,32 @@ pub struct LowerOptions {
     pub name: String,
     /// The processor.
     pub target: Target,
+}
+
+/// A plan, and what its outputs mean.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// What to compile.
+    pub plan: Plan,
+    /// How the plan's outputs make up the results of the graph.
+    pub results: Vec<ResultSpec>,
+}
+
+/// Lowers a frozen graph for inputs of known shapes. Operators are known by their entries in `registry` only.
+///
+/// # Errors
+/// [`LowerError::Unsupported`] lists everything that cannot be compiled.
+pub fn compile_graph(
+    graph: &Graph,
+    inputs: &[InputSpec],
+    registry: &Registry,
+    options: &LowerOptions,
+) -> Result<Lowered, LowerError> {
+    let specialised = info_span!("specialise").in_scope(|| specialise(graph, inputs, registry))?;
+    Ok(Lowered {
+        plan: lower(specialised.graph, options)?,
+        results: specialised.results,
+    })
 }
 
 /// Lowers a graph of tensor programs to a plan.

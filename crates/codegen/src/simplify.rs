@@ -6,7 +6,7 @@ use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::TensorData;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{
-    Access, Affine, Dims, Iteration, OutOfBounds, Structured, TensorId, ViewKind, ViewMap,
+    Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -339,25 +339,29 @@ pub fn materialise_views(graph: &mut TensorGraph) {
         if !matches!(v.kind, ViewKind::Affine(_)) {
             continue;
         }
-        let domain: Dims = v.output.sizes.clone();
-        let rank = domain.len();
-        let read = Access {
+        let shape = v.output.clone();
+        let mut copy = conversion(id, &shape, shape.clone());
+        copy.inputs[0] = resolve(graph, copy.inputs[0].clone(), &copy.domain);
+        graph.node_mut(id).op = TensorOp::Compute(Box::new(copy));
+    }
+}
+
+/// The nest that copies tensor `id`, of shape `from`, and converts it to `to`'s dtype.
+pub(crate) fn conversion(id: TensorId, from: &TensorShape, to: TensorShape) -> Structured {
+    let rank = from.sizes.len();
+    Structured {
+        domain: from.sizes.clone(),
+        iterations: smallvec::smallvec![Iteration::Parallel; rank],
+        inputs: smallvec::smallvec![Access {
             tensor: id,
             map: (0..rank).map(|l| Affine::index(rank, l)).collect(),
             out_of_bounds: OutOfBounds::Never,
-        };
-        let output = v.output.clone();
-        let copy = Structured {
-            iterations: smallvec::smallvec![Iteration::Parallel; rank],
-            inputs: smallvec::smallvec![resolve(graph, read, &domain)],
-            domain,
-            body: Expr::identity(output.dtype),
-            combine: None,
-            accumulate: output.dtype,
-            finish: None,
-            finish_inputs: SmallVec::new(),
-            output,
-        };
-        graph.node_mut(id).op = TensorOp::Compute(Box::new(copy));
+        }],
+        body: converted(&Expr::identity(from.dtype), to.dtype),
+        combine: None,
+        accumulate: to.dtype,
+        finish: None,
+        finish_inputs: SmallVec::new(),
+        output: to,
     }
 }

@@ -182,6 +182,15 @@ impl Operator {
         self.variant
     }
 
+    /// The same semantics for `schema`, an overload that writes the functional result into its first argument.
+    pub fn in_place(self, schema: Arc<FunctionSchema>) -> Operator {
+        Operator {
+            schema,
+            semantics: self.semantics,
+            variant: Variant::InPlace,
+        }
+    }
+
     /// The program that computes the functional results for these arguments; `None` for kernels and composites.
     ///
     /// # Errors

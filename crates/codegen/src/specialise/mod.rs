@@ -1,0 +1,218 @@
+//! Specialisation: a frozen graph with known input shapes becomes a graph of tensor programs.
+//!
+//! The graph is run once, as the interpreter would run it, except that tensors which depend on the inputs have no elements:
+//! numbers, strings, lists and control flow are computed, tensor operators append their entry's program to the
+//! [`TensorGraph`]. Mutation disappears on the way: a tensor variable is a view of a versioned storage, an in-place operator makes the
+//! storage's next version, and a read sees the current one. What cannot be done that way (a condition on elements, an
+//! operator without a program, a write to an input) is collected with its place in the source; all of it is reported at once.
+
+mod control;
+mod operators;
+mod store;
+
+use crate::error::{LowerError, Unsupported};
+use crate::graph::{Origin, TensorGraph};
+use frazil_ir::{Context, Graph, NodeId, TypeKind, ValueId};
+use frazil_runtime::Registry;
+use frazil_runtime::import::Importer;
+use frazil_runtime::structured::{TensorId, TensorShape};
+use frazil_runtime::value::{ListValue, ObjectValue, Value};
+use std::collections::HashSet;
+use std::sync::Arc;
+use store::Store;
+
+/// What is known of an input.
+#[derive(Clone, Debug)]
+pub enum InputSpec {
+    /// A tensor of this dtype and these sizes, given when the compiled function runs.
+    Tensor(TensorShape),
+    /// A value that is fixed when the function is compiled. Tensors in it are constants.
+    Value(Value),
+    /// A list.
+    List(Vec<InputSpec>),
+    /// A tuple.
+    Tuple(Vec<InputSpec>),
+}
+
+/// What a result of the graph is, in terms of the compiled function's outputs.
+#[derive(Clone, Debug)]
+pub enum ResultSpec {
+    /// The output of this number.
+    Tensor(u32),
+    /// A value that does not depend on the inputs' elements.
+    Value(Value),
+    /// A list.
+    List(Vec<ResultSpec>),
+    /// A tuple; a NamedTuple is one too.
+    Tuple(Vec<ResultSpec>),
+}
+
+/// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
+#[derive(Debug)]
+pub struct Specialised {
+    /// The tensor programs.
+    pub graph: TensorGraph,
+    /// One entry a result of the original graph.
+    pub results: Vec<ResultSpec>,
+}
+
+/// Specialises `graph` for `inputs`, one for each of its inputs except objects (a leading `self`).
+///
+/// # Errors
+/// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] when the program raises on such
+/// inputs whatever their elements are.
+pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+    let ctx = graph.ctx().clone();
+    let mut s = Specialiser {
+        registry,
+        ctx: &ctx,
+        tensors: TensorGraph::new(),
+        store: Store::default(),
+        importer: Importer::new(),
+        constants: HashSet::new(),
+        unsupported: Vec::new(),
+        steps: 0,
+        depth: 0,
+    };
+    let arguments = s.arguments(graph, inputs)?;
+    let outputs = s.run(graph, arguments)?;
+    let mut results = Vec::new();
+    for (index, output) in outputs.into_iter().enumerate() {
+        match output {
+            Some(value) => results.push(s.result(&value, index)?),
+            // The reason is among the unsupported operators.
+            None => continue,
+        }
+    }
+    if s.store.wrote_input() {
+        s.unsupported.push(Unsupported {
+            operator: "the graph".into(),
+            reason: "writes to one of its inputs, which the caller would see".into(),
+            source: None,
+        });
+    }
+    if s.unsupported.is_empty() {
+        Ok(Specialised {
+            graph: s.tensors,
+            results,
+        })
+    } else {
+        s.unsupported.dedup();
+        Err(LowerError::Unsupported(s.unsupported))
+    }
+}
+
+/// A value of the run: `None` when it depends on something unsupported.
+type Slot = Option<Value>;
+
+struct Specialiser<'a> {
+    registry: &'a Registry,
+    ctx: &'a Arc<Context>,
+    tensors: TensorGraph,
+    store: Store,
+    importer: Importer,
+    /// Addresses of the storages of the graph's constants, which must not be written.
+    constants: HashSet<usize>,
+    unsupported: Vec<Unsupported>,
+    /// Nodes run so far.
+    steps: usize,
+    /// Graphs within graphs.
+    depth: usize,
+}
+
+impl Specialiser<'_> {
+    fn arguments(&mut self, graph: &Graph, inputs: &[InputSpec]) -> Result<Vec<Slot>, LowerError> {
+        let object_class = |v: &ValueId| match self.ctx.type_kind(graph.ty(*v)) {
+            TypeKind::Class(name) => Some(name),
+            _ => None,
+        };
+        let classes: Vec<_> = graph.inputs().iter().map(object_class).collect();
+        let expected = classes.iter().filter(|c| c.is_none()).count();
+        if expected != inputs.len() {
+            return Err(LowerError::InputCount {
+                expected,
+                given: inputs.len(),
+            });
+        }
+        let mut rest = inputs.iter();
+        let mut arguments = Vec::new();
+        for class in classes {
+            arguments.push(match (class, rest.as_slice().first()) {
+                (Some(name), _) => Some(Value::Object(ObjectValue::new(name, Vec::new()))),
+                (None, Some(spec)) => {
+                    rest.next();
+                    Some(self.input(spec)?)
+                }
+                (None, None) => None,
+            });
+        }
+        Ok(arguments)
+    }
+
+    fn input(&mut self, spec: &InputSpec) -> Result<Value, LowerError> {
+        let all = |s: &mut Self, items: &[InputSpec]| items.iter().map(|i| s.input(i)).collect::<Result<Vec<_>, _>>();
+        Ok(match spec {
+            InputSpec::Tensor(shape) => {
+                let id = self.tensors.input(shape.clone());
+                let cell = self.store.fresh(id, shape, true)?;
+                Value::Tensor(cell)
+            }
+            InputSpec::Value(v) => {
+                self.note_constants(v);
+                v.clone()
+            }
+            InputSpec::List(items) => {
+                let items = all(self, items)?;
+                let element = items.first().map_or(frazil_ir::types::TENSOR, |v| v.ty(self.ctx));
+                Value::List(ListValue::new(element, items))
+            }
+            InputSpec::Tuple(items) => Value::tuple(all(self, items)?),
+        })
+    }
+
+    fn result(&mut self, value: &Value, index: usize) -> Result<ResultSpec, LowerError> {
+        let all = |s: &mut Self, items: &[Value]| items.iter().map(|v| s.result(v, index)).collect::<Result<_, _>>();
+        Ok(match value {
+            Value::Tensor(cell) => {
+                let id: TensorId = self.read(cell)?;
+                self.tensors.outputs.push(id);
+                ResultSpec::Tensor(self.tensors.outputs.len() as u32 - 1)
+            }
+            Value::List(l) if l.with(|items| items.iter().any(has_tensor)) => ResultSpec::List(all(self, &l.items())?),
+            Value::Tuple(t) if t.items.iter().any(has_tensor) => ResultSpec::Tuple(all(self, &t.items)?),
+            Value::Dict(_) | Value::Object(_) | Value::Future(_) => return Err(LowerError::Result { index }),
+            other => ResultSpec::Value(other.clone()),
+        })
+    }
+
+    fn refuse(&mut self, graph: &Graph, node: NodeId, operator: &str, reason: impl Into<String>) {
+        let unsupported = Unsupported {
+            operator: operator.to_owned(),
+            reason: reason.into(),
+            source: self.place(graph, node),
+        };
+        if !self.unsupported.contains(&unsupported) {
+            self.unsupported.push(unsupported);
+        }
+    }
+
+    fn place(&self, graph: &Graph, node: NodeId) -> Option<String> {
+        graph.source_range(node).map(|r| r.display(self.ctx).to_string())
+    }
+
+    fn origin(&self, graph: &Graph, node: NodeId) -> Vec<Origin> {
+        vec![Origin {
+            operator: graph.kind_name(node).to_owned(),
+            source: self.place(graph, node),
+        }]
+    }
+}
+
+fn has_tensor(value: &Value) -> bool {
+    match value {
+        Value::Tensor(_) => true,
+        Value::List(l) => l.with(|items| items.iter().any(has_tensor)),
+        Value::Tuple(t) => t.items.iter().any(has_tensor),
+        _ => false,
+    }
+}

@@ -1,0 +1,396 @@
+//! Running operators: programs are appended to the tensor graph, kernels on values run at once.
+
+use super::control::Frame;
+use super::store::{PathStep, address};
+use super::{Slot, Specialiser};
+use crate::error::LowerError;
+use crate::graph::Origin;
+use frazil_ir::schema::FunctionSchema;
+use frazil_ir::{Graph, NodeId, TypeId, types};
+use frazil_runtime::call::{args_of, invoke};
+use frazil_runtime::eval::view_layout;
+use frazil_runtime::op::{OpError, Operator, Results};
+use frazil_runtime::promote::can_cast;
+use frazil_runtime::registry::{Lookup, out_arguments};
+use frazil_runtime::structured::{Program, Step, TensorId, TensorShape, ViewKind};
+use frazil_runtime::value::{ListValue, TensorCell, Value};
+use frazil_runtime::{Semantics, Tensor, Variant};
+
+/// Why an operator was not run.
+enum Refusal {
+    /// The whole compilation ends.
+    Fatal(LowerError),
+    /// The operator goes to the list.
+    Reason(String),
+}
+
+impl From<LowerError> for Refusal {
+    fn from(e: LowerError) -> Refusal {
+        Refusal::Fatal(e)
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(reason: &str) -> Refusal {
+        Refusal::Reason(reason.to_owned())
+    }
+}
+
+/// A tensor of a program that is being appended.
+struct Made {
+    id: TensorId,
+    /// The variable, where the tensor is an argument or a view of one.
+    cell: Option<TensorCell>,
+}
+
+impl Specialiser<'_> {
+    /// Runs an operator: one slot an output.
+    pub(super) fn operator(&mut self, frame: &mut Frame<'_>, node: NodeId) -> Result<Vec<Slot>, LowerError> {
+        let graph = frame.graph;
+        let nothing = vec![None; graph.node_outputs(node).len()];
+        let slots: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
+        let Some(op) = self.resolve(graph, node, &slots) else {
+            return Ok(nothing);
+        };
+        // What depends on something unsupported says nothing new.
+        let Some(values) = slots.into_iter().collect::<Option<Vec<Value>>>() else {
+            return Ok(nothing);
+        };
+        match self.call(graph, node, &op, &values) {
+            Ok(results) => Ok(results.into_iter().map(Some).collect()),
+            Err(Refusal::Fatal(e)) => Err(e),
+            Err(Refusal::Reason(reason)) => {
+                self.refuse(graph, node, &op.schema().full_name(self.ctx), reason);
+                Ok(nothing)
+            }
+        }
+    }
+
+    fn resolve(&mut self, graph: &Graph, node: NodeId, slots: &[Slot]) -> Option<Operator> {
+        let mut found = self.registry.lookup(graph, node);
+        if matches!(found, Lookup::NoOverload) {
+            // What the graph says of the types is not enough; the values are.
+            let operands: Option<Vec<TypeId>> = slots
+                .iter()
+                .map(|s| match s {
+                    Some(Value::Tensor(_)) => Some(types::TENSOR),
+                    Some(v) => Some(v.ty(self.ctx)),
+                    None => None,
+                })
+                .collect();
+            found = self.registry.lookup_types(graph.kind(node), &operands?);
+        }
+        let (name, reason) = match found {
+            Lookup::Found(op) => return Some(op),
+            Lookup::NoSemantics(schema) => (schema.full_name(self.ctx), "there is no entry for this operator"),
+            Lookup::NoOverload => (graph.kind_name(node).to_owned(), "no overload takes these operands"),
+            Lookup::Unknown => (graph.kind_name(node).to_owned(), "the operator is not known"),
+        };
+        self.refuse(graph, node, &name, reason);
+        None
+    }
+
+    fn call(&mut self, graph: &Graph, node: NodeId, op: &Operator, values: &[Value]) -> Result<Vec<Value>, Refusal> {
+        let mut cells = Vec::new();
+        values.iter().for_each(|v| tensors_in(v, &mut cells));
+        let known = cells.iter().all(|c| !self.store.knows(c));
+        if op.schema().is_mutable() && self.writes_constant(op.schema(), values) {
+            return Err("writes to a constant of the graph".into());
+        }
+        match op.semantics() {
+            Semantics::Kernel(_) => match self.functional(op).filter(|_| !known) {
+                Some(program) => self.program(graph, node, &program, values),
+                None => self.kernel(graph, node, op, values, &cells),
+            },
+            Semantics::Composite(body) => {
+                let body = body.clone();
+                let slots = self.run(&body, values.iter().cloned().map(Some).collect())?;
+                let results = slots.into_iter().collect::<Option<Vec<Value>>>();
+                let results = results.ok_or("a part of it cannot be compiled")?;
+                self.give(graph, node, op, values, results)
+            }
+            Semantics::Pointwise(_) | Semantics::Program(..) if known => self.kernel(graph, node, op, values, &cells),
+            Semantics::Pointwise(_) | Semantics::Program(..) => self.program(graph, node, op, values),
+        }
+    }
+
+    /// The program of the functional form of an in-place operator whose own entry is a kernel (`copy_`).
+    fn functional(&self, op: &Operator) -> Option<Operator> {
+        let schema = op.schema();
+        let name = self.ctx.name(schema.name).strip_suffix('_')?;
+        let overload = self.ctx.name(schema.overload);
+        let found = self.registry.find(name, overload)?;
+        let has_program = !matches!(found.semantics(), Semantics::Kernel(_) | Semantics::Composite(_));
+        (has_program && schema.is_mutable()).then(|| found.in_place(schema.clone()))
+    }
+
+    fn writes_constant(&self, schema: &FunctionSchema, values: &[Value]) -> bool {
+        let written = schema
+            .arguments
+            .iter()
+            .zip(values)
+            .filter(|(a, _)| [&a.alias, &a.element_alias].into_iter().flatten().any(|x| x.is_write));
+        written.into_iter().any(|(_, v)| match v {
+            Value::Tensor(c) => self.constants.contains(&address(c.get().storage())),
+            _ => false,
+        })
+    }
+
+    /// Runs an operator on values as the interpreter does. It must not want the elements of a tensor that has none.
+    fn kernel(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        values: &[Value],
+        cells: &[TensorCell],
+    ) -> Result<Vec<Value>, Refusal> {
+        let before: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
+        for t in &before {
+            t.storage().take_touched();
+        }
+        let output_types: Vec<TypeId> = graph.node_outputs(node).iter().map(|&v| graph.ty(v)).collect();
+        let results = invoke(self.ctx, op, values, &output_types, graph.attributes(node));
+        let mut touched = false;
+        for t in &before {
+            touched |= t.storage().take_touched();
+        }
+        if touched {
+            return Err("depends on the elements of a tensor, and has no program".into());
+        }
+        let same = |a: &Tensor, b: &Tensor| {
+            a.shares_storage(b) && a.sizes() == b.sizes() && a.strides() == b.strides() && a.offset() == b.offset()
+        };
+        if cells
+            .iter()
+            .zip(&before)
+            .any(|(c, b)| self.store.knows(c) && !same(&c.get(), b))
+        {
+            return Err("changes sizes or strides of a tensor in place".into());
+        }
+        let results: Results = results.map_err(|e| self.error(graph, node, e))?;
+        let mut made = Vec::new();
+        results.iter().for_each(|v| tensors_in(v, &mut made));
+        for cell in made {
+            let tensor = cell.get();
+            if !tensor.storage().is_unknown() || self.store.knows(&cell) {
+                continue;
+            }
+            let like = cells.iter().zip(&before).find(|(_, b)| same(&tensor, b));
+            match like {
+                Some((like, _)) => self.store.alias(&cell, like),
+                None => return Err("makes a view of which no program says how".into()),
+            }
+        }
+        Ok(results.into_vec())
+    }
+
+    /// Appends an operator's program.
+    fn program(&mut self, graph: &Graph, node: NodeId, op: &Operator, values: &[Value]) -> Result<Vec<Value>, Refusal> {
+        let (args, cells) = args_of(self.ctx, op.schema(), values);
+        let program = match op.program(&args) {
+            Ok(Some(p)) => p,
+            Ok(None) => return Err("has no program".into()),
+            Err(e) => return Err(self.error(graph, node, e)),
+        };
+        let origins = self.origin(graph, node);
+        let tensors = self.append(&program, &cells, &origins)?;
+        let mut results = Vec::new();
+        for &output in &program.outputs {
+            let made = tensors
+                .get(output as usize)
+                .ok_or_else(|| LowerError::Malformed("an unknown output".into()))?;
+            let cell = match &made.cell {
+                Some(cell) => cell.clone(),
+                None => {
+                    let shape = self.tensors.shape(made.id).clone();
+                    self.store.fresh(made.id, &shape, false)?
+                }
+            };
+            results.push(Value::Tensor(cell));
+        }
+        let returns = &op.schema().returns;
+        let is_list = |ty| matches!(self.ctx.type_kind(ty), frazil_ir::TypeKind::List(_));
+        if let [only] = returns.as_slice()
+            && is_list(only.ty)
+        {
+            results = vec![Value::List(ListValue::new(types::TENSOR, results))];
+        }
+        self.give(graph, node, op, values, results)
+    }
+
+    /// Appends the program's steps; `cells` are its arguments.
+    fn append(&mut self, program: &Program, cells: &[TensorCell], origins: &[Origin]) -> Result<Vec<Made>, Refusal> {
+        let mut tensors: Vec<Made> = Vec::new();
+        for cell in cells {
+            // A view of a tensor that is still to be filled must share its versions.
+            if views_argument(program, tensors.len()) {
+                self.track(cell)?;
+            }
+            tensors.push(Made {
+                id: self.read(cell)?,
+                cell: Some(cell.clone()),
+            });
+        }
+        let malformed = || LowerError::Malformed("a step reads a tensor that is not there".into());
+        for step in &program.steps {
+            let made = match step {
+                Step::Compute(s) => {
+                    let mut s = s.as_ref().clone();
+                    for access in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
+                        access.tensor = tensors.get(access.tensor as usize).ok_or_else(malformed)?.id;
+                    }
+                    Made {
+                        id: self.tensors.compute(s, origins.to_vec()),
+                        cell: None,
+                    }
+                }
+                Step::View(v) => {
+                    let base = tensors.get(v.tensor as usize).ok_or_else(malformed)?;
+                    let mut v = v.clone();
+                    v.tensor = base.id;
+                    let step = PathStep {
+                        kind: v.kind.clone(),
+                        shape: v.output.clone(),
+                    };
+                    let base_cell = base.cell.clone();
+                    let id = self.tensors.view(v, origins.to_vec());
+                    let cell = base_cell.and_then(|base| {
+                        let layout = viewed(&base.get(), &step)?;
+                        self.store.view(&base, vec![step], layout, id)
+                    });
+                    Made { id, cell }
+                }
+            };
+            tensors.push(made);
+        }
+        Ok(tensors)
+    }
+
+    /// Lets a tensor with known elements, which is no constant of the graph and which nothing else shares, be tracked, so that it
+    /// can be viewed and written.
+    fn track(&mut self, cell: &TensorCell) -> Result<(), Refusal> {
+        if self.store.knows(cell) {
+            return Ok(());
+        }
+        let tensor = cell.get();
+        let is_constant = self.constants.contains(&address(tensor.storage()));
+        // One handle in the cell, one here.
+        let alone = std::sync::Arc::strong_count(tensor.storage()) <= 2;
+        if is_constant || !alone || !tensor.is_contiguous() {
+            return Ok(());
+        }
+        let id = self.read(cell)?;
+        let shape = self.tensors.shape(id).clone();
+        self.store.adopt(cell, id, &shape)?;
+        Ok(())
+    }
+
+    /// What the operator gives, when its functional results are `results`: writes them where the variant says.
+    fn give(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        values: &[Value],
+        results: Vec<Value>,
+    ) -> Result<Vec<Value>, Refusal> {
+        let targets: Vec<&Value> = match op.variant() {
+            Variant::Functional => return Ok(results),
+            Variant::InPlace => values.iter().take(1).collect(),
+            Variant::Out => out_arguments(op.schema()).filter_map(|i| values.get(i)).collect(),
+        };
+        let mut given = Vec::new();
+        for (target, result) in targets.into_iter().zip(&results) {
+            let (Value::Tensor(target), Value::Tensor(result)) = (target, result) else {
+                return Err("writes to something other than a tensor".into());
+            };
+            self.write(graph, node, target, result)?;
+            given.push(Value::Tensor(target.clone()));
+        }
+        Ok(given)
+    }
+
+    fn write(&mut self, graph: &Graph, node: NodeId, target: &TensorCell, result: &TensorCell) -> Result<(), Refusal> {
+        let (to, from) = (target.get(), result.get());
+        if !can_cast(from.dtype(), to.dtype()) {
+            let message = format!(
+                "result type {} can't be cast to the desired output type {}",
+                from.dtype().type_name(),
+                to.dtype().type_name()
+            );
+            return Err(self.error(graph, node, OpError::raised(message)));
+        }
+        if to.sizes() != from.sizes() {
+            let message = format!(
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                to.sizes(),
+                from.sizes()
+            );
+            return Err(self.error(graph, node, OpError::raised(message)));
+        }
+        self.track(target)?;
+        if !self.store.knows(target) {
+            return Err("writes to a tensor that is shared with a constant".into());
+        }
+        let value = self.read(result)?;
+        let value = self.converted(value, to.dtype());
+        let origins = self.origin(graph, node);
+        self.store
+            .write(&mut self.tensors, target, value, &origins)
+            .map_err(Refusal::from)
+    }
+
+    fn converted(&mut self, id: TensorId, dtype: frazil_ir::DType) -> TensorId {
+        let shape = self.tensors.shape(id).clone();
+        if shape.dtype == dtype {
+            return id;
+        }
+        let target = TensorShape { dtype, ..shape.clone() };
+        self.tensors
+            .compute(crate::simplify::conversion(id, &shape, target), Vec::new())
+    }
+
+    fn error(&self, graph: &Graph, node: NodeId, e: OpError) -> Refusal {
+        if e.is_unsupported() {
+            return Refusal::Reason(e.to_string());
+        }
+        let place = self
+            .place(graph, node)
+            .map(|p| format!(" (at {p})"))
+            .unwrap_or_default();
+        Refusal::Fatal(LowerError::Raises {
+            message: format!("{}: {e}{place}", graph.kind_name(node)),
+        })
+    }
+}
+
+/// True when some step of the program views argument `argument` itself.
+fn views_argument(program: &Program, argument: usize) -> bool {
+    let views = |s: &Step| matches!(s, Step::View(v) if v.tensor as usize == argument);
+    program.steps.iter().any(views)
+}
+
+/// The layout of a view; `None` when it is a copy.
+fn viewed(base: &Tensor, step: &PathStep) -> Option<Tensor> {
+    match &step.kind {
+        ViewKind::Reshape => base.view(&step.shape.sizes),
+        ViewKind::Affine(map) => {
+            let (strides, offset) = view_layout(map, base, step.shape.sizes.len())?;
+            base.as_strided(&step.shape.sizes, &strides, offset).ok()
+        }
+    }
+}
+
+fn tensors_in(value: &Value, found: &mut Vec<TensorCell>) {
+    match value {
+        Value::Tensor(cell) => found.push(cell.clone()),
+        Value::List(l) => l.items().iter().for_each(|v| tensors_in(v, found)),
+        Value::Tuple(t) => t.items.iter().for_each(|v| tensors_in(v, found)),
+        Value::Dict(d) => {
+            let values: Vec<Value> = d.with(|entries| entries.values().cloned().collect());
+            values.iter().for_each(|v| tensors_in(v, found));
+        }
+        _ => {}
+    }
+}
