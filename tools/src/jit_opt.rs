@@ -237,10 +237,10 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
             let path =
                 path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;
-            return Ok(plan.write_library(path, &compile)?);
+            return Ok(plan.write_library(path)?);
         }
     };
-    write_bytes(options, &plan.emit(kind, &compile)?)
+    write_bytes(options, &plan.emit(kind)?)
 }
 
 /// The name that a library's functions start with: that of the file, without `lib`.

@@ -69,8 +69,6 @@ pub struct Engine {
     interpreter: Interpreter,
     #[cfg(feature = "codegen")]
     native: Option<crate::native::Cache>,
-    notes: Vec<String>,
-    compile_time: Duration,
 }
 
 impl Engine {
@@ -93,8 +91,6 @@ impl Engine {
                 .then(|| crate::native::Cache::new(options.threads, options.strict)),
             model,
             interpreter,
-            notes: Vec::new(),
-            compile_time: Duration::ZERO,
         })
     }
 
@@ -110,7 +106,7 @@ impl Engine {
     pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         #[cfg(feature = "codegen")]
         if let Some(native) = &mut self.native
-            && let Some(result) = native.call(&self.model, method, args, &mut self.notes, &mut self.compile_time)?
+            && let Some(result) = native.call(&self.model, method, args)?
         {
             return Ok(result);
         }
@@ -119,12 +115,20 @@ impl Engine {
 
     /// What was compiled, and what was not and why: a line each.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        #[cfg(feature = "codegen")]
+        if let Some(native) = &self.native {
+            return &native.notes;
+        }
+        &[]
     }
 
     /// Time spent on making native code so far.
     pub fn compile_time(&self) -> Duration {
-        self.compile_time
+        #[cfg(feature = "codegen")]
+        if let Some(native) = &self.native {
+            return native.compile_time;
+        }
+        Duration::ZERO
     }
 }
 

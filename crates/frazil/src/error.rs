@@ -50,6 +50,14 @@ pub enum Error {
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     Compile(#[from] frazil_codegen::native::CompileError),
+    /// Files of native code that could not be written.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    EmitFile(#[from] frazil_codegen::aot::EmitFileError),
+    /// Native code was given other inputs than it was made for.
+    #[cfg(feature = "codegen")]
+    #[error(transparent)]
+    NativeRun(#[from] frazil_codegen::compile::RunError),
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),

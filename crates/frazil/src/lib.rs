@@ -12,7 +12,7 @@ pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
 pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions};
 #[cfg(feature = "codegen")]
-pub use native::{CompileOptions, Emit, InputSpec, NativePlan};
+pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
 pub use session::Session;
 
 pub use frazil_ir as ir;

@@ -1,12 +1,24 @@
 //! Native code for the methods of a model.
 
-use crate::{CallError, Error, Model, Result};
-use frazil_ir::DType;
-use frazil_runtime::Value;
+use crate::{Error, Loaded, Model, Result};
+use frazil_codegen::aot;
+use frazil_codegen::native::{Stage, host_target};
+use frazil_codegen::plan::{Plan, Port};
+use frazil_codegen::specialise::{self, ResultSpec, specialise};
+use frazil_codegen::target::Target;
+use frazil_codegen::{Executable, LowerError, LowerOptions, lower};
+use frazil_ir::{DType, Device, Graph};
+use frazil_runtime::import::Importer;
+use frazil_runtime::storage::AlignedBytes;
+use frazil_runtime::structured::TensorShape;
+use frazil_runtime::value::{ListValue, Value};
+use frazil_runtime::{Registry, Storage, Tensor};
+use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// dtype and sizes of an input.
+/// dtype and sizes of an input tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InputSpec {
     /// Element type.
@@ -28,76 +40,358 @@ impl InputSpec {
 /// How to make native code.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
-    /// `host`, an x86-64 level, or a name that LLVM knows.
+    /// `host`, an x86-64 level (`x86-64-v3`), or a processor that LLVM knows.
     pub target_cpu: String,
     /// Threads that a run may use.
     pub threads: usize,
-    /// What functions of libraries are called.
+    /// What the functions of a library are called: a C identifier.
     pub name: String,
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            target_cpu: "host".to_owned(),
+            threads: 1,
+            name: "model".to_owned(),
+        }
+    }
+}
+
+impl CompileOptions {
+    fn target(&self) -> Target {
+        match self.target_cpu.as_str() {
+            "host" | "native" => host_target(),
+            cpu => Target::new(cpu, ""),
+        }
+    }
 }
 
 /// A stage on the way to native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
-    /// Fused kernels.
+    /// Fused kernels, with their shapes and memory.
     Kernels,
-    /// MLIR.
+    /// The kernels in MLIR.
     Mlir,
-    /// LLVM IR.
+    /// The kernels in LLVM IR, after optimisation.
     Llvm,
-    /// Assembler.
+    /// The kernels in assembler.
     Asm,
-    /// An object file.
+    /// One object file with all kernels.
     Object,
 }
 
-/// Kernels, ready to be turned into machine code.
-pub struct NativePlan {}
+/// The kernels of a method for inputs of given shapes, ready to be turned into machine code.
+pub struct NativePlan {
+    plan: Plan,
+    results: Vec<ResultSpec>,
+    target: Target,
+}
 
 impl NativePlan {
+    fn new(graph: &Graph, inputs: &[specialise::InputSpec], registry: &Registry, options: &CompileOptions) -> Result<Self, LowerError> {
+        let specialised = specialise(graph, inputs, registry)?;
+        let target = options.target();
+        let lower_options = LowerOptions {
+            name: c_identifier(&options.name),
+            target: target.clone(),
+        };
+        let plan = lower(specialised.graph, &lower_options)?;
+        Ok(NativePlan {
+            plan,
+            results: specialised.results,
+            target,
+        })
+    }
+
+    /// Number of kernel calls of a run, and of distinct kernels among them.
+    pub fn kernel_count(&self) -> (usize, usize) {
+        (self.plan.calls.len(), self.plan.kernels.len())
+    }
+
+    /// Bytes of memory that a run needs besides inputs, outputs and weights.
+    pub fn workspace_bytes(&self) -> usize {
+        self.plan.workspace_bytes
+    }
+
     /// The text or bytes of a stage.
     ///
     /// # Errors
     /// When code generation fails.
-    pub fn emit(&self, _kind: Emit, _options: &CompileOptions) -> Result<Vec<u8>> {
-        Err(Error::Unsupported("native code is not there yet".to_owned()))
+    pub fn emit(&self, kind: Emit) -> Result<Vec<u8>> {
+        let stage = match kind {
+            Emit::Kernels => return Ok(aot::kernels_text(&self.plan).into_bytes()),
+            Emit::Object => return Ok(aot::object(&self.plan, &self.target)?),
+            Emit::Mlir => Stage::Mlir,
+            Emit::Llvm => Stage::Llvm,
+            Emit::Asm => Stage::Assembly,
+        };
+        Ok(aot::stage_text(&self.plan, &self.target, stage)?.into_bytes())
     }
 
-    /// Writes a shared library with its header.
+    /// Writes a shared library, and its C header beside it.
     ///
     /// # Errors
-    /// When code generation fails or a file cannot be written.
-    pub fn write_library(&self, _path: &Path, _options: &CompileOptions) -> Result<()> {
-        Err(Error::Unsupported("native code is not there yet".to_owned()))
+    /// When code generation or linking fails, or a file cannot be written; nothing half-written stays.
+    pub fn write_library(&self, path: &Path) -> Result<()> {
+        aot::write_library(&self.plan, &self.target, path)?;
+        Ok(())
+    }
+
+    /// Compiles the plan for this process.
+    ///
+    /// # Errors
+    /// When code generation fails.
+    pub fn compile(self, threads: usize) -> Result<CompiledMethod> {
+        let options = frazil_codegen::CompileOptions {
+            target: self.target,
+            threads,
+        };
+        let executable = frazil_codegen::compile(&self.plan, &options)?;
+        Ok(CompiledMethod {
+            executable,
+            results: self.results,
+        })
     }
 }
 
-impl crate::Loaded {
-    /// The plan of native code for method `method` on inputs of these shapes.
+/// A compiled method, for inputs of the shapes that it was compiled for.
+pub struct CompiledMethod {
+    executable: Executable,
+    results: Vec<ResultSpec>,
+}
+
+impl CompiledMethod {
+    /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
     ///
     /// # Errors
-    /// When the method cannot be compiled.
-    pub fn plan(&self, _method: &str, _inputs: &[InputSpec], _options: &CompileOptions) -> Result<NativePlan> {
-        Err(Error::Unsupported("native code is not there yet".to_owned()))
+    /// When there are more or fewer inputs than it has, or one has another size.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
+        let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
+        let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
+        let bytes: Vec<&[u8]> = dense
+            .iter()
+            .zip(&snapshots)
+            .map(|(t, bytes)| {
+                let size = t.dtype().size();
+                let first = t.offset() as usize * size;
+                bytes.get(first..first + t.numel() as usize * size).unwrap_or_default()
+            })
+            .collect();
+        let ports: Vec<Port> = self.executable.outputs().to_vec();
+        let mut buffers: Vec<AlignedBytes> = ports.iter().map(|p| AlignedBytes::zeroed(p.bytes())).collect();
+        let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
+        self.executable.run(&bytes, &mut outputs)?;
+        let mut values = Vec::with_capacity(ports.len());
+        for (port, buffer) in ports.iter().zip(buffers) {
+            let strides = frazil_ir::contiguous_strides(&port.shape);
+            let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
+            values.push(Value::from(tensor));
+        }
+        let mut results: Vec<Value> = self.results.iter().map(|r| result_value(r, &values)).collect();
+        Ok(match results.len() {
+            1 => results.remove(0),
+            _ => Value::tuple(results),
+        })
     }
 }
 
-/// Compiled methods by shapes.
-pub(crate) struct Cache {}
+fn result_value(spec: &ResultSpec, outputs: &[Value]) -> Value {
+    match spec {
+        ResultSpec::Tensor(i) => outputs.get(*i as usize).cloned().unwrap_or_default(),
+        ResultSpec::Value(v) => v.clone(),
+        ResultSpec::Tuple(items) => Value::tuple(items.iter().map(|r| result_value(r, outputs)).collect()),
+        ResultSpec::List(items) => {
+            let items: Vec<Value> = items.iter().map(|r| result_value(r, outputs)).collect();
+            let element = match items.first() {
+                Some(Value::Tensor(_)) => frazil_ir::types::TENSOR,
+                _ => frazil_ir::types::ANY,
+            };
+            Value::List(ListValue::new(element, items))
+        }
+    }
+}
+
+impl Loaded {
+    /// The kernels of method `method` for tensor inputs of these shapes.
+    ///
+    /// # Errors
+    /// When there is no such method, or it cannot be compiled.
+    pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
+        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
+        Ok(NativePlan::new(self.graph(method)?, &inputs, self.session().registry(), options)?)
+    }
+}
+
+impl Model {
+    /// Compiles `forward`, which must not touch attributes any more ([`Model::freeze`] sees to that), for inputs of these shapes.
+    ///
+    /// # Errors
+    /// When it cannot be compiled; the error lists every operator that is in the way.
+    pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
+        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
+        NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?.compile(options.threads)
+    }
+}
+
+fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
+    specialise::InputSpec::Tensor(TensorShape {
+        dtype: spec.dtype,
+        sizes: spec.sizes.as_slice().into(),
+    })
+}
+
+/// `name` with everything that no C identifier has replaced by underscores.
+fn c_identifier(name: &str) -> String {
+    let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    out
+}
+
+/// What a method is specialised on: shapes of tensors, everything else by value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum ArgumentKey {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Str(Arc<str>),
+    Device(Device),
+    Tensor(InputSpec),
+    List(Vec<ArgumentKey>),
+    Tuple(Vec<ArgumentKey>),
+}
+
+/// The key of `value`, its specification, and its tensors appended to `tensors`. `None` for what native code does not take.
+fn describe(value: &Value, tensors: &mut Vec<Tensor>) -> Option<(ArgumentKey, specialise::InputSpec)> {
+    let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
+    let mut each = |items: &[Value]| -> Option<(Vec<ArgumentKey>, Vec<specialise::InputSpec>)> {
+        let described: Option<Vec<_>> = items.iter().map(|v| describe(v, tensors)).collect();
+        Some(described?.into_iter().unzip())
+    };
+    match value {
+        Value::None => fixed(ArgumentKey::None),
+        Value::Bool(b) => fixed(ArgumentKey::Bool(*b)),
+        Value::Int(i) => fixed(ArgumentKey::Int(*i)),
+        Value::Float(f) => fixed(ArgumentKey::Float(f.to_bits())),
+        Value::Str(s) => fixed(ArgumentKey::Str(s.clone())),
+        Value::Device(d) => fixed(ArgumentKey::Device(*d)),
+        Value::Tensor(cell) => {
+            let tensor = cell.get();
+            let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
+            tensors.push(tensor);
+            let described = tensor_spec(&spec);
+            Some((ArgumentKey::Tensor(spec), described))
+        }
+        Value::List(l) => {
+            let (keys, specs) = each(&l.items())?;
+            Some((ArgumentKey::List(keys), specialise::InputSpec::List(specs)))
+        }
+        Value::Tuple(t) => {
+            let (keys, specs) = each(&t.items)?;
+            Some((ArgumentKey::Tuple(keys), specialise::InputSpec::Tuple(specs)))
+        }
+        _ => None,
+    }
+}
+
+/// What became of a method for one kind of arguments.
+enum Entry {
+    Compiled(Box<CompiledMethod>),
+    /// It runs in the interpreter.
+    Interpreted,
+}
+
+/// Compiled methods by name and arguments.
+pub(crate) struct Cache {
+    threads: usize,
+    strict: bool,
+    methods: HashMap<(String, Vec<ArgumentKey>), Entry>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) compile_time: Duration,
+}
 
 impl Cache {
-    pub(crate) fn new(_threads: usize, _strict: bool) -> Cache {
-        Cache {}
+    pub(crate) fn new(threads: usize, strict: bool) -> Cache {
+        Cache {
+            threads,
+            strict,
+            methods: HashMap::new(),
+            notes: Vec::new(),
+            compile_time: Duration::ZERO,
+        }
     }
 
-    pub(crate) fn call(
-        &mut self,
-        _model: &Model,
-        _method: &str,
-        _args: &[Value],
-        _notes: &mut Vec<String>,
-        _compile_time: &mut Duration,
-    ) -> Result<Option<Value>, CallError> {
+    /// Runs `method` natively; `None` when it has to be interpreted.
+    pub(crate) fn call(&mut self, model: &Model, method: &str, args: &[Value]) -> Result<Option<Value>> {
+        let Some(args) = with_defaults(model, method, args)? else { return Ok(None) };
+        let mut tensors = Vec::new();
+        let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut tensors)).collect();
+        let Some(described) = described else {
+            return self.interpreted(method, "an argument is neither a tensor nor a plain value");
+        };
+        let (keys, specs): (Vec<_>, Vec<_>) = described.into_iter().unzip();
+        let key = (method.to_owned(), keys);
+        if !self.methods.contains_key(&key) {
+            let entry = self.make(model, method, &specs)?;
+            self.methods.insert(key.clone(), entry);
+        }
+        match self.methods.get_mut(&key) {
+            Some(Entry::Compiled(code)) => code.run(&tensors).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn make(&mut self, model: &Model, method: &str, specs: &[specialise::InputSpec]) -> Result<Entry> {
+        let start = Instant::now();
+        let registry = model.session().registry();
+        let options = CompileOptions {
+            name: method.to_owned(),
+            threads: self.threads,
+            ..CompileOptions::default()
+        };
+        let plan = match NativePlan::new(model.graph(method)?, specs, registry, &options) {
+            Ok(plan) => plan,
+            // The interpreter raises it, with the place.
+            Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
+            Err(error) => {
+                self.interpreted(method, &error.to_string())?;
+                return Ok(Entry::Interpreted);
+            }
+        };
+        let (calls, kernels) = plan.kernel_count();
+        let workspace = plan.workspace_bytes();
+        let code = plan.compile(self.threads)?;
+        let time = start.elapsed();
+        self.compile_time += time;
+        self.notes.push(format!(
+            "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, compiled in {:.0} ms",
+            workspace / 1024,
+            time.as_secs_f64() * 1e3
+        ));
+        Ok(Entry::Compiled(Box::new(code)))
+    }
+
+    fn interpreted(&mut self, method: &str, why: &str) -> Result<Option<Value>> {
+        if self.strict {
+            return Err(Error::Unsupported(format!("method `{method}` cannot be compiled: {why}")));
+        }
+        self.notes.push(format!("{method}: runs in the interpreter: {why}"));
         Ok(None)
     }
+}
+
+/// `args` with the defaults of those that are missing; `None` when one has no default, which the interpreter reports.
+fn with_defaults(model: &Model, method: &str, args: &[Value]) -> Result<Option<Vec<Value>>> {
+    let module = model.module();
+    let Some(function) = module.method_function(model.session().ctx().symbol(method)) else { return Ok(None) };
+    let mut all = args.to_vec();
+    for missing in function.schema.arguments.iter().skip(args.len() + 1) {
+        let Some(default) = &missing.default else { return Ok(None) };
+        all.push(Importer::new().value(default, Some(module))?);
+    }
+    Ok(Some(all))
 }
