@@ -90,7 +90,12 @@ pub struct NativePlan {
 }
 
 impl NativePlan {
-    fn new(graph: &Graph, inputs: &[specialise::InputSpec], registry: &Registry, options: &CompileOptions) -> Result<Self, LowerError> {
+    fn new(
+        graph: &Graph,
+        inputs: &[specialise::InputSpec],
+        registry: &Registry,
+        options: &CompileOptions,
+    ) -> Result<Self, LowerError> {
         let specialised = specialise(graph, inputs, registry)?;
         let target = options.target();
         let lower_options = LowerOptions {
@@ -220,7 +225,12 @@ impl Loaded {
     /// When there is no such method, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        Ok(NativePlan::new(self.graph(method)?, &inputs, self.session().registry(), options)?)
+        Ok(NativePlan::new(
+            self.graph(method)?,
+            &inputs,
+            self.session().registry(),
+            options,
+        )?)
     }
 }
 
@@ -244,7 +254,10 @@ fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
 
 /// `name` with everything that no C identifier has replaced by underscores.
 fn c_identifier(name: &str) -> String {
-    let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
         out.insert(0, '_');
     }
@@ -327,7 +340,9 @@ impl Cache {
 
     /// Runs `method` natively; `None` when it has to be interpreted.
     pub(crate) fn call(&mut self, model: &Model, method: &str, args: &[Value]) -> Result<Option<Value>> {
-        let Some(args) = with_defaults(model, method, args)? else { return Ok(None) };
+        let Some(args) = with_defaults(model, method, args)? else {
+            return Ok(None);
+        };
         let mut tensors = Vec::new();
         let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut tensors)).collect();
         let Some(described) = described else {
@@ -377,7 +392,9 @@ impl Cache {
 
     fn interpreted(&mut self, method: &str, why: &str) -> Result<Option<Value>> {
         if self.strict {
-            return Err(Error::Unsupported(format!("method `{method}` cannot be compiled: {why}")));
+            return Err(Error::Unsupported(format!(
+                "method `{method}` cannot be compiled: {why}"
+            )));
         }
         self.notes.push(format!("{method}: runs in the interpreter: {why}"));
         Ok(None)
@@ -387,10 +404,14 @@ impl Cache {
 /// `args` with the defaults of those that are missing; `None` when one has no default, which the interpreter reports.
 fn with_defaults(model: &Model, method: &str, args: &[Value]) -> Result<Option<Vec<Value>>> {
     let module = model.module();
-    let Some(function) = module.method_function(model.session().ctx().symbol(method)) else { return Ok(None) };
+    let Some(function) = module.method_function(model.session().ctx().symbol(method)) else {
+        return Ok(None);
+    };
     let mut all = args.to_vec();
     for missing in function.schema.arguments.iter().skip(args.len() + 1) {
-        let Some(default) = &missing.default else { return Ok(None) };
+        let Some(default) = &missing.default else {
+            return Ok(None);
+        };
         all.push(Importer::new().value(default, Some(module))?);
     }
     Ok(Some(all))
