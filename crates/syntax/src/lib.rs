@@ -1,13 +1,22 @@
 //! The `.ir` text form: parser, printer and messages.
 //!
 //! - [`parse_graph`] and [`print_graph`] read and write graphs as PyTorch prints them, byte for byte.
+//! - [`write_module`] and [`read_module`] write and read whole modules, without loss.
+//! - [`parse_any`] tells a graph from a module.
 //! - [`render`] shows [diagnostics](frazil_ir::Diagnostic) with the lines they are about.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod any;
 mod diagnostics;
+mod module;
 mod parse;
 mod print;
 
+pub use any::{Parsed, TextKind, parse_any, sniff};
 pub use diagnostics::{ParseError, render};
+pub use module::{
+    Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,
+    equal_modules, parse_module, print_module_to_string, read_module, write_module,
+};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{PrintOptions, print_graph, print_graph_with};

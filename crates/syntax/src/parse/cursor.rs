@@ -44,6 +44,11 @@ const fn table(predicate: u8) -> [bool; 256] {
 const NAME: [bool; 256] = table(0);
 const WORD: [bool; 256] = table(1);
 
+/// True when a name can stand in a text without quotes.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_name)
+}
+
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str) -> Cursor<'a> {
         Cursor {
@@ -135,16 +140,6 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// Takes `token` when it is next, after space.
-    pub(crate) fn eat_str(&mut self, token: &str) -> bool {
-        self.skip_space();
-        if self.rest().starts_with(token) {
-            self.pos += token.len();
-            return true;
-        }
-        false
-    }
-
     /// Takes the word `word` when it is next, after space.
     pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         self.skip_space();
@@ -164,14 +159,6 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         Err(self.unexpected(&format!("`{}` {place}", token as char)))
-    }
-
-    /// Takes `token`, or reports that it is missing.
-    pub(crate) fn expect_str(&mut self, token: &str, place: &str) -> Parsed<()> {
-        if self.eat_str(token) {
-            return Ok(());
-        }
-        Err(self.unexpected(&format!("`{token}` {place}")))
     }
 
     /// Reports that `wanted` should stand here.
@@ -228,6 +215,15 @@ impl<'a> Cursor<'a> {
             "" => Err(self.unexpected(what)),
             name => Ok(name),
         }
+    }
+
+    /// A name that must be there, after space, in quotes when it has unusual characters.
+    pub(crate) fn any_name(&mut self, what: &str) -> Parsed<Cow<'a, str>> {
+        self.skip_space();
+        if self.peek() == b'"' {
+            return self.string();
+        }
+        self.expect_name(what).map(Cow::Borrowed)
     }
 
     /// The characters of a number, sign and exponent included; also `inf`, `nan`. Empty when there is none.

@@ -9,6 +9,5 @@ mod tensor_text;
 pub(crate) mod types;
 pub(crate) mod value;
 
-#[allow(unused_imports, reason = "read by the module parser")]
 pub(crate) use graph::GraphParser;
 pub use graph::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};

@@ -1,6 +1,5 @@
 //! Reading nodes: outputs, kind, attributes, operands, and what may follow on their line.
 
-use super::cursor::Cursor;
 use super::graph::{GraphParser, SpanTable};
 use super::scope::Lookup;
 use super::suggest::nearest;

@@ -6,7 +6,7 @@ use super::types::{Nominal, parse_type};
 use crate::diagnostics::{Parsed, Reported};
 use frazil_ir::{
     AttributeValue, Constant, Context, Device, Diagnostic, DictConstant, EnumConstant, ListConstant, ObjectId,
-    SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
+    SymbolId, TensorData, TensorType, TupleConstant, TypeId, TypeKind, types,
 };
 use indexmap::IndexMap;
 use num_complex::Complex64;
@@ -210,11 +210,12 @@ impl Values<'_, '_> {
         let (text, dims) = tensor_text::find(self.cur.rest())?;
         self.cur.pos += text.len();
         let tensor = tensor_text::read(text, dims).filter(|t| tensor_text::is_exact(t, text));
+        let wanted = match wanted.map(|ty| self.ctx.type_kind(strip(self.ctx, ty))) {
+            Some(TypeKind::Tensor(t)) => t,
+            _ => TensorType::ANY,
+        };
         Some(match tensor {
-            Some(t) => Value::Constant(match wanted {
-                Some(ty) => fit(self.ctx, Constant::Tensor(Arc::new(t)), ty),
-                None => Constant::Tensor(Arc::new(t)),
-            }),
+            Some(t) => Value::Constant(Constant::Tensor(tensor_text::fit(self.ctx, Arc::new(t), &wanted))),
             None => Value::Elided,
         })
     }
@@ -580,7 +581,6 @@ pub(crate) fn fit(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
                 .map(|(k, v)| (fit(ctx, k.clone(), key), fit(ctx, v.clone(), value)))
                 .collect(),
         })),
-        (TypeKind::Tensor(t), Constant::Tensor(data)) => Constant::Tensor(tensor_text::fit(ctx, data, &t)),
         (_, c) => c,
     }
 }

@@ -1,9 +1,9 @@
 //! Printing.
 
-mod graph;
+pub(crate) mod graph;
 mod names;
-mod number;
+pub(crate) mod number;
 pub(crate) mod tensor;
-mod value;
+pub(crate) mod value;
 
 pub use graph::{PrintOptions, print_graph, print_graph_with};

@@ -87,6 +87,11 @@ pub(crate) fn constant(ctx: &Context, value: &Constant, style: &dyn Style, wante
     Values { ctx, style }.constant(value, wanted, out);
 }
 
+/// Appends what a shared list, dictionary or tuple of type `ty` holds.
+pub(crate) fn definition(ctx: &Context, value: &Constant, style: &dyn Style, ty: TypeId, out: &mut String) {
+    Values { ctx, style }.compound(value, Some(ty), out);
+}
+
 struct Values<'a> {
     ctx: &'a Context,
     style: &'a dyn Style,

@@ -1,0 +1,64 @@
+//! Telling the kinds of text apart.
+
+use crate::diagnostics::ParseError;
+use crate::module::{TensorSource, parse_module};
+use crate::parse::cursor::Cursor;
+use crate::parse::{ParseOptions, ParsedGraph, parse_graph_with};
+use frazil_ir::{Context, Module};
+use std::sync::Arc;
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextKind {
+    /// `graph(...)`
+    Graph,
+    /// `frazil module 1`
+    Module,
+}
+
+/// What a text holds.
+#[derive(Clone, Debug)]
+pub enum Parsed {
+    /// A graph.
+    Graph(Box<ParsedGraph>),
+    /// A module.
+    Module(Box<Module>),
+}
+
+/// What kind of text this is, judging by its first word; `None` when it is neither (Python source, say).
+///
+/// ```
+/// # use frazil_syntax::{TextKind, sniff};
+/// assert_eq!(sniff("# RUN: jit-opt %s\ngraph(%x : Tensor):\n"), Some(TextKind::Graph));
+/// assert_eq!(sniff("frazil module 1\n"), Some(TextKind::Module));
+/// assert_eq!(sniff("import torch\n"), None);
+/// ```
+pub fn sniff(text: &str) -> Option<TextKind> {
+    let mut cur = Cursor::new(text);
+    cur.skip_space();
+    match cur.word() {
+        "graph" => {
+            cur.skip_blanks();
+            (cur.peek() == b'(').then_some(TextKind::Graph)
+        }
+        "frazil" => cur.eat_word("module").then_some(TextKind::Module),
+        _ => None,
+    }
+}
+
+/// Reads a graph or a module. `tensors` gives the bytes of a module that do not stand in the text.
+///
+/// # Errors
+/// Everything that is wrong with the text, with places.
+pub fn parse_any(
+    ctx: &Arc<Context>,
+    text: &str,
+    options: ParseOptions<'_>,
+    tensors: &dyn TensorSource,
+) -> Result<Parsed, ParseError> {
+    match sniff(text) {
+        Some(TextKind::Module) => parse_module(ctx, text, tensors).map(|m| Parsed::Module(Box::new(m))),
+        // What is neither gets the graph parser's message.
+        Some(TextKind::Graph) | None => parse_graph_with(ctx, text, options).map(|g| Parsed::Graph(Box::new(g))),
+    }
+}

@@ -1,0 +1,414 @@
+//! Whether two modules are the same but for the numbers of their objects, nodes and values.
+
+use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::types::{TypeStyle, display_type};
+use frazil_ir::{
+    AttributeValue, BlockId, ClassDef, Constant, Context, Graph, Module, NodeId, ObjectId, SymbolId, TensorData,
+    TypeId, ValueId,
+};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The first difference of two modules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Difference {
+    /// Where, from the outside in.
+    pub place: String,
+    /// What.
+    pub message: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// Compares two modules: classes, functions, graphs and the objects that the roots reach, names, types, source ranges, the bits of every
+/// number, and identity: what is shared in one must be shared in the other, and only that. Contexts may differ. Of names of values only
+/// those count that are no numbers.
+///
+/// # Errors
+/// The first difference.
+pub fn equal_modules(a: &Module, b: &Module) -> Result<(), Difference> {
+    let mut c = Comparer {
+        a: a.ctx(),
+        b: b.ctx(),
+        objects: HashMap::new(),
+        queue: Vec::new(),
+        identities: HashMap::new(),
+        backwards: HashMap::new(),
+        place: Vec::new(),
+    };
+    c.modules(a, b).map_err(|message| Difference {
+        place: c.place.join(" > "),
+        message,
+    })
+}
+
+type Compared = Result<(), String>;
+
+struct Comparer<'m> {
+    a: &'m Context,
+    b: &'m Context,
+    objects: HashMap<ObjectId, ObjectId>,
+    queue: Vec<(ObjectId, ObjectId)>,
+    /// Addresses of tensors, storages and containers that correspond.
+    identities: HashMap<usize, usize>,
+    backwards: HashMap<usize, usize>,
+    /// Where we are; left as it is when a difference is found.
+    place: Vec<String>,
+}
+
+impl<'m> Comparer<'m> {
+    fn at(&mut self, place: impl Into<String>, compare: impl FnOnce(&mut Self) -> Compared) -> Compared {
+        self.place.push(place.into());
+        compare(self)?;
+        self.place.pop();
+        Ok(())
+    }
+
+    fn modules(&mut self, a: &'m Module, b: &'m Module) -> Compared {
+        self.names(
+            "classes",
+            a.unit.classes.keys().copied(),
+            b.unit.classes.keys().copied(),
+            false,
+        )?;
+        for (name, class) in &a.unit.classes {
+            let other = self.b.find_symbol(self.a.name(*name)).and_then(|n| b.unit.class(n));
+            if let Some(other) = other {
+                self.at(format!("class {}", self.a.name(*name)), |c| {
+                    c.classes(a, class, b, other)
+                })?;
+            }
+        }
+        let functions = |m: &Module| m.unit.functions().map(|(_, f)| f.name).collect::<Vec<_>>();
+        self.names("functions", functions(a).into_iter(), functions(b).into_iter(), false)?;
+        for (_, f) in a.unit.functions() {
+            let name = self.a.name(f.name);
+            let Some(id) = self.b.find_symbol(name).and_then(|n| b.unit.find_function(n)) else {
+                continue;
+            };
+            let g = b.unit.function(id);
+            self.at(format!("function {name}"), |c| {
+                c.schemas(&f.schema, &g.schema)?;
+                c.graphs(&f.graph, &g.graph)
+            })?;
+        }
+        self.object(a.root, b.root)?;
+        while let Some((x, y)) = self.queue.pop() {
+            let (x, y) = (a.object(x), b.object(y));
+            let class = self.a.name(x.class);
+            self.same(class, self.b.name(y.class), "class of an object")?;
+            self.same(&x.slots.len(), &y.slots.len(), "number of slots")?;
+            for (i, (s, t)) in x.slots.iter().zip(&y.slots).enumerate() {
+                let attribute = a.unit.class(x.class).and_then(|c| c.attributes.get_index(i));
+                let name = attribute.map_or("?", |(n, _)| self.a.name(*n));
+                self.at(format!("object of {class}, {name}"), |c| c.constants(s, t))?;
+            }
+        }
+        self.same(&a.extra_files, &b.extra_files, "extra files")
+    }
+
+    fn same<T: PartialEq + fmt::Debug + ?Sized>(&self, a: &T, b: &T, what: &str) -> Compared {
+        if a == b {
+            return Ok(());
+        }
+        Err(format!("{what}: {a:?} and {b:?}"))
+    }
+
+    /// The same names; in the same order where that counts.
+    fn names(
+        &self,
+        what: &str,
+        a: impl Iterator<Item = SymbolId>,
+        b: impl Iterator<Item = SymbolId>,
+        ordered: bool,
+    ) -> Compared {
+        let mut a: Vec<_> = a.map(|s| self.a.name(s)).collect();
+        let mut b: Vec<_> = b.map(|s| self.b.name(s)).collect();
+        if !ordered {
+            a.sort_unstable();
+            b.sort_unstable();
+        }
+        self.same(&a, &b, what)
+    }
+
+    fn types(&self, a: TypeId, b: TypeId) -> Compared {
+        let a = display_type(self.a, a, TypeStyle::Exact).to_string();
+        self.same(&a, &display_type(self.b, b, TypeStyle::Exact).to_string(), "type")
+    }
+
+    fn classes(&mut self, a: &Module, x: &ClassDef, b: &Module, y: &ClassDef) -> Compared {
+        self.same(&x.kind, &y.kind, "kind")?;
+        self.names(
+            "attributes",
+            x.attributes.keys().copied(),
+            y.attributes.keys().copied(),
+            true,
+        )?;
+        for (s, t) in x.attributes.values().zip(y.attributes.values()) {
+            self.same(&s.kind, &t.kind, "kind of an attribute")?;
+            self.types(s.ty, t.ty)?;
+        }
+        self.names(
+            "constants",
+            x.constants.keys().copied(),
+            y.constants.keys().copied(),
+            true,
+        )?;
+        for (s, t) in x.constants.values().zip(y.constants.values()) {
+            self.constants(s, t)?;
+        }
+        self.names(
+            "signatures",
+            x.signatures.keys().copied(),
+            y.signatures.keys().copied(),
+            true,
+        )?;
+        for (s, t) in x.signatures.values().zip(y.signatures.values()) {
+            self.schemas(s, t)?;
+        }
+        self.names("methods", x.methods.keys().copied(), y.methods.keys().copied(), true)?;
+        self.names(
+            "functions of methods",
+            x.methods.values().map(|f| a.unit.function(*f).name),
+            y.methods.values().map(|f| b.unit.function(*f).name),
+            true,
+        )?;
+        let hooks = |c: &ClassDef| (c.forward_pre_hooks.clone(), c.forward_hooks.clone());
+        let ((p, q), (r, s)) = (hooks(x), hooks(y));
+        self.names("hooks before forward", p.into_iter(), r.into_iter(), true)?;
+        self.names("hooks after forward", q.into_iter(), s.into_iter(), true)
+    }
+
+    fn schemas(&mut self, a: &FunctionSchema, b: &FunctionSchema) -> Compared {
+        self.same(self.a.name(a.name), self.b.name(b.name), "name of the schema")?;
+        for (x, y) in [(&a.arguments, &b.arguments), (&a.returns, &b.returns)] {
+            self.same(&x.len(), &y.len(), "number of arguments or results")?;
+            for (s, t) in x.iter().zip(y) {
+                self.argument(s, t)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn argument(&mut self, a: &Argument, b: &Argument) -> Compared {
+        self.same(self.a.name(a.name), self.b.name(b.name), "name of an argument")?;
+        self.same(&a.keyword_only, &b.keyword_only, "keyword-only")?;
+        self.types(a.ty, b.ty)?;
+        match (&a.default, &b.default) {
+            (None, None) => Ok(()),
+            (Some(x), Some(y)) => self.constants(x, y),
+            _ => Err("one has a default".to_owned()),
+        }
+    }
+
+    fn object(&mut self, a: ObjectId, b: ObjectId) -> Compared {
+        match self.objects.get(&a) {
+            Some(&known) if known == b => Ok(()),
+            Some(_) => Err("an object is shared in one and not in the other".to_owned()),
+            None if self.objects.values().any(|v| *v == b) => Err("two objects are one in the other".to_owned()),
+            None => {
+                self.objects.insert(a, b);
+                self.queue.push((a, b));
+                Ok(())
+            }
+        }
+    }
+
+    /// True when the two were met before, together. An error when one was met with another.
+    fn identity(&mut self, a: usize, b: usize, what: &str) -> Result<bool, String> {
+        match (self.identities.get(&a), self.backwards.get(&b)) {
+            (None, None) => {
+                self.identities.insert(a, b);
+                self.backwards.insert(b, a);
+                Ok(false)
+            }
+            (Some(&known), Some(&back)) if known == b && back == a => Ok(true),
+            _ => Err(format!("a {what} is shared in one and not in the other")),
+        }
+    }
+
+    fn constants(&mut self, a: &Constant, b: &Constant) -> Compared {
+        match (a, b) {
+            (Constant::Tensor(x), Constant::Tensor(y)) => self.tensors(x, y),
+            (Constant::Object(x), Constant::Object(y)) => self.object(*x, *y),
+            (Constant::Function(x), Constant::Function(y)) => {
+                self.same(self.a.name(*x), self.b.name(*y), "name of a function")
+            }
+            (Constant::List(x), Constant::List(y)) => {
+                if self.identity(Arc::as_ptr(x).addr(), Arc::as_ptr(y).addr(), "list")? {
+                    return Ok(());
+                }
+                self.types(x.element, y.element)?;
+                self.all(&x.items, &y.items)
+            }
+            (Constant::Tuple(x), Constant::Tuple(y)) => {
+                if self.identity(Arc::as_ptr(x).addr(), Arc::as_ptr(y).addr(), "tuple")? {
+                    return Ok(());
+                }
+                self.types(x.ty, y.ty)?;
+                self.all(&x.items, &y.items)
+            }
+            (Constant::Dict(x), Constant::Dict(y)) => {
+                if self.identity(Arc::as_ptr(x).addr(), Arc::as_ptr(y).addr(), "dictionary")? {
+                    return Ok(());
+                }
+                self.types(x.key, y.key)?;
+                self.types(x.value, y.value)?;
+                self.same(&x.entries.len(), &y.entries.len(), "number of entries")?;
+                for ((k, v), (l, w)) in x.entries.iter().zip(&y.entries) {
+                    self.constants(k, l)?;
+                    self.constants(v, w)?;
+                }
+                Ok(())
+            }
+            (Constant::Enum(x), Constant::Enum(y)) => {
+                self.same(self.a.name(x.class), self.b.name(y.class), "enumeration")?;
+                self.same(&*x.name, &*y.name, "member")?;
+                self.constants(&x.value, &y.value)
+            }
+            _ if a.same(b) => Ok(()),
+            // All NaNs are one in text.
+            (Constant::Float(x), Constant::Float(y)) if x.is_nan() && y.is_nan() => Ok(()),
+            _ => Err(format!("{a:?} and {b:?}")),
+        }
+    }
+
+    fn all(&mut self, a: &[Constant], b: &[Constant]) -> Compared {
+        self.same(&a.len(), &b.len(), "number of elements")?;
+        for (i, (x, y)) in a.iter().zip(b).enumerate() {
+            self.at(format!("element {i}"), |c| c.constants(x, y))?;
+        }
+        Ok(())
+    }
+
+    fn tensors(&mut self, a: &Arc<TensorData>, b: &Arc<TensorData>) -> Compared {
+        if self.identity(Arc::as_ptr(a).addr(), Arc::as_ptr(b).addr(), "tensor")? {
+            return Ok(());
+        }
+        self.same(&a.dtype, &b.dtype, "dtype")?;
+        self.same(&a.sizes, &b.sizes, "sizes")?;
+        self.same(&a.strides, &b.strides, "strides")?;
+        self.same(&a.offset, &b.offset, "offset")?;
+        self.same(&a.requires_grad, &b.requires_grad, "requires_grad")?;
+        let (s, t) = (&a.storage, &b.storage);
+        if self.identity(Arc::as_ptr(s).addr(), Arc::as_ptr(t).addr(), "storage")? {
+            return Ok(());
+        }
+        self.same(&s.device(), &t.device(), "device")?;
+        if s.bytes() != t.bytes() {
+            return Err("the bytes of a storage differ".to_owned());
+        }
+        Ok(())
+    }
+
+    fn graphs(&mut self, a: &Graph, b: &Graph) -> Compared {
+        let mut values = HashMap::new();
+        self.blocks(a, a.root(), b, b.root(), &mut values)
+    }
+
+    fn blocks(
+        &mut self,
+        a: &Graph,
+        x: BlockId,
+        b: &Graph,
+        y: BlockId,
+        values: &mut HashMap<ValueId, ValueId>,
+    ) -> Compared {
+        self.definitions(a, a.parameters(x), b, b.parameters(y), values)?;
+        let (mut s, mut t) = (a.nodes(x), b.nodes(y));
+        loop {
+            match (s.next(), t.next()) {
+                (None, None) => break,
+                (Some(m), Some(n)) => self.at(format!("node {m} ({})", a.kind_name(m)), |c| {
+                    c.nodes(a, m, b, n, values)
+                })?,
+                _ => return Err("one block has more nodes".to_owned()),
+            }
+        }
+        self.uses(a, a.return_node(x), b, b.return_node(y), values)
+    }
+
+    fn definitions(
+        &mut self,
+        a: &Graph,
+        xs: &[ValueId],
+        b: &Graph,
+        ys: &[ValueId],
+        values: &mut HashMap<ValueId, ValueId>,
+    ) -> Compared {
+        self.same(&xs.len(), &ys.len(), "number of values")?;
+        for (&x, &y) in xs.iter().zip(ys) {
+            values.insert(x, y);
+            self.types(a.ty(x), b.ty(y))?;
+            let is_number = |name: &&str| !name.bytes().all(|b| b.is_ascii_digit());
+            let p = a.value_name(x).map(|n| self.a.name(n)).filter(is_number);
+            let q = b.value_name(y).map(|n| self.b.name(n)).filter(is_number);
+            self.same(&p, &q, "name of a value")?;
+        }
+        Ok(())
+    }
+
+    fn uses(&self, a: &Graph, m: NodeId, b: &Graph, n: NodeId, values: &HashMap<ValueId, ValueId>) -> Compared {
+        let mapped: Vec<_> = a.operands(m).map(|v| values.get(&v).copied()).collect();
+        let found: Vec<_> = b.operands(n).map(Some).collect();
+        self.same(&mapped, &found, "operands")
+    }
+
+    fn nodes(
+        &mut self,
+        a: &Graph,
+        m: NodeId,
+        b: &Graph,
+        n: NodeId,
+        values: &mut HashMap<ValueId, ValueId>,
+    ) -> Compared {
+        self.same(a.kind_name(m), b.kind_name(n), "kind")?;
+        self.uses(a, m, b, n, values)?;
+        let range = |g: &Graph, n, ctx: &Context| g.source_range(n).map(|r| r.display(ctx).to_string());
+        self.same(&range(a, m, self.a), &range(b, n, self.b), "source range")?;
+        let scope = |g: &Graph, n, ctx: &Context| g.scope(n).map(|s| ctx.name(s).to_owned());
+        self.same(&scope(a, m, self.a), &scope(b, n, self.b), "scope")?;
+        let names = |g: &Graph, n, ctx: &Context| {
+            let mut names: Vec<_> = g.attributes(n).iter().map(|a| ctx.name(a.name).to_owned()).collect();
+            names.sort();
+            names
+        };
+        self.same(&names(a, m, self.a), &names(b, n, self.b), "attributes")?;
+        for x in a.attributes(m) {
+            let y = self.b.find_symbol(self.a.name(x.name)).and_then(|s| b.attribute(n, s));
+            if let Some(y) = y {
+                self.attributes(&x.value, y)?;
+            }
+        }
+        self.definitions(a, a.node_outputs(m), b, b.node_outputs(n), values)?;
+        let (p, q) = (a.node_blocks(m), b.node_blocks(n));
+        self.same(&p.len(), &q.len(), "number of blocks")?;
+        for (&x, &y) in p.iter().zip(q) {
+            self.blocks(a, x, b, y, values)?;
+        }
+        Ok(())
+    }
+
+    fn attributes(&mut self, a: &AttributeValue, b: &AttributeValue) -> Compared {
+        match (a, b) {
+            (AttributeValue::Constant(x), AttributeValue::Constant(y)) => self.constants(x, y),
+            (AttributeValue::Type(x), AttributeValue::Type(y)) => self.types(*x, *y),
+            (AttributeValue::Types(xs), AttributeValue::Types(ys)) => {
+                self.same(&xs.len(), &ys.len(), "number of types")?;
+                xs.iter().zip(ys).try_for_each(|(x, y)| self.types(*x, *y))
+            }
+            (AttributeValue::Graph(x), AttributeValue::Graph(y)) => self.graphs(x, y),
+            (AttributeValue::Graphs(xs), AttributeValue::Graphs(ys)) => {
+                self.same(&xs.len(), &ys.len(), "number of graphs")?;
+                xs.iter().zip(ys).try_for_each(|(x, y)| self.graphs(x, y))
+            }
+            (AttributeValue::Elided(x), AttributeValue::Elided(y)) => self.same(x, y, "elided value"),
+            _ => Err(format!("{a:?} and {b:?}")),
+        }
+    }
+}

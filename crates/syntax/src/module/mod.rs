@@ -1,0 +1,20 @@
+//! Module files: a whole module in text, with the bytes of large tensors in a `.safetensors` file beside it. Nothing is lost.
+
+mod collect;
+mod compare;
+mod element;
+mod parse;
+mod print;
+mod read;
+mod tensors;
+mod write;
+
+pub use compare::{Difference, equal_modules};
+pub use parse::parse_module;
+pub use print::{ModulePrintOptions, print_module_to_string};
+pub use read::{ReadError, read_module};
+pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
+pub use write::{WriteError, write_module};
+
+/// The version of the format that is written, and the newest that is read.
+const VERSION: i64 = 1;

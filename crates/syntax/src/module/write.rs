@@ -1,0 +1,117 @@
+//! Writing module files.
+
+use super::collect::Collected;
+use super::print::{ModulePrintOptions, Place, extra_key, is_extra_inline, place, print_collected, storage_key};
+use super::tensors::Entry;
+use frazil_ir::{DType, Module};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Why a module file could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The bytes of the tensors cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Tensors {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: safetensors::SafeTensorError,
+    },
+    /// The path has no file name.
+    #[error("{path} does not name a file")]
+    NoName {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// Writes `module` as a text at `path` and, when it has large tensors, their bytes beside it with the extension `.safetensors`.
+///
+/// Both are written under temporary names first and then renamed, the text last: what stood at `path` stays until all is there.
+///
+/// # Errors
+/// When a file cannot be written; then no new file is left.
+pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| WriteError::Io { path, source }
+    };
+    let tensors_path = path.with_extension("safetensors");
+    let tensors_name = tensors_path
+        .file_name()
+        .filter(|_| path.file_name().is_some() && tensors_path != path)
+        .and_then(|n| n.to_str())
+        .ok_or_else(|| WriteError::NoName { path: path.to_owned() })?;
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let collected = Collected::new(module);
+    let mut options = ModulePrintOptions {
+        elide_constants_larger_than: None,
+        tensor_file: Some(tensors_name),
+    };
+    let mut entries = Vec::new();
+    for (i, s) in collected.storages.values().enumerate() {
+        if place(&collected, s, options) == Place::File {
+            entries.push((storage_key(i), Entry::of_storage(&s.storage, s.dtype)));
+        }
+    }
+    for (name, bytes) in &module.extra_files {
+        if !is_extra_inline(bytes) {
+            entries.push((extra_key(name), Entry::new(bytes, DType::Byte)));
+        }
+    }
+    let tensors = if entries.is_empty() {
+        options.tensor_file = None;
+        None
+    } else {
+        let temporary = NamedTempFile::new_in(folder).map_err(io(&tensors_path))?;
+        safetensors::serialize_to_file(entries, None, temporary.path()).map_err(|source| WriteError::Tensors {
+            path: tensors_path.clone(),
+            source,
+        })?;
+        Some(temporary)
+    };
+    let mut text = NamedTempFile::new_in(folder).map_err(io(path))?;
+    text.write_all(print_collected(module, &collected, options).as_bytes())
+        .and_then(|()| text.flush())
+        .map_err(io(path))?;
+    // Temporary files are private to their maker; what is written is as readable as other files.
+    if let Some(tensors) = tensors {
+        share(&tensors).map_err(io(&tensors_path))?;
+        share(&text).map_err(io(path))?;
+        tensors
+            .persist(&tensors_path)
+            .map_err(|e| e.error)
+            .map_err(io(&tensors_path))?;
+    } else {
+        share(&text).map_err(io(path))?;
+    }
+    text.persist(path).map_err(|e| e.error).map_err(io(path))?;
+    Ok(())
+}
+
+/// Gives a temporary file the permissions that files usually have.
+#[cfg(unix)]
+fn share(file: &NamedTempFile) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn share(_: &NamedTempFile) -> std::io::Result<()> {
+    Ok(())
+}
