@@ -48,6 +48,11 @@ pub(super) fn parse_file<'s>(
     module.map_err(|Reported| ParseError { diagnostics: warnings })
 }
 
+/// The name behind the last dot: what a function's schema is called unless the text says otherwise.
+pub(super) fn last_component(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
 /// What an item can be.
 const KEYWORDS: [&str; 15] = [
     "tensors",
@@ -182,6 +187,10 @@ impl<'a> Parser<'_, 'a> {
         let mut objects = objects.into_iter();
         let (Some(root), Some(first)) = (root, objects.next()) else {
             let end = Span::new(self.cur.pos, self.cur.pos);
+            // A root that could not be read is on record.
+            if self.cur.sink.has_errors() {
+                return Err(Reported);
+            }
             return Err(self.cur.sink.report(
                 Diagnostic::error("bad-module", "the module has no root object", end, "missing until here")
                     .with_help("a line `root object<0>` says which object the module is"),
@@ -740,7 +749,7 @@ impl<'a> Parser<'_, 'a> {
     /// ` name(...) -> (...)` and the graph
     fn function(&mut self) -> Parsed<Function> {
         let name = self.symbol("a function's qualified name")?;
-        let schema = self.schema(name)?;
+        let schema = self.schema(self.ctx.symbol(last_component(self.ctx.name(name))))?;
         let parser = GraphParser::new(self.cur, self.ctx, &self.env, ParseOptions::default());
         let (graph, _) = parser.graph(0)?;
         Ok(Function { name, schema, graph })

@@ -1,6 +1,7 @@
 //! Module files in print. The order is for readers: types, classes, code, then objects, and the data last.
 
 use super::collect::{Collected, StorageUse};
+use super::parse::last_component;
 use super::{VERSION, element};
 use crate::print::graph::{PrintOptions, write_graph};
 use crate::print::value::{self, Style, quoted};
@@ -173,7 +174,7 @@ impl Printer<'_> {
             self.out.push_str("\nfunction ");
             self.name(function.name);
             self.schema(&function.schema);
-            if function.schema.name != function.name {
+            if self.ctx.name(function.schema.name) != last_component(self.ctx.name(function.name)) {
                 self.out.push_str(" as ");
                 self.name(function.schema.name);
             }
