@@ -6,6 +6,7 @@
 
 use crate::affine::{Strided, can_leave};
 use crate::classify::{Class, ConcatClass, PoolClass, classify};
+use crate::fuse::rows::{self, RowGroup};
 use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::DType;
 use frazil_runtime::expr::ExprOp;
@@ -71,6 +72,8 @@ pub struct Layouts {
     pub blocked: HashMap<TensorId, ImageShape>,
     /// Parts of concatenations that are written in place.
     pub inside: HashMap<TensorId, Inside>,
+    /// Nests that run as one kernel, by the last of them.
+    pub rows: HashMap<TensorId, RowGroup>,
 }
 
 /// Chooses layouts for blocks of `block` channels.
@@ -101,6 +104,7 @@ pub fn choose(graph: &TensorGraph, block: i64) -> Layouts {
             layouts.place_parts(graph, id, &c, block);
         }
     }
+    layouts.rows = rows::find(graph, &layouts);
     layouts
 }
 

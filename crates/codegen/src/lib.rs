@@ -10,6 +10,7 @@ pub mod classify;
 pub mod compile;
 pub mod emit;
 pub mod error;
+mod fold;
 pub mod fuse;
 pub mod graph;
 pub mod kernel;

@@ -2,6 +2,7 @@
 //! nothing disappear, and each nest reads an element once.
 
 use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, stays_within};
+use crate::fold::fold;
 use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::TensorData;
 use frazil_runtime::expr::{Expr, ExprOp};
@@ -17,6 +18,7 @@ pub fn simplify(graph: &mut TensorGraph) {
     for id in graph.live_ids() {
         simplify_node(graph, id);
         drop_unit_loops(graph, &uses, id);
+        fold(graph, id);
     }
 }
 
@@ -88,18 +90,26 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
         }
         TensorOp::Compute(mut s) => {
             finish_into_body(&mut s);
-            for i in 0..s.inputs.len() {
-                s.inputs[i] = resolve(graph, s.inputs[i].clone(), &s.domain);
-            }
-            for i in 0..s.finish_inputs.len() {
-                s.finish_inputs[i] = resolve(graph, s.finish_inputs[i].clone(), &s.domain);
-            }
+            resolve_all(graph, &mut s);
             merge_equal_reads(&mut s);
             match copied_whole(graph, &s) {
                 Some(source) => graph.replace_uses(id, source),
                 None => graph.node_mut(id).op = TensorOp::Compute(s),
             }
         }
+    }
+}
+
+/// [`resolve`]s every read of the nest.
+pub(crate) fn resolve_all(graph: &TensorGraph, s: &mut Structured) {
+    let Structured {
+        inputs,
+        finish_inputs,
+        domain,
+        ..
+    } = s;
+    for access in inputs.iter_mut().chain(finish_inputs) {
+        *access = resolve(graph, access.clone(), domain);
     }
 }
 

@@ -11,8 +11,8 @@ use crate::kernel::{BlockedShape, KernelSpec, Reorder, ReorderDirection};
 use crate::layout::{ImageShape, Layouts};
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
-use frazil_runtime::structured::{Structured, TensorId, TensorShape};
-use std::collections::HashMap;
+use frazil_runtime::structured::{TensorId, TensorShape};
+use std::collections::{HashMap, HashSet};
 
 /// Where a tensor lies, in the layouts that something has asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +30,12 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, target: &Target) -> Resu
         schedule: Schedule::default(),
         located: HashMap::new(),
         outputs: HashMap::new(),
+        in_rows: HashSet::new(),
     };
+    for group in layouts.rows.values() {
+        let inner = &group.members[..group.members.len().saturating_sub(1)];
+        builder.in_rows.extend(inner);
+    }
     for (i, &id) in graph.outputs.iter().enumerate() {
         builder.outputs.entry(builder.root(id)).or_insert(i as u32);
     }
@@ -51,6 +56,8 @@ struct Builder<'a> {
     located: HashMap<TensorId, Located>,
     /// The output that a tensor is, the first where it is several.
     outputs: HashMap<TensorId, u32>,
+    /// Nests that are computed by a later one's kernel.
+    in_rows: HashSet<TensorId>,
 }
 
 impl Builder<'_> {
@@ -73,9 +80,15 @@ impl Builder<'_> {
     fn origins_of(&mut self, id: TensorId, emit: impl FnOnce(&mut Self)) {
         let first = self.schedule.steps.len();
         emit(self);
-        let origins: &[Origin] = &self.graph.node(id).origins;
+        let members = self.layouts.rows.get(&id).map_or(vec![id], |g| g.members.clone());
+        let mut origins: Vec<Origin> = Vec::new();
+        for origin in members.iter().flat_map(|&m| &self.graph.node(m).origins) {
+            if !origins.contains(origin) {
+                origins.push(origin.clone());
+            }
+        }
         for step in &mut self.schedule.steps[first..] {
-            step.origins = origins.to_vec();
+            step.origins = origins.clone();
         }
     }
 
@@ -95,6 +108,12 @@ impl Builder<'_> {
 
     fn tensor(&mut self, id: TensorId) {
         let Some(s) = self.graph.structured(id) else { return };
+        if self.in_rows.contains(&id) {
+            return;
+        }
+        if let Some(group) = self.layouts.rows.get(&id) {
+            return self.loops(id, &group.members, group.outer);
+        }
         let class = self.layouts.classes.get(&id).cloned().unwrap_or(Class::General);
         match (class, self.layouts.blocked.get(&id).copied()) {
             (Class::Conv(c), Some(images)) => self.conv(id, &c, images),
@@ -103,13 +122,13 @@ impl Builder<'_> {
             (Class::Pointwise, Some(images)) => self.pointwise_blocked(id, s, images),
             (Class::Concat(c), None) => self.concat_plain(id, &c),
             (Class::Gemm(g), None) => self.gemm(id, &g),
-            _ => self.loops(id, s),
+            _ => self.loops(id, &[id], 0),
         }
     }
 
-    /// Any nest, over plain tensors.
-    fn loops(&mut self, id: TensorId, s: &Structured) {
-        let (spec, tensors) = nest::plain(self.graph, s, self.lanes());
+    /// Any nests that share their first `outer` loops, over plain tensors.
+    fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
+        let (spec, tensors) = nest::kernel(self.graph, members, outer, self.lanes());
         let mut buffers: Vec<Slice> = tensors.iter().map(|&t| self.plain(t)).collect();
         buffers.push(self.plain_result(id));
         self.step(KernelSpec::Loops(spec), buffers);

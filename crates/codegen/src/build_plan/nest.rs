@@ -2,7 +2,7 @@
 
 use crate::affine::{linear, stays_within};
 use crate::graph::{TensorGraph, accesses};
-use crate::kernel::{Guard, Loops, Place, Read, Stage, Write};
+use crate::kernel::{Guard, Local, Loops, Place, Read, Stage, Write};
 use frazil_runtime::expr::{Expr, ExprOp, Number};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Structured, TensorId};
 
@@ -11,54 +11,86 @@ const SMALL: i64 = 1 << 15;
 /// Scalar iterations of a task.
 const TASK: i64 = 1 << 13;
 
-/// The kernel that computes `s` from dense row-major tensors into a dense row-major result, and the tensors that it reads: its
-/// arguments but the last, which is the result.
-pub(super) fn plain(graph: &TensorGraph, s: &Structured, lanes: i64) -> (Loops, Vec<TensorId>) {
+/// The kernel that computes the nests `members`, the last of them the result, which share their first `outer` loops. The others
+/// are kept in scratch memory, a row at a time. Also the tensors that it reads: its arguments but the last, which is the result.
+pub(super) fn kernel(graph: &TensorGraph, members: &[TensorId], outer: usize, lanes: i64) -> (Loops, Vec<TensorId>) {
+    let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.structured(m)).collect();
+    let inner = &members[..members.len().saturating_sub(1)];
     let mut tensors: Vec<TensorId> = Vec::new();
-    for access in accesses(s) {
-        if !tensors.contains(&access.tensor) {
+    for access in nests.iter().flat_map(|s| accesses(s)) {
+        if !inner.contains(&access.tensor) && !tensors.contains(&access.tensor) {
             tensors.push(access.tensor);
         }
     }
-    let place = |t: TensorId| Place::Argument(tensors.iter().position(|&u| u == t).unwrap_or(0) as u32);
-    let read = |a: &Access| read_of(graph, a, &s.domain, place(a.tensor));
-    let parallel = s.parallel_rank();
-    let rank = s.domain.len();
-    let result: Vec<Affine> = (0..parallel).map(|l| Affine::index(rank, l)).collect();
-    let stage = Stage {
-        inner: s.domain[..parallel].into(),
-        reduction: s.domain[parallel..].into(),
-        inputs: s.inputs.iter().map(read).collect(),
-        body: s.body.clone(),
-        combine: s.combine,
-        accumulate: s.accumulate,
-        finish: s.finish.clone(),
-        finish_inputs: s.finish_inputs.iter().map(read).collect(),
-        indices: (0..index_count(s)).map(|l| Affine::index(rank, l)).collect(),
-        output: Write {
-            place: Place::Argument(tensors.len() as u32),
-            index: linear(&result, &s.output.sizes, rank),
-        },
+    let place = |t: TensorId| {
+        let argument = || Place::Argument(tensors.iter().position(|&u| u == t).unwrap_or(tensors.len()) as u32);
+        match inner.iter().position(|&m| m == t) {
+            Some(local) => Place::Local(local as u32),
+            None => argument(),
+        }
     };
-    let dtypes = tensors.iter().map(|&t| graph.shape(t).dtype);
-    let arguments = dtypes.chain([s.output.dtype]).collect();
-    (single(stage, arguments, lanes), tensors)
+    let mut loops = Loops {
+        outer: Dims::new(),
+        arguments: tensors.iter().map(|&t| graph.shape(t).dtype).collect(),
+        locals: Vec::new(),
+        stages: Vec::new(),
+        lanes,
+    };
+    for (&member, s) in members.iter().zip(&nests) {
+        let (rank, parallel) = (s.domain.len(), s.parallel_rank());
+        let read = |a: &Access| {
+            let mut read = read_of(graph, a, &s.domain, place(a.tensor));
+            if let Place::Local(_) = read.place {
+                // The shared loops stand still while a row is in scratch memory.
+                read.index.coefficients[..outer].fill(0);
+            }
+            read
+        };
+        let result: Vec<Affine> = (0..parallel).map(|l| Affine::index(rank, l)).collect();
+        let mut index = linear(&result, &s.output.sizes, rank);
+        if inner.contains(&member) {
+            index.coefficients[..outer].fill(0);
+            loops.locals.push(Local {
+                dtype: s.output.dtype,
+                elements: s.output.sizes[outer..].iter().product(),
+            });
+        } else {
+            loops.arguments.push(s.output.dtype);
+            loops.outer = s.domain[..outer].into();
+        }
+        loops.stages.push(Stage {
+            inner: s.domain[outer..parallel].into(),
+            reduction: s.domain[parallel..].into(),
+            inputs: s.inputs.iter().map(read).collect(),
+            body: s.body.clone(),
+            combine: s.combine,
+            accumulate: s.accumulate,
+            finish: s.finish.clone(),
+            finish_inputs: s.finish_inputs.iter().map(read).collect(),
+            indices: (0..index_count(s)).map(|l| Affine::index(rank, l)).collect(),
+            output: Write {
+                place: place(member),
+                index,
+            },
+        });
+    }
+    loops.stages.iter_mut().for_each(|s| join_loops(s, outer));
+    if let ([stage], 0) = (loops.stages.as_mut_slice(), outer) {
+        loops.outer = choose_tasks(stage);
+    }
+    (loops, tensors)
 }
 
 /// A kernel of one stage whose parallel loops are all in `inner`: joins loops and chooses tasks.
-pub(super) fn single(stage: Stage, arguments: Vec<frazil_ir::DType>, lanes: i64) -> Loops {
-    let mut loops = Loops {
-        outer: Dims::new(),
+pub(super) fn single(mut stage: Stage, arguments: Vec<frazil_ir::DType>, lanes: i64) -> Loops {
+    join_loops(&mut stage, 0);
+    Loops {
+        outer: choose_tasks(&mut stage),
         arguments,
         locals: Vec::new(),
         stages: vec![stage],
         lanes,
-    };
-    if let [stage] = loops.stages.as_mut_slice() {
-        join_loops(stage);
-        loops.outer = choose_tasks(stage);
     }
-    loops
 }
 
 fn index_count(s: &Structured) -> usize {
@@ -73,7 +105,7 @@ fn index_count(s: &Structured) -> usize {
 }
 
 /// `access` with its operand's row-major strides resolved, and a guard for each coordinate that may leave the operand.
-pub(super) fn read_of(graph: &TensorGraph, access: &Access, domain: &[i64], place: Place) -> Read {
+fn read_of(graph: &TensorGraph, access: &Access, domain: &[i64], place: Place) -> Read {
     let sizes = &graph.shape(access.tensor).sizes;
     let mut read = Read::new(place, linear(&access.map, sizes, domain.len()));
     if let OutOfBounds::Value(fill) = access.out_of_bounds {
@@ -102,41 +134,37 @@ fn affines(stage: &mut Stage) -> Vec<&mut Affine> {
     all
 }
 
-/// Drops loops of one iteration and joins neighbours that run like one loop everywhere.
-fn join_loops(stage: &mut Stage) {
-    let parallel = stage.inner.len();
+/// Drops loops of one iteration and joins neighbours that run like one loop everywhere, past the first `outer` loops.
+fn join_loops(stage: &mut Stage, outer: usize) {
     let mut extents: Dims = stage.inner.iter().chain(&stage.reduction).copied().collect();
-    let mut kinds: Vec<bool> = (0..extents.len()).map(|l| l < parallel).collect();
+    let mut parallel = stage.inner.len();
     let mut maps = affines(stage);
     let mut l = 0;
     while l < extents.len() {
-        let next = l + 1 < extents.len() && kinds[l] == kinds[l + 1];
-        let runs_on = |m: &&mut Affine| m.coefficients[l] == m.coefficients[l + 1] * extents[l + 1];
-        if extents[l] == 1 {
+        let (at, next) = (outer + l, l + 1);
+        // Loops of one kind join; the reduction loops come last.
+        let same_kind = next < extents.len() && (l < parallel) == (next < parallel);
+        let runs_on = |m: &&mut Affine| m.coefficients[at] == m.coefficients[at + 1] * extents[next];
+        let gone = if extents[l] == 1 {
             // A coefficient of a loop that stands still means nothing.
-        } else if next && extents[l + 1] != 1 && maps.iter().all(runs_on) {
-            extents[l + 1] *= extents[l];
-        } else if next && extents[l + 1] == 1 {
-            // The neighbour goes first, then this one meets the one behind.
-            extents.remove(l + 1);
-            kinds.remove(l + 1);
-            for m in &mut maps {
-                m.coefficients.remove(l + 1);
-            }
-            continue;
+            l
+        } else if same_kind && extents[next] == 1 {
+            next
+        } else if same_kind && maps.iter().all(runs_on) {
+            extents[next] *= extents[l];
+            l
         } else {
             l += 1;
             continue;
-        }
-        extents.remove(l);
-        kinds.remove(l);
+        };
+        extents.remove(gone);
+        parallel -= usize::from(gone < parallel);
         for m in &mut maps {
-            m.coefficients.remove(l);
+            m.coefficients.remove(outer + gone);
         }
         // What stood before may now run on into this loop.
         l = l.saturating_sub(1);
     }
-    let parallel = kinds.iter().filter(|p| **p).count();
     stage.inner = extents[..parallel].into();
     stage.reduction = extents[parallel..].into();
 }
@@ -206,7 +234,7 @@ mod tests {
     #[test]
     fn dense_loops_become_one() {
         let mut s = copy(&[2, 1, 3, 4], &[12, 7, 4, 1], &[12, 12, 4, 1]);
-        join_loops(&mut s);
+        join_loops(&mut s, 0);
         assert_eq!(s.inner.as_slice(), [24]);
         assert_eq!(s.output.index, affine(&[1]));
     }
@@ -214,7 +242,7 @@ mod tests {
     #[test]
     fn a_transpose_keeps_its_loops() {
         let mut s = copy(&[2, 3, 4], &[1, 8, 2], &[12, 4, 1]);
-        join_loops(&mut s);
+        join_loops(&mut s, 0);
         assert_eq!(s.inner.as_slice(), [2, 12]);
         assert_eq!(s.inputs[0].index, affine(&[1, 2]));
     }

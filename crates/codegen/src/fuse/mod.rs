@@ -10,10 +10,11 @@
 
 mod epilogue;
 mod inline;
+pub mod rows;
 
 use crate::classify::classify;
 use crate::graph::{Origin, TensorGraph, TensorOp};
-use crate::simplify::{merge_equal_reads, resolve};
+use crate::simplify::{merge_equal_reads, resolve_all};
 use frazil_runtime::structured::{Structured, TensorId};
 
 /// Fuses the graph, which must be simplified.
@@ -48,12 +49,7 @@ fn step(graph: &TensorGraph, uses: &[u32], id: TensorId) -> Option<(TensorId, St
             late.find_map(|&p| epilogue::attempt(graph, uses, s, p).map(|fused| (p, fused)))
         });
     found.map(|(p, mut fused)| {
-        for i in 0..fused.inputs.len() {
-            fused.inputs[i] = resolve(graph, fused.inputs[i].clone(), &fused.domain);
-        }
-        for i in 0..fused.finish_inputs.len() {
-            fused.finish_inputs[i] = resolve(graph, fused.finish_inputs[i].clone(), &fused.domain);
-        }
+        resolve_all(graph, &mut fused);
         merge_equal_reads(&mut fused);
         (p, fused)
     })

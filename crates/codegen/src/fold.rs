@@ -1,0 +1,67 @@
+//! Constant folding: nests and views over constants are evaluated at compile time, by the interpreter's own evaluator.
+
+use crate::graph::{TensorGraph, TensorOp};
+use frazil_ir::TensorData;
+use frazil_runtime::Tensor;
+use frazil_runtime::eval::eval_program;
+use frazil_runtime::expr::ExprOp;
+use frazil_runtime::import::{Importer, tensor_to_constant};
+use frazil_runtime::structured::{Program, Step, Structured, TensorId};
+use std::sync::Arc;
+
+/// Results above this many bytes are only folded when their operands are at least a quarter as large.
+const SMALL_BYTES: i64 = 1 << 20;
+
+/// Replaces `id` by a constant when it depends on constants only and storing it is worth it.
+pub(crate) fn fold(graph: &mut TensorGraph, id: TensorId) {
+    let node = graph.node(id);
+    let step = match &node.op {
+        TensorOp::Compute(s) if !is_fill(s) => Step::Compute(s.clone()),
+        TensorOp::View(v) => Step::View(v.clone()),
+        _ => return,
+    };
+    let operands: Vec<TensorId> = graph.operands(id).into_iter().collect();
+    let constants: Option<Vec<&Arc<TensorData>>> = operands.iter().map(|&t| graph.as_constant(t)).collect();
+    let Some(constants) = constants else { return };
+    let size = |numel: i64, size: usize| numel.saturating_mul(size as i64);
+    let read: i64 = constants.iter().map(|c| size(c.numel(), c.dtype.size())).sum();
+    let made = size(node.shape.numel(), node.shape.dtype.size());
+    if made <= SMALL_BYTES.max(read.saturating_mul(4))
+        && let Some(folded) = evaluate(graph, step, &operands, &constants)
+    {
+        graph.node_mut(id).op = TensorOp::Constant(folded);
+    }
+}
+
+/// True for a nest that gives one number everywhere: cheaper to compute where it is read than to store.
+fn is_fill(s: &Structured) -> bool {
+    s.inputs.is_empty() && s.body.nodes().iter().all(|n| !matches!(n.op, ExprOp::Index(_)))
+}
+
+fn evaluate(
+    graph: &TensorGraph,
+    mut step: Step,
+    operands: &[TensorId],
+    constants: &[&Arc<TensorData>],
+) -> Option<Arc<TensorData>> {
+    let number = |t: &mut TensorId| {
+        *t = operands.iter().position(|o| o == t).unwrap_or(0) as TensorId;
+    };
+    match &mut step {
+        Step::Compute(s) => s
+            .inputs
+            .iter_mut()
+            .chain(&mut s.finish_inputs)
+            .for_each(|a| number(&mut a.tensor)),
+        Step::View(v) => number(&mut v.tensor),
+    }
+    let program = Program {
+        arguments: operands.iter().map(|&t| graph.shape(t).clone()).collect(),
+        steps: vec![step],
+        outputs: smallvec::smallvec![operands.len() as TensorId],
+    };
+    let mut importer = Importer::new();
+    let tensors: Option<Vec<Tensor>> = constants.iter().map(|c| Some(importer.tensor(c).ok()?.get())).collect();
+    let result = eval_program(&program, &tensors?).ok()?;
+    tensor_to_constant(result.first()?).ok()
+}
