@@ -3,6 +3,7 @@
 use super::gemm::div_ceil;
 use super::{BlockedShape, Epilogue, Winograd};
 use crate::target::VectorUnit;
+use rayon::prelude::*;
 
 /// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
 ///
@@ -217,23 +218,28 @@ impl Conv {
         let [kh, kw] = s.kernel;
         let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
         let (width, ib, blocks) = (self.block * self.tile.vectors, self.input_block(), self.blocks_read());
-        let mut packed = vec![0.0; (self.channel_tiles() * blocks * kh * kw * ib * width) as usize];
-        for t in 0..self.channel_tiles() {
-            let first = self.first_block(t);
-            for o in t * width..((t + 1) * width).min(s.out_channels) {
-                let group = o / co;
-                for i in 0..ci {
-                    let channel = group * ci + i;
-                    let (block, lane) = (channel / ib - first, channel % ib);
-                    for tap in 0..kh * kw {
-                        let to = (((t * blocks + block) * kh * kw + tap) * ib + lane) * width + (o - t * width);
-                        if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
-                            packed[to as usize] = w;
+        let tile_elements = (blocks * kh * kw * ib * width) as usize;
+        let mut packed = vec![0.0; self.channel_tiles() as usize * tile_elements];
+        packed
+            .par_chunks_mut(tile_elements.max(1))
+            .enumerate()
+            .for_each(|(t, packed)| {
+                let t = t as i64;
+                let first = self.first_block(t);
+                for o in t * width..((t + 1) * width).min(s.out_channels) {
+                    let group = o / co;
+                    for i in 0..ci {
+                        let channel = group * ci + i;
+                        let (block, lane) = (channel / ib - first, channel % ib);
+                        for tap in 0..kh * kw {
+                            let to = ((block * kh * kw + tap) * ib + lane) * width + (o - t * width);
+                            if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
+                                packed[to as usize] = w;
+                            }
                         }
                     }
                 }
-            }
-        }
+            });
         packed
     }
 }

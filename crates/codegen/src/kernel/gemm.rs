@@ -2,6 +2,7 @@
 
 use super::Epilogue;
 use crate::target::VectorUnit;
+use rayon::prelude::*;
 
 /// One batch loop of a matrix product: its extent, and what each operand advances by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,17 +116,20 @@ impl Gemm {
     pub fn pack_b(&self, weights: &[f32], k_stride: i64, n_stride: i64) -> Vec<f32> {
         let nr = self.tile_columns();
         let mut packed = vec![0.0; (div_ceil(self.n, nr) * nr * self.k) as usize];
-        for (panel, out) in packed.chunks_exact_mut((nr * self.k).max(1) as usize).enumerate() {
-            let first = panel as i64 * nr;
-            for column in 0..nr.min(self.n - first) {
-                for k in 0..self.k {
-                    let from = k * k_stride + (first + column) * n_stride;
-                    if let Some(&w) = weights.get(from as usize) {
-                        out[(k * nr + column) as usize] = w;
+        packed
+            .par_chunks_mut((nr * self.k).max(1) as usize)
+            .enumerate()
+            .for_each(|(panel, out)| {
+                let first = panel as i64 * nr;
+                for column in 0..nr.min(self.n - first) {
+                    for k in 0..self.k {
+                        let from = k * k_stride + (first + column) * n_stride;
+                        if let Some(&w) = weights.get(from as usize) {
+                            out[(k * nr + column) as usize] = w;
+                        }
                     }
                 }
-            }
-        }
+            });
         packed
     }
 }

@@ -3,6 +3,7 @@
 use super::ConvShape;
 use super::gemm::div_ceil;
 use crate::target::VectorUnit;
+use rayon::prelude::*;
 
 /// Largest transformed input that a task keeps on its stack.
 const MAX_INPUT_BYTES: i64 = 512 * 1024;
@@ -135,26 +136,34 @@ impl Winograd {
             (block * self.vectors) as usize,
             shape.in_channels as usize,
         );
-        let tiles = (shape.out_channels as usize).div_ceil(width);
+        let (tiles, outputs) = (
+            (shape.out_channels as usize).div_ceil(width),
+            shape.out_channels as usize,
+        );
         let mut packed = vec![0.0; tiles * n * n * channels * width];
-        for o in 0..shape.out_channels as usize {
-            for c in 0..channels {
-                let at = (o * channels + c) * 9;
-                let Some(w) = weights.get(at..at + 9) else { continue };
-                for (i, row) in g.iter().enumerate() {
-                    for (j, column) in g.iter().enumerate() {
-                        let mut sum = 0.0;
-                        for (y, a) in row.iter().enumerate() {
-                            for (x, b) in column.iter().enumerate() {
-                                sum += a * b * f64::from(w[y * 3 + x]);
+        let tile_elements = (n * n * channels * width).max(1);
+        packed
+            .par_chunks_mut(tile_elements)
+            .enumerate()
+            .for_each(|(tile, packed)| {
+                let first = tile * width;
+                for c in 0..channels {
+                    for o in first..outputs.min(first + width) {
+                        let at = (o * channels + c) * 9;
+                        let Some(w) = weights.get(at..at + 9) else { continue };
+                        // G w, then that times Gᵀ.
+                        for (i, row) in g.iter().enumerate() {
+                            let half: [f64; 3] = std::array::from_fn(|x| {
+                                row.iter().enumerate().map(|(y, a)| a * f64::from(w[y * 3 + x])).sum()
+                            });
+                            for (j, column) in g.iter().enumerate() {
+                                let sum: f64 = column.iter().zip(half).map(|(b, h)| b * h).sum();
+                                packed[((i * n + j) * channels + c) * width + o - first] = sum as f32;
                             }
                         }
-                        let position = (o / width * n * n + i * n + j) * channels + c;
-                        packed[position * width + o % width] = sum as f32;
                     }
                 }
-            }
-        }
+            });
         packed
     }
 }

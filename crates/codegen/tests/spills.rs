@@ -1,0 +1,79 @@
+//! Counts vector registers that LLVM spills in the kernels whose speed depends on having none.
+
+#![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
+#![cfg(target_arch = "x86_64")]
+
+use frazil_codegen::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, KernelSpec};
+use frazil_codegen::native::{Stage, kernel_text};
+use frazil_codegen::target::Target;
+
+/// Instructions that move a whole vector register to or from the stack, and the multiply-adds beside them.
+fn spills(spec: &KernelSpec, target: &Target) -> (usize, usize) {
+    let text = kernel_text("k", spec, target, Stage::Assembly).unwrap();
+    let register = if target.vector.lanes == 16 { "%zmm" } else { "%ymm" };
+    let vector = || text.lines().filter(|l| l.contains(register));
+    let moves = vector().filter(|l| l.contains("(%rsp)") && l.trim_start().starts_with("vmov"));
+    (moves.count(), vector().filter(|l| l.contains("vfm")).count())
+}
+
+fn conv(c: i64, o: i64, hw: i64, k: i64, stride: i64, pad: i64) -> ConvShape {
+    let out = (hw + 2 * pad - k) / stride + 1;
+    ConvShape {
+        batch: 1,
+        in_channels: c,
+        out_channels: o,
+        groups: 1,
+        input: [hw, hw],
+        output: [out, out],
+        kernel: [k, k],
+        stride: [stride, stride],
+        padding: [pad, pad],
+        dilation: [1, 1],
+    }
+}
+
+#[test]
+fn hot_kernels_do_not_spill() {
+    for cpu in ["x86-64-v4", "x86-64-v3"] {
+        let target = Target::new(cpu, "");
+        let v = target.vector;
+        let mut specs = vec![
+            KernelSpec::Gemm(Gemm::linear(128, 768, 768, Epilogue::bias(), v)),
+            KernelSpec::Gemm(Gemm::linear(8, 512, 512, Epilogue::bias(), v)),
+        ];
+        for (shape, plain) in [
+            (conv(3, 64, 224, 7, 2, 3), true),
+            (conv(64, 64, 56, 3, 1, 1), false),
+            (conv(64, 128, 56, 3, 2, 1), false),
+            (conv(512, 512, 7, 3, 1, 1), false),
+            (conv(256, 64, 56, 1, 1, 0), false),
+            (conv(96, 24, 56, 1, 1, 0), false),
+        ] {
+            let spec = Conv::new(shape, plain, Epilogue::bias(), v);
+            specs.push(KernelSpec::Conv(Conv {
+                winograd: None,
+                ..spec.clone()
+            }));
+            if spec.winograd.is_some() {
+                specs.push(KernelSpec::Conv(spec));
+            }
+        }
+        let depthwise = ConvShape {
+            groups: 96,
+            ..conv(96, 96, 56, 3, 1, 1)
+        };
+        specs.push(KernelSpec::Depthwise(Depthwise::new(
+            depthwise,
+            Epilogue::bias(),
+            v.lanes,
+        )));
+        for spec in specs {
+            let (moves, fmas) = spills(&spec, &target);
+            assert!(fmas > 0, "{cpu}: no multiply-adds in {spec:?}");
+            assert!(
+                moves * 8 <= fmas,
+                "{cpu}: {moves} spills beside {fmas} multiply-adds in {spec:?}"
+            );
+        }
+    }
+}
