@@ -1,0 +1,38 @@
+//! Loading archives, from the file to compiled graphs. With `FRAZIL_CORPUS` set, models of the corpus as well.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "criterion's macros make undocumented items; a bench may fail loudly"
+)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use frazil_torchscript::{LoadOptions, load};
+
+fn loading(c: &mut Criterion) {
+    let (ctx, catalogue) = common::catalogue();
+    let options = LoadOptions {
+        ctx: &ctx,
+        catalogue: &catalogue,
+    };
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/models");
+    let mut archives = vec![("residual_cnn", fixtures.join("residual_cnn/model.pt"))];
+    if let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) {
+        for name in ["resnet18_script", "mobilenet_v2_script", "bert_2l_256_trace"] {
+            archives.push((name, corpus.join("models").join(name).join("model.pt")));
+        }
+    }
+    let mut group = c.benchmark_group("load");
+    group.sample_size(20);
+    for (name, path) in archives {
+        group.bench_function(name, |b| b.iter(|| load(&path, &options).unwrap()));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, loading);
+criterion_main!(benches);
