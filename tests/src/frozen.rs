@@ -119,6 +119,7 @@ mod tests {
   %2 : str = prim::Constant[value=\"aten::not(%1)\"]()
   %y : Tensor, %n : int = prim::If(%c)
     block0():
+       = foo::bar(%x)
       foo::bar(%x)
       -> (%x, %1)
     block1():

@@ -43,7 +43,7 @@ impl Engine {
 /// Why a case does not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The tool refused the model; the text is the first line of its message.
+    /// The tool refused the model; the text sums up its message.
     #[error("refused: {0}")]
     Refused(String),
     /// The tool ended otherwise than with exit status 0 or 1: a panic, a signal, bad usage.
@@ -51,7 +51,7 @@ pub enum Failure {
     Crashed {
         /// How it ended.
         status: ExitStatus,
-        /// Its first line on standard error.
+        /// A summary of what it wrote to standard error.
         message: String,
     },
     /// The tool took too long and was ended.
@@ -136,7 +136,7 @@ fn calls_file(case: &Case, folder: &Path) -> std::io::Result<std::path::PathBuf>
     Ok(written)
 }
 
-/// Runs a command to its end or for `limit`; gives its status and the first line that it wrote to standard error.
+/// Runs a command to its end or for `limit`; gives its status and a summary of what it wrote to standard error.
 fn execute(mut command: Command, stderr: &Path, limit: Duration) -> Result<(ExitStatus, String), Failure> {
     // To a file rather than a pipe, which nobody would empty while we wait.
     let mut child = command
@@ -160,12 +160,17 @@ fn execute(mut command: Command, stderr: &Path, limit: Duration) -> Result<(Exit
     };
     let mut message = String::new();
     File::open(stderr)?.take(1 << 16).read_to_string(&mut message)?;
-    let first = message
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim();
-    Ok((status, first.to_owned()))
+    Ok((status, summary(&message)))
+}
+
+/// A message's first line; of one that announces a list, the list's first entry too, without its place.
+fn summary(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next() {
+        Some(entry) if first.ends_with(':') => format!("{first} {}", entry.split(" at ").next().unwrap_or_default()),
+        _ => first.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -183,6 +188,12 @@ mod tests {
     fn the_first_line_of_a_message_is_kept() {
         let (status, message) = shell("echo; echo one >&2; echo two >&2; exit 1", Duration::from_secs(10)).unwrap();
         assert_eq!((status.code(), message.as_str()), (Some(1), "one"));
+    }
+
+    #[test]
+    fn a_lists_first_entry_belongs_to_the_message() {
+        let message = "error: operators without semantics:\n  aten::foo at a.py:1:2\n  aten::bar at a.py:2:2\n";
+        assert_eq!(summary(message), "error: operators without semantics: aten::foo");
     }
 
     #[test]
