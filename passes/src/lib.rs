@@ -29,15 +29,26 @@
 #![forbid(unsafe_code)]
 
 pub mod alias_db;
+pub mod constant_pooling;
+pub mod constant_propagation;
 pub mod cse;
 pub mod dce;
+pub mod fold_frozen_conv_add_or_sub;
+pub mod fold_frozen_conv_bn;
+pub mod fold_frozen_conv_mul_or_div;
+pub mod fold_frozen_linear_bn;
+pub mod freeze;
 pub mod inline;
 pub mod manager;
+pub mod optimize_frozen_graph;
+pub mod peephole;
 pub mod pipeline;
 pub mod registry;
+pub mod remove_dropout;
 pub mod support;
 
 pub use alias_db::AliasDb;
+pub use freeze::{FreezeError, FreezeOptions, freeze_module};
 pub use manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager};
 pub use pipeline::PipelineError;
 pub use registry::{OptionInfo, OptionKind, PassInfo, PassOptions, PassRegistry};

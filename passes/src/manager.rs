@@ -80,6 +80,9 @@ pub enum PassError {
     /// See [`inline::InlineError`].
     #[error(transparent)]
     Inline(#[from] inline::InlineError),
+    /// See [`FreezeError`](crate::FreezeError).
+    #[error(transparent)]
+    Freeze(#[from] crate::FreezeError),
     /// Within a pass of a pipeline.
     #[error("pass `{pass}` failed: {source}")]
     In {

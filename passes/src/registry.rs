@@ -167,7 +167,21 @@ impl PassRegistry {
 
 /// Adds the passes of this crate.
 pub fn register_all(registry: &mut PassRegistry) {
-    for info in [&crate::inline::INFO, &crate::cse::INFO, &crate::dce::INFO] {
+    for info in [
+        &crate::inline::INFO,
+        &crate::freeze::INFO,
+        &crate::optimize_frozen_graph::INFO,
+        &crate::remove_dropout::INFO,
+        &crate::fold_frozen_conv_bn::INFO,
+        &crate::fold_frozen_conv_add_or_sub::INFO,
+        &crate::fold_frozen_conv_mul_or_div::INFO,
+        &crate::fold_frozen_linear_bn::INFO,
+        &crate::constant_propagation::INFO,
+        &crate::constant_pooling::INFO,
+        &crate::peephole::INFO,
+        &crate::cse::INFO,
+        &crate::dce::INFO,
+    ] {
         registry.add(info);
     }
 }

@@ -1,6 +1,8 @@
 //! What several passes need: operators, effects, constants in graphs, walking.
 
+pub mod constants;
 pub mod effects;
+pub mod fold;
 pub mod operators;
 
 use frazil_ir::{AttributeValue, Graph};
@@ -25,7 +27,8 @@ pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
     all.into_iter()
 }
 
-/// Calls `edit` on every graph that a node of `graph` holds as an attribute; a graph that others share is copied first.
+/// Calls `edit` on every graph that a node of `graph` holds as an attribute; a graph that changes is a new one, others that hold
+/// it keep the old.
 ///
 /// # Errors
 /// The first error of `edit`.
@@ -38,18 +41,30 @@ pub fn for_each_subgraph<E>(graph: &mut Graph, mut edit: impl FnMut(&mut Graph) 
             .cloned()
             .collect();
         for attribute in holders {
+            let mut changed = false;
+            let mut edit_one = |inner: &mut Arc<Graph>| {
+                let mut copy = (**inner).clone();
+                edit(&mut copy)?;
+                if copy.revision() != inner.revision() {
+                    *inner = Arc::new(copy);
+                    changed = true;
+                }
+                Ok(())
+            };
             let value = match attribute.value {
                 AttributeValue::Graph(mut inner) => {
-                    edit(Arc::make_mut(&mut inner))?;
+                    edit_one(&mut inner)?;
                     AttributeValue::Graph(inner)
                 }
                 AttributeValue::Graphs(mut inner) => {
-                    inner.iter_mut().try_for_each(|g| edit(Arc::make_mut(g)))?;
+                    inner.iter_mut().try_for_each(&mut edit_one)?;
                     AttributeValue::Graphs(inner)
                 }
                 other => other,
             };
-            graph.set_attribute(node, attribute.name, value);
+            if changed {
+                graph.set_attribute(node, attribute.name, value);
+            }
         }
     }
     Ok(())

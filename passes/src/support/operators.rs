@@ -1,7 +1,11 @@
 //! How passes know operators: by schema, and by running one node on constants.
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{Constant, Graph, NodeId};
+use frazil_ir::{Constant, Context, Graph, NodeId, TupleConstant, TypeId, TypeKind};
+use frazil_runtime::call::{args_of, invoke};
+use frazil_runtime::import::{Importer, value_to_constant};
+use frazil_runtime::{Registry, Semantics, Value, Variant};
+use std::sync::Arc;
 
 /// What passes ask of the dialects in use. The registry of operator entries answers; a bare [`Catalogue`] knows schemas only.
 pub trait Operators: Send + Sync {
@@ -18,5 +22,74 @@ pub trait Operators: Send + Sync {
 impl Operators for Catalogue {
     fn catalogue(&self) -> &Catalogue {
         self
+    }
+}
+
+impl Operators for Registry {
+    fn catalogue(&self) -> &Catalogue {
+        Registry::catalogue(self)
+    }
+
+    fn evaluate(&self, graph: &Graph, node: NodeId, operands: &[Constant], budget: usize) -> Option<Vec<Constant>> {
+        let op = self.operator(graph, node)?;
+        if op.variant() != Variant::Functional {
+            return None;
+        }
+        let mut importer = Importer::new();
+        let values: Vec<Value> = operands
+            .iter()
+            .map(|c| importer.value(c, None))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let ctx = self.ctx();
+        if !matches!(op.semantics(), Semantics::Kernel(_)) {
+            // How much it would take is known before it is done.
+            let (args, _) = args_of(ctx, op.schema(), &values);
+            let program = op.program(&args).ok()??;
+            let shapes = program.output_shapes();
+            let bytes = shapes.iter().try_fold(0usize, |sum, shape| {
+                let size = usize::try_from(shape.numel()).ok()?.checked_mul(shape.dtype.size())?;
+                sum.checked_add(size)
+            })?;
+            if bytes > budget {
+                return None;
+            }
+        }
+        let output_types: Vec<TypeId> = graph.node_outputs(node).iter().map(|v| graph.ty(*v)).collect();
+        let results = invoke(ctx, &op, &values, &output_types, graph.attributes(node)).ok()?;
+        let constants: Vec<Constant> = results
+            .iter()
+            .zip(&output_types)
+            .map(|(value, ty)| value_to_constant(value).map(|c| typed(ctx, c, *ty)))
+            .collect::<Option<_>>()?;
+        (constants.len() == output_types.len() && constants.iter().all(|c| byte_size(c) <= budget)).then_some(constants)
+    }
+}
+
+/// A tuple takes the type that the graph says.
+fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
+    match constant {
+        Constant::Tuple(t) if matches!(ctx.type_kind(ty), TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) => {
+            let items = t.items.clone();
+            Constant::Tuple(Arc::new(TupleConstant { ty, items }))
+        }
+        other => other,
+    }
+}
+
+fn byte_size(constant: &Constant) -> usize {
+    match constant {
+        Constant::Tensor(t) => t.storage.bytes().len(),
+        Constant::Str(s) => s.len(),
+        Constant::List(_) | Constant::Tuple(_) => constant
+            .items()
+            .unwrap_or_default()
+            .iter()
+            .fold(16, |sum, c| sum + byte_size(c)),
+        Constant::Dict(d) => d
+            .entries
+            .iter()
+            .fold(16, |sum, (k, v)| sum + byte_size(k) + byte_size(v)),
+        _ => 16,
     }
 }

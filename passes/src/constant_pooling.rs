@@ -1,0 +1,185 @@
+//! Constant pooling: `constant-pooling`.
+//!
+//! All constants move to the top of the graph, and equal ones become one. Tensors are equal when their dtype, sizes and bytes are.
+//!
+//! **Sound when** nobody can tell two constants apart: immutable ones always, tensors and lists only when nobody writes to them or to
+//! anything in them, and not both leave the graph. PyTorch merges those too, after which a write to one is seen in the other.
+
+use crate::cse::hash_constant;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use frazil_ir::{Constant, Graph, NodeId, TensorData, TypeId, symbols};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "constant-pooling",
+    summary: "Moves constants to the top of the graph and merges equal ones.",
+    before: "%y = aten::relu(%x)\n%a : int = prim::Constant[value=1]()\n%b : int = prim::Constant[value=1]()\n%z = aten::add(%y, %a, %b)",
+    after: "%a : int = prim::Constant[value=1]()\n%y = aten::relu(%x)\n%z = aten::add(%y, %a, %a)",
+    options: &[],
+    build: |_| AnyPass::graph(ConstantPooling),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConstantPooling;
+
+impl GraphPass for ConstantPooling {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        let mut known: HashMap<(TypeId, u64), Vec<NodeId>> = HashMap::new();
+        let mut merged = 0;
+        let root = graph.root();
+        for node in graph.all_nodes() {
+            if graph.kind(node) != symbols::PRIM_CONSTANT {
+                continue;
+            }
+            let (Some(output), Some(value)) = (graph.output(node), graph.constant_of(node)) else {
+                continue;
+            };
+            let mut hasher = DefaultHasher::new();
+            hash_by_value(&value, &mut hasher);
+            let same_key = known.entry((graph.ty(output), hasher.finish())).or_default();
+            let same = same_key.iter().copied().find(|&n| {
+                let (Some(other), Some(v)) = (graph.output(n), graph.constant_of(n)) else {
+                    return false;
+                };
+                equal(&v, &value) && db.safe_to_change_aliasing(other, output)
+            });
+            match same.and_then(|n| graph.output(n)) {
+                Some(kept) => {
+                    graph.replace_all_uses_with(output, kept);
+                    graph.erase(node);
+                    merged += 1;
+                }
+                None => {
+                    same_key.push(node);
+                    // To the front, as PyTorch does: constants stand in the reverse order of their appearance.
+                    if graph.first(root) != Some(node) {
+                        graph.remove(node);
+                        graph.prepend(root, node);
+                    }
+                }
+            }
+        }
+        cx.count("constants merged", merged);
+        Ok(())
+    }
+}
+
+/// How many bytes at each end of a tensor are hashed: enough to tell weights apart, and cheap for large ones.
+const HASHED_BYTES: usize = 256;
+
+fn hash_by_value(constant: &Constant, hasher: &mut impl Hasher) {
+    match constant {
+        Constant::Tensor(t) => {
+            t.dtype.code().hash(hasher);
+            t.sizes.hash(hasher);
+            if t.is_contiguous() {
+                let bytes = t.to_bytes();
+                let n = bytes.len().min(HASHED_BYTES);
+                bytes[..n].hash(hasher);
+                bytes[bytes.len() - n..].hash(hasher);
+            }
+        }
+        Constant::List(l) => l.items.iter().for_each(|c| hash_by_value(c, hasher)),
+        Constant::Tuple(t) => t.items.iter().for_each(|c| hash_by_value(c, hasher)),
+        other => hash_constant(other, hasher),
+    }
+}
+
+fn equal(a: &Constant, b: &Constant) -> bool {
+    match (a, b) {
+        (Constant::Tensor(a), Constant::Tensor(b)) => equal_tensors(a, b),
+        (Constant::List(x), Constant::List(y)) => x.element == y.element && all_equal(&x.items, &y.items),
+        (Constant::Tuple(x), Constant::Tuple(y)) => x.ty == y.ty && all_equal(&x.items, &y.items),
+        _ => a.same(b),
+    }
+}
+
+fn all_equal(a: &[Constant], b: &[Constant]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| equal(x, y))
+}
+
+fn equal_tensors(a: &TensorData, b: &TensorData) -> bool {
+    let alike = a.dtype == b.dtype
+        && a.sizes == b.sizes
+        && a.strides == b.strides
+        && a.requires_grad == b.requires_grad
+        && a.storage.device() == b.storage.device();
+    alike && ((a.shares_storage(b) && a.offset == b.offset) || a.to_bytes() == b.to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::schema::Catalogue;
+    use frazil_ir::{Builder, Context, types};
+    use std::sync::Arc;
+
+    fn run(g: &mut Graph, schemas: &str) {
+        let mut catalogue = Catalogue::new(g.ctx().clone());
+        catalogue.add_lines(schemas);
+        ConstantPooling.run(g, &mut PassContext::new(&catalogue)).unwrap();
+        g.verify(None).unwrap();
+    }
+
+    fn constants(g: &Graph) -> usize {
+        g.all_nodes()
+            .into_iter()
+            .filter(|n| g.kind(*n) == symbols::PRIM_CONSTANT)
+            .count()
+    }
+
+    #[test]
+    fn equal_constants_of_one_type_merge() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(ctx.clone());
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let values: Vec<_> = [
+            Constant::Int(1),
+            Constant::Int(1),
+            Constant::Float(1.0),
+            Constant::Bool(true),
+        ]
+        .into_iter()
+        .map(|c| b.constant(c))
+        .collect();
+        let tensor = |n: u8| {
+            Constant::Tensor(Arc::new(
+                TensorData::contiguous(frazil_ir::DType::Byte, &[1], vec![n]).unwrap(),
+            ))
+        };
+        let tensors: Vec<_> = [tensor(1), tensor(1), tensor(2)]
+            .into_iter()
+            .map(|c| b.constant(c))
+            .collect();
+        b.node(ctx.symbol("pure::op"), &values, &[types::INT]);
+        b.node(ctx.symbol("pure::op2"), &tensors, &[types::INT]);
+        run(
+            &mut g,
+            "pure::op(int a, int b, float c, bool d) -> int\npure::op2(Tensor a, Tensor b, Tensor c) -> int",
+        );
+        assert_eq!(constants(&g), 3 + 2);
+    }
+
+    #[test]
+    fn a_tensor_that_is_written_stays_alone() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(ctx.clone());
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        for _ in 0..2 {
+            let t = TensorData::contiguous(frazil_ir::DType::Byte, &[1], vec![0]).unwrap();
+            let v = b.constant(Arc::new(t));
+            b.op(ctx.symbol("aten::relu_"), &[v], types::TENSOR);
+        }
+        run(&mut g, "aten::relu_(Tensor(a!) self) -> Tensor(a!)");
+        assert_eq!(constants(&g), 2);
+    }
+}

@@ -1,0 +1,318 @@
+//! Constant propagation: `constant-propagation`.
+//!
+//! A node whose operands are constants is evaluated and replaced by what it gives; a branch on a constant by the side that is taken; a loop
+//! that does not run by what it starts with. Outputs of branches that are one value on both sides, and values that a loop carries
+//! unchanged, are replaced by that value.
+//!
+//! **Sound when** the operator has no effect and draws no random numbers, nobody writes to its operands or results or to anything in them,
+//! and a result that is mutable (a tensor, a list) does not leave the graph, where every call has to give a new one. What fails on
+//! its operands is left to fail at run time.
+//!
+//! **Not done.** Nothing that takes more than `max-bytes` is made a constant.
+//!
+//! PyTorch differs in folding results that leave the graph: its caller may then change the constant itself.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::support::constants::{insert_constant, is_immutable};
+use crate::support::effects::{self, Effect};
+use crate::{AliasDb, support};
+use frazil_ir::{BlockId, Constant, Graph, NodeId, TupleConstant, TypeKind, ValueId, symbols};
+use std::sync::Arc;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "constant-propagation",
+    summary: "Evaluates what depends on constants only.",
+    before: "%two : int = prim::Constant[value=2]()\n%four : int = aten::add(%two, %two)\n%l : int[] = prim::ListConstruct(%two, %four)",
+    after: "%l : int[] = prim::Constant[value=[2, 4]]()",
+    options: &[OptionInfo {
+        name: "max-bytes",
+        kind: OptionKind::Int,
+        default: "67108864",
+        doc: "Results above this size are left to be computed at run time.",
+    }],
+    build: |options| {
+        AnyPass::graph(ConstantPropagation {
+            max_bytes: usize::try_from(options.int("max-bytes")).unwrap_or(0),
+        })
+    },
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Debug)]
+pub struct ConstantPropagation {
+    /// Results above this size are left to be computed at run time.
+    pub max_bytes: usize,
+}
+
+impl Default for ConstantPropagation {
+    fn default() -> Self {
+        ConstantPropagation { max_bytes: 64 << 20 }
+    }
+}
+
+impl GraphPass for ConstantPropagation {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        let mut folded = 0;
+        let mut stack = vec![Step::Nodes(graph.first(graph.root()))];
+        while let Some(top) = stack.pop() {
+            let node = match top {
+                Step::Nodes(Some(node)) => node,
+                Step::Nodes(None) => continue,
+                Step::Finish(node) => {
+                    folded += match graph.kind(node) {
+                        symbols::PRIM_IF => join_branches(graph, node),
+                        symbols::PRIM_LOOP => drop_invariants(graph, node),
+                        _ => 0,
+                    };
+                    continue;
+                }
+            };
+            let next = graph.next(node);
+            let gone = match graph.kind(node) {
+                symbols::PRIM_CONSTANT => false,
+                symbols::PRIM_IF => match splice_branch(graph, node) {
+                    Some(first) => {
+                        folded += 1;
+                        // What was spliced in is walked in its new place.
+                        stack.push(Step::Nodes(first));
+                        continue;
+                    }
+                    None => false,
+                },
+                symbols::PRIM_LOOP => drop_idle_loop(graph, node),
+                _ => self.fold(graph, node, &db, cx),
+            };
+            stack.push(Step::Nodes(next));
+            if gone {
+                folded += 1;
+                continue;
+            }
+            let blocks = graph.node_blocks(node);
+            if !blocks.is_empty() {
+                stack.push(Step::Finish(node));
+                stack.extend(blocks.iter().rev().map(|b| Step::Nodes(graph.first(*b))));
+            }
+        }
+        cx.count("nodes folded", folded);
+        Ok(())
+    }
+}
+
+enum Step {
+    /// This node and those after it in its block.
+    Nodes(Option<NodeId>),
+    /// A node all of whose blocks are done.
+    Finish(NodeId),
+}
+
+impl ConstantPropagation {
+    /// Evaluates one node; true when it is gone.
+    fn fold(&self, graph: &mut Graph, node: NodeId, db: &AliasDb, cx: &PassContext<'_>) -> bool {
+        if !graph.node_blocks(node).is_empty() || graph.node_outputs(node).is_empty() {
+            return false;
+        }
+        let operands: Option<Vec<Constant>> = graph.operands(node).map(|v| graph.constant(v)).collect();
+        let Some(operands) = operands else { return false };
+        if matches!(
+            graph.kind(node),
+            symbols::PRIM_UNINITIALIZED | symbols::PRIM_CREATE_OBJECT | symbols::PRIM_GET_ATTR
+        ) || operands.iter().any(|c| matches!(c, Constant::Object(_)))
+            || effects::effect(graph, node, cx.operators.catalogue()) != Effect::Pure
+            || db.node_has_writers(graph, node)
+        {
+            return false;
+        }
+        let leaves = |v: &ValueId| !is_immutable(graph.ctx(), graph.ty(*v)) && db.escapes_scope(&[*v]);
+        if graph.node_outputs(node).iter().any(leaves) {
+            return false;
+        }
+        let results = structural(graph, node, &operands)
+            .or_else(|| cx.operators.evaluate(graph, node, &operands, self.max_bytes));
+        let Some(results) = results.filter(|r| r.len() == graph.node_outputs(node).len()) else {
+            return false;
+        };
+        for (output, constant) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
+            let new = insert_constant(graph, node, constant, graph.ty(output));
+            graph.replace_all_uses_with(output, new);
+        }
+        graph.erase(node)
+    }
+}
+
+/// Building lists and tuples, and taking tuples apart, needs no operator's semantics.
+fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<Constant>> {
+    let ctx = graph.ctx();
+    let ty = graph.node_outputs(node).first().map(|v| graph.ty(*v))?;
+    match (graph.kind(node), ctx.type_kind(ty)) {
+        (symbols::PRIM_LIST_CONSTRUCT, TypeKind::List(element)) => {
+            Some(vec![Constant::list(element, operands.to_vec())])
+        }
+        (symbols::PRIM_TUPLE_CONSTRUCT, TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) => {
+            let items = operands.to_vec();
+            Some(vec![Constant::Tuple(Arc::new(TupleConstant { ty, items }))])
+        }
+        (symbols::PRIM_TUPLE_UNPACK | symbols::PRIM_LIST_UNPACK, _) => Some(operands.first()?.items()?.to_vec()),
+        (symbols::PRIM_UNCHECKED_CAST, _) => Some(vec![operands.first()?.clone()]),
+        _ => None,
+    }
+}
+
+/// Puts the side of a branch on a constant in the branch's place. Gives the first node to go on with, or `None` when the condition is
+/// not constant.
+fn splice_branch(graph: &mut Graph, node: NodeId) -> Option<Option<NodeId>> {
+    let condition = graph.constant(graph.operand(node, 0)?)?.as_bool()?;
+    let taken = *graph.node_blocks(node).get(usize::from(!condition))?;
+    let results: Vec<ValueId> = graph.results(taken).collect();
+    let first = graph.first(taken);
+    for (output, result) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
+        graph.replace_all_uses_with(output, result);
+    }
+    graph.splice_before(taken, node);
+    let next = graph.next(node);
+    graph.erase(node);
+    Some(first.or(next))
+}
+
+/// Removes a loop that does not run; true when it is gone.
+fn drop_idle_loop(graph: &mut Graph, node: NodeId) -> bool {
+    let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
+    let idle = constant(0).and_then(|c| c.as_int()).is_some_and(|n| n <= 0)
+        || constant(1).and_then(|c| c.as_bool()) == Some(false);
+    if !idle {
+        return false;
+    }
+    let initial: Vec<ValueId> = graph.operands(node).skip(2).collect();
+    for (output, value) in graph.node_outputs(node).to_vec().into_iter().zip(initial) {
+        graph.replace_all_uses_with(output, value);
+    }
+    graph.erase(node)
+}
+
+/// Replaces outputs of a branch that are one value, or one immutable constant, on both sides. Gives how many.
+fn join_branches(graph: &mut Graph, node: NodeId) -> usize {
+    let &[then, other] = graph.node_blocks(node) else {
+        return 0;
+    };
+    let mut joined = 0;
+    for index in (0..graph.node_outputs(node).len()).rev() {
+        let (Some(a), Some(b)) = (graph.results(then).nth(index), graph.results(other).nth(index)) else {
+            continue;
+        };
+        let output = graph.node_outputs(node)[index];
+        let value = if a == b {
+            a
+        } else {
+            match (graph.constant(a), graph.constant(b)) {
+                (Some(x), Some(y)) if x.same(&y) && is_immutable(graph.ctx(), graph.ty(a)) => {
+                    insert_constant(graph, node, x, graph.ty(a))
+                }
+                _ => continue,
+            }
+        };
+        graph.replace_all_uses_with(output, value);
+        remove_output(graph, node, index, &[then, other], 0);
+        joined += 1;
+    }
+    joined
+}
+
+/// Replaces what a loop carries but never changes. Gives how many.
+fn drop_invariants(graph: &mut Graph, node: NodeId) -> usize {
+    let &[body] = graph.node_blocks(node) else { return 0 };
+    let mut dropped = 0;
+    for index in (0..graph.node_outputs(node).len()).rev() {
+        let (Some(initial), Some(passed_on), Some(&parameter)) = (
+            graph.operand(node, index + 2),
+            graph.results(body).nth(index + 1),
+            graph.parameters(body).get(index + 1),
+        ) else {
+            continue;
+        };
+        if passed_on != parameter && passed_on != initial {
+            continue;
+        }
+        let output = graph.node_outputs(node)[index];
+        graph.replace_all_uses_with(output, initial);
+        graph.replace_all_uses_with(parameter, initial);
+        remove_output(graph, node, index, &[body], 1);
+        graph.remove_operand(node, index + 2);
+        graph.remove_parameter(body, index + 1);
+        dropped += 1;
+    }
+    dropped
+}
+
+fn remove_output(graph: &mut Graph, node: NodeId, index: usize, blocks: &[BlockId], shift: usize) {
+    for &block in blocks {
+        graph.remove_result(block, index + shift);
+    }
+    graph.remove_output(node, index);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::schema::Catalogue;
+    use frazil_ir::{Builder, Context, types};
+
+    fn run(g: &mut Graph, c: &Catalogue) {
+        ConstantPropagation::default().run(g, &mut PassContext::new(c)).unwrap();
+        g.verify(None).unwrap();
+    }
+
+    #[test]
+    fn branches_on_constants_are_taken_also_when_nested() {
+        let ctx = Arc::new(Context::new());
+        let catalogue = Catalogue::new(ctx.clone());
+        let mut g = Graph::new(ctx.clone());
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let off = b.constant(false);
+        let outer = b.node(symbols::PRIM_IF, &[off], &[types::TENSOR]);
+        let (then, other) = (b.add_block(outer), b.add_block(outer));
+        let wrong = Builder::at_end(&mut b, then).op(ctx.symbol("foo::wrong"), &[x], types::TENSOR);
+        b.add_result(then, wrong);
+        let mut inner = Builder::at_end(&mut b, other);
+        let on = inner.constant(true);
+        let nested = inner.node(symbols::PRIM_IF, &[on], &[types::TENSOR]);
+        for name in ["foo::right", "foo::wrong"] {
+            let block = inner.add_block(nested);
+            let v = Builder::at_end(&mut inner, block).op(ctx.symbol(name), &[x], types::TENSOR);
+            inner.add_result(block, v);
+        }
+        let v = inner.output(nested).unwrap();
+        b.add_result(other, v);
+        let out = b.output(outer).unwrap();
+        b.add_result(root, out);
+        run(&mut g, &catalogue);
+        let kinds: Vec<_> = g.all_nodes().into_iter().map(|n| g.kind_name(n).to_owned()).collect();
+        assert_eq!(kinds, ["prim::Constant", "prim::Constant", "foo::right"]);
+    }
+
+    #[test]
+    fn lists_fold_unless_they_are_written_or_leave() {
+        let ctx = Arc::new(Context::new());
+        let mut catalogue = Catalogue::new(ctx.clone());
+        catalogue.add_lines("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)\naten::view(Tensor(a) self, int[] size) -> Tensor(a)");
+        let mut g = Graph::new(ctx.clone());
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let one = b.constant(1);
+        let ints = ctx.list_of(types::INT);
+        let [read, written, returned] = [0; 3].map(|_| b.list(types::INT, &[one, one]));
+        let v = b.op(ctx.symbol("aten::view"), &[x, read], types::TENSOR);
+        b.op(ctx.symbol("aten::append"), &[written, one], ints);
+        b.add_result(root, v);
+        b.add_result(root, returned);
+        run(&mut g, &catalogue);
+        let size = g.operand(g.defining_node(v).unwrap(), 1).unwrap();
+        assert_eq!(g.constant(size).and_then(|c| c.as_ints()), Some(vec![1, 1]));
+        assert!(g.constant(written).is_none() && g.constant(g.outputs().nth(1).unwrap()).is_none());
+    }
+}

@@ -1,0 +1,54 @@
+//! Folding additions into convolution: `fold-frozen-conv-add-or-sub`.
+//!
+//! `conv(x, w, b) + α·c` is `conv(x, w, b + α·c)`, and likewise with `-`, when `c` is a number or a tensor with one value a channel.
+//!
+//! **Sound when** `c` and `α` are constants that nobody writes to; `c` is 1 in every dimension but the channels'; it changes neither the result's dtype nor
+//! its rank (a tensor with a batch dimension of its own is folded only when the convolution's input is known to have one); and the
+//! conditions of [`support::fold`] hold.
+//!
+//! PyTorch does not compare ranks, and adds a batch dimension to the wrong end of an un-batched result.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::{self, fold};
+use frazil_ir::Graph;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "fold-frozen-conv-add-or-sub",
+    summary: "Folds additions and subtractions of one constant a channel into the bias of the convolution before them.",
+    before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%y = aten::add(%c, %constant, %one)",
+    after: "%y = aten::conv2d(%x, %w, %b_fused_add_or_sub, %s, %p, %d, %g)",
+    options: &[],
+    build: |_| AnyPass::graph(FoldFrozenConvAddOrSub),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FoldFrozenConvAddOrSub;
+
+impl GraphPass for FoldFrozenConvAddOrSub {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let folded = fold::each(graph, cx, &["aten::add", "aten::sub"], |graph, node, db| {
+            let producer = fold::sole_producer(graph, node, db)?;
+            let layer = fold::Layer::convolution(graph, producer, db)?;
+            let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
+            let alpha = match graph.operand(node, 2) {
+                Some(v) => graph.constant(v)?.as_float()?,
+                None => 1.0,
+            };
+            let sign = if graph.kind_name(node) == "aten::sub" {
+                -alpha
+            } else {
+                alpha
+            };
+            let shift: Vec<f64> = other.values.iter().map(|v| sign * v).collect();
+            layer.rescale(graph, &vec![1.0; shift.len()], &shift, "_fused_add_or_sub")?;
+            fold::bypass(graph, node);
+            Some(())
+        });
+        cx.count("additions folded", folded);
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! Folding batch norm into linear: `fold-frozen-linear-bn`.
+//!
+//! As [`fold_frozen_conv_bn`](crate::fold_frozen_conv_bn), for `aten::linear`.
+//!
+//! **Sound when**, besides those conditions, the linear's result is known to have two dimensions: a batch norm works along dimension 1, a linear's
+//! features are the last, and only then these are one. A result whose rank is not known is left alone.
+//!
+//! PyTorch asks neither for the rank nor for a single use nor for the absence of writes, and gives wrong results in those cases.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::{self, fold};
+use frazil_ir::Graph;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "fold-frozen-linear-bn",
+    summary: "Folds batch norms in evaluation mode into the weights of the two-dimensional linears before them.",
+    before: "%l = aten::linear(%x, %self.fc.weight, %self.fc.bias)\n%y = aten::batch_norm(%l, %w, %b, %mean, %var, %false, %m, %eps, %true)",
+    after: "%y = aten::linear(%x, %self.fc.weight_fused_bn, %self.fc.bias_fused_bn)",
+    options: &[],
+    build: |_| AnyPass::graph(FoldFrozenLinearBatchNorm),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FoldFrozenLinearBatchNorm;
+
+impl GraphPass for FoldFrozenLinearBatchNorm {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let folded = fold::each(graph, cx, &["aten::batch_norm"], |graph, node, db| {
+            let producer = fold::sole_producer(graph, node, db)?;
+            let layer = fold::Layer::linear(graph, producer, db)?;
+            let ranks = [graph.operand(node, 0)?, graph.operand(producer, 0)?].map(|v| fold::known_rank(graph, v));
+            if !ranks.contains(&Some(2)) {
+                return None;
+            }
+            let bn = fold::BatchNorm::constant(graph, node, &layer, db)?;
+            layer.rescale(graph, &bn.scale, &bn.shift, "_fused_bn")?;
+            fold::bypass(graph, node);
+            Some(())
+        });
+        cx.count("batch norms folded", folded);
+        Ok(())
+    }
+}

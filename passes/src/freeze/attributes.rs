@@ -1,0 +1,372 @@
+//! Which attributes may change, and folding the others.
+
+use super::{Freeze, FreezeError, Preserved};
+use crate::AliasDb;
+use crate::inline;
+use crate::manager::{PassContext, PassError};
+use crate::support::constants::{detached, insert_constant};
+use frazil_ir::{
+    AttributeKind, Constant, DictConstant, FunctionId, Graph, ListConstant, Module, NodeId, ObjectId, SymbolId,
+    TensorData, TupleConstant, TypeKind, ValueId, symbols,
+};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What is known of the module's attributes in one round.
+pub(super) struct Attributes {
+    /// For each graph, the object that a value is.
+    pub(super) objects: Vec<HashMap<ValueId, ObjectId>>,
+    /// Objects that are used as values: kept with all that they have and reach.
+    pub(super) whole: HashSet<ObjectId>,
+    /// Attributes that a `prim::GetAttr` may be folded of, as constants.
+    foldable: HashMap<(ObjectId, SymbolId), Constant>,
+    /// Where an object is found first from the root: `self.layer1.0`.
+    paths: HashMap<ObjectId, String>,
+}
+
+/// An attribute assignment or read.
+pub(super) struct Access {
+    pub(super) node: NodeId,
+    pub(super) object: ValueId,
+    pub(super) name: SymbolId,
+    pub(super) is_write: bool,
+}
+
+/// The attribute accesses of a graph, in its order.
+pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
+    let access = |node: NodeId| {
+        let is_write = match graph.kind(node) {
+            symbols::PRIM_GET_ATTR => false,
+            symbols::PRIM_SET_ATTR => true,
+            _ => return None,
+        };
+        Some(Access {
+            node,
+            object: graph.operand(node, 0)?,
+            name: graph.attribute_symbol(node, symbols::ATTR_NAME)?,
+            is_write,
+        })
+    };
+    graph.all_nodes().into_iter().filter_map(access).collect()
+}
+
+impl Attributes {
+    pub(super) fn find(
+        module: &Module,
+        graphs: &[(FunctionId, Graph)],
+        kept: &Preserved,
+        options: &Freeze,
+        cx: &PassContext<'_>,
+    ) -> Result<Attributes, PassError> {
+        let assigned_names = assigned(module, graphs)?;
+        let objects: Vec<_> = graphs
+            .iter()
+            .map(|(_, g)| known_objects(module, g, &assigned_names))
+            .collect();
+        let mut assigned: HashSet<(ObjectId, SymbolId)> = HashSet::new();
+        let mut whole: HashSet<ObjectId> = kept.whole.clone();
+        for ((_, graph), known) in graphs.iter().zip(&objects) {
+            for access in accesses(graph).iter().filter(|a| a.is_write) {
+                match known.get(&access.object) {
+                    Some(object) => {
+                        assigned.insert((*object, access.name));
+                    }
+                    // An instance that is not known: any of its class.
+                    None => {
+                        if let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(access.object)) {
+                            let same = module.objects().filter(|(_, o)| o.class == class);
+                            assigned.extend(same.map(|(id, _)| (id, access.name)));
+                        }
+                    }
+                }
+            }
+            for (value, object) in known {
+                let as_value = graph.uses(*value).any(|u| {
+                    u.index != 0 || !matches!(graph.kind(u.user), symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR)
+                });
+                if as_value {
+                    if *object == module.root && graph.outputs().any(|o| o == *value) {
+                        return Err(FreezeError::ReturnsItself.into());
+                    }
+                    whole.insert(*object);
+                }
+            }
+        }
+        close_over_attributes(module, &mut whole);
+        let dbs: Vec<AliasDb> = graphs
+            .iter()
+            .map(|(_, g)| AliasDb::of_method(g, cx.operators.catalogue(), module, module.root))
+            .collect();
+        let mut round = Attributes {
+            objects,
+            whole,
+            foldable: HashMap::new(),
+            paths: paths(module),
+        };
+        round.find_foldable(module, kept, options, &assigned, &dbs);
+        Ok(round)
+    }
+
+    fn find_foldable(
+        &mut self,
+        module: &Module,
+        kept: &Preserved,
+        options: &Freeze,
+        assigned: &HashSet<(ObjectId, SymbolId)>,
+        dbs: &[AliasDb],
+    ) {
+        let mut exposed = HashSet::new();
+        for object in &self.whole {
+            module
+                .object(*object)
+                .slots
+                .iter()
+                .for_each(|c| identities(c, &mut exposed));
+        }
+        // What is assigned may be changed through what replaces it, in another method or the next call.
+        let mut folder = Folder::default();
+        for (id, object) in module.objects() {
+            let Some(class) = module
+                .class_of(id)
+                .filter(|_| !self.whole.contains(&id) && self.paths.contains_key(&id))
+            else {
+                continue;
+            };
+            for ((name, attribute), value) in class.attributes.iter().zip(&object.slots) {
+                let key = (id, *name);
+                let is_tensor = module.ctx().is_tensor(attribute.ty) || attribute.kind == AttributeKind::Parameter;
+                if assigned.contains(&key)
+                    || kept.attributes.contains(&key)
+                    || (options.preserve_parameters && is_tensor)
+                {
+                    continue;
+                }
+                let mut own = HashSet::new();
+                identities(value, &mut own);
+                let changes = dbs
+                    .iter()
+                    .any(|db| db.writes_to_constant(value) || db.has_escaped(value));
+                if changes || !own.is_disjoint(&exposed) {
+                    continue;
+                }
+                if let Some(constant) = folder.constant(value) {
+                    self.foldable.insert(key, constant);
+                }
+            }
+        }
+    }
+
+    /// Replaces reads of attributes that never change by constants. Gives how many.
+    pub(super) fn fold(&self, module: &Module, graphs: &mut [(FunctionId, Graph)]) -> usize {
+        let ctx = module.ctx();
+        let mut folded = 0;
+        for ((_, graph), known) in graphs.iter_mut().zip(&self.objects) {
+            for access in accesses(graph) {
+                let Some(object) = known.get(&access.object).filter(|_| !access.is_write) else {
+                    continue;
+                };
+                let (Some(constant), Some(output)) =
+                    (self.foldable.get(&(*object, access.name)), graph.output(access.node))
+                else {
+                    continue;
+                };
+                let new = insert_constant(graph, access.node, constant.clone(), graph.ty(output));
+                if let Some(path) = self.paths.get(object) {
+                    graph.name_value(new, &format!("{path}.{}", ctx.name(access.name)));
+                }
+                graph.replace_all_uses_with(output, new);
+                graph.erase(access.node);
+                folded += 1;
+            }
+        }
+        folded
+    }
+}
+
+/// Names of attributes that some graph assigns, by class name of the receiver's static type.
+fn assigned(module: &Module, graphs: &[(FunctionId, Graph)]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
+    let mut names = HashSet::new();
+    for (_, graph) in graphs {
+        for access in accesses(graph).iter().filter(|a| a.is_write) {
+            match module.ctx().type_kind(graph.ty(access.object)) {
+                TypeKind::Class(class) => {
+                    names.insert((class, access.name));
+                }
+                TypeKind::Interface(_) => return Err(FreezeError::SetAttrOnInterface),
+                _ => {}
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// The values of `graph` that are known objects: the first input, and what is read from known objects' attributes that nobody assigns.
+fn known_objects(
+    module: &Module,
+    graph: &Graph,
+    assigned: &HashSet<(SymbolId, SymbolId)>,
+) -> HashMap<ValueId, ObjectId> {
+    let mut known = HashMap::new();
+    if let Some(&this) = graph.inputs().first() {
+        known.insert(this, module.root);
+    }
+    for access in accesses(graph).iter().filter(|a| !a.is_write) {
+        let (Some(&object), Some(output)) = (known.get(&access.object), graph.output(access.node)) else {
+            continue;
+        };
+        if assigned.contains(&(module.object(object).class, access.name)) {
+            continue;
+        }
+        if let Some(Constant::Object(inner)) = module.attribute(object, access.name) {
+            known.insert(output, *inner);
+        }
+    }
+    known
+}
+
+/// Adds the objects that those in `whole` reach.
+fn close_over_attributes(module: &Module, whole: &mut HashSet<ObjectId>) {
+    let mut work: Vec<ObjectId> = whole.iter().copied().collect();
+    while let Some(object) = work.pop() {
+        for value in &module.object(object).slots {
+            objects_in(value, &mut |inner| {
+                if whole.insert(inner) {
+                    work.push(inner);
+                }
+            });
+        }
+    }
+}
+
+/// Calls `each` with every object that `value` is or holds.
+pub(super) fn objects_in(value: &Constant, each: &mut dyn FnMut(ObjectId)) {
+    match value {
+        Constant::Object(id) => each(*id),
+        Constant::List(_) | Constant::Tuple(_) => {
+            value
+                .items()
+                .unwrap_or_default()
+                .iter()
+                .for_each(|c| objects_in(c, each));
+        }
+        Constant::Dict(d) => d.entries.iter().for_each(|(k, v)| {
+            objects_in(k, each);
+            objects_in(v, each);
+        }),
+        _ => {}
+    }
+}
+
+/// Addresses of the storages and containers that `value` is or holds.
+fn identities(value: &Constant, out: &mut HashSet<usize>) {
+    match value {
+        Constant::Tensor(t) => {
+            out.insert(Arc::as_ptr(&t.storage) as usize);
+        }
+        Constant::List(l) => {
+            out.insert(Arc::as_ptr(l) as usize);
+            l.items.iter().for_each(|c| identities(c, out));
+        }
+        Constant::Tuple(t) => t.items.iter().for_each(|c| identities(c, out)),
+        Constant::Dict(d) => {
+            out.insert(Arc::as_ptr(d) as usize);
+            d.entries.iter().for_each(|(k, v)| {
+                identities(k, out);
+                identities(v, out);
+            });
+        }
+        _ => {}
+    }
+}
+
+fn paths(module: &Module) -> HashMap<ObjectId, String> {
+    let mut paths = HashMap::from([(module.root, "self".to_owned())]);
+    let mut work = std::collections::VecDeque::from([module.root]);
+    while let Some(object) = work.pop_front() {
+        let Some(class) = module.class_of(object) else { continue };
+        let base = paths.get(&object).cloned().unwrap_or_default();
+        for (name, value) in class.attributes.keys().zip(&module.object(object).slots) {
+            if let Constant::Object(inner) = value
+                && !paths.contains_key(inner)
+            {
+                paths.insert(*inner, format!("{base}.{}", module.ctx().name(*name)));
+                work.push_back(*inner);
+            }
+        }
+    }
+    paths
+}
+
+/// Makes constants of attributes: without `requires_grad`, what was one tensor or list being one afterwards.
+#[derive(Default)]
+struct Folder {
+    tensors: HashMap<usize, Arc<TensorData>>,
+    lists: HashMap<usize, Arc<ListConstant>>,
+    dicts: HashMap<usize, Arc<DictConstant>>,
+}
+
+impl Folder {
+    /// `None` for what holds objects.
+    fn constant(&mut self, value: &Constant) -> Option<Constant> {
+        Some(match value {
+            Constant::Tensor(t) => {
+                let new = self
+                    .tensors
+                    .entry(Arc::as_ptr(t) as usize)
+                    .or_insert_with(|| detached(t));
+                Constant::Tensor(new.clone())
+            }
+            Constant::List(l) => {
+                if let Some(new) = self.lists.get(&(Arc::as_ptr(l) as usize)) {
+                    return Some(Constant::List(new.clone()));
+                }
+                let items = l.items.iter().map(|c| self.constant(c)).collect::<Option<Vec<_>>>()?;
+                let new = Arc::new(ListConstant {
+                    element: l.element,
+                    items,
+                });
+                self.lists.insert(Arc::as_ptr(l) as usize, new.clone());
+                Constant::List(new)
+            }
+            Constant::Tuple(t) => {
+                let items = t.items.iter().map(|c| self.constant(c)).collect::<Option<Vec<_>>>()?;
+                Constant::Tuple(Arc::new(TupleConstant { ty: t.ty, items }))
+            }
+            Constant::Dict(d) => {
+                if let Some(new) = self.dicts.get(&(Arc::as_ptr(d) as usize)) {
+                    return Some(Constant::Dict(new.clone()));
+                }
+                let entry = |(k, v): &(Constant, Constant)| Some((self.constant(k)?, self.constant(v)?));
+                let entries = d.entries.iter().map(entry).collect::<Option<Vec<_>>>()?;
+                let new = Arc::new(DictConstant {
+                    key: d.key,
+                    value: d.value,
+                    entries,
+                });
+                self.dicts.insert(Arc::as_ptr(d) as usize, new.clone());
+                Constant::Dict(new)
+            }
+            Constant::Object(_) => return None,
+            other => other.clone(),
+        })
+    }
+}
+
+/// Gives receivers that are known objects behind an interface their class, and inlines the calls that are thereby known. True when something changed.
+pub(super) fn resolve_interfaces(module: &Module, graphs: &mut [(FunctionId, Graph)]) -> Result<bool, PassError> {
+    let names = assigned(module, graphs)?;
+    let mut inlined = 0;
+    for (id, graph) in graphs.iter_mut() {
+        let known = known_objects(module, graph, &names);
+        for (value, object) in &known {
+            if matches!(graph.ctx().type_kind(graph.ty(*value)), TypeKind::Interface(_)) {
+                let class = graph.ctx().type_of_kind(TypeKind::Class(module.object(*object).class));
+                graph.set_type(*value, class);
+            }
+        }
+        let name = module.ctx().name(module.unit.function(*id).name).to_owned();
+        // Callees in the module are not inlined themselves: a turn for each level.
+        inlined += inline::inline_graph(&module.unit, &name, graph)?;
+    }
+    Ok(inlined > 0)
+}

@@ -1,0 +1,304 @@
+//! Freezing: `freeze` (the bare pass) and [`freeze_module`] (all that `torch.jit.freeze` does).
+//!
+//! The methods that are kept are inlined. Every attribute that none of them can change becomes a constant in them, sharing its storage with the
+//! attribute; then dead code, attributes, submodules and methods that nobody needs any more are dropped. In rounds: folding `training`
+//! removes the branches that update statistics, after which those never change either.
+//!
+//! **An attribute is folded when** no kept method assigns it; none writes to it, to anything that may share its storage, or to anything in it or
+//! that holds it; it cannot become known to code outside of these methods (through an operator that nobody knows, or an object that is kept whole);
+//! and it is not preserved. These are questions to the alias analysis over the module's own objects: two attributes with one storage are one
+//! place, two instances of one class are two.
+//!
+//! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than to read their attributes,
+//! with everything that they reach.
+//!
+//! PyTorch differs: it does not see writes to elements of lists and tuples, and folds what is then written; an attribute that overlaps
+//! with one that is written through a container is an error there and kept here; it looks for overlaps by type, and so keeps more.
+
+mod attributes;
+mod prune;
+
+use crate::constant_pooling::ConstantPooling;
+use crate::constant_propagation::ConstantPropagation;
+use crate::cse::CommonSubexpressionElimination;
+use crate::dce::DeadCodeElimination;
+use crate::inline::inline_functions;
+use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
+use crate::optimize_frozen_graph::OptimizeFrozenGraph;
+use crate::peephole::Peephole;
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::support::operators::Operators;
+use attributes::Attributes;
+use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, symbols};
+use std::collections::HashSet;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "freeze",
+    summary: "Makes constants of the attributes that no method changes, and drops what nobody needs then.",
+    before: "%fc = prim::GetAttr[name=\"fc\"](%self)\n%w : Tensor = prim::GetAttr[name=\"weight\"](%fc)\n%y = aten::linear(%x, %w, %none)",
+    after: "%self.fc.weight : Float(8, 4) = prim::Constant[value=<Tensor>]()\n%y = aten::linear(%x, %self.fc.weight, %none)",
+    options: &[
+        OptionInfo {
+            name: "preserve",
+            kind: OptionKind::List,
+            default: "",
+            doc: "Attributes and methods to keep, also of submodules: `version,encode,head.bias`.",
+        },
+        OptionInfo {
+            name: "freeze-interfaces",
+            kind: OptionKind::Bool,
+            default: "true",
+            doc: "Replace interface types by the classes that the module has, and inline their methods.",
+        },
+        OptionInfo {
+            name: "preserve-parameters",
+            kind: OptionKind::Bool,
+            default: "false",
+            doc: "Fold plain attributes only, and keep parameters and other tensors.",
+        },
+    ],
+    build: |options| {
+        AnyPass::module(Freeze {
+            preserve: options.list("preserve").to_vec(),
+            freeze_interfaces: options.bool("freeze-interfaces"),
+            preserve_parameters: options.bool("preserve-parameters"),
+        })
+    },
+};
+
+/// Why a module cannot be frozen. Where PyTorch has words for it, these are they.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FreezeError {
+    /// The module is in training mode.
+    #[error(
+        "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
+    )]
+    Training,
+    /// A preserved name is neither attribute nor method.
+    #[error("Unknown name: {name}{}", listed(known))]
+    UnknownName {
+        /// As it was given.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// There is nothing to freeze.
+    #[error("Freezing needs a method: the module has no 'forward', and no other method is preserved")]
+    NoMethod,
+    /// A kept method returns the module that it belongs to.
+    #[error("attempted to freeze a module that return itself")]
+    ReturnsItself,
+    /// A submodule is selected at run time.
+    #[error("Freezing modules containing prim::ModuleContainerIndex is not supported")]
+    ContainerIndex,
+    /// An attribute of an object that is known by an interface only is assigned.
+    #[error("Freezing does not support SetAttr on an interface type")]
+    SetAttrOnInterface,
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() {
+        String::new()
+    } else {
+        format!(" (there are: {})", known.join(", "))
+    }
+}
+
+/// The bare pass. See the [module documentation](self).
+#[derive(Clone, Debug)]
+pub struct Freeze {
+    /// Attributes and methods to keep, with dots for those of submodules.
+    pub preserve: Vec<String>,
+    /// Replace interface types by the classes that the module has.
+    pub freeze_interfaces: bool,
+    /// Fold plain attributes only.
+    pub preserve_parameters: bool,
+}
+
+impl Default for Freeze {
+    fn default() -> Self {
+        Freeze {
+            preserve: Vec::new(),
+            freeze_interfaces: true,
+            preserve_parameters: false,
+        }
+    }
+}
+
+/// What [`freeze_module`] is to do.
+#[derive(Clone, Debug)]
+pub struct FreezeOptions {
+    /// The bare pass's options.
+    pub freeze: Freeze,
+    /// Run the foldings that change results in their last bits.
+    pub optimize_numerics: bool,
+}
+
+impl Default for FreezeOptions {
+    fn default() -> Self {
+        FreezeOptions {
+            freeze: Freeze::default(),
+            optimize_numerics: true,
+        }
+    }
+}
+
+/// What `torch.jit.freeze` does: checks that the module is in evaluation mode, freezes a clone, and runs the frozen-graph optimisations. A module
+/// that is frozen already comes back as it is.
+///
+/// # Errors
+/// A module in training mode, names that do not exist, and what the passes refuse.
+pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn Operators) -> Result<Module, PassError> {
+    let _span = tracing::info_span!("freeze_module").entered();
+    if module
+        .attribute(module.root, symbols::TRAINING)
+        .and_then(Constant::as_bool)
+        == Some(true)
+    {
+        return Err(FreezeError::Training.into());
+    }
+    let mut frozen = module.clone();
+    let mut cx = PassContext::new(operators);
+    options.freeze.run(&mut frozen, &mut cx)?;
+    let optimize = OptimizeFrozenGraph {
+        optimize_numerics: options.optimize_numerics,
+    };
+    for name in methods_of(&frozen) {
+        if let Some(id) = frozen.method(name) {
+            cx.run(&optimize, &mut frozen.unit.function_mut(id).graph)?;
+        }
+    }
+    Ok(frozen)
+}
+
+fn methods_of(module: &Module) -> Vec<SymbolId> {
+    module
+        .class_of(module.root)
+        .map_or(Vec::new(), |c| c.methods.keys().copied().collect())
+}
+
+/// What the options ask to keep.
+#[derive(Default)]
+struct Preserved {
+    /// Methods of the root.
+    methods: Vec<FunctionId>,
+    /// Attributes, by object.
+    attributes: HashSet<(ObjectId, SymbolId)>,
+    /// Objects that are kept with everything.
+    whole: HashSet<ObjectId>,
+}
+
+impl Freeze {
+    fn preserved(&self, module: &Module) -> Result<Preserved, FreezeError> {
+        let ctx = module.ctx();
+        let mut kept = Preserved::default();
+        kept.methods.extend(module.method(symbols::FORWARD));
+        for path in &self.preserve {
+            let unknown = |object: ObjectId| FreezeError::UnknownName {
+                name: path.clone(),
+                known: names_of(module, object),
+            };
+            let mut object = module.root;
+            let mut parts = path.split('.').peekable();
+            while let Some(part) = parts.next() {
+                let name = ctx.find_symbol(part).ok_or_else(|| unknown(object))?;
+                match module.attribute(object, name) {
+                    Some(Constant::Object(inner)) => {
+                        kept.attributes.insert((object, name));
+                        if parts.peek().is_none() {
+                            kept.whole.insert(*inner);
+                        }
+                        object = *inner;
+                    }
+                    Some(_) if parts.peek().is_none() => {
+                        kept.attributes.insert((object, name));
+                    }
+                    Some(_) => return Err(unknown(object)),
+                    None => {
+                        let method = module.class_of(object).and_then(|c| c.methods.get(&name)).copied();
+                        let method = method
+                            .filter(|_| parts.peek().is_none())
+                            .ok_or_else(|| unknown(object))?;
+                        if object == module.root {
+                            if !kept.methods.contains(&method) {
+                                kept.methods.push(method);
+                            }
+                        } else {
+                            kept.whole.insert(object);
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+        if kept.methods.is_empty() {
+            return Err(FreezeError::NoMethod);
+        }
+        Ok(kept)
+    }
+}
+
+fn names_of(module: &Module, object: ObjectId) -> Vec<String> {
+    let ctx = module.ctx();
+    let class = module.class_of(object);
+    let attributes = class.iter().flat_map(|c| c.attributes.keys());
+    let methods = class.iter().flat_map(|c| c.methods.keys());
+    attributes.chain(methods).map(|n| ctx.name(*n).to_owned()).collect()
+}
+
+impl ModulePass for Freeze {
+    fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        let kept = self.preserved(module)?;
+        // Kept methods may call one another, and objects that are kept whole need their methods as they are: work on copies.
+        let mut graphs: Vec<(FunctionId, Graph)> = {
+            let mut work = module.clone();
+            inline_functions(&mut work, &kept.methods)?;
+            kept.methods
+                .iter()
+                .map(|id| (*id, work.unit.function(*id).graph.clone()))
+                .collect()
+        };
+        for (_, graph) in &graphs {
+            let kinds = graph.all_nodes();
+            if kinds
+                .into_iter()
+                .any(|n| graph.kind(n) == symbols::PRIM_MODULE_CONTAINER_INDEX)
+            {
+                return Err(FreezeError::ContainerIndex.into());
+            }
+        }
+        while self.freeze_interfaces && attributes::resolve_interfaces(module, &mut graphs)? {}
+        loop {
+            for (_, graph) in &mut graphs {
+                clean_up(graph, cx)?;
+            }
+            let before: u64 = graphs.iter().map(|(_, g)| g.revision()).sum();
+            let attributes = Attributes::find(module, &graphs, &kept, self, cx)?;
+            let folded = attributes.fold(module, &mut graphs);
+            cx.count("attributes folded", folded);
+            let after: u64 = graphs.iter().map(|(_, g)| g.revision()).sum();
+            if before == after {
+                prune::rebuild(module, graphs, &attributes, &kept)?;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What makes branches on folded attributes go, and with them writes that never happen.
+fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+    // Each of these may make room for the others; two turns reach what PyTorch's pipeline does.
+    for _ in 0..2 {
+        let revision = graph.revision();
+        cx.run(&Peephole::default(), graph)?;
+        cx.run(&ConstantPropagation::default(), graph)?;
+        cx.run(&DeadCodeElimination::default(), graph)?;
+        cx.run(&CommonSubexpressionElimination, graph)?;
+        cx.run(&ConstantPooling, graph)?;
+        if graph.revision() == revision {
+            break;
+        }
+    }
+    cx.run(&DeadCodeElimination::default(), graph)
+}

@@ -1,0 +1,61 @@
+//! The frozen-graph optimisations: `optimize-frozen-graph`.
+//!
+//! In PyTorch's order: dropouts that are switched off go; then, if numerics may change in the last bits, batch norms, additions and
+//! multiplications are folded into convolutions and batch norms into linears, again and again until nothing more folds. Each is a pass of its own with
+//! its own conditions; dead code goes last.
+
+use crate::dce::DeadCodeElimination;
+use crate::fold_frozen_conv_add_or_sub::FoldFrozenConvAddOrSub;
+use crate::fold_frozen_conv_bn::FoldFrozenConvBatchNorm;
+use crate::fold_frozen_conv_mul_or_div::FoldFrozenConvMulOrDiv;
+use crate::fold_frozen_linear_bn::FoldFrozenLinearBatchNorm;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::remove_dropout::RemoveDropout;
+use frazil_ir::Graph;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "optimize-frozen-graph",
+    summary: "Removes dropouts and folds what follows convolutions and linears into their weights.",
+    before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%n = aten::batch_norm(%c, ...)\n%y = aten::dropout(%n, %half, %false)",
+    after: "%y = aten::conv2d(%x, %w_fused_bn, %b_fused_bn, %s, %p, %d, %g)",
+    options: &[OptionInfo {
+        name: "optimize-numerics",
+        kind: OptionKind::Bool,
+        default: "true",
+        doc: "Run the foldings, which change results in their last bits.",
+    }],
+    build: |options| {
+        AnyPass::graph(OptimizeFrozenGraph {
+            optimize_numerics: options.bool("optimize-numerics"),
+        })
+    },
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug)]
+pub struct OptimizeFrozenGraph {
+    /// Run the foldings, which change results in their last bits.
+    pub optimize_numerics: bool,
+}
+
+impl GraphPass for OptimizeFrozenGraph {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        cx.run(&RemoveDropout, graph)?;
+        if self.optimize_numerics {
+            // Every folding removes a node, so that this ends.
+            loop {
+                let revision = graph.revision();
+                cx.run(&FoldFrozenConvBatchNorm, graph)?;
+                cx.run(&FoldFrozenConvAddOrSub, graph)?;
+                cx.run(&FoldFrozenConvMulOrDiv, graph)?;
+                cx.run(&FoldFrozenLinearBatchNorm, graph)?;
+                if graph.revision() == revision {
+                    break;
+                }
+            }
+        }
+        cx.run(&DeadCodeElimination::default(), graph)
+    }
+}

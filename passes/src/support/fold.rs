@@ -1,0 +1,312 @@
+//! Folding what follows a convolution or a linear into its weights: finding the layer, the conditions that all foldings share, and the arithmetic.
+//!
+//! The shared conditions: weight and bias are constants that nobody writes to; the layer's result is used by the folded node alone, but for questions
+//! about its shape or type; both stand in one block, in which nobody writes to the result in between; results keep their dtype. New
+//! weights are computed in f64 and rounded once.
+
+use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
+use crate::{AliasDb, PassContext};
+use frazil_ir::{Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols};
+use std::sync::Arc;
+
+/// A convolution or linear with constant weights.
+pub struct Layer {
+    /// The node.
+    pub node: NodeId,
+    /// Its weight.
+    pub weight: Arc<TensorData>,
+    /// Its bias, if it has one.
+    pub bias: Option<Arc<TensorData>>,
+    /// Which dimension of the weight the output channels are along.
+    channel_dim: usize,
+    /// Groups, for transposed convolutions: output channels are numbered group by group.
+    groups: usize,
+}
+
+const LINEAR: &str = "aten::linear";
+
+/// Questions whose answer does not depend on a tensor's elements.
+const SHAPE_QUESTIONS: &[&str] = &[
+    "aten::dim",
+    "aten::size",
+    "prim::device",
+    "prim::dtype",
+    "aten::is_floating_point",
+];
+
+impl Layer {
+    /// The convolution that `node` is, if its weights are constants.
+    pub fn convolution(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Layer> {
+        let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
+        let (transposed, groups) = match graph.kind(node) {
+            symbols::ATEN_CONV1D | symbols::ATEN_CONV2D | symbols::ATEN_CONV3D => (false, 1),
+            symbols::ATEN_CONVOLUTION => match constant(6)?.as_bool()? {
+                false => (false, 1),
+                true => (true, constant(8)?.as_int()?),
+            },
+            _ => match graph.kind_name(node) {
+                "aten::conv_transpose1d" | "aten::conv_transpose2d" | "aten::conv_transpose3d" => {
+                    (true, constant(6)?.as_int()?)
+                }
+                _ => return None,
+            },
+        };
+        let layer = Layer::with_weights(graph, node, db, usize::from(transposed), usize::try_from(groups).ok()?)?;
+        (layer.weight.rank() >= 3 && layer.groups > 0 && layer.weight.sizes[0] % groups == 0).then_some(layer)
+    }
+
+    /// The linear that `node` is, if its weights are constants.
+    pub fn linear(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Layer> {
+        if graph.kind_name(node) != LINEAR {
+            return None;
+        }
+        Layer::with_weights(graph, node, db, 0, 1).filter(|l| l.weight.rank() == 2)
+    }
+
+    fn with_weights(graph: &Graph, node: NodeId, db: &AliasDb, channel_dim: usize, groups: usize) -> Option<Layer> {
+        let (weight, bias) = (graph.operand(node, 1)?, graph.operand(node, 2)?);
+        if db.has_writers(weight) || db.has_writers(bias) || !graph.node_blocks(node).is_empty() {
+            return None;
+        }
+        let layer = Layer {
+            node,
+            weight: tensor(graph, weight)?,
+            bias: if is_none(graph, bias) {
+                None
+            } else {
+                Some(tensor(graph, bias)?)
+            },
+            channel_dim,
+            groups,
+        };
+        let dtype = layer.weight.dtype;
+        let bias_fits = layer
+            .bias
+            .as_ref()
+            .is_none_or(|b| b.dtype == dtype && b.rank() == 1 && b.numel() == layer.channels());
+        (is_real(dtype) && layer.weight.rank() > channel_dim && bias_fits).then_some(layer)
+    }
+
+    /// Number of output channels.
+    pub fn channels(&self) -> i64 {
+        self.weight.sizes.get(self.channel_dim).copied().unwrap_or(0) * self.groups as i64
+    }
+
+    /// The weight in f64, each element with the number of its output channel.
+    fn weight_by_channel(&self) -> Option<(Vec<f64>, Vec<usize>)> {
+        let values = to_f64(&self.weight)?;
+        let sizes: Vec<usize> = self.weight.sizes.iter().map(|s| *s as usize).collect();
+        let (first, own) = (*sizes.first()?, *sizes.get(self.channel_dim)?);
+        let inner: usize = sizes[self.channel_dim + 1..].iter().product();
+        let group_rows = (first / self.groups).max(1);
+        let channel = |i: usize| match self.channel_dim {
+            0 => i / inner.max(1),
+            // Transposed: rows are input channels, and the group of a row says which output channels are meant.
+            _ => (i / (inner * own).max(1)) / group_rows * own + i / inner.max(1) % own.max(1),
+        };
+        let channels = (0..values.len()).map(channel).collect();
+        Some((values, channels))
+    }
+
+    /// Replaces the layer's weights: those of channel `c` are multiplied by `scale[c]`, its bias likewise, then `shift[c]` is added. The new
+    /// constants are named after the old with `suffix`. The bias stays away if there was none and `shift` is all zero.
+    ///
+    /// `None`, and nothing changed, when the numbers cannot be represented.
+    pub fn rescale(&self, graph: &mut Graph, scale: &[f64], shift: &[f64], suffix: &str) -> Option<()> {
+        let dtype = self.weight.dtype;
+        let (mut weight, channels) = self.weight_by_channel()?;
+        for (w, c) in weight.iter_mut().zip(channels) {
+            *w *= *scale.get(c)?;
+        }
+        let mut bias = match &self.bias {
+            Some(b) => to_f64(b)?,
+            None => vec![0.0; scale.len()],
+        };
+        for ((b, s), t) in bias.iter_mut().zip(scale).zip(shift) {
+            *b = *b * s + t;
+        }
+        let new_bias = (self.bias.is_some() || shift.iter().any(|t| *t != 0.0))
+            .then(|| from_f64(dtype, &[bias.len() as i64], &bias));
+        let scaled = scale.iter().any(|s| *s != 1.0);
+        let new_weight = if scaled {
+            Some(from_f64(dtype, &self.weight.sizes, &weight)?)
+        } else {
+            None
+        };
+        let old_weight = graph.operand(self.node, 1)?;
+        let old_bias = graph.operand(self.node, 2)?;
+        let (weight_name, bias_name) = (name_of(graph, old_weight), self.bias_name(graph, old_weight, old_bias));
+        let mut replace = |index: usize, data: Arc<TensorData>, old: ValueId, name: Option<String>| {
+            let ty = graph.ty(old);
+            let new = insert_constant(graph, self.node, Constant::Tensor(data), ty);
+            if let Some(name) = name {
+                graph.name_value(new, &format!("{name}{suffix}"));
+            }
+            graph.set_operand(self.node, index, new);
+        };
+        if let Some(data) = new_weight {
+            replace(1, data, old_weight, weight_name);
+        }
+        if let Some(data) = new_bias {
+            replace(2, data?, old_bias, bias_name);
+        }
+        Some(())
+    }
+
+    /// What the new bias is named after: the old one, or the weight's neighbour when there was none.
+    fn bias_name(&self, graph: &Graph, weight: ValueId, bias: ValueId) -> Option<String> {
+        match &self.bias {
+            Some(_) => name_of(graph, bias),
+            None => {
+                let weight = name_of(graph, weight)?;
+                let base = weight.rfind(".weight").map_or(weight.as_str(), |i| &weight[..i]);
+                Some(format!("{base}.bias"))
+            }
+        }
+    }
+}
+
+fn name_of(graph: &Graph, value: ValueId) -> Option<String> {
+    graph.value_name(value).map(|n| graph.ctx().name(n).to_owned())
+}
+
+/// True for the real floating-point dtypes.
+pub fn is_real(dtype: DType) -> bool {
+    matches!(dtype, DType::Float | DType::Double | DType::Half | DType::BFloat16)
+}
+
+/// The node that gives operand 0 of `user`, if the shared conditions hold: one block, nothing else uses the result's elements, and nobody writes to it
+/// in between.
+pub fn sole_producer(graph: &Graph, user: NodeId, db: &AliasDb) -> Option<NodeId> {
+    let value = graph.operand(user, 0)?;
+    let producer = graph.defining_node(value)?;
+    let only_user = graph
+        .uses(value)
+        .all(|u| (u.user == user && u.index == 0) || SHAPE_QUESTIONS.contains(&graph.kind_name(u.user)));
+    let same_block = graph.parent(producer).is_some() && graph.parent(producer) == graph.parent(user);
+    (only_user
+        && same_block
+        && graph.output(producer).is_some()
+        && db.unwritten_between(graph, producer, user, &[value]))
+    .then_some(producer)
+}
+
+/// Replaces `node` by its operand 0, whose producer does its work from now on. The result's name goes to the producer's.
+pub fn bypass(graph: &mut Graph, node: NodeId) {
+    let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
+        return;
+    };
+    graph.replace_all_uses_with(output, input);
+    graph.erase(node);
+}
+
+/// What a constant operand gives each output channel.
+pub struct PerChannel {
+    /// One number a channel.
+    pub values: Vec<f64>,
+}
+
+/// The constant `other`, added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not constant, varies along
+/// other dimensions, or would change the result's rank or dtype.
+pub fn per_channel(graph: &Graph, other: ValueId, layer: &Layer, db: &AliasDb) -> Option<PerChannel> {
+    let channels = usize::try_from(layer.channels()).ok()?;
+    match graph.constant(other)? {
+        c @ (Constant::Int(_) | Constant::Float(_) | Constant::Bool(_)) => Some(PerChannel {
+            values: vec![c.as_float()?; channels],
+        }),
+        Constant::Tensor(t) if !db.has_writers(other) => {
+            // A tensor of no dimensions never decides the dtype; others must not be of a wider one.
+            let keeps_dtype = t.rank() == 0 || !is_real(t.dtype) || t.dtype == layer.weight.dtype;
+            // The layer's result may lack its batch dimension, so that an operand with one would add it.
+            let batched = known_rank(graph, graph.operand(layer.node, 0)?) == Some(layer.weight.rank());
+            let keeps_rank = t.rank() < layer.weight.rank() || (batched && t.rank() == layer.weight.rank());
+            if !keeps_dtype || !keeps_rank || t.dtype.is_complex() || t.dtype.is_quantized() {
+                return None;
+            }
+            let from_end = layer.weight.rank() - 1;
+            let varies = |(i, size): (usize, &i64)| {
+                let is_channel = t.rank() - i == from_end;
+                *size != 1 && !(is_channel && *size == layer.channels())
+            };
+            if t.sizes.iter().enumerate().any(varies) {
+                return None;
+            }
+            let numbers = super::constants::numbers(&t)?;
+            let values = match numbers.as_slice() {
+                [one] => vec![*one; channels],
+                _ => numbers,
+            };
+            (values.len() == channels).then_some(PerChannel { values })
+        }
+        _ => None,
+    }
+}
+
+/// The rank of a tensor value, where its type says it.
+pub fn known_rank(graph: &Graph, value: ValueId) -> Option<usize> {
+    match graph.ctx().type_kind(graph.ty(value)) {
+        TypeKind::Tensor(t) => t.sizes.map(|s| graph.ctx().dims(s).len()),
+        _ => None,
+    }
+}
+
+/// What a batch norm in evaluation mode does to each channel: `y = x * scale + shift`.
+pub struct BatchNorm {
+    /// Factors.
+    pub scale: Vec<f64>,
+    /// Summands.
+    pub shift: Vec<f64>,
+}
+
+impl BatchNorm {
+    /// The batch norm that `node` is: not training, with constant statistics for `layer`'s channels whose dtype leaves the result's alone.
+    pub fn constant(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> Option<BatchNorm> {
+        let operand = |i: usize| graph.operand(node, i);
+        if graph.constant(operand(5)?)?.as_bool()? {
+            return None;
+        }
+        let eps = graph.constant(operand(7)?)?.as_float()?;
+        let channels = usize::try_from(layer.channels()).ok()?;
+        let read = |i: usize| -> Option<Option<Vec<f64>>> {
+            let value = operand(i)?;
+            if is_none(graph, value) {
+                return Some(None);
+            }
+            let t = tensor(graph, value)?;
+            let narrow = matches!(layer.weight.dtype, DType::Half | DType::BFloat16) && t.dtype == DType::Float;
+            if db.has_writers(value) || !(t.dtype == layer.weight.dtype || narrow) {
+                return None;
+            }
+            let numbers = to_f64(&t)?;
+            (numbers.len() == channels && t.rank() == 1).then_some(Some(numbers))
+        };
+        let gamma = read(1)?.unwrap_or_else(|| vec![1.0; channels]);
+        let beta = read(2)?.unwrap_or_else(|| vec![0.0; channels]);
+        let (mean, variance) = (read(3)??, read(4)??);
+        let scale: Vec<f64> = gamma.iter().zip(&variance).map(|(g, v)| g / (v + eps).sqrt()).collect();
+        let shift = beta
+            .iter()
+            .zip(&mean)
+            .zip(&scale)
+            .map(|((b, m), s)| b - m * s)
+            .collect();
+        Some(BatchNorm { scale, shift })
+    }
+}
+
+/// Applies `fold` to every node of kind `kinds`, in the order of the graph. Gives how many were folded.
+pub fn each(
+    graph: &mut Graph,
+    cx: &mut PassContext<'_>,
+    kinds: &[&str],
+    mut fold: impl FnMut(&mut Graph, NodeId, &AliasDb) -> Option<()>,
+) -> usize {
+    let kinds: Vec<SymbolId> = kinds.iter().map(|k| graph.ctx().symbol(k)).collect();
+    let db = cx.alias_db(graph);
+    let nodes = graph.all_nodes();
+    let candidates = nodes
+        .into_iter()
+        .filter(|n| kinds.contains(&graph.kind(*n)))
+        .collect::<Vec<_>>();
+    candidates.into_iter().filter_map(|n| fold(graph, n, &db)).count()
+}
