@@ -191,7 +191,7 @@ fn pass_options(options: &Options) -> PassOptions {
 fn write_ir(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     match options.output.as_deref().filter(|p| *p != Path::new("-")) {
         // Without a limit the file can be read back: the data that is not in the text goes beside it.
-        Some(path) if options.elide_constants_larger_than.is_none() => Ok(loaded.save_ir(path)?),
+        Some(path) if loaded.is_model() && options.elide_constants_larger_than.is_none() => Ok(loaded.save_ir(path)?),
         _ => write_text(options, &loaded.ir_text(options.elide_constants_larger_than)),
     }
 }

@@ -36,6 +36,9 @@ pub enum Error {
     /// A pass that failed.
     #[error(transparent)]
     Pass(#[from] frazil_passes::PassError),
+    /// A module file that cannot be written.
+    #[error(transparent)]
+    Write(#[from] frazil_syntax::WriteError),
     /// A tensor that cannot be made.
     #[error(transparent)]
     Tensor(#[from] frazil_runtime::TensorError),

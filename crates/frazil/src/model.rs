@@ -213,19 +213,21 @@ impl Loaded {
     pub fn ir_text(&self, elide: Option<usize>) -> String {
         match self {
             Loaded::Model(model) => text::print_module(&model.module, elide),
-            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit, elide),
+            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit),
         }
     }
 
-    /// Writes the text form, with the larger tensors of a module in a `.safetensors` file beside it.
+    /// Whether there is a module, whose text needs a second file for its larger tensors; see [`Loaded::save_ir`].
+    pub fn is_model(&self) -> bool {
+        matches!(self, Loaded::Model(_))
+    }
+
+    /// Writes the text form of a module, with its larger tensors in a `.safetensors` file beside it.
     ///
     /// # Errors
-    /// When a file cannot be written; nothing half-written stays.
+    /// When there is no module, or a file cannot be written; nothing half-written stays.
     pub fn save_ir(&self, path: &Path) -> Result<()> {
-        match self {
-            Loaded::Model(model) => text::write_module(&model.module, path),
-            Loaded::Graphs(_) => text::write_text(path, &self.ir_text(None)),
-        }
+        text::write_module(self.model("written with their tensors")?.module(), path)
     }
 
     /// What may alias what in every function, in PyTorch's layout.

@@ -1,24 +1,35 @@
 //! The text form: reading it with messages for people, and printing whatever there is.
 
-use crate::{Error, Graphs, Loaded, Result, Session};
+use crate::{Error, Graphs, Loaded, Model, Result, Session};
 use frazil_ir::schema::{Catalogue, FunctionSchema};
 use frazil_ir::{CompilationUnit, Context, Function, Graph, Module, symbols};
 use frazil_passes::AliasDb;
 use frazil_passes::manager::{IrPrinter, IrRef};
-use frazil_syntax::{ParseOptions, render};
+use frazil_syntax::{
+    ModulePrintOptions, NoTensors, ParseError, ParseOptions, TextKind, parse_module, read_module, render, sniff,
+};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Reads `.ir` text.
+/// Reads `.ir` text: a module, or a bare graph.
 pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
     let name = path.display().to_string();
     let color = std::io::stderr().is_terminal();
+    let report = |e: ParseError| Error::Text(render(&name, text, &e.diagnostics, color));
+    if sniff(text) == Some(TextKind::Module) {
+        // The tensors lie beside the file; text from standard input has to hold all of its own.
+        let module = if path.is_file() {
+            read_module(session.ctx(), path).map_err(|e| Error::Text(e.render(color)))?
+        } else {
+            parse_module(session.ctx(), text, &NoTensors).map_err(report)?
+        };
+        return Ok(Loaded::Model(Model::new(session.clone(), module)));
+    }
     let options = ParseOptions {
         catalogue: Some(session.registry().catalogue()),
         verify: true,
     };
-    let parsed = frazil_syntax::parse_graph_with(session.ctx(), text, options)
-        .map_err(|e| Error::Text(render(&name, text, &e.diagnostics, color)))?;
+    let parsed = frazil_syntax::parse_graph_with(session.ctx(), text, options).map_err(report)?;
     let mut unit = CompilationUnit::default();
     unit.add_function(function_of(session.ctx(), parsed.graph));
     Ok(Loaded::Graphs(Graphs::of_unit(session.clone(), unit)))
@@ -41,13 +52,17 @@ fn function_of(ctx: &Context, graph: Graph) -> Function {
     }
 }
 
-/// The text of a module.
-pub(crate) fn print_module(module: &Module, _elide: Option<usize>) -> String {
-    print_unit(module.ctx(), &module.unit, _elide)
+/// The text of a module, with all its tensors.
+pub(crate) fn print_module(module: &Module, elide: Option<usize>) -> String {
+    let options = ModulePrintOptions {
+        elide_constants_larger_than: elide,
+        tensor_file: None,
+    };
+    frazil_syntax::print_module_to_string(module, options)
 }
 
 /// The text of functions without a module: a bare graph if it is one.
-pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, _elide: Option<usize>) -> String {
+pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit) -> String {
     let functions: Vec<&Function> = unit.functions().map(|(_, f)| f).collect();
     match functions.as_slice() {
         [only] => frazil_syntax::print_graph(&only.graph),
@@ -61,12 +76,7 @@ pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, _elide: Option<u
 
 /// Writes a module's text with its tensors beside it.
 pub(crate) fn write_module(module: &Module, path: &Path) -> Result<()> {
-    write_text(path, &print_module(module, None))
-}
-
-/// Writes text.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|e| Error::io("write", path, e))
+    Ok(frazil_syntax::write_module(module, path)?)
 }
 
 /// The alias analysis of a graph as text.
