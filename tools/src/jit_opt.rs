@@ -134,11 +134,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut loaded = session.load_any(&options.input)?;
     if options.freeze || !options.preserve.is_empty() {
         progress.stage("freezing");
-        let freeze = FreezeOptions {
-            preserve: options.preserve.clone(),
-            optimize_numerics: !options.no_optimize_numerics,
-            ..FreezeOptions::default()
-        };
+        let mut freeze = FreezeOptions::default();
+        freeze.freeze.preserve.clone_from(&options.preserve);
+        freeze.optimize_numerics = !options.no_optimize_numerics;
         loaded = loaded.freeze(&freeze)?;
     }
     if let Some(pipeline) = &options.pass_pipeline {

@@ -137,10 +137,9 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     let mut preserve: Vec<String> = options.methods.iter().chain(&options.preserve).cloned().collect();
     preserve.sort();
     preserve.dedup();
-    model.freeze(&FreezeOptions {
-        preserve,
-        ..FreezeOptions::default()
-    })
+    let mut freeze = FreezeOptions::default();
+    freeze.freeze.preserve = preserve;
+    model.freeze(&freeze)
 }
 
 /// Kept for documentation: engines move between threads.

@@ -8,14 +8,7 @@ use frazil_passes::manager::{PrintOptions, Report};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How to freeze.
-#[derive(Clone, Debug, Default)]
-pub struct FreezeOptions {
-    /// Attributes, methods and dotted submodule paths to keep.
-    pub preserve: Vec<String>,
-    /// Whether rounding may change.
-    pub optimize_numerics: bool,
-}
+pub use frazil_passes::FreezeOptions;
 
 /// How a pipeline runs.
 #[derive(Clone, Debug, Default)]
@@ -73,8 +66,8 @@ impl Model {
     /// # Errors
     /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`].
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
-        let _ = options;
-        Err(Error::Unsupported("freezing is not there yet".to_owned()))
+        let frozen = frazil_passes::freeze_module(&self.module, options, &**self.session.registry())?;
+        Ok(Model::new(self.session.clone(), frozen))
     }
 
     /// A copy after the passes of a textual pipeline, and what they have to tell.
@@ -84,7 +77,7 @@ impl Model {
     pub fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Model, Report)> {
         let manager = manager(&self.session, pipeline, options)?;
         let mut module = Module::clone(&self.module);
-        let report = manager.run(&mut module, self.session.registry().catalogue())?;
+        let report = manager.run(&mut module, &**self.session.registry())?;
         Ok((Model::new(self.session.clone(), module), report))
     }
 
@@ -125,7 +118,7 @@ impl Graphs {
         let mut out = self.clone();
         let mut report = Report::default();
         for (_, function) in out.unit.functions_mut() {
-            report = manager.run_on_graph(&mut function.graph, self.session.registry().catalogue())?;
+            report = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
         }
         Ok((out, report))
     }
