@@ -23,14 +23,18 @@ pub fn invoke(
     output_types: &[TypeId],
     attributes: &[Attribute],
 ) -> Result<Results, OpError> {
+    let call = Call {
+        ctx,
+        schema: &op.schema,
+        args: values,
+        output_types,
+        attributes,
+    };
+    if let Some(kernel) = op.eager {
+        return kernel(&call);
+    }
     let results = match &op.semantics {
-        Semantics::Kernel(kernel) => kernel(&Call {
-            ctx,
-            schema: &op.schema,
-            args: values,
-            output_types,
-            attributes,
-        })?,
+        Semantics::Kernel(kernel) => kernel(&call)?,
         Semantics::Composite(_) => return Err(OpError::Unsupported("a composite outside of the interpreter".into())),
         Semantics::Pointwise(_) | Semantics::Program(..) => run_program(ctx, op, values)?,
     };

@@ -64,6 +64,31 @@ pub fn is_non_overlapping_and_dense(sizes: &[i64], strides: &[i64]) -> bool {
     true
 }
 
+/// The strides of a tensor of rank 4 or 5 whose channels (dimension 1) lie innermost: `channels_last` and its 3-d sibling.
+pub fn channels_last_strides(sizes: &[i64]) -> Dims {
+    let mut strides: Dims = smallvec![1; sizes.len()];
+    let mut step = 1i64;
+    let order = std::iter::once(1)
+        .chain((2..sizes.len()).rev())
+        .chain(std::iter::once(0));
+    for d in order.filter(|&d| d < sizes.len()) {
+        strides[d] = step;
+        step = step.saturating_mul(sizes[d].max(1));
+    }
+    strides
+}
+
+/// True when the elements lie as [`channels_last_strides`] has them. Dimensions of extent 1 may have any stride.
+pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
+    let wanted = channels_last_strides(sizes);
+    matches!(sizes.len(), 4 | 5)
+        && (sizes.contains(&0)
+            || sizes
+                .iter()
+                .zip(strides.iter().zip(&wanted))
+                .all(|(&n, (s, w))| n == 1 || s == w))
+}
+
 /// True when two different indices may name one element: what in-place operators refuse to write through. Exact for the
 /// layouts that views produce; odd `as_strided` layouts are reported as overlapping when in doubt.
 pub fn may_overlap_itself(sizes: &[i64], strides: &[i64]) -> bool {

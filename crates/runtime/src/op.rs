@@ -164,6 +164,8 @@ pub struct Operator {
     pub(crate) schema: Arc<FunctionSchema>,
     pub(crate) semantics: Semantics,
     pub(crate) variant: Variant,
+    /// What the interpreter runs in the program's place, where strides are seen.
+    pub(crate) eager: Option<KernelFn>,
 }
 
 impl Operator {

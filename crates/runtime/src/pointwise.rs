@@ -31,8 +31,8 @@ pub enum Promotion {
 pub struct Pointwise {
     /// Names of the operands in the schema: tensors, or numbers where an overload takes one.
     pub operands: &'static [&'static str],
-    /// Names of the operands that are Bool conditions and take no part in promotion.
-    pub masks: &'static [&'static str],
+    /// Names of further tensors, which take no part in promotion: conditions, fill values.
+    pub others: &'static [&'static str],
     /// The dtype rule.
     pub promotion: Promotion,
     /// The formula.
@@ -48,15 +48,15 @@ impl Pointwise {
     ) -> Pointwise {
         Pointwise {
             operands,
-            masks: &[],
+            others: &[],
             promotion,
             formula,
         }
     }
 
-    /// With further operands that are conditions.
-    pub const fn with_masks(mut self, masks: &'static [&'static str]) -> Pointwise {
-        self.masks = masks;
+    /// With further tensors that take no part in promotion.
+    pub const fn with_others(mut self, others: &'static [&'static str]) -> Pointwise {
+        self.others = others;
         self
     }
 
@@ -87,7 +87,7 @@ impl Pointwise {
         let promoted = common
             .dtype()
             .ok_or_else(|| OpError::raised("no operand has a dtype"))?;
-        for name in self.masks {
+        for name in self.others {
             if let Arg::Tensor(t) = args.get(name) {
                 tensors.push(t);
             }
@@ -160,9 +160,9 @@ impl<'f> Body<'f, '_> {
         }
     }
 
-    /// The condition number `n`, a Bool.
+    /// The condition that is number `n` of the tensors without a part in promotion, as Bool.
     pub fn mask(&self, n: usize) -> Sym<'f> {
-        match self.entry.masks.get(n).map(|name| self.args.get(name)) {
+        match self.entry.others.get(n).map(|name| self.args.get(name)) {
             Some(Arg::Tensor(t)) => self.tensor(&t).cast(DType::Bool),
             _ => self.fail(OpError::raised("expected a condition tensor")),
         }
@@ -236,6 +236,19 @@ impl<'f> Body<'f, '_> {
     /// True when the argument `name` is None.
     pub fn is_none(&self, name: &str) -> bool {
         self.args.get(name) == Arg::None
+    }
+
+    /// The value of operand `n` where it is a number and not a tensor.
+    pub fn constant_operand(&self, n: usize) -> Option<f64> {
+        self.args
+            .get(self.entry.operands.get(n)?)
+            .as_scalar()
+            .map(Scalar::as_f64)
+    }
+
+    /// The number or zero-dimensional tensor `name` in the computation's dtype, without a part in promotion.
+    pub fn foreign(&self, name: &str) -> Sym<'f> {
+        self.operand(name)
     }
 
     /// Records an error; the program is not made. Gives something to go on with.

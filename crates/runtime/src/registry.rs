@@ -26,6 +26,7 @@ pub struct Registry {
     catalogue: Catalogue,
     entries: IndexMap<String, Semantics>,
     host: IndexMap<String, KernelFn>,
+    eager: IndexMap<String, KernelFn>,
 }
 
 /// What a node of a graph turns out to be.
@@ -47,6 +48,7 @@ impl Registry {
             catalogue: Catalogue::new(ctx),
             entries: IndexMap::new(),
             host: IndexMap::new(),
+            eager: IndexMap::new(),
         }
     }
 
@@ -101,6 +103,14 @@ impl Registry {
         }
     }
 
+    /// Registers what the interpreter runs for `name` instead of its program, where strides matter that programs do not know
+    /// (`clone` keeps them, `view` may not copy). It has to give the same elements as the program.
+    pub fn eager(&mut self, table: &[(&str, KernelFn)]) {
+        for (name, kernel) in table {
+            self.eager.insert((*name).to_string(), *kernel);
+        }
+    }
+
     /// Names of the host operators.
     pub fn host_operators(&self) -> impl Iterator<Item = &str> + '_ {
         self.host.keys().map(String::as_str)
@@ -150,11 +160,19 @@ impl Registry {
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
         let ctx = self.ctx();
         let (name, overload) = (ctx.name(schema.name).to_string(), ctx.name(schema.overload).to_string());
+        // The replacement speaks of the operator's own overload: `view`, not `view.dtype`.
+        let overload_is_plain = overload.is_empty();
         let found = |semantics: &Semantics, variant| {
+            let eager = if variant == Variant::Functional {
+                self.eager.get(&name).copied()
+            } else {
+                None
+            };
             Some(Operator {
                 schema: schema.clone(),
                 semantics: semantics.clone(),
                 variant,
+                eager: eager.filter(|_| overload_is_plain),
             })
         };
         let exact = if overload.is_empty() {

@@ -315,6 +315,22 @@ impl Tensor {
         self.converted(self.dtype)
     }
 
+    /// A copy with the same strides where the tensor fills its memory without overlap (`torch.preserve_format`), else a
+    /// row-major one.
+    pub fn deep_copy_preserving_strides(&self) -> Result<Tensor, TensorError> {
+        if self.is_contiguous() || !layout::is_non_overlapping_and_dense(&self.sizes, &self.strides) {
+            return self.deep_copy();
+        }
+        let flat = Tensor::zeros(self.dtype, &[self.numel()])?;
+        let copy = Tensor {
+            sizes: self.sizes.clone(),
+            strides: self.strides.clone(),
+            ..flat
+        };
+        copy.copy_(self)?;
+        Ok(copy)
+    }
+
     /// The tensor itself when it has `dtype`, else a converted row-major copy.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor, TensorError> {
         if self.dtype == dtype {

@@ -1,8 +1,61 @@
 //! The aten dialect: tensor operators, each defined once.
+//!
+//! Entries stand in table files, one family a file; `frazil_runtime::op` says what an entry is and what follows from it.
+
+mod host;
+mod tensor;
 
 use frazil_runtime::Registry;
 
+/// The schemas of PyTorch's catalogue, by namespace.
+const CATALOGUE: [&str; 4] = [
+    include_str!("schemas/aten.txt"),
+    include_str!("schemas/prims.txt"),
+    include_str!("schemas/quantized.txt"),
+    include_str!("schemas/torchvision.txt"),
+];
+
 /// Adds the dialect's schemas and entries.
 pub fn register(registry: &mut Registry) {
-    registry.add_schemas(include_str!("schemas/aten.txt"));
+    for schemas in CATALOGUE {
+        registry.add_schemas(schemas);
+    }
+    host::register(registry);
+    tensor::register(registry);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn every_schema_parses() {
+        let mut registry = Registry::new(Arc::new(frazil_ir::Context::new()));
+        register(&mut registry);
+        registry.catalogue().check().expect("all lines parse");
+    }
+
+    /// Entries are found by name; a misspelt one would never be used.
+    #[test]
+    fn every_entry_has_a_schema() {
+        let mut registry = Registry::new(Arc::new(frazil_ir::Context::new()));
+        register(&mut registry);
+        let known = |name: &str| {
+            let (operator, overload) = match name.rsplit_once('.') {
+                Some((operator, overload)) => (operator, Some(overload)),
+                None => (name, None),
+            };
+            let Some(symbol) = registry.ctx().find_symbol(operator) else {
+                return false;
+            };
+            match overload {
+                Some(overload) => registry.catalogue().get(symbol, overload).is_some(),
+                None => registry.catalogue().contains(symbol),
+            }
+        };
+        let names = registry.entries().map(|(n, _)| n).chain(registry.host_operators());
+        let unknown: Vec<&str> = names.filter(|n| !known(n)).collect();
+        assert!(unknown.is_empty(), "no schema for {unknown:?}");
+    }
 }

@@ -1,0 +1,165 @@
+//! Dictionaries in order of insertion.
+
+use frazil_ir::{TypeKind, types};
+use frazil_runtime::format::repr_of;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::value::{DictValue, Key, ListValue, Value};
+use indexmap::IndexMap;
+
+pub(super) const HOST: &[(&str, KernelFn)] = &[
+    ("aten::keys", keys),
+    ("aten::values", values),
+    ("aten::items", items),
+    ("aten::get", lookup),
+    ("aten::setdefault", set_default),
+    ("aten::update", update),
+    ("aten::popitem", pop_item),
+    ("aten::dict", dict),
+    ("aten::__getitem__", get),
+    ("aten::_set_item", set),
+    ("aten::__contains__", contains),
+    ("aten::Delete", delete),
+    ("aten::pop", pop),
+    ("aten::clear", clear),
+    ("aten::copy", copy),
+];
+
+/// The overloads with tensors as keys.
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::__getitem__.Dict_Tensor", get),
+    ("aten::_set_item.Tensor", set),
+    ("aten::__contains__.Tensor", contains),
+    ("aten::Delete.Dict_Tensor", delete),
+    ("aten::get.Tensor", lookup),
+    ("aten::get.default_Tensor", lookup),
+    ("aten::setdefault.Tensor", set_default),
+    ("aten::pop.Dict_Tensor", pop),
+    ("aten::pop.Dict_default_Tensor", pop),
+];
+
+fn key_error(call: &Call<'_>) -> OpError {
+    OpError::raised(format!("KeyError: {}", repr_of(call.ctx, call.arg(1))))
+}
+
+fn key(call: &Call<'_>) -> Key {
+    Key(call.arg(1).clone())
+}
+
+fn get(call: &Call<'_>) -> Result<Results, OpError> {
+    one(call
+        .dict(0)?
+        .with(|d| d.get(&key(call)).cloned())
+        .ok_or_else(|| key_error(call))?)
+}
+
+fn set(call: &Call<'_>) -> Result<Results, OpError> {
+    call.dict(0)?.change(|d| d.insert(key(call), call.arg(2).clone()));
+    Ok(Results::new())
+}
+
+fn contains(call: &Call<'_>) -> Result<Results, OpError> {
+    one(call.dict(0)?.with(|d| d.contains_key(&key(call))))
+}
+
+/// `get(key)` and `get(key, default)`.
+fn lookup(call: &Call<'_>) -> Result<Results, OpError> {
+    one(call
+        .dict(0)?
+        .with(|d| d.get(&key(call)).cloned())
+        .unwrap_or_else(|| call.arg(2).clone()))
+}
+
+fn set_default(call: &Call<'_>) -> Result<Results, OpError> {
+    one(call
+        .dict(0)?
+        .change(|d| d.entry(key(call)).or_insert_with(|| call.arg(2).clone()).clone()))
+}
+
+fn delete(call: &Call<'_>) -> Result<Results, OpError> {
+    call.dict(0)?
+        .change(|d| d.shift_remove(&key(call)))
+        .ok_or_else(|| key_error(call))?;
+    Ok(Results::new())
+}
+
+/// `pop(key)` and `pop(key, default)`.
+fn pop(call: &Call<'_>) -> Result<Results, OpError> {
+    let found = call.dict(0)?.change(|d| d.shift_remove(&key(call)));
+    one(found
+        .or_else(|| call.args.get(2).cloned())
+        .ok_or_else(|| key_error(call))?)
+}
+
+fn pop_item(call: &Call<'_>) -> Result<Results, OpError> {
+    let (k, v) = call
+        .dict(0)?
+        .change(IndexMap::pop)
+        .ok_or_else(|| OpError::raised("popitem(): dictionary is empty"))?;
+    one(Value::tuple(vec![k.0, v]))
+}
+
+fn clear(call: &Call<'_>) -> Result<Results, OpError> {
+    call.dict(0)?.change(IndexMap::clear);
+    Ok(Results::new())
+}
+
+fn copy(call: &Call<'_>) -> Result<Results, OpError> {
+    let d = call.dict(0)?;
+    one(Value::Dict(DictValue::new(d.key, d.value, d.with(IndexMap::clone))))
+}
+
+fn update(call: &Call<'_>) -> Result<Results, OpError> {
+    let more = call.dict(1)?.with(IndexMap::clone);
+    call.dict(0)?.change(|d| d.extend(more));
+    Ok(Results::new())
+}
+
+fn keys(call: &Call<'_>) -> Result<Results, OpError> {
+    let d = call.dict(0)?;
+    one(Value::List(ListValue::new(
+        d.key,
+        d.with(|e| e.keys().map(|k| k.0.clone()).collect()),
+    )))
+}
+
+fn values(call: &Call<'_>) -> Result<Results, OpError> {
+    let d = call.dict(0)?;
+    one(Value::List(ListValue::new(
+        d.value,
+        d.with(|e| e.values().cloned().collect()),
+    )))
+}
+
+fn items(call: &Call<'_>) -> Result<Results, OpError> {
+    let d = call.dict(0)?;
+    let pairs = d.with(|e| {
+        e.iter()
+            .map(|(k, v)| Value::tuple(vec![k.0.clone(), v.clone()]))
+            .collect()
+    });
+    one(Value::List(ListValue::new(call.ctx.tuple_of(&[d.key, d.value]), pairs)))
+}
+
+/// A dictionary from nothing, from another one, or from a list of pairs.
+fn dict(call: &Call<'_>) -> Result<Results, OpError> {
+    let (k, v) = match call.ctx.type_kind(call.output_type(0)) {
+        TypeKind::Dict(k, v) => (k, v),
+        _ => (types::ANY, types::ANY),
+    };
+    let entries = match call.arg(0) {
+        Value::Dict(d) => d.with(IndexMap::clone),
+        Value::List(l) => {
+            let mut entries = IndexMap::new();
+            for pair in l.items() {
+                let pair = pair
+                    .items()
+                    .filter(|p| p.len() == 2)
+                    .ok_or_else(|| OpError::raised("dict() takes pairs"))?;
+                entries.insert(Key(pair[0].clone()), pair[1].clone());
+            }
+            entries
+        }
+        _ => IndexMap::new(),
+    };
+    one(Value::Dict(DictValue::new(k, v, entries)))
+}

@@ -1,0 +1,303 @@
+//! Lists: indexing, slicing, growing, searching and sorting.
+
+use super::arithmetic::order;
+use frazil_ir::{TypeKind, types};
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::value::{ListValue, Value};
+use std::cmp::Ordering;
+
+pub(super) const HOST: &[(&str, KernelFn)] = &[
+    ("aten::len", len),
+    ("aten::append", append),
+    ("aten::extend", extend),
+    ("aten::insert", insert),
+    ("aten::reverse", |c| {
+        c.list(0)?.change(|l| l.reverse());
+        Ok(Results::new())
+    }),
+    ("aten::index", |c| {
+        one(find(c)?.ok_or_else(|| OpError::raised("ValueError: the value is not in the list"))? as i64)
+    }),
+    ("aten::select", get),
+    ("aten::slice", slice),
+    ("aten::list", list),
+    ("aten::sum", sum),
+    ("aten::any", |c| one(c.list(0)?.items().iter().any(truth))),
+    ("aten::all", |c| one(c.list(0)?.items().iter().all(truth))),
+    ("aten::sort", |c| sort(c, true)),
+    ("aten::sorted", |c| sort(c, false)),
+    ("aten::add_", |c| {
+        let more = c.list(1)?.items();
+        c.list(0)?.change(|l| l.extend(more));
+        one(c.arg(0).clone())
+    }),
+    ("aten::mul_", |c| {
+        let n = c.int(1)?;
+        let repeated = repeated(&c.list(0)?.items(), n)?;
+        c.list(0)?.change(|l| *l = repeated);
+        one(c.arg(0).clone())
+    }),
+    ("aten::remove", |c| {
+        let at = find(c)?.ok_or_else(|| OpError::raised("ValueError: list.remove(x): x not in list"))?;
+        c.list(0)?.change(|l| l.remove(at));
+        Ok(Results::new())
+    }),
+    ("aten::__range_length", range_length),
+    ("aten::__derive_index", |c| {
+        one(c.int(0)?.wrapping_mul(c.int(2)?).wrapping_add(c.int(1)?))
+    }),
+    ("aten::Size", |c| one(c.arg(0).clone())),
+];
+
+/// Overloads on lists of anything, tensors included, and of operators whose other overloads are something else.
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::__getitem__.t", get),
+    ("aten::__getitem__.str", get_character),
+    ("aten::_set_item.t", set),
+    ("aten::pop.t", pop),
+    ("aten::copy.t", copy),
+    ("aten::clear.t", clear),
+    ("aten::Delete.t", delete),
+    ("aten::count", count),
+    ("aten::__contains__.int_list", contains),
+    ("aten::__contains__.float_list", contains),
+    ("aten::__contains__.str_list", contains),
+    ("aten::remove.Tensor", |c| {
+        let at = find(c)?.ok_or_else(|| OpError::raised("ValueError: list.remove(x): x not in list"))?;
+        c.list(0)?.change(|l| l.remove(at));
+        Ok(Results::new())
+    }),
+];
+
+/// A position counted as Python counts.
+pub(super) fn position(index: i64, len: usize) -> Result<usize, OpError> {
+    let wrapped = if index < 0 { index + len as i64 } else { index };
+    usize::try_from(wrapped)
+        .ok()
+        .filter(|&i| i < len)
+        .ok_or_else(|| OpError::raised("list index out of range"))
+}
+
+fn len(call: &Call<'_>) -> Result<Results, OpError> {
+    one(match call.arg(0) {
+        Value::Str(s) => s.chars().count() as i64,
+        Value::Dict(d) => d.with(|e| e.len() as i64),
+        Value::Tuple(t) => t.items.len() as i64,
+        _ => call.list(0)?.len() as i64,
+    })
+}
+
+fn get(call: &Call<'_>) -> Result<Results, OpError> {
+    let index = call.int(1)?;
+    one(call.list(0)?.with(|l| position(index, l.len()).map(|i| l[i].clone()))?)
+}
+
+fn get_character(call: &Call<'_>) -> Result<Results, OpError> {
+    let characters: Vec<char> = call.text(0)?.chars().collect();
+    let at = position(call.int(1)?, characters.len()).map_err(|_| OpError::raised("string index out of range"))?;
+    one(Value::str(characters[at].to_string()))
+}
+
+fn set(call: &Call<'_>) -> Result<Results, OpError> {
+    let (index, value) = (call.int(1)?, call.arg(2).clone());
+    call.list(0)?
+        .change(|l| position(index, l.len()).map(|i| l[i] = value))?;
+    one(call.arg(0).clone())
+}
+
+fn append(call: &Call<'_>) -> Result<Results, OpError> {
+    let item = call.arg(1).clone();
+    call.list(0)?.change(|l| l.push(item));
+    one(call.arg(0).clone())
+}
+
+fn extend(call: &Call<'_>) -> Result<Results, OpError> {
+    let more = call.list(1)?.items();
+    call.list(0)?.change(|l| l.extend(more));
+    Ok(Results::new())
+}
+
+fn insert(call: &Call<'_>) -> Result<Results, OpError> {
+    let (index, item) = (call.int(1)?, call.arg(2).clone());
+    call.list(0)?.change(|l| {
+        let len = l.len() as i64;
+        let at = if index < 0 {
+            (index + len).max(0)
+        } else {
+            index.min(len)
+        };
+        l.insert(at as usize, item);
+    });
+    Ok(Results::new())
+}
+
+fn pop(call: &Call<'_>) -> Result<Results, OpError> {
+    let index = call.int(1)?;
+    one(call.list(0)?.change(|l| {
+        if l.is_empty() {
+            return Err(OpError::raised("pop from empty list"));
+        }
+        position(index, l.len())
+            .map(|i| l.remove(i))
+            .map_err(|_| OpError::raised("pop index out of range"))
+    })?)
+}
+
+fn delete(call: &Call<'_>) -> Result<Results, OpError> {
+    let index = call.int(1)?;
+    call.list(0)?
+        .change(|l| position(index, l.len()).map(|i| l.remove(i)))?;
+    Ok(Results::new())
+}
+
+fn clear(call: &Call<'_>) -> Result<Results, OpError> {
+    call.list(0)?.change(Vec::clear);
+    Ok(Results::new())
+}
+
+fn copy(call: &Call<'_>) -> Result<Results, OpError> {
+    let l = call.list(0)?;
+    one(Value::List(ListValue::new(l.element, l.items())))
+}
+
+fn list(call: &Call<'_>) -> Result<Results, OpError> {
+    match call.arg(0) {
+        Value::Str(s) => one(Value::List(ListValue::new(
+            types::STR,
+            s.chars().map(|c| Value::str(c.to_string())).collect(),
+        ))),
+        _ => copy(call),
+    }
+}
+
+fn find(call: &Call<'_>) -> Result<Option<usize>, OpError> {
+    Ok(call
+        .list(0)?
+        .items()
+        .iter()
+        .position(|v| v.equals(call.arg(1)).unwrap_or(false)))
+}
+
+fn contains(call: &Call<'_>) -> Result<Results, OpError> {
+    one(find(call)?.is_some())
+}
+
+fn count(call: &Call<'_>) -> Result<Results, OpError> {
+    if let (Value::Str(text), Value::Str(_)) = (call.arg(0), call.arg(1)) {
+        return super::strings::count(call, text);
+    }
+    let items = call.list(0)?.items();
+    one(items.iter().filter(|v| v.equals(call.arg(1)).unwrap_or(false)).count() as i64)
+}
+
+pub(super) fn concatenate(call: &Call<'_>) -> Result<Results, OpError> {
+    let (a, b) = (call.list(0)?, call.list(1)?);
+    let mut items = a.items();
+    items.extend(b.items());
+    one(Value::List(ListValue::new(a.element, items)))
+}
+
+fn repeated(items: &[Value], n: i64) -> Result<Vec<Value>, OpError> {
+    let n = n.max(0) as usize;
+    // A hostile program must not make us run out of memory.
+    match items.len().checked_mul(n) {
+        Some(total) if total <= 1 << 28 => Ok(items.iter().cloned().cycle().take(total).collect()),
+        _ => Err(OpError::raised("the repeated list is too long")),
+    }
+}
+
+pub(super) fn repeat(l: &ListValue, n: i64) -> Result<Results, OpError> {
+    one(Value::List(ListValue::new(l.element, repeated(&l.items(), n)?)))
+}
+
+/// The indices that `start:end:step` selects of `len`, by Python's rules.
+pub(super) fn slice_indices(
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+    len: usize,
+) -> Result<Vec<usize>, OpError> {
+    if step == 0 {
+        return Err(OpError::raised("slice step cannot be zero"));
+    }
+    let len = len as i64;
+    let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
+    let place = |i: i64| (if i < 0 { i + len } else { i }).clamp(low, high);
+    let start = start
+        .filter(|&i| i != i64::MAX || step > 0)
+        .map_or(if step > 0 { low } else { high }, place);
+    let end = end.map_or(if step > 0 { high } else { low }, |e| {
+        if e == i64::MAX { high } else { place(e) }
+    });
+    let mut out = Vec::new();
+    let mut at = start;
+    while if step > 0 { at < end } else { at > end } {
+        out.push(at as usize);
+        at += step;
+    }
+    Ok(out)
+}
+
+fn slice(call: &Call<'_>) -> Result<Results, OpError> {
+    let (start, end, step) = (call.opt_int(1)?, call.opt_int(2)?, call.int(3)?);
+    if let Value::Str(s) = call.arg(0) {
+        let characters: Vec<char> = s.chars().collect();
+        let chosen = slice_indices(start, end, step, characters.len())?;
+        return one(Value::str(
+            chosen.iter().filter_map(|&i| characters.get(i)).collect::<String>(),
+        ));
+    }
+    let l = call.list(0)?;
+    let items = l.items();
+    let chosen = slice_indices(start, end, step, items.len())?;
+    one(Value::List(ListValue::new(
+        l.element,
+        chosen.iter().filter_map(|&i| items.get(i).cloned()).collect(),
+    )))
+}
+
+fn truth(v: &Value) -> bool {
+    v.as_scalar().is_some_and(frazil_runtime::Scalar::as_bool)
+}
+
+fn sum(call: &Call<'_>) -> Result<Results, OpError> {
+    let l = call.list(0)?;
+    let numbers: Vec<_> = l.items().iter().filter_map(Value::as_scalar).collect();
+    one(match call.ctx.type_kind(l.element) {
+        TypeKind::Float => Value::Float(numbers.iter().map(|n| n.as_f64()).sum()),
+        TypeKind::Complex => Value::Complex(numbers.iter().map(|n| n.as_complex()).sum()),
+        _ => Value::Int(numbers.iter().map(|n| n.as_i64()).fold(0, i64::wrapping_add)),
+    })
+}
+
+/// `sort` in place and `sorted` anew; both are stable.
+fn sort(call: &Call<'_>, in_place: bool) -> Result<Results, OpError> {
+    let reverse = call.args.len() > 1 && call.flag(1)?;
+    let l = call.list(0)?;
+    let mut items = l.items();
+    let by = |a: &Value, b: &Value| {
+        let o = order(a, b).unwrap_or(Ordering::Equal);
+        if reverse { o.reverse() } else { o }
+    };
+    items.sort_by(by);
+    if in_place {
+        l.change(|all| *all = items);
+        return Ok(Results::new());
+    }
+    one(Value::List(ListValue::new(l.element, items)))
+}
+
+fn range_length(call: &Call<'_>) -> Result<Results, OpError> {
+    let (low, high, step) = (call.int(0)?, call.int(1)?, call.int(2)?);
+    if step == 0 {
+        return Err(OpError::raised("range() arg 3 must not be zero"));
+    }
+    let (low, high, step) = (i128::from(low), i128::from(high), i128::from(step));
+    let distance = if step > 0 { high - low } else { low - high };
+    let count = if distance <= 0 {
+        0
+    } else {
+        (distance - 1) / step.abs() + 1
+    };
+    one(i64::try_from(count).unwrap_or(i64::MAX))
+}

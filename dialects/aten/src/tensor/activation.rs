@@ -1,0 +1,133 @@
+//! Activation functions.
+
+use super::PointwiseRow;
+use frazil_runtime::op::OpError;
+use frazil_runtime::pointwise::Promotion::{Default, Float, IntToFloat};
+use frazil_runtime::pointwise::{Body, Pointwise};
+use frazil_runtime::sym::Sym;
+
+const SELF: &[&str] = &["self"];
+
+pub(super) const POINTWISE: &[PointwiseRow] = &[
+    ("aten::relu", Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0))),
+    (
+        "aten::relu6",
+        Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0).minimum(6.0)),
+    ),
+    (
+        "aten::hardtanh",
+        Pointwise::new(SELF, Default, |b| {
+            b.x(0).maximum(b.scalar("min_val")).minimum(b.scalar("max_val"))
+        }),
+    ),
+    (
+        "aten::leaky_relu",
+        Pointwise::new(SELF, Float, |b| {
+            b.x(0).gt(0.0).select(b.x(0), b.x(0) * b.scalar("negative_slope"))
+        }),
+    ),
+    ("aten::elu", Pointwise::new(SELF, Float, elu)),
+    (
+        "aten::selu",
+        Pointwise::new(SELF, Float, |b| {
+            // The constants of the paper, which make activations normalise themselves.
+            const ALPHA: f64 = 1.673_263_242_354_377_2;
+            const SCALE: f64 = 1.050_700_987_355_480_5;
+            b.x(0).gt(0.0).select(b.x(0) * SCALE, b.x(0).expm1() * (ALPHA * SCALE))
+        }),
+    ),
+    (
+        "aten::celu",
+        Pointwise::new(SELF, Float, |b| {
+            let alpha = b.value("alpha");
+            b.x(0).gt(0.0).select(b.x(0), (b.x(0) / alpha).expm1() * alpha)
+        }),
+    ),
+    ("aten::gelu", Pointwise::new(SELF, Float, gelu)),
+    (
+        "aten::silu",
+        Pointwise::new(SELF, IntToFloat, |b| b.x(0) / (b.constant(1.0) + (-b.x(0)).exp())),
+    ),
+    (
+        "aten::mish",
+        Pointwise::new(SELF, Float, |b| b.x(0) * b.x(0).softplus().tanh()),
+    ),
+    ("aten::softplus", Pointwise::new(SELF, Float, softplus)),
+    (
+        "aten::log_sigmoid",
+        Pointwise::new(SELF, Float, |b| b.x(0).minimum(0.0) - (-b.x(0).abs()).exp().log1p()),
+    ),
+    (
+        "aten::hardsigmoid",
+        Pointwise::new(SELF, Float, |b| (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0),
+    ),
+    (
+        "aten::hardswish",
+        Pointwise::new(SELF, Float, |b| b.x(0) * (b.x(0) + 3.0).maximum(0.0).minimum(6.0) / 6.0),
+    ),
+    (
+        "aten::hardshrink",
+        Pointwise::new(SELF, Float, |b| {
+            let lambda = b.scalar("lambd");
+            b.x(0).abs().le(lambda).select(b.constant(0.0), b.x(0))
+        }),
+    ),
+    (
+        "aten::softshrink",
+        Pointwise::new(SELF, Float, |b| {
+            let (x, lambda) = (b.x(0), b.scalar("lambd"));
+            x.gt(lambda)
+                .select(x - lambda, x.lt(-lambda).select(x + lambda, x.is_nan().select(x, 0.0)))
+        }),
+    ),
+    (
+        "aten::threshold",
+        Pointwise::new(SELF, Default, |b| {
+            b.x(0).le(b.scalar("threshold")).select(b.scalar("value"), b.x(0))
+        }),
+    ),
+    // Channels are dimension 1; a weight of one element serves all.
+    (
+        "aten::_prelu_kernel",
+        Pointwise::new(&["self", "weight"], Float, |b| {
+            b.x(0).gt(0.0).select(b.x(0), b.x(0) * b.x(1))
+        }),
+    ),
+    // Without training the slope is the mean of its bounds.
+    (
+        "aten::rrelu",
+        Pointwise::new(SELF, Float, |b| {
+            if b.value("training") != 0.0 {
+                return b.fail(OpError::Unsupported("rrelu in training mode".into()));
+            }
+            let slope = (b.value("lower") + b.value("upper")) / 2.0;
+            b.x(0).ge(0.0).select(b.x(0), b.x(0) * slope)
+        }),
+    ),
+];
+
+fn elu<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (alpha, scale, input_scale) = (b.value("alpha"), b.value("scale"), b.value("input_scale"));
+    let x = b.x(0);
+    let negative = (x * input_scale).expm1() * (alpha * scale);
+    x.gt(0.0).select(x * scale, negative)
+}
+
+fn gelu<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let x = b.x(0);
+    match b.text("approximate").as_str() {
+        "tanh" => {
+            let inner = (x + x * x * x * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
+            x * 0.5 * (inner.tanh() + 1.0)
+        }
+        "none" => x * 0.5 * ((x * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0),
+        _ => b.fail(OpError::raised("approximate argument must be either none or tanh.")),
+    }
+}
+
+/// Above the threshold the function is the identity to working precision.
+fn softplus<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (beta, threshold) = (b.value("beta"), b.value("threshold"));
+    let scaled = b.x(0) * beta;
+    scaled.gt(threshold).select(b.x(0), scaled.exp().log1p() / beta)
+}

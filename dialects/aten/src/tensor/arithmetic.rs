@@ -1,0 +1,379 @@
+//! Arithmetic, comparison, logic and bits, element by element.
+
+use super::PointwiseRow;
+use frazil_ir::DType;
+use frazil_runtime::expr::BinaryOp;
+use frazil_runtime::op::OpError;
+use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool};
+use frazil_runtime::pointwise::{Body, Pointwise};
+use frazil_runtime::sym::Sym;
+
+const SELF: &[&str] = &["self"];
+const SELF_OTHER: &[&str] = &["self", "other"];
+
+pub(super) const POINTWISE: &[PointwiseRow] = &[
+    // self + alpha * other
+    (
+        "aten::add",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0) + scaled(b, 1)),
+    ),
+    (
+        "aten::sub",
+        Pointwise::new(SELF_OTHER, Default, |b| no_bool(b, "-") - scaled(b, 1)),
+    ),
+    (
+        "aten::rsub",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(1) - scaled(b, 0)),
+    ),
+    ("aten::mul", Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.x(1))),
+    ("aten::div", Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0) / b.x(1))),
+    // rounding_mode: None, "trunc" or "floor"
+    (
+        "aten::div.Tensor_mode",
+        Pointwise::new(SELF_OTHER, Default, rounded_division),
+    ),
+    (
+        "aten::div.Scalar_mode",
+        Pointwise::new(SELF_OTHER, Default, rounded_division),
+    ),
+    (
+        "aten::floor_divide",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::DivFloor, b.x(1))),
+    ),
+    (
+        "aten::remainder",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Remainder, b.x(1))),
+    ),
+    (
+        "aten::fmod",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmod, b.x(1))),
+    ),
+    ("aten::pow", Pointwise::new(&["self", "exponent"], Default, power)),
+    (
+        "aten::float_power",
+        Pointwise::new(&["self", "exponent"], IntToFloat, |b| b.x(0).pow(b.x(1))),
+    ),
+    ("aten::square", Pointwise::new(SELF, Default, |b| b.x(0) * b.x(0))),
+    ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b, "-"))),
+    (
+        "aten::reciprocal",
+        Pointwise::new(SELF, IntToFloat, |b| b.constant(1.0) / b.x(0)),
+    ),
+    (
+        "aten::maximum",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).maximum(b.x(1))),
+    ),
+    (
+        "aten::minimum",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).minimum(b.x(1))),
+    ),
+    (
+        "aten::max.other",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).maximum(b.x(1))),
+    ),
+    (
+        "aten::min.other",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).minimum(b.x(1))),
+    ),
+    (
+        "aten::fmax",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmax, b.x(1))),
+    ),
+    (
+        "aten::fmin",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmin, b.x(1))),
+    ),
+    (
+        "aten::hypot",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Hypot, b.x(1))),
+    ),
+    (
+        "aten::atan2",
+        Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0).binary(BinaryOp::Atan2, b.x(1))),
+    ),
+    (
+        "aten::copysign",
+        Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0).binary(BinaryOp::Copysign, b.x(1))),
+    ),
+    (
+        "aten::nextafter",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Nextafter, b.x(1))),
+    ),
+    (
+        "aten::gcd",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Gcd, b.x(1))),
+    ),
+    ("aten::lcm", Pointwise::new(SELF_OTHER, Default, lcm)),
+    (
+        "aten::heaviside",
+        Pointwise::new(&["self", "values"], Default, heaviside),
+    ),
+    ("aten::clamp", Pointwise::new(&["self", "min", "max"], Default, clamp)),
+    ("aten::clip", Pointwise::new(&["self", "min", "max"], Default, clamp)),
+    (
+        "aten::clamp_min",
+        Pointwise::new(&["self", "min"], Default, |b| b.x(0).maximum(b.x(1))),
+    ),
+    (
+        "aten::clamp_max",
+        Pointwise::new(&["self", "max"], Default, |b| b.x(0).minimum(b.x(1))),
+    ),
+    // start + weight * (end - start), from the nearer end
+    ("aten::lerp", Pointwise::new(&["self", "end", "weight"], Default, lerp)),
+    // self + value * tensor1 * tensor2, and with a quotient
+    (
+        "aten::addcmul",
+        Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
+            b.x(0) + b.scalar("value") * b.x(1) * b.x(2)
+        }),
+    ),
+    (
+        "aten::addcdiv",
+        Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
+            b.x(0) + b.scalar("value") * b.x(1) / b.x(2)
+        }),
+    ),
+    ("aten::eq", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).eq(b.x(1)))),
+    ("aten::ne", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ne(b.x(1)))),
+    ("aten::lt", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).lt(b.x(1)))),
+    ("aten::le", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).le(b.x(1)))),
+    ("aten::gt", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).gt(b.x(1)))),
+    ("aten::ge", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ge(b.x(1)))),
+    (
+        "aten::not_equal",
+        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ne(b.x(1))),
+    ),
+    ("aten::less", Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).lt(b.x(1)))),
+    (
+        "aten::less_equal",
+        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).le(b.x(1))),
+    ),
+    (
+        "aten::greater",
+        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).gt(b.x(1))),
+    ),
+    (
+        "aten::greater_equal",
+        Pointwise::new(SELF_OTHER, ToBool, |b| b.x(0).ge(b.x(1))),
+    ),
+    ("aten::isclose", Pointwise::new(SELF_OTHER, ToBool, is_close)),
+    (
+        "aten::logical_and",
+        Pointwise::new(SELF_OTHER, Logical, |b| b.x(0).and(b.x(1))),
+    ),
+    (
+        "aten::logical_or",
+        Pointwise::new(SELF_OTHER, Logical, |b| b.x(0).or(b.x(1))),
+    ),
+    (
+        "aten::logical_xor",
+        Pointwise::new(SELF_OTHER, Logical, |b| b.x(0).xor(b.x(1))),
+    ),
+    ("aten::logical_not", Pointwise::new(SELF, Logical, |b| b.x(0).negated())),
+    (
+        "aten::bitwise_and",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).and(b.x(1))),
+    ),
+    (
+        "aten::bitwise_or",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).or(b.x(1))),
+    ),
+    (
+        "aten::bitwise_xor",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).xor(b.x(1))),
+    ),
+    (
+        "aten::__and__",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).and(b.x(1))),
+    ),
+    (
+        "aten::__or__",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).or(b.x(1))),
+    ),
+    (
+        "aten::__xor__",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).xor(b.x(1))),
+    ),
+    (
+        "aten::bitwise_not",
+        Pointwise::new(SELF, Default, |b| {
+            integer(b).unary(frazil_runtime::expr::UnaryOp::BitNot)
+        }),
+    ),
+    (
+        "aten::bitwise_left_shift",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shl, b.x(1))),
+    ),
+    (
+        "aten::bitwise_right_shift",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shr, b.x(1))),
+    ),
+    (
+        "aten::__lshift__",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shl, b.x(1))),
+    ),
+    (
+        "aten::__rshift__",
+        Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shr, b.x(1))),
+    ),
+    // condition ? self : other
+    (
+        "aten::where",
+        Pointwise::new(SELF_OTHER, Default, |b| b.mask(0).select(b.x(0), b.x(1))).with_others(&["condition"]),
+    ),
+    ("aten::isnan", Pointwise::new(SELF, ToBool, |b| b.x(0).is_nan())),
+    ("aten::isinf", Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf())),
+    (
+        "aten::isfinite",
+        Pointwise::new(SELF, ToBool, |b| b.x(0).is_nan().or(b.x(0).is_inf()).negated()),
+    ),
+    (
+        "aten::isposinf",
+        Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf().and(b.x(0).gt(0.0))),
+    ),
+    (
+        "aten::isneginf",
+        Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf().and(b.x(0).lt(0.0))),
+    ),
+    ("aten::nan_to_num", Pointwise::new(SELF, Default, nan_to_num)),
+    (
+        "aten::masked_fill",
+        Pointwise::new(SELF, Default, masked_fill).with_others(&["mask", "value"]),
+    ),
+];
+
+/// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
+fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
+    match b.value("alpha") {
+        1.0 => b.x(operand),
+        _ => b.scalar("alpha") * b.x(operand),
+    }
+}
+
+/// Operand 0 of an operator that Python's `-` stands for: Bool has no subtraction.
+fn no_bool<'f>(b: &Body<'f, '_>, operator: &str) -> Sym<'f> {
+    if b.dtype() == DType::Bool {
+        return b.fail(OpError::raised(format!(
+            "Negation or subtraction, the `{operator}` operator, with a bool tensor is not supported. \
+             If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )));
+    }
+    b.x(0)
+}
+
+/// Operand 0 of an operator on bits.
+fn integer<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    if b.dtype().is_floating_point() || b.dtype().is_complex() {
+        return b.fail(OpError::raised(format!(
+            "\"bitwise\" not implemented for '{}'",
+            b.dtype().type_name()
+        )));
+    }
+    b.x(0)
+}
+
+fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    match b.text("rounding_mode").as_str() {
+        "trunc" => b.x(0).binary(BinaryOp::DivTrunc, b.x(1)),
+        "floor" => b.x(0).binary(BinaryOp::DivFloor, b.x(1)),
+        "" if b.compute().is_floating_point() => b.x(0) / b.x(1),
+        "" => b.fail(OpError::Unsupported(
+            "true division of integers through rounding_mode=None".into(),
+        )),
+        other => b.fail(OpError::raised(format!(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
+        ))),
+    }
+}
+
+/// Small constant exponents are products and roots, which are exact where the general function is not.
+fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let x = b.x(0);
+    let float = b.compute().is_floating_point();
+    match b.constant_operand(1) {
+        Some(2.0) => x * x,
+        Some(3.0) => x * x * x,
+        Some(1.0) => x,
+        Some(0.5) if float => x.sqrt(),
+        Some(-0.5) if float => x.rsqrt(),
+        Some(-1.0) if float => b.constant(1.0) / x,
+        Some(-2.0) if float => b.constant(1.0) / (x * x),
+        Some(e) if e < 0.0 && !float => b.fail(OpError::raised("Integers to negative integer powers are not allowed.")),
+        _ => x.pow(b.x(1)),
+    }
+}
+
+fn lcm<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (x, y) = (b.x(0), b.x(1));
+    let g = x.binary(BinaryOp::Gcd, y);
+    let zero = g.eq(0.0);
+    let safe = zero.select(b.constant(1.0), g);
+    zero.select(b.constant(0.0), x.binary(BinaryOp::DivTrunc, safe) * y)
+        .abs()
+}
+
+fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let x = b.x(0);
+    x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
+}
+
+fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (low, high) = (b.optional("min"), b.optional("max"));
+    if low.is_none() && high.is_none() {
+        return b.fail(OpError::raised(
+            "torch.clamp: At least one of 'min' or 'max' must not be None",
+        ));
+    }
+    let x = low.map_or(b.x(0), |low| b.x(0).maximum(low));
+    high.map_or(x, |high| x.minimum(high))
+}
+
+fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (start, end, weight) = (b.x(0), b.x(1), b.x(2));
+    let difference = end - start;
+    let near = weight.abs().lt(0.5);
+    near.select(
+        start + weight * difference,
+        end - difference * (b.constant(1.0) - weight),
+    )
+}
+
+fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (x, y) = (b.x(0), b.x(1));
+    let (rtol, atol) = (b.value("rtol"), b.value("atol"));
+    let equal = if b.value("equal_nan") != 0.0 {
+        x.eq(y).or(x.is_nan().and(y.is_nan()))
+    } else {
+        x.eq(y)
+    };
+    if !b.compute().is_floating_point() {
+        let (x, y) = (x.cast(DType::Double), y.cast(DType::Double));
+        return equal.or((x - y).abs().le(y.abs() * rtol + x.constant(atol)));
+    }
+    let error = (x - y).abs();
+    let finite = error.is_nan().or(error.is_inf()).negated();
+    equal.or(finite.and(error.le(y.abs() * rtol + x.constant(atol))))
+}
+
+/// NaN to `nan` (0), infinities to `posinf`, `neginf` (the largest and smallest finite numbers).
+fn nan_to_num<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let x = b.x(0);
+    let max = match b.dtype() {
+        DType::Half => 65504.0,
+        DType::BFloat16 => f64::from(half::bf16::MAX),
+        DType::Float => f64::from(f32::MAX),
+        DType::Double => f64::MAX,
+        _ => return x,
+    };
+    let or = |name: &str, default: f64| if b.is_none(name) { default } else { b.value(name) };
+    let finite = x
+        .is_inf()
+        .select(x.gt(0.0).select(b.constant(or("posinf", max)), or("neginf", -max)), x);
+    x.is_nan().select(b.constant(or("nan", 0.0)), finite)
+}
+
+/// The value is converted to self's dtype and has no part in promotion.
+fn masked_fill<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let value = b.foreign("value");
+    b.mask(0).select(value, b.x(0))
+}

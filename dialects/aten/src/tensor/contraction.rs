@@ -1,0 +1,374 @@
+//! Matrix products.
+
+use super::ProgramRow;
+use super::softmax::softmax_of;
+use frazil_ir::DType;
+use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::build::{ProgramBuilder, broadcast_error};
+use frazil_runtime::layout::broadcast;
+use frazil_runtime::op::Form::{Composite, Contraction};
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, TensorId};
+use frazil_runtime::sym::Formula;
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Contraction, "aten::linear", linear),
+    (Contraction, "aten::matmul", |a| product(a, "self", "other", None)),
+    (Contraction, "aten::mm", |a| product(a, "self", "mat2", Some((2, 2)))),
+    (Contraction, "aten::bmm", |a| product(a, "self", "mat2", Some((3, 3)))),
+    (Contraction, "aten::mv", |a| product(a, "self", "vec", Some((2, 1)))),
+    (Contraction, "aten::dot", |a| product(a, "self", "tensor", Some((1, 1)))),
+    (Contraction, "aten::vdot", |a| product(a, "self", "other", Some((1, 1)))),
+    (Contraction, "aten::inner", inner),
+    (Contraction, "aten::outer", |a| outer(a, "self", "vec2")),
+    (Contraction, "aten::ger", |a| outer(a, "self", "vec2")),
+    (Contraction, "aten::addmm", |a| product_and(a, "mat1", "mat2", false)),
+    (Contraction, "aten::addmv", |a| product_and(a, "mat", "vec", false)),
+    (Contraction, "aten::baddbmm", |a| {
+        product_and(a, "batch1", "batch2", false)
+    }),
+    (Contraction, "aten::addbmm", |a| {
+        product_and(a, "batch1", "batch2", true)
+    }),
+    (Contraction, "aten::addr", |a| {
+        let (x, y) = (a.tensor("vec1")?, a.tensor("vec2")?);
+        let mut p = ProgramBuilder::new(a);
+        let (column, row) = (p.unsqueeze(x.id, 1), p.unsqueeze(y.id, 0));
+        let out = multiply(&mut p, column, row)?;
+        let out = scaled_sum(&mut p, a, out)?;
+        p.finish(&[out])
+    }),
+    (Composite, "aten::scaled_dot_product_attention", attention),
+];
+
+fn same_dtype(a: &TensorArg, b: &TensorArg) -> Result<(), OpError> {
+    if a.dtype() == b.dtype() {
+        return Ok(());
+    }
+    let (x, y) = (a.dtype().type_name(), b.dtype().type_name());
+    Err(OpError::raised(format!(
+        "expected m1 and m2 to have the same dtype, but got: {x} != {y}"
+    )))
+}
+
+/// x · weightᵀ + bias over the last dimension.
+fn linear(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, w) = (args.tensor("input")?, args.tensor("weight")?);
+    same_dtype(&x, &w)?;
+    let (rank, k) = (x.rank(), x.sizes().last().copied());
+    let out_features = match w.sizes() {
+        [n, wk] if Some(*wk) == k => Some(*n),
+        [wk] if Some(*wk) == k => None,
+        _ => {
+            let rows: i64 = x.sizes().iter().rev().skip(1).product();
+            let (n, wk) = (
+                w.sizes().first().copied().unwrap_or(1),
+                w.sizes().get(1).copied().unwrap_or(1),
+            );
+            return Err(OpError::raised(format!(
+                "mat1 and mat2 shapes cannot be multiplied ({rows}x{} and {wk}x{n})",
+                k.unwrap_or(1)
+            )));
+        }
+    };
+    let mut domain: Dims = x.sizes()[..rank - 1].into();
+    domain.extend(out_features);
+    let parallel = domain.len();
+    domain.extend(k);
+    let loops = domain.len();
+    let inner = loops - 1;
+    let x_map = (0..rank)
+        .map(|d| Affine::index(loops, if d + 1 == rank { inner } else { d }))
+        .collect();
+    let w_map = match out_features {
+        Some(_) => smallvec::smallvec![Affine::index(loops, parallel - 1), Affine::index(loops, inner)],
+        None => smallvec::smallvec![Affine::index(loops, inner)],
+    };
+    let accumulate = compute_dtype(x.dtype());
+    let mut p = ProgramBuilder::new(args);
+    let finish = match args.opt_tensor("bias")? {
+        Some(b) => {
+            let fits = broadcast(b.sizes(), &domain[..parallel]).is_some_and(|s| s[..] == domain[..parallel]);
+            if !fits {
+                return Err(broadcast_error(b.sizes(), &domain[..parallel]));
+            }
+            let add = Formula::build(x.dtype(), |f| {
+                f.input(0, accumulate) + f.input(1, b.dtype()).cast(accumulate)
+            });
+            Some((add, vec![p.broadcast_access(b.id, parallel, loops)]))
+        }
+        None => None,
+    };
+    let operands = [
+        Access {
+            tensor: x.id,
+            map: x_map,
+            out_of_bounds: OutOfBounds::Never,
+        },
+        Access {
+            tensor: w.id,
+            map: w_map,
+            out_of_bounds: OutOfBounds::Never,
+        },
+    ];
+    let out = p.contract(&domain, parallel, operands, (accumulate, x.dtype()), finish);
+    p.finish(&[out])
+}
+
+/// A product of two tensors by `torch.matmul`'s rules, where `ranks` are demanded.
+fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> Result<Program, OpError> {
+    let (x, y) = (args.tensor(a)?, args.tensor(b)?);
+    check_ranks(&x, &y, ranks)?;
+    same_dtype(&x, &y)?;
+    if ranks == Some((3, 3)) && x.sizes()[0] != y.sizes()[0] {
+        return Err(OpError::raised("batch1 and batch2 must have same number of batches"));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let out = multiply(&mut p, x.id, y.id)?;
+    p.finish(&[out])
+}
+
+fn check_ranks(x: &TensorArg, y: &TensorArg, ranks: Option<(usize, usize)>) -> Result<(), OpError> {
+    match ranks {
+        Some(r) if r != (x.rank(), y.rank()) => Err(OpError::raised(format!(
+            "expected tensors of {} and {} dimensions, got {:?} and {:?}",
+            r.0,
+            r.1,
+            x.sizes(),
+            y.sizes()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// `torch.matmul`: vectors are rows or columns, leading dimensions are batches that broadcast.
+pub(super) fn multiply(p: &mut ProgramBuilder, x: TensorId, y: TensorId) -> Result<TensorId, OpError> {
+    let (a, b) = (p.sizes(x), p.sizes(y));
+    if a.is_empty() || b.is_empty() {
+        return Err(OpError::raised(format!(
+            "both arguments to matmul need to be at least 1D, but they are {}D and {}D",
+            a.len(),
+            b.len()
+        )));
+    }
+    let (rows, depth) = (a.len().checked_sub(2).map(|d| a[d]), a[a.len() - 1]);
+    let (columns, depth_b) = match b.len() {
+        1 => (None, b[0]),
+        n => (Some(b[n - 1]), b[n - 2]),
+    };
+    if depth != depth_b {
+        return Err(OpError::raised(format!(
+            "mat1 and mat2 shapes cannot be multiplied ({}x{depth} and {depth_b}x{})",
+            rows.unwrap_or(1),
+            columns.unwrap_or(1)
+        )));
+    }
+    let batch_of = |s: &Dims| -> Dims { s[..s.len().saturating_sub(2)].into() };
+    let (batch_a, batch_b) = (batch_of(&a), batch_of(&b));
+    let batch = broadcast(&batch_a, &batch_b).ok_or_else(|| broadcast_error(&batch_a, &batch_b))?;
+    let mut domain = batch.clone();
+    domain.extend(rows);
+    domain.extend(columns);
+    let parallel = domain.len();
+    domain.push(depth);
+    let loops = parallel + 1;
+    let batch_map = |own: &Dims| {
+        let lead = batch.len() - own.len();
+        let each = |(d, &size): (usize, &i64)| match size {
+            1 => Affine::constant(loops, 0),
+            _ => Affine::index(loops, lead + d),
+        };
+        own.iter()
+            .enumerate()
+            .map(each)
+            .collect::<smallvec::SmallVec<[Affine; 6]>>()
+    };
+    let mut x_map = batch_map(&batch_a);
+    x_map.extend(rows.map(|_| Affine::index(loops, batch.len())));
+    x_map.push(Affine::index(loops, parallel));
+    let mut y_map = batch_map(&batch_b);
+    y_map.push(Affine::index(loops, parallel));
+    y_map.extend(columns.map(|_| Affine::index(loops, parallel - 1)));
+    let dtype = p.dtype(x);
+    let operands = [
+        Access {
+            tensor: x,
+            map: x_map,
+            out_of_bounds: OutOfBounds::Never,
+        },
+        Access {
+            tensor: y,
+            map: y_map,
+            out_of_bounds: OutOfBounds::Never,
+        },
+    ];
+    Ok(p.contract(&domain, parallel, operands, (compute_dtype(dtype), dtype), None))
+}
+
+/// Sums over the last dimensions of both.
+fn inner(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, y) = (args.tensor("self")?, args.tensor("other")?);
+    let mut p = ProgramBuilder::new(args);
+    if x.rank() == 0 || y.rank() == 0 {
+        let out = p.map(&[x.id, y.id], x.dtype(), |_, x| x[0] * x[1])?;
+        return p.finish(&[out]);
+    }
+    let (k, l) = (x.sizes()[x.rank() - 1], y.sizes()[y.rank() - 1]);
+    if k != l {
+        return Err(OpError::raised(format!(
+            "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}",
+            x.sizes(),
+            y.sizes()
+        )));
+    }
+    let rows: i64 = x.sizes()[..x.rank() - 1].iter().product();
+    let columns: i64 = y.sizes()[..y.rank() - 1].iter().product();
+    let (a, b) = (p.reshape(x.id, &[rows, k])?, p.reshape(y.id, &[columns, k])?);
+    let b = p.permute(b, &[1, 0]);
+    let out = multiply(&mut p, a, b)?;
+    let mut sizes: Dims = x.sizes()[..x.rank() - 1].into();
+    sizes.extend_from_slice(&y.sizes()[..y.rank() - 1]);
+    let out = p.reshape(out, &sizes)?;
+    p.finish(&[out])
+}
+
+fn outer(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
+    let (x, y) = (args.tensor(a)?, args.tensor(b)?);
+    check_ranks(&x, &y, Some((1, 1)))?;
+    let dtype = frazil_runtime::promote::promote_types(x.dtype(), y.dtype());
+    let mut p = ProgramBuilder::new(args);
+    let (column, row) = (p.unsqueeze(x.id, 1), p.unsqueeze(y.id, 0));
+    let out = p.map(&[column, row], dtype, |_, x| {
+        let compute = compute_dtype(dtype);
+        x[0].cast(compute) * x[1].cast(compute)
+    })?;
+    p.finish(&[out])
+}
+
+/// beta * self + alpha * (a · b), the batches summed where `sum_batches`.
+fn product_and(args: &Args<'_>, a: &str, b: &str, sum_batches: bool) -> Result<Program, OpError> {
+    let (x, y) = (args.tensor(a)?, args.tensor(b)?);
+    same_dtype(&x, &y)?;
+    let wanted = match a {
+        "mat1" => (2, 2),
+        "mat" => (2, 1),
+        _ => (3, 3),
+    };
+    check_ranks(&x, &y, Some(wanted))?;
+    let mut p = ProgramBuilder::new(args);
+    let mut out = multiply(&mut p, x.id, y.id)?;
+    if sum_batches {
+        let accumulate = compute_dtype(x.dtype());
+        let fold = frazil_runtime::build::Fold {
+            combine: frazil_runtime::structured::Combine::Add,
+            accumulate,
+            output: x.dtype(),
+        };
+        out = p.reduce(&[out], &[0], false, fold, |_, x| x[0], None)?;
+    }
+    let out = scaled_sum(&mut p, args, out)?;
+    p.finish(&[out])
+}
+
+/// beta * self + alpha * product; self does not count at all where beta is 0, not even its NaN.
+fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId) -> Result<TensorId, OpError> {
+    let (alpha, beta) = (args.float("alpha")?, args.float("beta")?);
+    let bias = args.tensor("self")?;
+    let dtype = p.dtype(product);
+    let sizes = p.sizes(product);
+    if beta == 0.0 {
+        return if alpha == 1.0 {
+            Ok(product)
+        } else {
+            p.map(&[product], dtype, |_, x| x[0] * alpha)
+        };
+    }
+    let fits = broadcast(bias.sizes(), &sizes).is_some_and(|s| s == sizes);
+    if !fits {
+        return Err(OpError::raised(format!(
+            "The expanded size of the tensor ({:?}) must match the existing size ({:?})",
+            sizes.as_slice(),
+            bias.sizes()
+        )));
+    }
+    p.map(&[product, bias.id], dtype, |_, x| {
+        let scaled = if alpha == 1.0 { x[0] } else { x[0] * alpha };
+        let bias = x[1].cast(x[0].dtype());
+        scaled + if beta == 1.0 { bias } else { bias * beta }
+    })
+}
+
+/// softmax(query · keyᵀ · scale + mask) · value
+fn attention(args: &Args<'_>) -> Result<Program, OpError> {
+    let (q, k, v) = (args.tensor("query")?, args.tensor("key")?, args.tensor("value")?);
+    if args.float("dropout_p")? > 0.0 {
+        return Err(OpError::Unsupported("scaled_dot_product_attention with dropout".into()));
+    }
+    let (rank, dtype) = (q.rank(), q.dtype());
+    if rank < 2 || k.rank() < 2 || v.rank() < 2 || !dtype.is_floating_point() {
+        return Err(OpError::raised(
+            "scaled_dot_product_attention: query, key and value need two dimensions and a float dtype",
+        ));
+    }
+    let width = q.sizes()[rank - 1];
+    let scale = args.opt_float("scale")?.unwrap_or(1.0 / (width as f64).sqrt());
+    let mut p = ProgramBuilder::new(args);
+    let (mut key, mut value) = (k.id, v.id);
+    if args.flag("enable_gqa")? && rank >= 3 {
+        let heads = q.sizes()[rank - 3];
+        key = repeat_heads(&mut p, key, heads)?;
+        value = repeat_heads(&mut p, value, heads)?;
+    }
+    let key_rank = p.rank(key);
+    let mut order: Vec<usize> = (0..key_rank).collect();
+    order.swap(key_rank - 1, key_rank - 2);
+    let transposed = p.permute(key, &order);
+    let compute = compute_dtype(dtype);
+    let scores = multiply(&mut p, q.id, transposed)?;
+    let scores = match args.opt_tensor("attn_mask")? {
+        Some(mask) if mask.dtype() == DType::Bool => p.map(&[scores, mask.id], compute, |_, x| {
+            x[1].select(x[0] * scale, f64::NEG_INFINITY)
+        })?,
+        Some(mask) => p.map(&[scores, mask.id], compute, |_, x| {
+            x[0] * scale + x[1].cast(x[0].dtype())
+        })?,
+        None if args.flag("is_causal")? => {
+            let rows = p.rank(scores) - 2;
+            p.map(&[scores], compute, |f, x| {
+                f.index(rows + 1)
+                    .le(f.index(rows))
+                    .select(x[0] * scale, f64::NEG_INFINITY)
+            })?
+        }
+        None => p.map(&[scores], compute, |_, x| x[0] * scale)?,
+    };
+    let last = p.rank(scores) - 1;
+    let weights = softmax_of(&mut p, scores, last, compute)?;
+    // A row that is masked altogether attends to nothing.
+    let weights = match args.opt_tensor("attn_mask")? {
+        Some(_) => p.map(&[weights], dtype, |_, x| x[0].is_nan().select(x[0].constant(0.0), x[0]))?,
+        None => p.cast(weights, dtype)?,
+    };
+    let out = multiply(&mut p, weights, value)?;
+    p.finish(&[out])
+}
+
+/// Grouped queries: every head of keys serves several heads of queries.
+fn repeat_heads(p: &mut ProgramBuilder, t: TensorId, heads: i64) -> Result<TensorId, OpError> {
+    let sizes = p.sizes(t);
+    let rank = sizes.len();
+    let own = sizes[rank.saturating_sub(3)];
+    if rank < 3 || own == 0 || heads % own != 0 {
+        return Err(OpError::raised(
+            "Number of heads in key and value must divide the number of heads in query",
+        ));
+    }
+    let wide = p.unsqueeze(t, rank - 2);
+    let mut expanded = sizes.clone();
+    expanded.insert(rank - 2, heads / own);
+    let wide = p.expand(wide, &expanded)?;
+    let mut merged = sizes;
+    merged[rank - 3] = heads;
+    p.reshape(wide, &merged)
+}

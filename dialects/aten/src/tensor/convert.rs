@@ -1,0 +1,137 @@
+//! Conversions and copies.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::Args;
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::op::Form::Pointwise;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::structured::Program;
+use frazil_runtime::value::Value;
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Pointwise, "aten::to", to),
+    (Pointwise, "aten::type_as", |a| {
+        let dtype = a.tensor("other")?.dtype();
+        converted(a, Some(dtype), false)
+    }),
+    (Pointwise, "aten::_to_copy", |a| {
+        converted(a, a.opt_dtype("dtype")?, true)
+    }),
+    (Pointwise, "aten::clone", |a| converted(a, None, true)),
+    (Pointwise, "aten::contiguous", |a| converted(a, None, false)),
+    // Dropout and its kin do nothing when evaluating.
+    (Pointwise, "aten::dropout", dropout),
+    (Pointwise, "aten::feature_dropout", dropout),
+    (Pointwise, "aten::alpha_dropout", dropout),
+    (Pointwise, "aten::feature_alpha_dropout", dropout),
+    (Pointwise, "aten::copy", |a| {
+        let (dst, src) = (a.tensor("self")?, a.tensor("src")?);
+        let mut p = ProgramBuilder::new(a);
+        let cast = p.cast(src.id, dst.dtype())?;
+        let out = p.expand(cast, dst.sizes())?;
+        p.finish(&[out])
+    }),
+];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::copy_", copy),
+    ("aten::detach", |c| one(c.tensor(0)?)),
+    ("aten::detach_", |c| one(c.arg(0).clone())),
+    ("aten::detach_copy", |c| one(c.tensor(0)?.deep_copy()?)),
+    ("aten::alias", |c| one(c.tensor(0)?)),
+    ("aten::lift_fresh", |c| one(c.arg(0).clone())),
+    ("aten::cpu", |c| one(c.arg(0).clone())),
+    ("aten::cuda", |c| one(c.arg(0).clone())),
+    ("aten::requires_grad_", |c| one(c.arg(0).clone())),
+    ("aten::pin_memory", |c| one(c.arg(0).clone())),
+];
+
+/// With the strides that a program can see.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[("aten::contiguous", contiguous), ("aten::clone", clone)];
+
+/// The dtype asked for by one of `to`'s overloads; self's when none is.
+fn to(args: &Args<'_>) -> Result<Program, OpError> {
+    let dtype = match args.opt_tensor("other")? {
+        Some(other) => Some(other.dtype()),
+        None => args.opt_dtype("dtype")?,
+    };
+    converted(args, dtype, args.flag("copy")?)
+}
+
+/// Self when nothing changes and no copy is asked for.
+fn converted(args: &Args<'_>, dtype: Option<DType>, copy: bool) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dtype = dtype.unwrap_or(x.dtype());
+    let mut p = ProgramBuilder::new(args);
+    let out = if dtype == x.dtype() && !copy {
+        x.id
+    } else {
+        p.map(&[x.id], dtype, |_, x| x[0])?
+    };
+    p.finish(&[out])
+}
+
+fn dropout(args: &Args<'_>) -> Result<Program, OpError> {
+    let p = args.float("p")?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(OpError::raised(format!(
+            "dropout probability has to be between 0 and 1, but got {p}"
+        )));
+    }
+    if args.flag("train")? && p > 0.0 {
+        return Err(OpError::Unsupported("dropout in training mode".into()));
+    }
+    ProgramBuilder::new(args).finish(&[args.tensor("input")?.id])
+}
+
+fn copy(call: &Call<'_>) -> Result<Results, OpError> {
+    let target = call.tensor(0)?;
+    match call.arg(1) {
+        Value::Tensor(src) => target.copy_(&src.get())?,
+        _ => target.fill_(call.scalar(1)?)?,
+    }
+    one(call.arg(0).clone())
+}
+
+/// `torch.channels_last` and `torch.channels_last_3d`.
+fn is_channels_last(format: i64) -> bool {
+    matches!(format, 2 | 3)
+}
+
+fn contiguous(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let format = call.opt_int(1)?.unwrap_or(0);
+    let already = if is_channels_last(format) {
+        frazil_runtime::layout::is_channels_last(t.sizes(), t.strides())
+    } else {
+        t.is_contiguous()
+    };
+    if already {
+        one(call.arg(0).clone())
+    } else {
+        one(laid_out(&t, is_channels_last(format))?)
+    }
+}
+
+fn clone(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    match call.opt_int(1)? {
+        Some(0) => one(t.deep_copy()?),
+        Some(format) if is_channels_last(format) => one(laid_out(&t, true)?),
+        _ => one(t.deep_copy_preserving_strides()?),
+    }
+}
+
+fn laid_out(t: &frazil_runtime::Tensor, channels_last: bool) -> Result<frazil_runtime::Tensor, OpError> {
+    if !channels_last {
+        return Ok(t.deep_copy()?);
+    }
+    if !matches!(t.dim(), 4 | 5) {
+        return Err(OpError::raised("required rank 4 tensor to use channels_last format"));
+    }
+    let flat = frazil_runtime::Tensor::zeros(t.dtype(), &[t.numel()])?;
+    let out = flat.as_strided(t.sizes(), &frazil_runtime::layout::channels_last_strides(t.sizes()), 0)?;
+    out.copy_(t)?;
+    Ok(out)
+}

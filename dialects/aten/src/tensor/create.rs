@@ -1,0 +1,288 @@
+//! New tensors.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::{Arg, Args};
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::op::{Call, Form::Pointwise, KernelFn, OpError, Results, one};
+use frazil_runtime::structured::Program;
+use frazil_runtime::sym::Formula;
+use frazil_runtime::value::{ListValue, Value};
+use frazil_runtime::{Scalar, Tensor};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Pointwise, "aten::zeros", |a| filled(a, Scalar::Int(0))),
+    (Pointwise, "aten::ones", |a| filled(a, Scalar::Int(1))),
+    // Memory without a value: zero is as good as any, and the same each time.
+    (Pointwise, "aten::empty", |a| filled(a, Scalar::Int(0))),
+    (Pointwise, "aten::full", full),
+    (Pointwise, "aten::zeros_like", |a| filled_like(a, Scalar::Int(0))),
+    (Pointwise, "aten::ones_like", |a| filled_like(a, Scalar::Int(1))),
+    (Pointwise, "aten::empty_like", |a| filled_like(a, Scalar::Int(0))),
+    (Pointwise, "aten::full_like", |a| {
+        filled_like(a, a.scalar("fill_value")?)
+    }),
+    (Pointwise, "aten::new_zeros", |a| new_filled(a, Scalar::Int(0))),
+    (Pointwise, "aten::new_ones", |a| new_filled(a, Scalar::Int(1))),
+    (Pointwise, "aten::new_empty", |a| new_filled(a, Scalar::Int(0))),
+    (Pointwise, "aten::new_full", |a| new_filled(a, a.scalar("fill_value")?)),
+    (Pointwise, "aten::scalar_tensor", |a| {
+        let dtype = a.opt_dtype("dtype")?.unwrap_or(DType::Float);
+        fill(a, dtype, &[], a.scalar("s")?)
+    }),
+    (Pointwise, "aten::arange", arange),
+    (Pointwise, "aten::linspace", linspace),
+    (Pointwise, "aten::eye", eye),
+    (Pointwise, "aten::zero", |a| filled_like(a, Scalar::Int(0))),
+    (Pointwise, "aten::fill", fill_value),
+    (Pointwise, "aten::tril", |a| triangle(a, true)),
+    (Pointwise, "aten::triu", |a| triangle(a, false)),
+];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::tensor", tensor),
+    ("aten::tensor.float", tensor),
+    ("aten::tensor.int", tensor),
+    ("aten::tensor.bool", tensor),
+    ("aten::tensor.complex", tensor),
+    ("aten::as_tensor", tensor),
+    ("aten::as_tensor.float", tensor),
+    ("aten::as_tensor.int", tensor),
+    ("aten::as_tensor.bool", tensor),
+    ("aten::as_tensor.list", tensor),
+];
+
+fn fill(args: &Args<'_>, dtype: DType, sizes: &[i64], value: Scalar) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let out = p.fill(dtype, sizes, value)?;
+    p.finish(&[out])
+}
+
+fn filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
+    let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    fill(args, dtype, &args.ints("size")?, value)
+}
+
+/// Without a dtype the value says which: `torch.full((2,), 1)` is Long.
+fn full(args: &Args<'_>) -> Result<Program, OpError> {
+    let value = args.scalar("fill_value")?;
+    let dtype = args.opt_dtype("dtype")?.unwrap_or(value.default_dtype());
+    fill(args, dtype, &args.ints("size")?, value)
+}
+
+fn filled_like(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
+    let like = args.tensor("self")?;
+    fill(
+        args,
+        args.opt_dtype("dtype")?.unwrap_or(like.dtype()),
+        like.sizes(),
+        value,
+    )
+}
+
+fn new_filled(args: &Args<'_>, value: Scalar) -> Result<Program, OpError> {
+    let like = args.tensor("self")?;
+    fill(
+        args,
+        args.opt_dtype("dtype")?.unwrap_or(like.dtype()),
+        &args.ints("size")?,
+        value,
+    )
+}
+
+/// `fill(self, value)`, the functional form of `fill_`: the value may be a zero-dimensional tensor.
+fn fill_value(args: &Args<'_>) -> Result<Program, OpError> {
+    let like = args.tensor("self")?;
+    let Arg::Tensor(value) = args.get("value") else {
+        return fill(args, like.dtype(), like.sizes(), args.scalar("value")?);
+    };
+    if value.rank() != 0 {
+        let rank = value.rank();
+        return Err(OpError::raised(format!(
+            "fill_ only supports 0-dimension value tensor but got tensor with {rank} dimensions."
+        )));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let body = Formula::build(like.dtype(), |f| f.input(0, value.dtype()));
+    let out = p.pointwise_to(&[value.id], like.sizes(), body)?;
+    p.finish(&[out])
+}
+
+/// `start + i * step`; integers unless a bound is a float or a dtype is asked for.
+fn arange(args: &Args<'_>) -> Result<Program, OpError> {
+    let start = if args.has("start") {
+        args.scalar("start")?
+    } else {
+        Scalar::Int(0)
+    };
+    let (end, step) = (args.scalar("end")?, args.opt_scalar("step")?.unwrap_or(Scalar::Int(1)));
+    let integers = [start, end, step]
+        .iter()
+        .all(|s| matches!(s, Scalar::Int(_) | Scalar::Bool(_)));
+    let dtype = args
+        .opt_dtype("dtype")?
+        .unwrap_or(if integers { DType::Long } else { DType::Float });
+    let (low, high, by) = (start.as_f64(), end.as_f64(), step.as_f64());
+    if by == 0.0 {
+        return Err(OpError::raised("step must be nonzero"));
+    }
+    if (by > 0.0 && low > high) || (by < 0.0 && low < high) {
+        return Err(OpError::raised(
+            "upper bound and lower bound inconsistent with step sign",
+        ));
+    }
+    let count = if integers {
+        let (low, high, by) = (
+            i128::from(start.as_i64()),
+            i128::from(end.as_i64()),
+            i128::from(step.as_i64()),
+        );
+        let distance = if by > 0 { high - low } else { low - high };
+        ((distance + by.abs() - 1) / by.abs()) as f64
+    } else {
+        ((high - low) / by).ceil()
+    };
+    if !(count.is_finite() && (0.0..1e15).contains(&count)) {
+        return Err(OpError::raised("invalid size, possible overflow?"));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let body = Formula::build(dtype, |f| {
+        let i = f.index(0);
+        if dtype.is_floating_point() {
+            // Computed as PyTorch computes it: in double for Float as well.
+            i.cast(DType::Double) * by + f.float(low, DType::Double)
+        } else {
+            i * f.int(step.as_i64(), DType::Long) + f.int(start.as_i64(), DType::Long)
+        }
+    });
+    let out = p.pointwise_to(&[], &[count as i64], body)?;
+    p.finish(&[out])
+}
+
+/// `steps` numbers from start to end, both included; the second half counts from the end.
+fn linspace(args: &Args<'_>) -> Result<Program, OpError> {
+    let (start, end, steps) = (args.float("start")?, args.float("end")?, args.int("steps")?);
+    if steps < 0 {
+        return Err(OpError::raised("number of steps must be non-negative"));
+    }
+    let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    let step = if steps > 1 {
+        (end - start) / (steps - 1) as f64
+    } else {
+        0.0
+    };
+    let mut p = ProgramBuilder::new(args);
+    let body = Formula::build(dtype, |f| {
+        let i = f.index(0);
+        let first_half = i.lt((steps / 2) as f64);
+        let from_start = i.cast(DType::Double) * step + f.float(start, DType::Double);
+        let back = (f.int(steps - 1, DType::Long) - i).cast(DType::Double) * step;
+        let from_end = f.float(end, DType::Double) - back;
+        if steps == 1 {
+            from_start
+        } else {
+            first_half.select(from_start, from_end)
+        }
+    });
+    let out = p.pointwise_to(&[], &[steps], body)?;
+    p.finish(&[out])
+}
+
+fn eye(args: &Args<'_>) -> Result<Program, OpError> {
+    let rows = args.int("n")?;
+    let columns = if args.has("m") { args.int("m")? } else { rows };
+    let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    let mut p = ProgramBuilder::new(args);
+    if rows < 0 || columns < 0 {
+        return Err(OpError::raised("n must be greater or equal to 0"));
+    }
+    let body = Formula::build(dtype, |f| f.index(0).eq(f.index(1)));
+    let out = p.pointwise_to(&[], &[rows, columns], body)?;
+    p.finish(&[out])
+}
+
+/// The part of each matrix below (or above) a diagonal; the rest is zero.
+fn triangle(args: &Args<'_>, lower: bool) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let diagonal = args.int("diagonal")?;
+    let rank = x.rank();
+    if rank < 2 {
+        return Err(OpError::raised("input must have at least 2 dimensions"));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let body = Formula::build(x.dtype(), |f| {
+        let limit = f.index(rank - 2) + f.int(diagonal, DType::Long);
+        let column = f.index(rank - 1);
+        let inside = if lower { column.le(limit) } else { column.ge(limit) };
+        inside.select(f.input(0, x.dtype()), 0.0)
+    });
+    let out = p.pointwise_to(&[x.id], x.sizes(), body)?;
+    p.finish(&[out])
+}
+
+/// `torch.tensor(data, dtype)`: a number, or nested lists of numbers.
+fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
+    if let Value::Tensor(cell) = call.arg(0) {
+        return one(match call.opt_dtype(1)? {
+            Some(dtype) => cell.get().to_dtype(dtype)?.into(),
+            None => Value::Tensor(cell.clone()),
+        });
+    }
+    let mut sizes = Vec::new();
+    let mut numbers = Vec::new();
+    flatten(call.arg(0), 0, &mut sizes, &mut numbers)?;
+    let inferred = numbers.first().map_or_else(|| empty_dtype(call), |n| n.default_dtype());
+    let dtype = call.opt_dtype(1)?.unwrap_or(inferred);
+    let out = Tensor::zeros(dtype, &[numbers.len() as i64])?;
+    for (i, n) in numbers.iter().enumerate() {
+        out.as_strided(&[], &[], i as i64)?.fill_(*n)?;
+    }
+    one(out.reshape(&sizes)?)
+}
+
+/// The dtype of a tensor made from an empty list.
+fn empty_dtype(call: &Call<'_>) -> DType {
+    use frazil_ir::TypeKind;
+    let mut ty = call.arg(0).ty(call.ctx);
+    while let TypeKind::List(e) = call.ctx.type_kind(ty) {
+        ty = e;
+    }
+    match call.ctx.type_kind(ty) {
+        TypeKind::Int => DType::Long,
+        TypeKind::Bool => DType::Bool,
+        TypeKind::Complex => DType::ComplexFloat,
+        _ => DType::Float,
+    }
+}
+
+fn flatten(v: &Value, depth: usize, sizes: &mut Vec<i64>, out: &mut Vec<Scalar>) -> Result<(), OpError> {
+    let items = match v {
+        Value::List(l) => ListValue::items(l),
+        Value::Tensor(t) => {
+            out.push(t.get().item()?);
+            return Ok(());
+        }
+        other => {
+            out.push(
+                other
+                    .as_scalar()
+                    .ok_or_else(|| OpError::raised("tensor() takes numbers and lists of numbers"))?,
+            );
+            return Ok(());
+        }
+    };
+    match sizes.get(depth) {
+        None => sizes.push(items.len() as i64),
+        Some(&n) if n == items.len() as i64 => {}
+        Some(n) => {
+            return Err(OpError::raised(format!(
+                "Expected list of length {n} but got {} at dimension {depth}",
+                items.len()
+            )));
+        }
+    }
+    if depth > 64 {
+        return Err(OpError::raised("lists are nested too deeply"));
+    }
+    items.iter().try_for_each(|item| flatten(item, depth + 1, sizes, out))
+}

@@ -1,0 +1,131 @@
+//! Tensors side by side.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::{Args, wrap_dim};
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::expr::Number;
+use frazil_runtime::op::Form::Pointwise;
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::ResultType;
+use frazil_runtime::structured::{
+    Access, Affine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
+};
+use frazil_runtime::sym::Formula;
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Pointwise, "aten::cat", cat),
+    (Pointwise, "aten::concat", cat),
+    (Pointwise, "aten::concatenate", cat),
+    (Pointwise, "aten::stack", stack),
+];
+
+/// The tensors of the call, converted to their common dtype.
+fn common(p: &mut ProgramBuilder, args: &Args<'_>, operator: &str) -> Result<Vec<TensorId>, OpError> {
+    let tensors = args.tensors("tensors")?;
+    let joined = tensors
+        .iter()
+        .fold(ResultType::new(), |r, t| r.tensor(t.dtype(), t.rank()));
+    let dtype = joined
+        .dtype()
+        .ok_or_else(|| OpError::raised(format!("{operator} expects a non-empty TensorList")))?;
+    tensors.iter().map(|t| p.cast(t.id, dtype)).collect()
+}
+
+fn cat(args: &Args<'_>) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let tensors = common(&mut p, args, "torch.cat(): expected a non-empty list of Tensors; cat")?;
+    let out = concatenated(&mut p, &tensors, args.int("dim")?)?;
+    p.finish(&[out])
+}
+
+fn stack(args: &Args<'_>) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let tensors = common(&mut p, args, "stack")?;
+    let sizes = p.sizes(tensors[0]);
+    for (i, &t) in tensors.iter().enumerate() {
+        let other = p.sizes(t);
+        if other != sizes {
+            let (a, b) = (sizes.as_slice(), other.as_slice());
+            return Err(OpError::raised(format!(
+                "stack expects each tensor to be equal size, but got {a:?} at entry 0 and {b:?} at entry {i}"
+            )));
+        }
+    }
+    let dim = wrap_dim(args.int("dim")?, sizes.len() + 1)?;
+    let raised: Vec<TensorId> = tensors.iter().map(|&t| p.unsqueeze(t, dim)).collect();
+    let out = concatenated(&mut p, &raised, dim as i64)?;
+    p.finish(&[out])
+}
+
+/// A choice between shifted reads by the coordinate along `dim`. Empty tensors of one dimension are left out, as PyTorch does.
+pub(super) fn concatenated(p: &mut ProgramBuilder, tensors: &[TensorId], dim: i64) -> Result<TensorId, OpError> {
+    let legacy_empty = |p: &ProgramBuilder, t: TensorId| p.sizes(t).as_slice() == [0];
+    let first = tensors.iter().copied().find(|&t| !legacy_empty(p, t));
+    let Some(first) = first else {
+        return tensors
+            .first()
+            .copied()
+            .ok_or_else(|| OpError::raised("expected a non-empty list of Tensors"));
+    };
+    let parts: Vec<TensorId> = tensors.iter().copied().filter(|&t| !legacy_empty(p, t)).collect();
+    let mut sizes = p.sizes(first);
+    let rank = sizes.len();
+    if rank == 0 {
+        return Err(OpError::raised(
+            "zero-dimensional tensor (at position 0) cannot be concatenated",
+        ));
+    }
+    let dim = wrap_dim(dim, rank)?;
+    let mut bounds = Vec::new();
+    let mut total = 0;
+    for (i, &t) in parts.iter().enumerate() {
+        let other = p.sizes(t);
+        let fits = other.len() == rank && (0..rank).all(|d| d == dim || other[d] == sizes[d]);
+        if !fits {
+            let at = other.get(dim.min(other.len().saturating_sub(1))).copied().unwrap_or(0);
+            return Err(OpError::raised(format!(
+                "Sizes of tensors must match except in dimension {dim}. Expected {:?} but got {:?} (size {at}) for tensor number {i} in the list.",
+                sizes.as_slice(),
+                other.as_slice()
+            )));
+        }
+        total += other[dim];
+        bounds.push(total);
+    }
+    if parts.len() == 1 {
+        return p.map(&[first], p.dtype(first), |_, x| x[0]);
+    }
+    sizes[dim] = total;
+    let dtype = p.dtype(first);
+    let access = |(i, &t): (usize, &TensorId)| {
+        let mut map: smallvec::SmallVec<[Affine; 6]> = (0..rank).map(|d| Affine::index(rank, d)).collect();
+        map[dim].offset = if i == 0 { 0 } else { -bounds[i - 1] };
+        Access {
+            tensor: t,
+            map,
+            out_of_bounds: OutOfBounds::Value(Number::Int(0)),
+        }
+    };
+    let body = Formula::build(dtype, |f| {
+        let at = f.index(dim);
+        let last = parts.len() - 1;
+        let mut chosen = f.input(last, dtype);
+        for i in (0..last).rev() {
+            chosen = at.lt(f.int(bounds[i], DType::Long)).select(f.input(i, dtype), chosen);
+        }
+        chosen
+    });
+    let domain: Dims = sizes.clone();
+    Ok(p.compute(Structured {
+        domain,
+        iterations: smallvec::smallvec![Iteration::Parallel; rank],
+        inputs: parts.iter().enumerate().map(access).collect(),
+        body,
+        combine: None,
+        accumulate: dtype,
+        finish: None,
+        finish_inputs: Default::default(),
+        output: TensorShape { dtype, sizes },
+    }))
+}

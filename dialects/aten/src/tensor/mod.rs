@@ -1,0 +1,55 @@
+//! Operators on tensors, one family a file.
+
+mod activation;
+mod arithmetic;
+mod contraction;
+mod convert;
+mod convolution;
+mod create;
+mod join;
+mod math;
+mod normalization;
+mod pooling;
+mod reduction;
+mod softmax;
+mod views;
+
+use frazil_runtime::Registry;
+use frazil_runtime::op::{Form, ProgramFn};
+use frazil_runtime::pointwise::Pointwise;
+
+/// A row of a pointwise table.
+type PointwiseRow = (&'static str, Pointwise);
+
+/// A row of a table of programs.
+type ProgramRow = (Form, &'static str, ProgramFn);
+
+/// Adds the tensor operators.
+pub(crate) fn register(registry: &mut Registry) {
+    for (name, entry) in [arithmetic::POINTWISE, math::POINTWISE, activation::POINTWISE]
+        .into_iter()
+        .flatten()
+    {
+        registry.pointwise(name, *entry);
+    }
+    let programs = [
+        contraction::PROGRAMS,
+        convert::PROGRAMS,
+        convolution::PROGRAMS,
+        create::PROGRAMS,
+        join::PROGRAMS,
+        normalization::PROGRAMS,
+        pooling::PROGRAMS,
+        reduction::PROGRAMS,
+        softmax::PROGRAMS,
+        views::PROGRAMS,
+    ];
+    for (form, name, build) in programs.into_iter().flatten() {
+        registry.program(*form, name, *build);
+    }
+    registry.kernels(convert::KERNELS);
+    registry.kernels(create::KERNELS);
+    registry.kernels(views::KERNELS);
+    registry.eager(convert::EAGER);
+    registry.eager(views::EAGER);
+}

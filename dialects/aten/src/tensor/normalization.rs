@@ -1,0 +1,301 @@
+//! Normalisation over batches, layers, groups and instances.
+
+use super::ProgramRow;
+use super::reduction::mean_of;
+use frazil_ir::DType;
+use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::op::Form::{Composite, Pointwise};
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{Combine, Dims, Program, TensorId};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Pointwise, "aten::batch_norm", batch_norm),
+    (Composite, "aten::layer_norm", layer_norm),
+    (Composite, "aten::native_layer_norm", native_layer_norm),
+    (Composite, "aten::group_norm", group_norm),
+    (Composite, "aten::instance_norm", instance_norm),
+    (Composite, "aten::rms_norm", rms_norm),
+];
+
+/// The extent of the channels, dimension 1.
+fn channels(x: &TensorArg) -> Result<i64, OpError> {
+    match x.sizes() {
+        [_, c, ..] => Ok(*c),
+        sizes => Err(OpError::raised(format!(
+            "expected an input of at least 2 dimensions, got sizes {sizes:?}"
+        ))),
+    }
+}
+
+/// A tensor of one element a channel, to be broadcast over an input of `rank` dimensions.
+fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) -> Result<TensorId, OpError> {
+    if p.shape(t).numel() != channels {
+        let n = p.shape(t).numel();
+        return Err(OpError::raised(format!(
+            "expected a tensor of {channels} elements, one a channel, got {n}"
+        )));
+    }
+    let mut sizes: Dims = smallvec::smallvec![1; rank.saturating_sub(1)];
+    if let Some(first) = sizes.first_mut() {
+        *first = channels;
+    }
+    p.reshape(t, &sizes)
+}
+
+/// scale = weight / √(var + eps), shift = bias - mean * scale; both one element a channel.
+fn scale_and_shift(
+    p: &mut ProgramBuilder,
+    mean: TensorId,
+    var: TensorId,
+    weight: Option<TensorId>,
+    bias: Option<TensorId>,
+    eps: f64,
+    compute: DType,
+) -> Result<(TensorId, TensorId), OpError> {
+    let scale = match weight {
+        Some(w) => p.map(&[var, w], compute, |_, x| {
+            x[1].cast(compute) / (x[0].cast(compute) + eps).sqrt()
+        })?,
+        None => p.map(&[var], compute, |_, x| {
+            x[0].cast(compute).constant(1.0) / (x[0].cast(compute) + eps).sqrt()
+        })?,
+    };
+    let shift = match bias {
+        Some(b) => p.map(&[mean, scale, b], compute, |_, x| {
+            x[2].cast(compute) - x[0].cast(compute) * x[1]
+        })?,
+        None => p.map(&[mean, scale], compute, |_, x| -(x[0].cast(compute) * x[1]))?,
+    };
+    Ok((scale, shift))
+}
+
+/// With running statistics when evaluating; with the batch's own otherwise.
+fn batch_norm(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("input")?;
+    let (rank, c) = (x.rank(), channels(&x)?);
+    let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
+    let eps = args.float("eps")?;
+    let compute = compute_dtype(x.dtype());
+    let weight = args.opt_tensor("weight")?.map(|t| t.id);
+    let bias = args.opt_tensor("bias")?.map(|t| t.id);
+    let mut p = ProgramBuilder::new(args);
+    let (mean, var) = match (args.flag("training")?, mean, var) {
+        (false, Some(m), Some(v)) => (m.id, v.id),
+        (false, ..) => {
+            return Err(OpError::raised(
+                "Expected running_mean and running_var to be defined when training=False",
+            ));
+        }
+        (true, None, None) => {
+            let dims: Vec<usize> = (0..rank).filter(|&d| d != 1).collect();
+            batch_statistics(&mut p, &x, &dims, compute)?
+        }
+        (true, ..) => {
+            return Err(OpError::Unsupported(
+                "batch_norm in training mode, which updates its statistics".into(),
+            ));
+        }
+    };
+    let (scale, shift) = scale_and_shift(&mut p, mean, var, weight, bias, eps, compute)?;
+    let scale = per_channel(&mut p, scale, c, rank)?;
+    let shift = per_channel(&mut p, shift, c, rank)?;
+    let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
+    p.finish(&[out])
+}
+
+/// Mean and biased variance over `dims`.
+fn batch_statistics(
+    p: &mut ProgramBuilder,
+    x: &TensorArg,
+    dims: &[usize],
+    compute: DType,
+) -> Result<(TensorId, TensorId), OpError> {
+    let (mean, var) = statistics(p, x.id, dims, compute)?;
+    Ok((p.squeeze(mean, dims), p.squeeze(var, dims)))
+}
+
+/// Mean and biased variance over `dims`, which stay with extent 1.
+fn statistics(
+    p: &mut ProgramBuilder,
+    x: TensorId,
+    dims: &[usize],
+    compute: DType,
+) -> Result<(TensorId, TensorId), OpError> {
+    let sizes = p.sizes(x);
+    let n: i64 = dims.iter().map(|&d| sizes[d]).product();
+    let mean = mean_of(p, x, dims, true, compute, n)?;
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output: compute,
+    };
+    let sum = p.reduce(
+        &[x, mean],
+        dims,
+        true,
+        fold,
+        |_, x| {
+            let d = x[0].cast(compute) - x[1];
+            d * d
+        },
+        None,
+    )?;
+    let var = p.map(&[sum], compute, |_, x| x[0] / n as f64)?;
+    Ok((mean, var))
+}
+
+/// (x - mean) / √(var + eps) over `dims`, then times `weight` and plus `bias`, which broadcast.
+#[allow(clippy::too_many_arguments, reason = "a normalisation has as many parameters")]
+fn normalized(
+    p: &mut ProgramBuilder,
+    x: TensorId,
+    dims: &[usize],
+    weight: Option<TensorId>,
+    bias: Option<TensorId>,
+    eps: f64,
+    dtype: DType,
+) -> Result<(TensorId, TensorId, TensorId), OpError> {
+    let compute = compute_dtype(dtype);
+    let (mean, var) = statistics(p, x, dims, compute)?;
+    let rstd = p.map(&[var], compute, |_, x| (x[0] + eps).rsqrt())?;
+    let out = match (weight, bias) {
+        (Some(w), Some(b)) => p.map(&[x, mean, rstd, w, b], dtype, |_, x| {
+            (x[0] - x[1]) * x[2] * x[3].cast(compute) + x[4].cast(compute)
+        })?,
+        (Some(w), None) => p.map(&[x, mean, rstd, w], dtype, |_, x| {
+            (x[0] - x[1]) * x[2] * x[3].cast(compute)
+        })?,
+        (None, Some(b)) => p.map(&[x, mean, rstd, b], dtype, |_, x| {
+            (x[0] - x[1]) * x[2] + x[3].cast(compute)
+        })?,
+        (None, None) => p.map(&[x, mean, rstd], dtype, |_, x| (x[0] - x[1]) * x[2])?,
+    };
+    Ok((out, mean, rstd))
+}
+
+/// The last dimensions, which have to be `normalized_shape`.
+fn layer_dims(args: &Args<'_>, x: &TensorArg) -> Result<Vec<usize>, OpError> {
+    let shape = args.ints("normalized_shape")?;
+    match x.rank().checked_sub(shape.len()) {
+        Some(first) if !shape.is_empty() && x.sizes()[first..] == shape[..] => Ok((first..x.rank()).collect()),
+        _ => Err(OpError::raised(format!(
+            "Given normalized_shape={:?}, expected input with shape [*, {:?}], but got input of size{:?}",
+            shape.as_slice(),
+            shape.as_slice(),
+            x.sizes()
+        ))),
+    }
+}
+
+fn layer_norm(args: &Args<'_>) -> Result<Program, OpError> {
+    layer(args, false)
+}
+
+fn native_layer_norm(args: &Args<'_>) -> Result<Program, OpError> {
+    layer(args, true)
+}
+
+fn layer(args: &Args<'_>, with_statistics: bool) -> Result<Program, OpError> {
+    let x = args.tensor("input")?;
+    let dims = layer_dims(args, &x)?;
+    let weight = args.opt_tensor("weight")?.map(|t| t.id);
+    let bias = args.opt_tensor("bias")?.map(|t| t.id);
+    let mut p = ProgramBuilder::new(args);
+    let (out, mean, rstd) = normalized(&mut p, x.id, &dims, weight, bias, args.float("eps")?, x.dtype())?;
+    if with_statistics {
+        p.finish(&[out, mean, rstd])
+    } else {
+        p.finish(&[out])
+    }
+}
+
+fn group_norm(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("input")?;
+    let (groups, c) = (args.int("num_groups")?, channels(&x)?);
+    if groups <= 0 || c % groups != 0 {
+        return Err(OpError::raised(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and num_groups={groups}",
+            x.sizes()
+        )));
+    }
+    let weight = args.opt_tensor("weight")?;
+    let bias = args.opt_tensor("bias")?;
+    grouped(args, &x, groups, weight, bias)
+}
+
+/// Statistics over the channels of a group and all that follows them; weights one a channel.
+fn grouped(
+    args: &Args<'_>,
+    x: &TensorArg,
+    groups: i64,
+    weight: Option<TensorArg>,
+    bias: Option<TensorArg>,
+) -> Result<Program, OpError> {
+    let c = channels(x)?;
+    let mut sizes: Dims = smallvec::smallvec![x.sizes()[0], groups, c / groups];
+    sizes.extend_from_slice(&x.sizes()[2..]);
+    let rank = sizes.len();
+    let mut p = ProgramBuilder::new(args);
+    let split = p.reshape(x.id, &sizes)?;
+    let mut wide: Dims = smallvec::smallvec![1; rank - 1];
+    (wide[0], wide[1]) = (groups, c / groups);
+    let mut parameter = |t: Option<TensorArg>| t.map(|t| p.reshape(t.id, &wide)).transpose();
+    let (weight, bias) = (parameter(weight)?, parameter(bias)?);
+    let dims: Vec<usize> = (2..rank).collect();
+    let (out, ..) = normalized(&mut p, split, &dims, weight, bias, args.float("eps")?, x.dtype())?;
+    let out = p.reshape(out, x.sizes())?;
+    p.finish(&[out])
+}
+
+/// With input statistics, as evaluation with them off has it; else as batch norm.
+fn instance_norm(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("input")?;
+    let c = channels(&x)?;
+    if args.flag("use_input_stats")? {
+        if args.opt_tensor("running_mean")?.is_some() {
+            return Err(OpError::Unsupported("instance_norm that updates its statistics".into()));
+        }
+        return grouped(args, &x, c, args.opt_tensor("weight")?, args.opt_tensor("bias")?);
+    }
+    let (Some(mean), Some(var)) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?) else {
+        return Err(OpError::raised(
+            "Expected running_mean and running_var to be defined when use_input_stats is false",
+        ));
+    };
+    let compute = compute_dtype(x.dtype());
+    let weight = args.opt_tensor("weight")?.map(|t| t.id);
+    let bias = args.opt_tensor("bias")?.map(|t| t.id);
+    let mut p = ProgramBuilder::new(args);
+    let (scale, shift) = scale_and_shift(&mut p, mean.id, var.id, weight, bias, args.float("eps")?, compute)?;
+    let scale = per_channel(&mut p, scale, c, x.rank())?;
+    let shift = per_channel(&mut p, shift, c, x.rank())?;
+    let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
+    p.finish(&[out])
+}
+
+/// x / √(mean(x²) + eps), times weight.
+fn rms_norm(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("input")?;
+    let dims = layer_dims(args, &x)?;
+    let compute = compute_dtype(x.dtype());
+    let n: i64 = dims.iter().map(|&d| x.sizes()[d]).product();
+    let eps = args.opt_float("eps")?.unwrap_or(match x.dtype() {
+        DType::Double => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    });
+    let mut p = ProgramBuilder::new(args);
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output: compute,
+    };
+    let sum = p.reduce(&[x.id], &dims, true, fold, |_, x| x[0] * x[0], None)?;
+    let scale = p.map(&[sum], compute, |_, x| (x[0] / n as f64 + eps).rsqrt())?;
+    let out = match args.opt_tensor("weight")? {
+        Some(w) => p.map(&[x.id, scale, w.id], x.dtype(), |_, x| x[0] * x[1] * x[2].cast(compute))?,
+        None => p.map(&[x.id, scale], x.dtype(), |_, x| x[0] * x[1])?,
+    };
+    p.finish(&[out])
+}

@@ -1,0 +1,327 @@
+//! Pooling over windows, in one, two and three dimensions.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::expr::{BinaryOp, Expr, Number};
+use frazil_runtime::op::Form::Reduction;
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{
+    Access, Affine, Combine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
+};
+use frazil_runtime::sym::{Formula, Sym};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Reduction, "aten::max_pool1d", |a| max_pool(a, 1)),
+    (Reduction, "aten::max_pool2d", |a| max_pool(a, 2)),
+    (Reduction, "aten::max_pool3d", |a| max_pool(a, 3)),
+    (Reduction, "aten::avg_pool1d", |a| avg_pool(a, 1)),
+    (Reduction, "aten::avg_pool2d", |a| avg_pool(a, 2)),
+    (Reduction, "aten::avg_pool3d", |a| avg_pool(a, 3)),
+    (Reduction, "aten::adaptive_avg_pool1d", |a| adaptive_avg_pool(a, 1)),
+    (Reduction, "aten::adaptive_avg_pool2d", |a| adaptive_avg_pool(a, 2)),
+    (Reduction, "aten::adaptive_avg_pool3d", |a| adaptive_avg_pool(a, 3)),
+];
+
+/// The windows of one pooling: one entry a spatial dimension.
+struct Windows {
+    kernel: Dims,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    output: Dims,
+}
+
+impl Windows {
+    /// From the arguments of the pooling operators; an empty stride is the kernel.
+    fn of(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Windows, OpError> {
+        let kernel = args.int_array("kernel_size", n)?;
+        let stride = match args.opt_ints("stride")? {
+            Some(s) if !s.is_empty() => args.int_array("stride", n)?,
+            _ => kernel.clone(),
+        };
+        let padding = args.int_array("padding", n)?;
+        let dilation = if args.has("dilation") {
+            args.int_array("dilation", n)?
+        } else {
+            smallvec::smallvec![1; n]
+        };
+        let ceil = args.flag("ceil_mode")?;
+        let rank = x.rank();
+        if rank != n + 1 && rank != n + 2 {
+            return Err(OpError::raised(format!(
+                "Expected {}D or {}D input, but got sizes {:?}",
+                n + 1,
+                n + 2,
+                x.sizes()
+            )));
+        }
+        let mut output = Dims::new();
+        for i in 0..n {
+            let (k, s, p, d) = (kernel[i], stride[i], padding[i], dilation[i]);
+            if k <= 0 || s <= 0 || d <= 0 || p < 0 {
+                return Err(OpError::raised(
+                    "kernel size, stride and dilation should be greater than zero, padding non-negative",
+                ));
+            }
+            if p > ((k - 1) * d + 1) / 2 {
+                return Err(OpError::raised(format!(
+                    "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
+                )));
+            }
+            let size = x.sizes()[rank - n + i];
+            let span = size + 2 * p - d * (k - 1) - 1 + if ceil { s - 1 } else { 0 };
+            let mut out = span.div_euclid(s) + 1;
+            // The last window has to start inside of the input or its left padding.
+            if ceil && (out - 1) * s >= size + p {
+                out -= 1;
+            }
+            if out < 1 {
+                return Err(OpError::raised(format!(
+                    "Given input size {:?}: calculated output size is too small",
+                    x.sizes()
+                )));
+            }
+            output.push(out);
+        }
+        Ok(Windows {
+            kernel,
+            stride,
+            padding,
+            dilation,
+            output,
+        })
+    }
+
+    /// True when every window lies inside of the input.
+    fn inside(&self, x: &TensorArg) -> bool {
+        let n = self.kernel.len();
+        (0..n).all(|i| {
+            let size = x.sizes()[x.rank() - n + i];
+            let last =
+                (self.output[i] - 1) * self.stride[i] - self.padding[i] + self.dilation[i] * (self.kernel[i] - 1);
+            self.padding[i] == 0 && last < size
+        })
+    }
+
+    /// The fold of each window of `x`.
+    fn fold(
+        &self,
+        p: &mut ProgramBuilder,
+        x: &TensorArg,
+        combine: Combine,
+        outside: Number,
+        finish: Option<Expr>,
+    ) -> TensorId {
+        let n = self.kernel.len();
+        let lead = x.rank() - n;
+        let loops = x.rank() + n;
+        let mut domain: Dims = x.sizes()[..lead].into();
+        domain.extend_from_slice(&self.output);
+        let sizes = domain.clone();
+        domain.extend_from_slice(&self.kernel);
+        let map = (0..x.rank()).map(|d| match d.checked_sub(lead) {
+            None => Affine::index(loops, d),
+            Some(i) => {
+                let mut a = Affine::constant(loops, -self.padding[i]);
+                a.coefficients[d] = self.stride[i];
+                a.coefficients[x.rank() + i] = self.dilation[i];
+                a
+            }
+        });
+        let out_of_bounds = if self.inside(x) {
+            OutOfBounds::Never
+        } else {
+            OutOfBounds::Value(outside)
+        };
+        let accumulate = compute_dtype(x.dtype());
+        let mut iterations = smallvec::smallvec![Iteration::Parallel; x.rank()];
+        iterations.resize(loops, Iteration::Reduction);
+        p.compute(Structured {
+            domain,
+            iterations,
+            inputs: smallvec::smallvec![Access {
+                tensor: x.id,
+                map: map.collect(),
+                out_of_bounds
+            }],
+            body: Formula::build(accumulate, |f| f.input(0, x.dtype())),
+            combine: Some(combine),
+            accumulate,
+            finish,
+            finish_inputs: Default::default(),
+            output: TensorShape {
+                dtype: x.dtype(),
+                sizes,
+            },
+        })
+    }
+}
+
+fn max_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let windows = Windows::of(args, &x, n)?;
+    let least = match x.dtype() {
+        d if d.is_floating_point() => Number::Float(f64::NEG_INFINITY),
+        DType::Byte | DType::Bool => Number::Int(0),
+        d => Number::Int(i64::MIN >> (64 - 8 * d.size())),
+    };
+    let mut p = ProgramBuilder::new(args);
+    let out = windows.fold(&mut p, &x, Combine::Max, least, None);
+    p.finish(&[out])
+}
+
+fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let windows = Windows::of(args, &x, n)?;
+    let accumulate = compute_dtype(x.dtype());
+    let whole: i64 = windows.kernel.iter().product();
+    let divisor = if args.has("divisor_override") {
+        args.opt_int("divisor_override")?
+    } else {
+        None
+    };
+    if divisor == Some(0) {
+        return Err(OpError::raised("divisor must be not zero"));
+    }
+    let finish = match divisor {
+        Some(d) => Formula::build(x.dtype(), |f| f.input(0, accumulate) / d as f64),
+        None if windows.inside(&x) => Formula::build(x.dtype(), |f| f.input(0, accumulate) / whole as f64),
+        None => {
+            let include_pad = args.flag("count_include_pad")?;
+            Formula::build(x.dtype(), |f| {
+                f.input(0, accumulate) / elements(f, &windows, &x, include_pad).cast(accumulate)
+            })
+        }
+    };
+    let mut p = ProgramBuilder::new(args);
+    let out = windows.fold(&mut p, &x, Combine::Add, Number::Float(0.0), Some(finish));
+    p.finish(&[out])
+}
+
+/// The number of elements of the window at an output position: with its padding, which itself ends where the padded input
+/// does, or without.
+fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -> Sym<'f> {
+    let n = w.kernel.len();
+    let lead = x.rank() - n;
+    let int = |v: i64| f.int(v, DType::Long);
+    let mut count = int(1);
+    for i in 0..n {
+        let size = x.sizes()[lead + i];
+        let start = f.index(lead + i) * int(w.stride[i]) - int(w.padding[i]);
+        let end = (start + int(w.kernel[i])).minimum(int(size + w.padding[i]));
+        let length = if include_pad {
+            end - start
+        } else {
+            end.minimum(int(size)) - start.maximum(int(0))
+        };
+        count = count * length;
+    }
+    count
+}
+
+/// The mean over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
+fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    if x.rank() != n + 1 && x.rank() != n + 2 {
+        return Err(OpError::raised(format!(
+            "Expected {}D or {}D tensor, but got sizes {:?}",
+            n + 1,
+            n + 2,
+            x.sizes()
+        )));
+    }
+    let lead = x.rank() - n;
+    let output = args.int_array("output_size", n)?;
+    let input: Dims = x.sizes()[lead..].into();
+    let accumulate = compute_dtype(x.dtype());
+    let mut p = ProgramBuilder::new(args);
+    let empty = output.contains(&0) || input.contains(&0);
+    if !empty && (0..n).all(|i| output[i] > 0 && input[i] % output[i] == 0) {
+        let kernel: Dims = (0..n).map(|i| input[i] / output[i]).collect();
+        let whole: i64 = kernel.iter().product();
+        let windows = Windows {
+            stride: kernel.clone(),
+            kernel,
+            padding: smallvec::smallvec![0; n],
+            dilation: smallvec::smallvec![1; n],
+            output,
+        };
+        let finish = Formula::build(x.dtype(), |f| f.input(0, accumulate) / whole as f64);
+        let out = windows.fold(&mut p, &x, Combine::Add, Number::Float(0.0), Some(finish));
+        return p.finish(&[out]);
+    }
+    if output.iter().any(|&o| o < 0) {
+        return Err(OpError::raised(
+            "elements of output_size must be greater than or equal to 0",
+        ));
+    }
+    // Windows of unequal sizes: dimension by dimension, a choice among the whole row by its coordinate.
+    let mut current = x.id;
+    for i in 0..n {
+        current = uneven_means(&mut p, current, lead + i, output[i], accumulate)?;
+    }
+    let out = p.cast(current, x.dtype())?;
+    p.finish(&[out])
+}
+
+/// Means over the windows of one dimension.
+fn uneven_means(
+    p: &mut ProgramBuilder,
+    x: TensorId,
+    dim: usize,
+    out: i64,
+    accumulate: DType,
+) -> Result<TensorId, OpError> {
+    let shape = p.shape(x);
+    let rank = shape.sizes.len();
+    let size = shape.sizes[dim];
+    let mut sizes = shape.sizes.clone();
+    sizes[dim] = out;
+    let mut domain = sizes.clone();
+    domain.push(size);
+    let map = (0..rank)
+        .map(|d| Affine::index(rank + 1, if d == dim { rank } else { d }))
+        .collect();
+    let body = Formula::build(accumulate, |f| {
+        let (start, end) = window(f, dim, size, out);
+        let at = f.index(rank);
+        let value = f.input(0, shape.dtype).cast(accumulate);
+        at.ge(start).and(at.lt(end)).select(value, 0.0)
+    });
+    let finish = Formula::build(accumulate, |f| {
+        let (start, end) = window(f, dim, size, out);
+        f.input(0, accumulate) / (end - start).cast(accumulate)
+    });
+    let mut iterations = smallvec::smallvec![Iteration::Parallel; rank];
+    iterations.push(Iteration::Reduction);
+    Ok(p.compute(Structured {
+        domain,
+        iterations,
+        inputs: smallvec::smallvec![Access {
+            tensor: x,
+            map,
+            out_of_bounds: OutOfBounds::Never
+        }],
+        body,
+        combine: Some(Combine::Add),
+        accumulate,
+        finish: Some(finish),
+        finish_inputs: Default::default(),
+        output: TensorShape {
+            dtype: accumulate,
+            sizes,
+        },
+    }))
+}
+
+/// Start and end of the window at the output coordinate along loop `dim`.
+fn window<'f>(f: &'f Formula, dim: usize, size: i64, out: i64) -> (Sym<'f>, Sym<'f>) {
+    let int = |v: i64| f.int(v, DType::Long);
+    let o = f.index(dim);
+    let start = (o * int(size)).binary(BinaryOp::DivFloor, int(out));
+    let end = ((o + int(1)) * int(size) + int(out - 1)).binary(BinaryOp::DivFloor, int(out));
+    (start, end)
+}

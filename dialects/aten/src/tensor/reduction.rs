@@ -1,0 +1,457 @@
+//! Folds over dimensions.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::op::Form::Reduction;
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{Combine, Program, TensorId};
+use frazil_runtime::sym::Formula;
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Reduction, "aten::sum", |a| folded(a, Combine::Add)),
+    (Reduction, "aten::prod", |a| folded(a, Combine::Mul)),
+    (Reduction, "aten::mean", mean),
+    (Reduction, "aten::amax", |a| extreme(a, Combine::Max)),
+    (Reduction, "aten::amin", |a| extreme(a, Combine::Min)),
+    (Reduction, "aten::max", |a| extreme(a, Combine::Max)),
+    (Reduction, "aten::min", |a| extreme(a, Combine::Min)),
+    (Reduction, "aten::max.dim", |a| extreme_and_index(a, Combine::Max)),
+    (Reduction, "aten::min.dim", |a| extreme_and_index(a, Combine::Min)),
+    (Reduction, "aten::argmax", |a| arg_extreme(a, Combine::Max)),
+    (Reduction, "aten::argmin", |a| arg_extreme(a, Combine::Min)),
+    (Reduction, "aten::aminmax", |a| {
+        let x = a.tensor("self")?;
+        let dims = a.dims("dim", x.rank())?;
+        let mut p = ProgramBuilder::new(a);
+        let low = fold_extreme(&mut p, &x, &dims, a.flag("keepdim")?, Combine::Min)?;
+        let high = fold_extreme(&mut p, &x, &dims, a.flag("keepdim")?, Combine::Max)?;
+        p.finish(&[low, high])
+    }),
+    (Reduction, "aten::any", |a| truth(a, Combine::Or)),
+    (Reduction, "aten::all", |a| truth(a, Combine::And)),
+    (Reduction, "aten::var", |a| variance(a, false, false)),
+    (Reduction, "aten::std", |a| variance(a, true, false)),
+    (Reduction, "aten::var_mean", |a| variance(a, false, true)),
+    (Reduction, "aten::std_mean", |a| variance(a, true, true)),
+    (Reduction, "aten::logsumexp", logsumexp),
+    (Reduction, "aten::norm", norm),
+    (Reduction, "aten::linalg_vector_norm", norm),
+    (Reduction, "aten::nansum", nansum),
+    (Reduction, "aten::count_nonzero", |a| {
+        let x = a.tensor("self")?;
+        let dims = a.dims("dim", x.rank())?;
+        let mut p = ProgramBuilder::new(a);
+        let fold = Fold {
+            combine: Combine::Add,
+            accumulate: DType::Long,
+            output: DType::Long,
+        };
+        let out = p.reduce(
+            &[x.id],
+            &dims,
+            false,
+            fold,
+            |_, x| x[0].cast(DType::Bool).cast(DType::Long),
+            None,
+        )?;
+        p.finish(&[out])
+    }),
+];
+
+/// The dimensions to fold and whether they stay with extent 1.
+pub(super) fn dims_of(args: &Args<'_>, x: &TensorArg) -> Result<(Vec<usize>, bool), OpError> {
+    Ok((args.dims("dim", x.rank())?, args.flag("keepdim")?))
+}
+
+/// Sums and products; integers and Bool become Long unless a dtype is asked for.
+fn folded(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let default = if x.dtype().is_floating_point() || x.dtype().is_complex() {
+        x.dtype()
+    } else {
+        DType::Long
+    };
+    let output = args.opt_dtype("dtype")?.unwrap_or(default);
+    let accumulate = compute_dtype(output);
+    let mut p = ProgramBuilder::new(args);
+    let fold = Fold {
+        combine,
+        accumulate,
+        output,
+    };
+    // Each element is converted to the result's dtype first, as PyTorch does.
+    let out = p.reduce(
+        &[x.id],
+        &dims,
+        keepdim,
+        fold,
+        |_, x| x[0].cast(output).cast(accumulate),
+        None,
+    )?;
+    p.finish(&[out])
+}
+
+fn nansum(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let default = if x.dtype().is_floating_point() {
+        x.dtype()
+    } else {
+        DType::Long
+    };
+    let output = args.opt_dtype("dtype")?.unwrap_or(default);
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute_dtype(output),
+        output,
+    };
+    let mut p = ProgramBuilder::new(args);
+    let out = p.reduce(
+        &[x.id],
+        &dims,
+        keepdim,
+        fold,
+        |_, x| x[0].is_nan().select(x[0].constant(0.0), x[0]),
+        None,
+    )?;
+    p.finish(&[out])
+}
+
+/// How many elements are folded into one.
+pub(super) fn count(x: &TensorArg, dims: &[usize]) -> i64 {
+    dims.iter().filter_map(|&d| x.sizes().get(d)).product()
+}
+
+fn mean(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let output = args.opt_dtype("dtype")?.unwrap_or(x.dtype());
+    if !(output.is_floating_point() || output.is_complex()) {
+        return Err(OpError::raised(format!(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+            x.dtype().type_name()
+        )));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let out = mean_of(&mut p, x.id, &dims, keepdim, output, count(&x, &dims))?;
+    p.finish(&[out])
+}
+
+/// The mean of `n` elements along `dims`, accumulated widely.
+pub(super) fn mean_of(
+    p: &mut ProgramBuilder,
+    x: TensorId,
+    dims: &[usize],
+    keepdim: bool,
+    output: DType,
+    n: i64,
+) -> Result<TensorId, OpError> {
+    let accumulate = compute_dtype(output);
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate,
+        output,
+    };
+    let divide = Formula::build(output, |f| f.input(0, accumulate) / n as f64);
+    p.reduce_with(&[x], dims, keepdim, fold, |_, x| x[0].cast(accumulate), Some(divide))
+}
+
+fn fold_extreme(
+    p: &mut ProgramBuilder,
+    x: &TensorArg,
+    dims: &[usize],
+    keepdim: bool,
+    combine: Combine,
+) -> Result<TensorId, OpError> {
+    if count(x, dims) == 0 {
+        return Err(OpError::raised(
+            "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+        ));
+    }
+    let fold = Fold {
+        combine,
+        accumulate: compute_dtype(x.dtype()),
+        output: x.dtype(),
+    };
+    p.reduce(&[x.id], dims, keepdim, fold, |_, x| x[0], None)
+}
+
+fn extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let mut p = ProgramBuilder::new(args);
+    let out = fold_extreme(&mut p, &x, &dims, keepdim, combine)?;
+    p.finish(&[out])
+}
+
+/// The extreme along one dimension and the first index where it stands. NaN is the extreme of what it is in.
+fn value_and_index(
+    p: &mut ProgramBuilder,
+    x: TensorId,
+    dim: usize,
+    keepdim: bool,
+    combine: Combine,
+) -> Result<(TensorId, TensorId), OpError> {
+    let shape = p.shape(x);
+    let rank = shape.sizes.len();
+    let dtype = shape.dtype;
+    let dims: &[usize] = if rank == 0 { &[] } else { &[dim] };
+    let fold = Fold {
+        combine,
+        accumulate: compute_dtype(dtype),
+        output: dtype,
+    };
+    let best = p.reduce(&[x], dims, true, fold, |_, x| x[0], None)?;
+    let fold = Fold {
+        combine: Combine::Min,
+        accumulate: DType::Long,
+        output: DType::Long,
+    };
+    // The folded loop comes behind the kept ones.
+    let at = rank.saturating_sub(1);
+    let index = p.reduce(
+        &[x, best],
+        dims,
+        keepdim,
+        fold,
+        move |f, x| {
+            let here = x[0].eq(x[1]).or(x[0].is_nan());
+            here.select(f.index(at), f.int(i64::MAX, DType::Long))
+        },
+        None,
+    )?;
+    let value = if keepdim || rank == 0 {
+        best
+    } else {
+        p.squeeze(best, &[dim])
+    };
+    Ok((value, index))
+}
+
+fn extreme_and_index(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    if x.sizes().get(dim) == Some(&0) {
+        return Err(OpError::raised(format!(
+            "max(): Expected reduction dim {dim} to have non-zero size."
+        )));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let (value, index) = value_and_index(&mut p, x.id, dim, args.flag("keepdim")?, combine)?;
+    p.finish(&[value, index])
+}
+
+fn arg_extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let keepdim = args.flag("keepdim")?;
+    let mut p = ProgramBuilder::new(args);
+    if x.shape.numel() == 0 && args.opt_int("dim")?.is_none() {
+        return Err(OpError::raised(
+            "argmax(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+        ));
+    }
+    let out = match args.opt_int("dim")? {
+        Some(_) => {
+            let dim = args.dim("dim", x.rank())?;
+            if x.sizes().get(dim) == Some(&0) {
+                return Err(OpError::raised(format!(
+                    "argmax(): Expected reduction dim {dim} to have non-zero size."
+                )));
+            }
+            value_and_index(&mut p, x.id, dim, keepdim, combine)?.1
+        }
+        None => {
+            let flat = p.reshape(x.id, &[x.shape.numel()])?;
+            let index = value_and_index(&mut p, flat, 0, false, combine)?.1;
+            if keepdim {
+                p.reshape(index, &vec![1; x.rank()])?
+            } else {
+                index
+            }
+        }
+    };
+    p.finish(&[out])
+}
+
+/// `any` and `all`; Byte stays Byte, as in PyTorch.
+fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let output = if x.dtype() == DType::Byte {
+        DType::Byte
+    } else {
+        DType::Bool
+    };
+    let fold = Fold {
+        combine,
+        accumulate: DType::Bool,
+        output,
+    };
+    let mut p = ProgramBuilder::new(args);
+    let out = p.reduce(&[x.id], &dims, keepdim, fold, |_, x| x[0].cast(DType::Bool), None)?;
+    p.finish(&[out])
+}
+
+/// The mean of squared deviations from the mean, with a correction of the divisor.
+pub(super) fn variance_of(
+    p: &mut ProgramBuilder,
+    x: &TensorArg,
+    dims: &[usize],
+    keepdim: bool,
+    correction: f64,
+) -> Result<(TensorId, TensorId), OpError> {
+    let n = count(x, dims);
+    let compute = compute_dtype(x.dtype());
+    let mean = mean_of(p, x.id, dims, true, compute, n)?;
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output: compute,
+    };
+    let divisor = (n as f64 - correction).max(0.0);
+    let divide = Formula::build(compute, |f| f.input(0, compute) / divisor);
+    let var = p.reduce_with(
+        &[x.id, mean],
+        dims,
+        keepdim,
+        fold,
+        |_, x| {
+            let d = x[0] - x[1];
+            d * d
+        },
+        Some(divide),
+    )?;
+    let mean = if keepdim || p.rank(mean) == 0 {
+        mean
+    } else {
+        p.squeeze(mean, dims)
+    };
+    Ok((var, mean))
+}
+
+fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    if !x.dtype().is_floating_point() {
+        return Err(OpError::raised(
+            "std and var only support floating point and complex dtypes",
+        ));
+    }
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let correction = if args.has("correction") {
+        args.opt_float("correction")?.unwrap_or(1.0)
+    } else {
+        f64::from(u8::from(args.flag("unbiased")?))
+    };
+    let mut p = ProgramBuilder::new(args);
+    let (var, mean) = variance_of(&mut p, &x, &dims, keepdim, correction)?;
+    let spread = if root {
+        p.map(&[var], x.dtype(), |_, x| x[0].sqrt())?
+    } else {
+        p.cast(var, x.dtype())?
+    };
+    let mean = p.cast(mean, x.dtype())?;
+    if with_mean {
+        p.finish(&[spread, mean])
+    } else {
+        p.finish(&[spread])
+    }
+}
+
+/// log Σ e^x, shifted by the maximum.
+fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let output = if x.dtype().is_floating_point() {
+        x.dtype()
+    } else {
+        DType::Float
+    };
+    let compute = compute_dtype(output);
+    let mut p = ProgramBuilder::new(args);
+    let fold = Fold {
+        combine: Combine::Max,
+        accumulate: compute,
+        output: compute,
+    };
+    let max = p.reduce(&[x.id], &dims, true, fold, |_, x| x[0].cast(compute), None)?;
+    // An infinite maximum would make NaN of the difference.
+    let max = p.map(&[max], compute, |_, x| x[0].is_inf().select(x[0].constant(0.0), x[0]))?;
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output: compute,
+    };
+    let sum = p.reduce(
+        &[x.id, max],
+        &dims,
+        keepdim,
+        fold,
+        |_, x| (x[0].cast(compute) - x[1]).exp(),
+        None,
+    )?;
+    let max = if keepdim || x.rank() == 0 {
+        max
+    } else {
+        p.squeeze(max, &dims)
+    };
+    let out = p.map(&[sum, max], output, |_, x| x[0].log() + x[1])?;
+    p.finish(&[out])
+}
+
+/// The vector norm of order `p` (`ord`), 2 by default.
+fn norm(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (dims, keepdim) = dims_of(args, &x)?;
+    let order = match args.opt_scalar("p")?.or(args.opt_scalar("ord")?) {
+        Some(p) => p.as_f64(),
+        None => 2.0,
+    };
+    let output = args.opt_dtype("dtype")?.unwrap_or(x.dtype());
+    if !output.is_floating_point() {
+        return Err(OpError::raised(format!(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            output.type_name()
+        )));
+    }
+    let compute = compute_dtype(output);
+    let combine = match order {
+        f64::INFINITY => Combine::Max,
+        f64::NEG_INFINITY => Combine::Min,
+        _ => Combine::Add,
+    };
+    let fold = Fold {
+        combine,
+        accumulate: compute,
+        output,
+    };
+    let finish = Formula::build(output, |f| {
+        let sum = f.input(0, compute);
+        match order {
+            2.0 => sum.sqrt(),
+            0.0 | 1.0 | f64::INFINITY | f64::NEG_INFINITY => sum,
+            p => sum.pow(1.0 / p),
+        }
+    });
+    let mut p = ProgramBuilder::new(args);
+    let out = p.reduce_with(
+        &[x.id],
+        &dims,
+        keepdim,
+        fold,
+        |_, x| {
+            let x = x[0].cast(compute);
+            match order {
+                2.0 => x * x,
+                1.0 | f64::INFINITY | f64::NEG_INFINITY => x.abs(),
+                0.0 => x.ne(0.0).cast(compute),
+                p => x.abs().pow(p),
+            }
+        },
+        Some(finish),
+    )?;
+    p.finish(&[out])
+}

@@ -1,0 +1,99 @@
+//! Softmax and its kin: three loop nests over rows.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::Args;
+use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::op::Form::Composite;
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{Combine, Program, TensorId};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Composite, "aten::softmax", |a| program(a, softmax_of)),
+    (Composite, "aten::_softmax", |a| program(a, softmax_of)),
+    (Composite, "aten::special_softmax", |a| program(a, softmax_of)),
+    (Composite, "aten::log_softmax", |a| program(a, log_softmax_of)),
+    (Composite, "aten::_log_softmax", |a| program(a, log_softmax_of)),
+    (Composite, "aten::special_log_softmax", |a| program(a, log_softmax_of)),
+];
+
+type Rows = fn(&mut ProgramBuilder, TensorId, usize, DType) -> Result<TensorId, OpError>;
+
+fn program(args: &Args<'_>, rows: Rows) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let output = args.opt_dtype("dtype")?.unwrap_or(x.dtype());
+    if !output.is_floating_point() {
+        return Err(OpError::raised(format!(
+            "\"softmax_lastdim_kernel_impl\" not implemented for '{}'",
+            output.type_name()
+        )));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let x = p.cast(x.id, output)?;
+    let out = rows(&mut p, x, dim, output)?;
+    p.finish(&[out])
+}
+
+/// The dimensions of a row: none for a zero-dimensional tensor, whose softmax is 1.
+fn row(p: &ProgramBuilder, x: TensorId, dim: usize) -> Vec<usize> {
+    if p.rank(x) == 0 { Vec::new() } else { vec![dim] }
+}
+
+/// e^(x - max) / Σ e^(x - max) along `dim`
+pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType) -> Result<TensorId, OpError> {
+    let compute = compute_dtype(output);
+    let dims = row(p, x, dim);
+    let max = p.reduce(
+        &[x],
+        &dims,
+        true,
+        Fold {
+            combine: Combine::Max,
+            accumulate: compute,
+            output: compute,
+        },
+        |_, x| x[0],
+        None,
+    )?;
+    let exp = p.map(&[x, max], compute, |_, x| (x[0] - x[1]).exp())?;
+    let sum = p.reduce(
+        &[exp],
+        &dims,
+        true,
+        Fold {
+            combine: Combine::Add,
+            accumulate: compute,
+            output: compute,
+        },
+        |_, x| x[0],
+        None,
+    )?;
+    p.map(&[exp, sum], output, |_, x| x[0] / x[1])
+}
+
+/// x - max - log Σ e^(x - max) along `dim`
+fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType) -> Result<TensorId, OpError> {
+    let compute = compute_dtype(output);
+    let dims = row(p, x, dim);
+    let max = p.reduce(
+        &[x],
+        &dims,
+        true,
+        Fold {
+            combine: Combine::Max,
+            accumulate: compute,
+            output: compute,
+        },
+        |_, x| x[0],
+        None,
+    )?;
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output: compute,
+    };
+    let sum = p.reduce(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), None)?;
+    p.map(&[x, max, sum], output, |_, x| x[0] - x[1] - x[2].log())
+}

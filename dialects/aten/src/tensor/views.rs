@@ -1,0 +1,545 @@
+//! Views: the same elements under other sizes and strides.
+
+use super::ProgramRow;
+use frazil_runtime::Tensor;
+use frazil_runtime::args::{Args, TensorArg, wrap_dim};
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::op::Form::View;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::structured::{Affine, Dims, Program, TensorId};
+use frazil_runtime::value::{TensorCell, Value};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (View, "aten::view", |a| reshaped(a, "size")),
+    (View, "aten::_unsafe_view", |a| reshaped(a, "size")),
+    (View, "aten::reshape", |a| reshaped(a, "shape")),
+    (View, "aten::view_as", |a| {
+        let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
+        with(a, |p| p.reshape(x.id, &sizes))
+    }),
+    (View, "aten::reshape_as", |a| {
+        let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
+        with(a, |p| p.reshape(x.id, &sizes))
+    }),
+    (View, "aten::flatten", flatten),
+    (View, "aten::unflatten", unflatten),
+    (View, "aten::ravel", |a| {
+        let x = a.tensor("self")?;
+        with(a, |p| p.reshape(x.id, &[x.shape.numel()]))
+    }),
+    (View, "aten::permute", permute),
+    (View, "aten::transpose", transpose),
+    (View, "aten::swapaxes", |a| swapped(a, "axis0", "axis1")),
+    (View, "aten::swapdims", transpose),
+    (View, "aten::t", |a| {
+        let x = a.tensor("self")?;
+        if x.rank() > 2 {
+            let rank = x.rank();
+            return Err(OpError::raised(format!(
+                "t() expects a tensor with <= 2 dimensions, but self is {rank}D"
+            )));
+        }
+        reversed_dims(a)
+    }),
+    (View, "aten::numpy_T", reversed_dims),
+    (View, "aten::mT", |a| last_two(a)),
+    (View, "aten::adjoint", |a| last_two(a)),
+    (View, "aten::movedim", move_dims),
+    (View, "aten::moveaxis", move_dims),
+    (View, "aten::unsqueeze", |a| {
+        let x = a.tensor("self")?;
+        let dim = wrap_dim(a.int("dim")?, x.rank() + 1)?;
+        with(a, |p| Ok(p.unsqueeze(x.id, dim)))
+    }),
+    (View, "aten::squeeze", squeeze),
+    (View, "aten::expand", expand),
+    (View, "aten::expand_as", |a| {
+        let (x, sizes) = (a.tensor("self")?, a.tensor("other")?.shape.sizes);
+        with(a, |p| p.expand(x.id, &sizes))
+    }),
+    (View, "aten::broadcast_to", expand),
+    (View, "aten::select.int", select),
+    (View, "aten::slice.Tensor", slice),
+    (View, "aten::narrow", narrow),
+    (View, "aten::diagonal", diagonal),
+    (View, "aten::unfold", unfold),
+    (View, "aten::chunk", chunk),
+    (View, "aten::split", split),
+    (View, "aten::split_with_sizes", split),
+    (View, "aten::tensor_split.sections", tensor_split),
+    (View, "aten::unbind", unbind),
+    (View, "aten::atleast_1d", |a| at_least(a, 1)),
+    (View, "aten::atleast_2d", |a| at_least(a, 2)),
+    (View, "aten::atleast_3d", |a| at_least(a, 3)),
+];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::as_strided", |c| {
+        let t = c.tensor(0)?;
+        one(t.as_strided(&c.ints(1)?, &c.ints(2)?, c.opt_int(3)?.unwrap_or(t.offset()))?)
+    }),
+    // The in-place forms change the variable itself, for everybody who holds it.
+    ("aten::unsqueeze_", |c| restrided(c, "aten::unsqueeze")),
+    ("aten::squeeze_", |c| restrided(c, "aten::squeeze")),
+    ("aten::squeeze_.dim", |c| restrided(c, "aten::squeeze")),
+    ("aten::squeeze_.dims", |c| restrided(c, "aten::squeeze")),
+    ("aten::t_", |c| restrided(c, "aten::t")),
+    ("aten::transpose_", |c| restrided(c, "aten::transpose")),
+    ("aten::swapaxes_", |c| restrided(c, "aten::swapaxes")),
+    ("aten::swapdims_", |c| restrided(c, "aten::swapdims")),
+    ("aten::as_strided_", |c| {
+        let (cell, t) = (cell(c)?, c.tensor(0)?);
+        cell.set(t.as_strided(&c.ints(1)?, &c.ints(2)?, c.opt_int(3)?.unwrap_or(t.offset()))?);
+        one(c.arg(0).clone())
+    }),
+    ("aten::resize_", |c| {
+        frazil_runtime::call::resize(cell(c)?, &c.ints(1)?)?;
+        one(c.arg(0).clone())
+    }),
+    ("aten::resize_as_", |c| {
+        frazil_runtime::call::resize(cell(c)?, c.tensor(1)?.sizes())?;
+        one(c.arg(0).clone())
+    }),
+];
+
+/// A view never copies, whatever the strides.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[("aten::view", view)];
+
+/// The tensor variable that argument 0 is.
+fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
+    match call.arg(0) {
+        Value::Tensor(cell) => Ok(cell),
+        _ => Err(OpError::raised("expected a tensor")),
+    }
+}
+
+/// Runs the functional view and makes its result the variable's new sizes and strides.
+fn restrided(call: &Call<'_>, functional: &str) -> Result<Results, OpError> {
+    let build = PROGRAMS.iter().find(|row| row.1 == functional).map(|row| row.2);
+    let build = build.ok_or_else(|| OpError::Unsupported(format!("the in-place form of {functional}")))?;
+    let (args, cells) = frazil_runtime::call::args_of(call.ctx, call.schema, call.args);
+    let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
+    let result = frazil_runtime::eval::eval_program(&build(&args)?, &tensors)?;
+    cell(call)?.set(
+        result
+            .into_iter()
+            .next()
+            .ok_or_else(|| OpError::raised("a view without a result"))?,
+    );
+    one(call.arg(0).clone())
+}
+
+/// `view(size)`, which never copies.
+fn view(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let sizes = inferred(&call.ints(1)?, t.numel())?;
+    one(t.view(&sizes).ok_or_else(|| {
+        OpError::raised(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
+             contiguous subspaces). Use .reshape(...) instead.",
+        )
+    })?)
+}
+
+fn with(
+    args: &Args<'_>,
+    build: impl FnOnce(&mut ProgramBuilder) -> Result<TensorId, OpError>,
+) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let out = build(&mut p)?;
+    p.finish(&[out])
+}
+
+/// Sizes with one -1 worked out.
+pub(super) fn inferred(sizes: &[i64], numel: i64) -> Result<Dims, OpError> {
+    let invalid = || OpError::raised(format!("shape '{sizes:?}' is invalid for input of size {numel}"));
+    let unknown: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] == -1).collect();
+    if sizes.iter().any(|&s| s < -1) {
+        return Err(OpError::raised(format!("invalid shape dimension in {sizes:?}")));
+    }
+    let known = sizes
+        .iter()
+        .filter(|&&s| s != -1)
+        .try_fold(1i64, |n, &s| n.checked_mul(s))
+        .ok_or_else(invalid)?;
+    let mut out: Dims = sizes.into();
+    match unknown.as_slice() {
+        [] if known == numel => {}
+        [d] if known != 0 && numel % known == 0 => out[*d] = numel / known,
+        [_] if known == 0 && numel == 0 => {
+            return Err(OpError::raised(format!(
+                "cannot reshape tensor of 0 elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
+            )));
+        }
+        [_, _, ..] => return Err(OpError::raised("only one dimension can be inferred")),
+        _ => return Err(invalid()),
+    }
+    Ok(out)
+}
+
+fn reshaped(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let sizes = inferred(&args.ints(name)?, x.shape.numel())?;
+    with(args, |p| p.reshape(x.id, &sizes))
+}
+
+fn flatten(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (start, end) = (args.dim("start_dim", x.rank())?, args.dim("end_dim", x.rank())?);
+    if start > end {
+        return Err(OpError::raised(
+            "flatten() has invalid args: start_dim cannot come after end_dim",
+        ));
+    }
+    let sizes = x.sizes();
+    if sizes.is_empty() {
+        return with(args, |p| p.reshape(x.id, &[1]));
+    }
+    let mut new: Dims = sizes[..start].into();
+    new.push(sizes[start..=end].iter().product());
+    new.extend_from_slice(&sizes[end + 1..]);
+    with(args, |p| p.reshape(x.id, &new))
+}
+
+fn unflatten(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let old = x.sizes().get(dim).copied().unwrap_or(1);
+    let parts = inferred(&args.ints("sizes")?, old)?;
+    let mut new: Dims = x.sizes()[..dim].into();
+    new.extend(parts);
+    new.extend_from_slice(x.sizes().get(dim + 1..).unwrap_or(&[]));
+    with(args, |p| p.reshape(x.id, &new))
+}
+
+fn permute(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let given = args.ints("dims")?;
+    if given.len() != x.rank() {
+        return Err(OpError::raised(format!(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {} is not equal to len(dims) = {}",
+            x.rank(),
+            given.len()
+        )));
+    }
+    let order = if given.is_empty() {
+        Vec::new()
+    } else {
+        args.dims("dims", x.rank())?
+    };
+    with(args, |p| Ok(p.permute(x.id, &order)))
+}
+
+fn swapped(args: &Args<'_>, first: &str, second: &str) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (a, b) = (args.dim(first, x.rank())?, args.dim(second, x.rank())?);
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    if !order.is_empty() {
+        order.swap(a, b);
+    }
+    with(args, |p| Ok(p.permute(x.id, &order)))
+}
+
+fn transpose(args: &Args<'_>) -> Result<Program, OpError> {
+    swapped(args, "dim0", "dim1")
+}
+
+fn reversed_dims(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let order: Vec<usize> = (0..x.rank()).rev().collect();
+    with(args, |p| Ok(p.permute(x.id, &order)))
+}
+
+fn last_two(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let rank = x.rank();
+    if rank < 2 {
+        return Err(OpError::raised(
+            "tensor.mT is only supported on matrices or batches of matrices",
+        ));
+    }
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.swap(rank - 1, rank - 2);
+    with(args, |p| Ok(p.permute(x.id, &order)))
+}
+
+fn move_dims(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let rank = x.rank();
+    let wrap = |dims: Dims| dims.iter().map(|&d| wrap_dim(d, rank)).collect::<Result<Vec<_>, _>>();
+    let (from, to) = (wrap(args.ints("source")?)?, wrap(args.ints("destination")?)?);
+    if from.len() != to.len() {
+        return Err(OpError::raised("movedim: Invalid source or destination dims"));
+    }
+    let mut order: Vec<Option<usize>> = vec![None; rank];
+    for (&f, &t) in from.iter().zip(&to) {
+        order[t] = Some(f);
+    }
+    let mut rest = (0..rank).filter(|d| !from.contains(d));
+    let order: Vec<usize> = order.into_iter().filter_map(|o| o.or_else(|| rest.next())).collect();
+    with(args, |p| Ok(p.permute(x.id, &order)))
+}
+
+/// Without a dimension, all of extent 1 go; a named one stays when it is longer.
+fn squeeze(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let asked = if args.has("dim") {
+        args.dims("dim", x.rank())?
+    } else {
+        (0..x.rank()).collect()
+    };
+    let none = args.has("dim") && args.opt_ints("dim")?.is_some_and(|d| d.is_empty());
+    let gone: Vec<usize> = asked
+        .into_iter()
+        .filter(|&d| !none && x.sizes().get(d) == Some(&1))
+        .collect();
+    with(args, |p| Ok(p.squeeze(x.id, &gone)))
+}
+
+/// -1 keeps a dimension as it is.
+fn expand(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let asked = args.ints("size")?;
+    let lead = asked.len().checked_sub(x.rank()).ok_or_else(|| {
+        OpError::raised(
+            "the number of sizes provided must be greater or equal to the number of dimensions in the tensor",
+        )
+    })?;
+    let size = |(d, &s): (usize, &i64)| match (s, d.checked_sub(lead)) {
+        (-1, Some(own)) => Ok(x.sizes()[own]),
+        (s, _) if s < 0 => Err(OpError::raised(
+            "The expanded size of the tensor isn't allowed in a leading, non-existing dimension",
+        )),
+        (s, _) => Ok(s),
+    };
+    let sizes = asked.iter().enumerate().map(size).collect::<Result<Dims, _>>()?;
+    with(args, |p| p.expand(x.id, &sizes))
+}
+
+fn select(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    if x.rank() == 0 {
+        return Err(OpError::raised("select() cannot be applied to a 0-dim tensor."));
+    }
+    let dim = args.dim("dim", x.rank())?;
+    let (index, size) = (args.int("index")?, x.sizes()[dim]);
+    let wrapped = if index < 0 { index + size } else { index };
+    if !(0..size).contains(&wrapped) {
+        return Err(OpError::raised(format!(
+            "select(): index {index} out of range for tensor of size {:?} at dimension {dim}",
+            x.sizes()
+        )));
+    }
+    with(args, |p| Ok(p.select(x.id, dim, wrapped)))
+}
+
+fn slice(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    if x.rank() == 0 {
+        return Err(OpError::raised("slice() cannot be applied to a 0-dim tensor."));
+    }
+    let dim = args.dim("dim", x.rank())?;
+    let size = x.sizes()[dim];
+    let step = args.int("step")?;
+    if step <= 0 {
+        return Err(OpError::raised("slice step must be positive"));
+    }
+    let place = |i: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(0, size);
+    let start = place(args.opt_int("start")?.unwrap_or(0));
+    let end = place(args.opt_int("end")?.unwrap_or(size)).max(start);
+    let length = (end - start + step - 1) / step;
+    with(args, |p| Ok(p.slice(x.id, dim, start, length, step)))
+}
+
+fn narrow(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let size = x
+        .sizes()
+        .get(dim)
+        .copied()
+        .ok_or_else(|| OpError::raised("narrow() cannot be applied to a 0-dim tensor."))?;
+    let (start, length) = (args.int("start")?, args.int("length")?);
+    let start = if start < 0 { start + size } else { start };
+    if length < 0 || start < 0 || start.checked_add(length).is_none_or(|end| end > size) {
+        return Err(OpError::raised(format!(
+            "start ({start}) + length ({length}) exceeds dimension size ({size})."
+        )));
+    }
+    with(args, |p| Ok(p.slice(x.id, dim, start, length, 1)))
+}
+
+fn diagonal(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (d1, d2) = (args.dim("dim1", x.rank())?, args.dim("dim2", x.rank())?);
+    if d1 == d2 {
+        return Err(OpError::raised(format!(
+            "diagonal dimensions cannot be identical {d1}, {d2}"
+        )));
+    }
+    let offset = args.int("offset")?;
+    let (n, m) = (x.sizes()[d1], x.sizes()[d2]);
+    let length = if offset >= 0 {
+        n.min(m - offset)
+    } else {
+        (n + offset).min(m)
+    }
+    .max(0);
+    let kept: Vec<usize> = (0..x.rank()).filter(|&d| d != d1 && d != d2).collect();
+    let rank = kept.len() + 1;
+    let mut sizes: Dims = kept.iter().map(|&d| x.sizes()[d]).collect();
+    sizes.push(length);
+    let map = (0..x.rank())
+        .map(|d| {
+            let mut a = match kept.iter().position(|&k| k == d) {
+                Some(i) => return Affine::index(rank, i),
+                None => Affine::index(rank, rank - 1),
+            };
+            if length > 0 {
+                a.offset = if d == d1 { (-offset).max(0) } else { offset.max(0) };
+            }
+            a
+        })
+        .collect();
+    with(args, |p| Ok(p.view(x.id, &sizes, map)))
+}
+
+/// Windows of `size` elements along a dimension, every `step`; the windows' elements are a new last dimension.
+fn unfold(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (size, step) = (args.int("size")?, args.int("step")?);
+    if x.rank() == 0 {
+        return Err(OpError::Unsupported("unfold of a zero-dimensional tensor".into()));
+    }
+    let dim = args.dim("dimension", x.rank())?;
+    let extent = x.sizes()[dim];
+    if size < 0 || size > extent || step <= 0 {
+        return Err(OpError::raised(format!(
+            "maximum size for tensor at dimension {dim} is {extent} but size is {size}"
+        )));
+    }
+    let rank = x.rank() + 1;
+    let mut sizes = x.shape.sizes.clone();
+    sizes[dim] = (extent - size) / step + 1;
+    sizes.push(size);
+    let mut map: Vec<Affine> = (0..x.rank()).map(|d| Affine::index(rank, d)).collect();
+    map[dim].coefficients[dim] = step;
+    map[dim].coefficients[rank - 1] = 1;
+    with(args, |p| Ok(p.view(x.id, &sizes, map)))
+}
+
+/// Pieces of a tensor along a dimension, one view each.
+fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let mut outputs = Vec::new();
+    let mut start = 0;
+    for &length in lengths {
+        outputs.push(p.slice(x.id, dim, start, length, 1));
+        start += length;
+    }
+    p.finish(&outputs)
+}
+
+/// The extent of dimension `dim`, which has to exist.
+fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
+    x.sizes()
+        .get(dim)
+        .copied()
+        .ok_or_else(|| OpError::raised(format!("{operator} expects at least a 1-dimensional tensor")))
+}
+
+/// Lengths of pieces of `length`, the last one shorter. An empty dimension is one empty piece.
+fn even_lengths(size: i64, length: i64) -> Vec<i64> {
+    if size == 0 || length == 0 {
+        return vec![size];
+    }
+    (0..(size + length - 1) / length)
+        .map(|i| length.min(size - i * length))
+        .collect()
+}
+
+fn chunk(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let (size, chunks) = (extent(&x, dim, "chunk")?, args.int("chunks")?);
+    if chunks <= 0 {
+        return Err(OpError::raised(format!(
+            "chunk expects `chunks` to be greater than 0, got: {chunks}"
+        )));
+    }
+    if size == 0 {
+        return pieces(args, &x, dim, &vec![0; chunks.min(1 << 20) as usize]);
+    }
+    pieces(args, &x, dim, &even_lengths(size, (size + chunks - 1) / chunks))
+}
+
+fn split(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let size = extent(&x, dim, "split")?;
+    let name = if args.has("split_sizes") {
+        "split_sizes"
+    } else {
+        "split_size"
+    };
+    let lengths = match args.get(name) {
+        frazil_runtime::args::Arg::Int(length) => {
+            if length < 0 || (length == 0 && size != 0) {
+                return Err(OpError::raised(format!(
+                    "split expects split_size be non-negative, but got split_size={length}"
+                )));
+            }
+            even_lengths(size, length)
+        }
+        _ => args.ints(name)?.to_vec(),
+    };
+    if lengths.iter().any(|&l| l < 0) || lengths.iter().sum::<i64>() != size {
+        return Err(OpError::raised(format!(
+            "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={lengths:?}"
+        )));
+    }
+    pieces(args, &x, dim, &lengths)
+}
+
+/// As even as possible: the first pieces are one longer.
+fn tensor_split(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let (size, sections) = (extent(&x, dim, "tensor_split")?, args.int("sections")?);
+    if !(1..1 << 20).contains(&sections) {
+        return Err(OpError::raised(format!(
+            "number of sections must be larger than 0, got {sections}"
+        )));
+    }
+    let lengths: Vec<i64> = (0..sections)
+        .map(|i| size / sections + i64::from(i < size % sections))
+        .collect();
+    pieces(args, &x, dim, &lengths)
+}
+
+fn unbind(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let size = extent(&x, dim, "unbind")?;
+    let mut p = ProgramBuilder::new(args);
+    let outputs: Vec<TensorId> = (0..size).map(|i| p.select(x.id, dim, i)).collect();
+    p.finish(&outputs)
+}
+
+fn at_least(args: &Args<'_>, rank: usize) -> Result<Program, OpError> {
+    if args.has("tensors") {
+        return Err(OpError::Unsupported("atleast_nd of a list".into()));
+    }
+    let x = args.tensor("self")?;
+    let s = x.sizes();
+    let sizes: Dims = match (rank, s.len()) {
+        (r, n) if n >= r => s.into(),
+        (1, _) => smallvec::smallvec![1],
+        (2, 0) => smallvec::smallvec![1, 1],
+        (2, _) => smallvec::smallvec![1, s[0]],
+        (_, 0) => smallvec::smallvec![1, 1, 1],
+        (_, 1) => smallvec::smallvec![1, s[0], 1],
+        _ => smallvec::smallvec![s[0], s[1], 1],
+    };
+    with(args, |p| p.reshape(x.id, &sizes))
+}
