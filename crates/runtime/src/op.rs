@@ -190,6 +190,7 @@ impl Operator {
             schema,
             semantics: self.semantics,
             variant: Variant::InPlace,
+            eager: None,
         }
     }
 
