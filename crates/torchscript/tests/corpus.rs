@@ -193,3 +193,51 @@ fn graphs_are_those_of_pytorch() {
         failures.join("\n")
     );
 }
+
+/// PyTorch prints the places of nodes in nested blocks; where it knows a file, ours must be the same.
+#[test]
+fn nested_nodes_have_pytorchs_places() {
+    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+        return;
+    };
+    let (ctx, catalogue) = catalogue();
+    let options = LoadOptions {
+        ctx: &ctx,
+        catalogue: &catalogue,
+    };
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for path in archives(&corpus.join("models")) {
+        let name = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        let Ok(text) = std::fs::read_to_string(corpus.join("ir").join(&name).join("graph.ir")) else {
+            continue;
+        };
+        let module = load(&path, &options).unwrap();
+        let graph = forward(&module);
+        let lines = text.lines().skip_while(|line| !line.ends_with("):")).skip(1);
+        let lines = lines.take_while(|line| !line.trim_start().starts_with("return ("));
+        // The lines that are nodes: block heads and results are not.
+        let nodes =
+            lines.filter(|line| !line.trim_start().starts_with("block") && !line.trim_start().starts_with("->"));
+        for (line, node) in nodes.zip(graph.all_nodes()) {
+            let Some((_, place)) = line.split_once(" # ").filter(|(_, place)| !place.starts_with(':')) else {
+                continue;
+            };
+            count += 1;
+            let ours = graph
+                .source_range(node)
+                .map(|range| range.display(&ctx).to_string())
+                .unwrap_or_default();
+            if ours != place {
+                failures.push(format!("{name}: {}: {ours} against {place}", graph.kind_name(node)));
+            }
+        }
+    }
+    assert!(count > 100, "{count} places");
+    assert!(
+        failures.is_empty(),
+        "{} of {count} places differ:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}

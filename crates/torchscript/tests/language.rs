@@ -52,6 +52,14 @@ fn mistake(text: &str) -> String {
 /// Programs and the graphs that are made of them: reviewed by eye, kept as snapshots.
 const PROGRAMS: &[(&str, &str)] = &[
     (
+        "aliases",
+        r#"
+def f(x: Tensor):
+    y = torch.multiply(x, 2).absolute()
+    return torch.concat([y, x.clip_(0, 1)]), torch.true_divide(x, y), x.greater(0)
+"#,
+    ),
+    (
         "early_return",
         r#"
 def f(x: Tensor, n: int) -> Tensor:

@@ -124,3 +124,48 @@ pub(crate) fn tensor_attribute(name: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Operators that are other names of an operator, and its name: PyTorch's compiler knows only the latter in graphs.
+const ALIASES: &[(&str, &str)] = &[
+    ("absolute", "abs"),
+    ("adjoint", "mH"),
+    ("arccos", "acos"),
+    ("arccosh", "acosh"),
+    ("arcsin", "asin"),
+    ("arcsinh", "asinh"),
+    ("arctan", "atan"),
+    ("arctan2", "atan2"),
+    ("arctanh", "atanh"),
+    ("clip", "clamp"),
+    ("concat", "cat"),
+    ("concatenate", "cat"),
+    ("det", "linalg_det"),
+    ("divide", "div"),
+    ("fix", "trunc"),
+    ("ger", "outer"),
+    ("greater", "gt"),
+    ("greater_equal", "ge"),
+    ("inverse", "linalg_inv"),
+    ("less", "lt"),
+    ("less_equal", "le"),
+    ("matrix_exp", "linalg_matrix_exp"),
+    ("matrix_power", "linalg_matrix_power"),
+    ("moveaxis", "movedim"),
+    ("multiply", "mul"),
+    ("negative", "neg"),
+    ("not_equal", "ne"),
+    ("orgqr", "linalg_householder_product"),
+    ("row_stack", "vstack"),
+    ("subtract", "sub"),
+    ("swapaxes", "transpose"),
+    ("swapdims", "transpose"),
+    ("true_divide", "div"),
+];
+
+/// The name that an operator has in graphs, where that is another one. In-place forms follow their functional ones.
+pub(crate) fn canonical(operator: &str) -> Option<String> {
+    let name = operator.strip_prefix("aten::")?;
+    let (base, suffix) = name.strip_suffix('_').map_or((name, ""), |base| (base, "_"));
+    let (_, canonical) = ALIASES.iter().find(|(alias, _)| *alias == base)?;
+    Some(format!("aten::{canonical}{suffix}"))
+}

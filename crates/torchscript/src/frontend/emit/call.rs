@@ -269,7 +269,8 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         let inputs = self.carry_out(&matched, node);
         self.locate(node);
-        let produced = self.builder().node(operator, &inputs, &matched.returns);
+        let kind = builtins::canonical(name).map_or(operator, |name| ctx.symbol(&name));
+        let produced = self.builder().node(kind, &inputs, &matched.returns);
         match *self.graph.node_outputs(produced) {
             [one] => Ok(one),
             [] => Ok(self.none()),

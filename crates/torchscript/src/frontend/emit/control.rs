@@ -14,6 +14,7 @@ use crate::frontend::Result;
 impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn if_statement(
         &mut self,
+        statement: &impl Ranged,
         test: &'f Expr,
         body: &'f [Stmt],
         clauses: &'f [ElifElseClause],
@@ -35,7 +36,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             condition,
             |this| this.suite(body),
             |this| this.item(Item::Clauses(clauses)),
-            test.range(),
+            statement.range(),
         )
     }
 

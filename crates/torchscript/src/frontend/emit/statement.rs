@@ -29,14 +29,14 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 Item::Statement(Stmt::If(statement)) if contains_return(&[*item]) => {
                     let body: Vec<Item<'f>> = statement.body.iter().map(Item::Statement).collect();
-                    return self.tail_if(&statement.test, body, &statement.elif_else_clauses, rest);
+                    return self.tail_if(statement, &statement.test, body, &statement.elif_else_clauses, rest);
                 }
                 Item::Clauses(clauses) if contains_return(&[*item]) => match clauses {
                     [] => {}
                     [clause, others @ ..] => {
                         let body: Vec<Item<'f>> = clause.body.iter().map(Item::Statement).collect();
                         match &clause.test {
-                            Some(test) => return self.tail_if(test, body, others, rest),
+                            Some(test) => return self.tail_if(clause, test, body, others, rest),
                             None => return self.tail(&[body.as_slice(), rest].concat()),
                         }
                     }
@@ -50,6 +50,7 @@ impl<'f> Emitter<'_, '_, 'f> {
     /// An `if` of which a side returns: what follows it belongs to the other side.
     pub(super) fn tail_if(
         &mut self,
+        statement: &impl Ranged,
         test: &'f Expr,
         body: Vec<Item<'f>>,
         clauses: &'f [ElifElseClause],
@@ -73,7 +74,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 });
                 return this.tail(if known { &body } else { &orelse });
             }
-            this.locate(test);
+            this.locate(statement);
             let node = this.node("prim::If", &[condition.value], &[]);
             let outer = this.block;
             let mut sides = Vec::with_capacity(2);
@@ -186,7 +187,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             Item::Statement(statement) => self.deeper(statement, |this| this.statement(statement)),
             Item::Clauses([]) => Ok(()),
             Item::Clauses([clause, others @ ..]) => self.deeper(clause, |this| match &clause.test {
-                Some(test) => this.if_statement(test, &clause.body, others),
+                Some(test) => this.if_statement(clause, test, &clause.body, others),
                 None => this.suite(&clause.body),
             }),
         }
@@ -222,7 +223,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
             }
             Stmt::AugAssign(assign) => self.augmented(assign),
-            Stmt::If(statement) => self.if_statement(&statement.test, &statement.body, &statement.elif_else_clauses),
+            Stmt::If(statement) => self.if_statement(
+                statement,
+                &statement.test,
+                &statement.body,
+                &statement.elif_else_clauses,
+            ),
             Stmt::While(statement) => {
                 if !statement.orelse.is_empty() {
                     return self.error("statement", "`else` of a loop is not supported", statement);
