@@ -15,6 +15,7 @@ pub mod fuse;
 pub mod graph;
 pub mod kernel;
 pub mod layout;
+pub mod listing;
 pub mod lower;
 pub mod memory;
 pub mod native;

@@ -81,6 +81,7 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
             place.advanced(s.offset)
         });
         plan.call(step.spec, buffers);
+        plan.origins.push(step.origins);
     }
     Ok(plan)
 }

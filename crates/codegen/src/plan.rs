@@ -4,6 +4,7 @@
 //! [`Buffer`]s, so that the code that comes out of it is position independent, shares nothing and can run in several
 //! threads at a time, each with a workspace of its own.
 
+use crate::graph::Origin;
 use crate::kernel::KernelSpec;
 use frazil_ir::DType;
 use frazil_runtime::structured::Dims;
@@ -145,6 +146,8 @@ pub struct Plan {
     pub kernels: Vec<KernelSpec>,
     /// What runs, in order.
     pub calls: Vec<Call>,
+    /// The operators that each call computes, for listings; empty, or as long as [`Plan::calls`].
+    pub origins: Vec<Vec<Origin>>,
 }
 
 impl Plan {

@@ -109,7 +109,7 @@ fn a_c_program_runs_the_library() {
 #[test]
 fn every_stage_has_text() {
     let (plan, target) = (plan(), host_target());
-    assert!(aot::kernels_text(&plan).contains("Gemm"));
+    assert!(aot::kernels_text(&plan).contains("gemm"));
     assert!(
         aot::stage_text(&plan, &target, Stage::Mlir)
             .unwrap()

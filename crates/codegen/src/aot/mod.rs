@@ -56,46 +56,7 @@ pub enum EmitFileError {
 
 /// The kernels' specs and the calls as text, for reading.
 pub fn kernels_text(plan: &Plan) -> String {
-    use std::fmt::Write;
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        out,
-        "plan {}: {} bytes of workspace, {} bytes of constants",
-        plan.name,
-        plan.workspace_bytes,
-        plan.constants.bytes().len()
-    );
-    for (kind, ports) in [("input", &plan.inputs), ("output", &plan.outputs)] {
-        for p in ports {
-            let _ = writeln!(
-                out,
-                "{kind} {}: {}{:?}",
-                p.name,
-                p.dtype.python_name(),
-                p.shape.as_slice()
-            );
-        }
-    }
-    for (i, spec) in plan.kernels.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "\n{} ({} tasks)\n{spec:#?}",
-            kernel_name(plan, i),
-            spec.phases()[0]
-        );
-    }
-    let _ = writeln!(out);
-    for call in &plan.calls {
-        let buffers: Vec<String> = call.buffers.iter().map(|b| format!("{b:?}")).collect();
-        let _ = writeln!(
-            out,
-            "call {}({})",
-            kernel_name(plan, call.kernel as usize),
-            buffers.join(", ")
-        );
-    }
-    out
+    crate::listing::listing(plan)
 }
 
 /// All kernels as text at `stage`, one after the other.
