@@ -2,7 +2,6 @@
 //!
 //! Entries stand in table files, one family a file; `frazil_runtime::op` says what an entry is and what follows from it.
 
-mod host;
 mod tensor;
 
 use frazil_runtime::Registry;
@@ -20,7 +19,6 @@ pub fn register(registry: &mut Registry) {
     for schemas in CATALOGUE {
         registry.add_schemas(schemas);
     }
-    host::register(registry);
     tensor::register(registry);
 }
 

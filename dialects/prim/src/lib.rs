@@ -4,6 +4,7 @@
 //! `frazil_runtime::interp`; everything here is a function on values.
 
 mod containers;
+mod host;
 mod numbers;
 mod queries;
 
@@ -33,9 +34,9 @@ prim::DictConstruct(...) -> ...
 pub fn register(registry: &mut Registry) {
     registry.add_schemas(CATALOGUE);
     registry.add_schemas(STRUCTURAL);
+    host::register(registry);
     registry.kernels(containers::KERNELS);
     registry.kernels(queries::KERNELS);
-    registry.host(numbers::HOST);
     registry.kernels(numbers::KERNELS);
 }
 

@@ -1,10 +1,11 @@
 //! Lists: indexing, slicing, growing, searching and sorting.
 
 use super::arithmetic::order;
-use frazil_ir::{TypeKind, types};
+use frazil_ir::TypeKind;
+use frazil_runtime::Scalar;
+use frazil_runtime::format::{general, str_of};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::{ListValue, Value};
-use std::cmp::Ordering;
 
 pub(super) const HOST: &[(&str, KernelFn)] = &[
     ("aten::len", len),
@@ -15,14 +16,28 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
         c.list(0)?.change(|l| l.reverse());
         Ok(Results::new())
     }),
-    ("aten::index", |c| {
-        one(find(c)?.ok_or_else(|| OpError::raised("ValueError: the value is not in the list"))? as i64)
-    }),
+    ("aten::index", index),
     ("aten::select", get),
     ("aten::slice", slice),
     ("aten::list", list),
     ("aten::sum", sum),
     ("aten::any", |c| one(c.list(0)?.items().iter().any(truth))),
+    ("prim::rangelist", |c| {
+        let n = c.int(0)?.max(0);
+        // A hostile program must not make us run out of memory.
+        if n > MAX_LENGTH as i64 {
+            return Err(too_long());
+        }
+        one(Value::ints(0..n))
+    }),
+    ("aten::_size_if_not_equal", |c| {
+        one(if c.ints(0)? == c.ints(1)? {
+            Value::None
+        } else {
+            Value::ints(c.ints(0)?)
+        })
+    }),
+    ("aten::count", count),
     ("aten::all", |c| one(c.list(0)?.items().iter().all(truth))),
     ("aten::sort", |c| sort(c, true)),
     ("aten::sorted", |c| sort(c, false)),
@@ -37,11 +52,7 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
         c.list(0)?.change(|l| *l = repeated);
         one(c.arg(0).clone())
     }),
-    ("aten::remove", |c| {
-        let at = find(c)?.ok_or_else(|| OpError::raised("ValueError: list.remove(x): x not in list"))?;
-        c.list(0)?.change(|l| l.remove(at));
-        Ok(Results::new())
-    }),
+    ("aten::remove", remove),
     ("aten::__range_length", range_length),
     ("aten::__derive_index", |c| {
         one(c.int(0)?.wrapping_mul(c.int(2)?).wrapping_add(c.int(1)?))
@@ -52,26 +63,34 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
 /// Overloads on lists of anything, tensors included, and of operators whose other overloads are something else.
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::__getitem__.t", get),
-    ("aten::__getitem__.str", get_character),
     ("aten::_set_item.t", set),
     ("aten::pop.t", pop),
     ("aten::copy.t", copy),
     ("aten::clear.t", clear),
     ("aten::Delete.t", delete),
-    ("aten::count", count),
     ("aten::__contains__.int_list", contains),
     ("aten::__contains__.float_list", contains),
     ("aten::__contains__.str_list", contains),
-    ("aten::remove.Tensor", |c| {
-        let at = find(c)?.ok_or_else(|| OpError::raised("ValueError: list.remove(x): x not in list"))?;
-        c.list(0)?.change(|l| l.remove(at));
-        Ok(Results::new())
-    }),
+    ("aten::remove.Tensor", remove),
+    ("aten::index.list_Tensor", index),
+    ("aten::sort.Tensor", |c| sort(c, true)),
+    ("aten::count.Tensor", count),
 ];
+
+/// The longest list that an operator makes from a number.
+const MAX_LENGTH: usize = 1 << 28;
+
+fn too_long() -> OpError {
+    OpError::Unsupported(format!("lists of more than {MAX_LENGTH} elements"))
+}
 
 /// A position counted as Python counts.
 pub(super) fn position(index: i64, len: usize) -> Result<usize, OpError> {
-    let wrapped = if index < 0 { index + len as i64 } else { index };
+    let wrapped = if index < 0 {
+        index.saturating_add(len as i64)
+    } else {
+        index
+    };
     usize::try_from(wrapped)
         .ok()
         .filter(|&i| i < len)
@@ -90,12 +109,6 @@ fn len(call: &Call<'_>) -> Result<Results, OpError> {
 fn get(call: &Call<'_>) -> Result<Results, OpError> {
     let index = call.int(1)?;
     one(call.list(0)?.with(|l| position(index, l.len()).map(|i| l[i].clone()))?)
-}
-
-fn get_character(call: &Call<'_>) -> Result<Results, OpError> {
-    let characters: Vec<char> = call.text(0)?.chars().collect();
-    let at = position(call.int(1)?, characters.len()).map_err(|_| OpError::raised("string index out of range"))?;
-    one(Value::str(characters[at].to_string()))
 }
 
 fn set(call: &Call<'_>) -> Result<Results, OpError> {
@@ -133,20 +146,43 @@ fn insert(call: &Call<'_>) -> Result<Results, OpError> {
 
 fn pop(call: &Call<'_>) -> Result<Results, OpError> {
     let index = call.int(1)?;
-    one(call.list(0)?.change(|l| {
-        if l.is_empty() {
-            return Err(OpError::raised("pop from empty list"));
-        }
-        position(index, l.len())
-            .map(|i| l.remove(i))
-            .map_err(|_| OpError::raised("pop index out of range"))
+    one(call.list(0)?.change(|l| match l.len() {
+        0 => Err(OpError::raised("pop from empty list")),
+        len => position(index, len).map(|i| l.remove(i)),
     })?)
 }
 
 fn delete(call: &Call<'_>) -> Result<Results, OpError> {
     let index = call.int(1)?;
-    call.list(0)?
-        .change(|l| position(index, l.len()).map(|i| l.remove(i)))?;
+    call.list(0)?.change(|l| match l.len() {
+        0 => Err(OpError::raised("pop index out of range")),
+        len => position(index, len).map(|i| l.remove(i)),
+    })?;
+    Ok(Results::new())
+}
+
+fn index(call: &Call<'_>) -> Result<Results, OpError> {
+    match find(call)? {
+        Some(at) => one(at as i64),
+        None => {
+            // PyTorch writes it to a C++ stream.
+            let shown = match call.arg(1) {
+                Value::Bool(b) => i64::from(*b).to_string(),
+                Value::Float(f) => general(*f, 6),
+                other => str_of(call.ctx, other),
+            };
+            Err(OpError::raised(format!("'{shown}' is not in list")))
+        }
+    }
+}
+
+fn remove(call: &Call<'_>) -> Result<Results, OpError> {
+    let at = find(call)?.ok_or_else(|| OpError::raised("list.remove(x): x not in list"))?;
+    call.list(0)?.change(|l| {
+        if at < l.len() {
+            l.remove(at);
+        }
+    });
     Ok(Results::new())
 }
 
@@ -162,10 +198,7 @@ fn copy(call: &Call<'_>) -> Result<Results, OpError> {
 
 fn list(call: &Call<'_>) -> Result<Results, OpError> {
     match call.arg(0) {
-        Value::Str(s) => one(Value::List(ListValue::new(
-            types::STR,
-            s.chars().map(|c| Value::str(c.to_string())).collect(),
-        ))),
+        Value::Str(_) => super::strings::characters(call),
         _ => copy(call),
     }
 }
@@ -183,8 +216,8 @@ fn contains(call: &Call<'_>) -> Result<Results, OpError> {
 }
 
 fn count(call: &Call<'_>) -> Result<Results, OpError> {
-    if let (Value::Str(text), Value::Str(_)) = (call.arg(0), call.arg(1)) {
-        return super::strings::count(call, text);
+    if let (Value::Str(_), Value::Str(_)) = (call.arg(0), call.arg(1)) {
+        return super::strings::count(call);
     }
     let items = call.list(0)?.items();
     one(items.iter().filter(|v| v.equals(call.arg(1)).unwrap_or(false)).count() as i64)
@@ -201,8 +234,8 @@ fn repeated(items: &[Value], n: i64) -> Result<Vec<Value>, OpError> {
     let n = n.max(0) as usize;
     // A hostile program must not make us run out of memory.
     match items.len().checked_mul(n) {
-        Some(total) if total <= 1 << 28 => Ok(items.iter().cloned().cycle().take(total).collect()),
-        _ => Err(OpError::raised("the repeated list is too long")),
+        Some(total) if total <= MAX_LENGTH => Ok(items.iter().cloned().cycle().take(total).collect()),
+        _ => Err(too_long()),
     }
 }
 
@@ -216,48 +249,48 @@ pub(super) fn slice_indices(
     end: Option<i64>,
     step: i64,
     len: usize,
-) -> Result<Vec<usize>, OpError> {
+) -> Result<impl Iterator<Item = usize>, OpError> {
     if step == 0 {
-        return Err(OpError::raised("slice step cannot be zero"));
+        return Err(OpError::raised("List slice should have non-zero step"));
     }
     let len = len as i64;
     let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
-    let place = |i: i64| (if i < 0 { i + len } else { i }).clamp(low, high);
-    let start = start
-        .filter(|&i| i != i64::MAX || step > 0)
-        .map_or(if step > 0 { low } else { high }, place);
-    let end = end.map_or(if step > 0 { high } else { low }, |e| {
-        if e == i64::MAX { high } else { place(e) }
-    });
-    let mut out = Vec::new();
-    let mut at = start;
-    while if step > 0 { at < end } else { at > end } {
-        out.push(at as usize);
-        at += step;
-    }
-    Ok(out)
+    let place = |i: i64| (if i < 0 { i.saturating_add(len) } else { i }).clamp(low, high);
+    let first = start.map_or(if step > 0 { low } else { high }, place);
+    let end = match end {
+        // The largest integer stands for an end that was left out.
+        None | Some(i64::MAX) => {
+            if step > 0 {
+                high
+            } else {
+                low
+            }
+        }
+        Some(i) => place(i),
+    };
+    let inside = move |i: &i64| if step > 0 { *i < end } else { *i > end };
+    let next = move |i: &i64| i.checked_add(step);
+    Ok(std::iter::successors(Some(first), next)
+        .take_while(inside)
+        .filter_map(|i| usize::try_from(i).ok()))
 }
 
 fn slice(call: &Call<'_>) -> Result<Results, OpError> {
     let (start, end, step) = (call.opt_int(1)?, call.opt_int(2)?, call.int(3)?);
-    if let Value::Str(s) = call.arg(0) {
-        let characters: Vec<char> = s.chars().collect();
-        let chosen = slice_indices(start, end, step, characters.len())?;
-        return one(Value::str(
-            chosen.iter().filter_map(|&i| characters.get(i)).collect::<String>(),
-        ));
-    }
     let l = call.list(0)?;
     let items = l.items();
     let chosen = slice_indices(start, end, step, items.len())?;
     one(Value::List(ListValue::new(
         l.element,
-        chosen.iter().filter_map(|&i| items.get(i).cloned()).collect(),
+        chosen.filter_map(|i| items.get(i).cloned()).collect(),
     )))
 }
 
 fn truth(v: &Value) -> bool {
-    v.as_scalar().is_some_and(frazil_runtime::Scalar::as_bool)
+    match v {
+        Value::Str(s) => !s.is_empty(),
+        other => other.as_scalar().is_some_and(Scalar::as_bool),
+    }
 }
 
 fn sum(call: &Call<'_>) -> Result<Results, OpError> {
@@ -270,13 +303,17 @@ fn sum(call: &Call<'_>) -> Result<Results, OpError> {
     })
 }
 
+fn is_nan(v: &Value) -> bool {
+    matches!(v, Value::Float(f) if f.is_nan())
+}
+
 /// `sort` in place and `sorted` anew; both are stable.
 fn sort(call: &Call<'_>, in_place: bool) -> Result<Results, OpError> {
     let reverse = call.args.len() > 1 && call.flag(1)?;
     let l = call.list(0)?;
     let mut items = l.items();
     let by = |a: &Value, b: &Value| {
-        let o = order(a, b).unwrap_or(Ordering::Equal);
+        let o = order(a, b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)));
         if reverse { o.reverse() } else { o }
     };
     items.sort_by(by);

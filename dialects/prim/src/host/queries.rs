@@ -142,6 +142,7 @@ fn device(call: &Call<'_>) -> Result<Results, OpError> {
 
 fn infer_size(call: &Call<'_>) -> Result<Results, OpError> {
     let (a, b) = (call.ints(0)?, call.ints(1)?);
-    let sizes = layout::broadcast(&a, &b).ok_or_else(|| frazil_runtime::build::broadcast_error(&a, &b))?;
+    // PyTorch names the second one first.
+    let sizes = layout::broadcast(&a, &b).ok_or_else(|| frazil_runtime::build::broadcast_error(&b, &a))?;
     one(Value::ints(sizes))
 }

@@ -1,7 +1,7 @@
 //! Dictionaries in order of insertion.
 
 use frazil_ir::{TypeKind, types};
-use frazil_runtime::format::repr_of;
+use frazil_runtime::format::str_of;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::{DictValue, Key, ListValue, Value};
 use indexmap::IndexMap;
@@ -38,7 +38,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 ];
 
 fn key_error(call: &Call<'_>) -> OpError {
-    OpError::raised(format!("KeyError: {}", repr_of(call.ctx, call.arg(1))))
+    OpError::raised(format!("KeyError: {}", str_of(call.ctx, call.arg(1))))
 }
 
 fn key(call: &Call<'_>) -> Key {
@@ -90,10 +90,11 @@ fn pop(call: &Call<'_>) -> Result<Results, OpError> {
         .ok_or_else(|| key_error(call))?)
 }
 
+/// The oldest entry goes first: PyTorch's dictionaries pop from the front.
 fn pop_item(call: &Call<'_>) -> Result<Results, OpError> {
     let (k, v) = call
         .dict(0)?
-        .change(IndexMap::pop)
+        .change(|d| d.shift_remove_index(0))
         .ok_or_else(|| OpError::raised("popitem(): dictionary is empty"))?;
     one(Value::tuple(vec![k.0, v]))
 }
