@@ -113,7 +113,7 @@ fn attributes_of_every_kind() {
     round_trips(
         r#"graph(%0 : Tensor):
   %3 : int, %4 : Tensor = qqq::qqq[i_asdf=2, f_asdf=3., s_asdf="hello", ss_asdf=["hello world", "bye bye"]](%0)
-  %5 : int = ppp::ppp[s_asdf="\"\"\"\"\nhe\"llo", q=[3, 2, 4], t=int, ts=[int, Tensor[]], c=0.+1.j, e=None](%0)
+  %5 : int = ppp::ppp[s_asdf="\"\"\"\"\nhe\"llo", q=[3, 2, 4], t=int, ts=[int, Tensor[]], tt=(int, float), tts=[((int, Tensor), str), (int)], c=0.+1.j, e=None](%0)
   %a : float[] = prim::Constant[value=[1., 2.5, 1e+20, 1.0000000000000001e-05, inf, 0.10000000000000001]]()
   %b : bool = prim::Constant[value=1]()
   %c : Device = prim::Constant[value="cuda:1"]()

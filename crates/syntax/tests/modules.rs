@@ -72,7 +72,14 @@ fn sample() -> Module {
 
     let mut def = ClassDef::new(color, ClassKind::Enum);
     def.constants.insert(sym("RED"), Constant::Int(1));
-    def.constants.insert(sym("BLUE"), Constant::Int(2));
+    def.constants.insert(
+        sym("BLUE"),
+        Constant::Enum(Arc::new(EnumConstant {
+            class: color,
+            name: "BLUE".into(),
+            value: Constant::Int(2),
+        })),
+    );
     unit.classes.insert(color, def);
 
     let mut def = ClassDef::new(sym("__torch__.Point"), ClassKind::NamedTuple);
@@ -397,6 +404,7 @@ fn wrong_files_are_told() {
         ("tensor<4> = Float(5,", "tensor<4> = Float(*,"),
         ("tensor<4> = Float(5,", "tensor<4> = Float(5000,"),
         ("storage<0> = 4000 bytes", "storage<0> = 4001 bytes"),
+        ("tensor<3> =", "tensor<2> ="),
         ("aten::wait(%h)", "aten::wait(%hh)"),
         ("\nfunction ", "\nfunktion "),
     ] {

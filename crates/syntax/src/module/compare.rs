@@ -1,5 +1,6 @@
 //! Whether two modules are the same but for the numbers of their objects, nodes and values.
 
+use crate::print::names::Names;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
@@ -26,8 +27,8 @@ impl fmt::Display for Difference {
 }
 
 /// Compares two modules: classes, functions, graphs and the objects that the roots reach, names, types, source ranges, the bits of every
-/// number, and identity: what is shared in one must be shared in the other, and only that. Contexts may differ. Of names of values only
-/// those count that are no numbers.
+/// number, and identity: what is shared in one must be shared in the other, and only that. Contexts may differ. Values must print under the
+/// same names, but for numbers.
 ///
 /// # Errors
 /// The first difference.
@@ -59,6 +60,14 @@ struct Comparer<'m> {
     backwards: HashMap<usize, usize>,
     /// Where we are; left as it is when a difference is found.
     place: Vec<String>,
+}
+
+/// Two graphs that are compared, with the values that correspond.
+struct Pair<'g> {
+    a: &'g Graph,
+    b: &'g Graph,
+    names: (Names<'g>, Names<'g>),
+    values: HashMap<ValueId, ValueId>,
 }
 
 impl<'m> Comparer<'m> {
@@ -307,68 +316,57 @@ impl<'m> Comparer<'m> {
     }
 
     fn graphs(&mut self, a: &Graph, b: &Graph) -> Compared {
-        let mut values = HashMap::new();
-        self.blocks(a, a.root(), b, b.root(), &mut values)
+        let mut pair = Pair {
+            a,
+            b,
+            names: (Names::new(a), Names::new(b)),
+            values: HashMap::new(),
+        };
+        self.blocks(&mut pair, a.root(), b.root())
     }
 
-    fn blocks(
-        &mut self,
-        a: &Graph,
-        x: BlockId,
-        b: &Graph,
-        y: BlockId,
-        values: &mut HashMap<ValueId, ValueId>,
-    ) -> Compared {
-        self.definitions(a, a.parameters(x), b, b.parameters(y), values)?;
-        let (mut s, mut t) = (a.nodes(x), b.nodes(y));
+    fn blocks(&mut self, g: &mut Pair<'_>, x: BlockId, y: BlockId) -> Compared {
+        self.definitions(g, g.a.parameters(x), g.b.parameters(y))?;
+        let (mut s, mut t) = (g.a.nodes(x), g.b.nodes(y));
         loop {
             match (s.next(), t.next()) {
                 (None, None) => break,
-                (Some(m), Some(n)) => self.at(format!("node {m} ({})", a.kind_name(m)), |c| {
-                    c.nodes(a, m, b, n, values)
-                })?,
+                (Some(m), Some(n)) => {
+                    let place = format!("node {m} ({})", g.a.kind_name(m));
+                    self.at(place, |c| c.nodes(g, m, n))?;
+                }
                 _ => return Err("one block has more nodes".to_owned()),
             }
         }
-        self.uses(a, a.return_node(x), b, b.return_node(y), values)
+        self.uses(g, g.a.return_node(x), g.b.return_node(y))
     }
 
-    fn definitions(
-        &mut self,
-        a: &Graph,
-        xs: &[ValueId],
-        b: &Graph,
-        ys: &[ValueId],
-        values: &mut HashMap<ValueId, ValueId>,
-    ) -> Compared {
+    fn definitions(&mut self, g: &mut Pair<'_>, xs: &[ValueId], ys: &[ValueId]) -> Compared {
         self.same(&xs.len(), &ys.len(), "number of values")?;
         for (&x, &y) in xs.iter().zip(ys) {
-            values.insert(x, y);
-            self.types(a.ty(x), b.ty(y))?;
-            let is_number = |name: &&str| !name.bytes().all(|b| b.is_ascii_digit());
-            let p = a.value_name(x).map(|n| self.a.name(n)).filter(is_number);
-            let q = b.value_name(y).map(|n| self.b.name(n)).filter(is_number);
-            self.same(&p, &q, "name of a value")?;
+            g.values.insert(x, y);
+            self.types(g.a.ty(x), g.b.ty(y))?;
+            let (mut p, mut q) = (String::new(), String::new());
+            g.names.0.push(x, &mut p);
+            g.names.1.push(y, &mut q);
+            let is_number = |name: &str| name.bytes().skip(1).all(|b| b.is_ascii_digit());
+            if !(is_number(&p) && is_number(&q)) {
+                self.same(&p, &q, "name of a value")?;
+            }
         }
         Ok(())
     }
 
-    fn uses(&self, a: &Graph, m: NodeId, b: &Graph, n: NodeId, values: &HashMap<ValueId, ValueId>) -> Compared {
-        let mapped: Vec<_> = a.operands(m).map(|v| values.get(&v).copied()).collect();
-        let found: Vec<_> = b.operands(n).map(Some).collect();
+    fn uses(&self, g: &Pair<'_>, m: NodeId, n: NodeId) -> Compared {
+        let mapped: Vec<_> = g.a.operands(m).map(|v| g.values.get(&v).copied()).collect();
+        let found: Vec<_> = g.b.operands(n).map(Some).collect();
         self.same(&mapped, &found, "operands")
     }
 
-    fn nodes(
-        &mut self,
-        a: &Graph,
-        m: NodeId,
-        b: &Graph,
-        n: NodeId,
-        values: &mut HashMap<ValueId, ValueId>,
-    ) -> Compared {
+    fn nodes(&mut self, g: &mut Pair<'_>, m: NodeId, n: NodeId) -> Compared {
+        let (a, b) = (g.a, g.b);
         self.same(a.kind_name(m), b.kind_name(n), "kind")?;
-        self.uses(a, m, b, n, values)?;
+        self.uses(g, m, n)?;
         let range = |g: &Graph, n, ctx: &Context| g.source_range(n).map(|r| r.display(ctx).to_string());
         self.same(&range(a, m, self.a), &range(b, n, self.b), "source range")?;
         let scope = |g: &Graph, n, ctx: &Context| g.scope(n).map(|s| ctx.name(s).to_owned());
@@ -385,11 +383,11 @@ impl<'m> Comparer<'m> {
                 self.attributes(&x.value, y)?;
             }
         }
-        self.definitions(a, a.node_outputs(m), b, b.node_outputs(n), values)?;
+        self.definitions(g, a.node_outputs(m), b.node_outputs(n))?;
         let (p, q) = (a.node_blocks(m), b.node_blocks(n));
         self.same(&p.len(), &q.len(), "number of blocks")?;
         for (&x, &y) in p.iter().zip(q) {
-            self.blocks(a, x, b, y, values)?;
+            self.blocks(g, x, y)?;
         }
         Ok(())
     }

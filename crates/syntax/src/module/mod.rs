@@ -1,7 +1,9 @@
 //! Module files: a whole module in text, with the bytes of large tensors in a `.safetensors` file beside it. Nothing is lost.
 
+mod class;
 mod collect;
 mod compare;
+mod data;
 mod element;
 mod parse;
 mod print;

@@ -251,7 +251,14 @@ impl Printer<'_> {
             self.out.push('\n');
         }
         for (&name, constant) in &class.constants {
-            self.out.push_str("  constant ");
+            // A member of an enumeration that is defined by its value, here and nowhere else.
+            let member = match constant {
+                Constant::Enum(e) if e.class == class.name && *e.name == *self.ctx.name(name) => Some(&e.value),
+                _ => None,
+            };
+            self.out
+                .push_str(if member.is_some() { "  member " } else { "  constant " });
+            let constant = member.unwrap_or(constant);
             self.name(name);
             self.out.push_str(" = ");
             value::constant(self.ctx, constant, &self.style, None, &mut self.out);

@@ -10,7 +10,7 @@ use frazil_ir::{
 };
 use indexmap::IndexMap;
 use num_complex::Complex64;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What names and numbers in a text refer to.
@@ -26,6 +26,8 @@ pub(crate) struct Env {
     pub(crate) shared: HashMap<u32, Constant>,
     /// `object<n>`
     pub(crate) objects: HashMap<u32, ObjectId>,
+    /// Everything that the text defines, well or badly: kind and number.
+    pub(crate) declared: HashSet<(&'static str, u32)>,
 }
 
 /// A value as it stands in the text.
@@ -117,7 +119,7 @@ struct Values<'p, 'a> {
 
 impl Values<'_, '_> {
     fn attribute(&mut self, wanted: Option<TypeId>) -> Parsed<Attribute> {
-        if self.cur.peek() == b'[' {
+        if self.cur.peek() == b'[' && tensor_text::find(self.cur.rest()).is_none() {
             let start = self.cur.pos;
             self.cur.pos += 1;
             self.cur.skip_space();
@@ -135,12 +137,19 @@ impl Values<'_, '_> {
             }
             self.cur.pos = start;
         }
+        if self.cur.peek() == b'(' && self.at_type() {
+            let ty = parse_type(self.cur, self.ctx, &self.env.nominal)?;
+            return Ok(Attribute::Value(Value::Type(ty)));
+        }
         self.value(wanted).map(Attribute::Value)
     }
 
     /// Whether a type stands here rather than a value.
     fn at_type(&mut self) -> bool {
         let start = self.cur.pos;
+        // A tuple of types begins with its first type.
+        while self.cur.eat(b'(') {}
+        self.cur.skip_space();
         let name = self.cur.name();
         let next = self.cur.peek();
         self.cur.pos = start;
@@ -360,6 +369,11 @@ impl Values<'_, '_> {
             _ => self.env.shared.get(&number).cloned(),
         };
         found.ok_or_else(|| {
+            let is_declared = self.env.declared.iter().any(|(k, n)| *k == kind && *n == number);
+            if is_declared && self.cur.sink.has_errors() {
+                // What is wrong with its definition has been said.
+                return Reported;
+            }
             let span = self.cur.span_from(start);
             self.cur.sink.report(
                 Diagnostic::error(

@@ -1,7 +1,7 @@
 //! Printing.
 
 pub(crate) mod graph;
-mod names;
+pub(crate) mod names;
 pub(crate) mod number;
 pub(crate) mod tensor;
 pub(crate) mod value;

@@ -196,7 +196,7 @@ fn slices(values: &[f64], outer: &[usize], rows: usize, columns: usize, out: &mu
         for i in &index {
             let _ = write!(out, "{},", i + 1);
         }
-        out.push_str(".,.) = \n");
+        out.push_str(".,.) =\n");
         let at = index.iter().zip(outer).fold(0, |at, (i, n)| at * n + i) * rows * columns;
         matrix(
             values.get(at..at + rows * columns).unwrap_or_default(),

@@ -1,0 +1,82 @@
+//! Modules that were loaded from archives go through their text and tensor file without loss.
+
+use frazil::Session;
+use frazil::ir::{Context, Module};
+use frazil_syntax::{ModulePrintOptions, equal_modules, print_module_to_string, read_module, write_module};
+use frazil_tests::workspace::{corpus, fixtures};
+use frazil_torchscript::{LoadOptions, load};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Archives below `folder`, in order.
+fn archives(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|e| e.expect("a folder can be listed").path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            archives(&path, found);
+        } else if path.extension().is_some_and(|e| e == "pt") {
+            found.push(path);
+        }
+    }
+}
+
+/// Writes and reads `module`, and says what is different afterwards.
+fn through_files(module: &Module, folder: &Path) -> Result<(), String> {
+    let path = folder.join("module.ir");
+    write_module(module, &path).map_err(|e| e.to_string())?;
+    let back = read_module(&Arc::new(Context::new()), &path).map_err(|e| e.render(false))?;
+    equal_modules(module, &back).map_err(|e| e.to_string())?;
+    let options = ModulePrintOptions {
+        tensor_file: Some("module.safetensors"),
+        ..ModulePrintOptions::default()
+    };
+    if print_module_to_string(module, options) != print_module_to_string(&back, options) {
+        return Err("the module that was read prints differently".to_owned());
+    }
+    Ok(())
+}
+
+#[test]
+fn archives_go_through_text_without_loss() {
+    let mut paths = Vec::new();
+    archives(&fixtures(), &mut paths);
+    if let Some(corpus) = corpus() {
+        archives(&corpus.join("models"), &mut paths);
+        archives(&corpus.join("ops"), &mut paths);
+    }
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let (mut failures, mut unloaded, mut done) = (Vec::new(), Vec::new(), 0);
+    for path in &paths {
+        let session = Session::new();
+        let options = LoadOptions {
+            ctx: session.ctx(),
+            catalogue: session.registry().catalogue(),
+        };
+        match load(path, &options) {
+            // Loading has tests of its own.
+            Err(e) => unloaded.push(format!("{}: {e}", path.display())),
+            Ok(module) => {
+                done += 1;
+                if let Err(e) = through_files(&module, folder.path()) {
+                    failures.push(format!("{}: {e}", path.display()));
+                }
+            }
+        }
+    }
+    println!("{done} modules compared, {} not loaded", unloaded.len());
+    for line in &unloaded {
+        println!("not loaded: {}", line.lines().next().unwrap_or_default());
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {done}:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    assert!(done > 0, "no archive was found or loaded");
+}
