@@ -22,13 +22,14 @@ pub fn simplify(graph: &mut TensorGraph) {
     }
 }
 
-/// Lets a nest that only a reshape reads, which adds or drops dimensions of extent 1, have the reshape's sizes itself.
+/// Lets a nest that only a reshape reads, which drops dimensions of extent 1, have the reshape's sizes itself.
 fn drop_unit_loops(graph: &mut TensorGraph, uses: &[u32], id: TensorId) {
     let TensorOp::View(v) = &graph.node(id).op else { return };
     let (base, kind) = (v.tensor, &v.kind);
     let Some(s) = graph.structured(base) else { return };
     if *kind == ViewKind::Reshape
         && uses[base as usize] == 1
+        && v.output.sizes.len() < s.output.sizes.len()
         && let Some(mut reshaped) = with_unit_loops(s, &v.output.sizes)
     {
         reshaped.output = v.output.clone();

@@ -156,6 +156,64 @@ fn damage_is_explained_with_its_place() {
     );
 }
 
+/// Archives of version 3 divide integers as PyTorch 1.5 did; `torch.div` of version 4 is true division.
+#[test]
+fn old_operators_keep_their_meaning() {
+    let kinds = |version: &str| {
+        let mut records = records(&CODE.replace("torch.neg(_0)", "torch.div(_0, w)"));
+        records[0].1 = version.into();
+        let module = load(pack(&records)).unwrap();
+        let names: Vec<String> = module
+            .unit
+            .functions()
+            .map(|(_, f)| module.ctx().name(f.name).to_owned())
+            .collect();
+        let graph = &module.method_function(symbols::FORWARD).unwrap().graph;
+        let kinds: Vec<String> = graph
+            .all_nodes()
+            .into_iter()
+            .map(|n| graph.kind_name(n).to_owned())
+            .collect();
+        (
+            kinds.iter().any(|kind| kind == "aten::div"),
+            kinds.iter().any(|kind| kind == "prim::CallFunction"),
+            names.len(),
+        )
+    };
+    assert_eq!(kinds("4"), (true, false, 1));
+    assert_eq!(kinds("3"), (false, true, 2));
+}
+
+/// Every function that stands for an old operator compiles.
+#[test]
+fn upgraders_compile() {
+    let calls = [
+        "div(w, w)",
+        "div(w, 2)",
+        "div_(w, w)",
+        "div_(w, 2)",
+        "full([2], 1)",
+        "linspace(0, 1, None)",
+        "logspace(0, 1, None)",
+    ];
+    for call in calls {
+        let mut records = records(&CODE.replace("torch.neg(_0)", &format!("torch.{call}")));
+        records[0].1 = b"1".to_vec();
+        let module = load(pack(&records)).unwrap_or_else(|e| panic!("{call}: {e}"));
+        let mut functions = module.unit.functions();
+        let (_, upgrader) = functions.nth(1).unwrap();
+        assert!(functions.next().is_none(), "{call}");
+        // None of them calls itself.
+        let nodes = upgrader.graph.all_nodes();
+        assert!(
+            nodes
+                .iter()
+                .all(|&n| upgrader.graph.kind_name(n) != "prim::CallFunction"),
+            "{call}"
+        );
+    }
+}
+
 /// A list that contains itself has no end.
 #[test]
 fn cyclic_pickles_end() {

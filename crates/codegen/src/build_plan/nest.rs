@@ -75,6 +75,7 @@ pub(super) fn kernel(graph: &TensorGraph, members: &[TensorId], outer: usize, la
         });
     }
     loops.stages.iter_mut().for_each(|s| join_loops(s, outer));
+    // A nest by itself has no loops to share.
     if let ([stage], 0) = (loops.stages.as_mut_slice(), outer) {
         loops.outer = choose_tasks(stage);
     }

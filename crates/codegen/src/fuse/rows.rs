@@ -1,15 +1,19 @@
 //! Rows: folds and pointwise nests that share their outermost loops run as stages of one kernel, a row of intermediate
 //! results at a time in scratch memory. Softmax and the normalisations are such.
 
-use crate::affine::as_loop;
+use crate::affine::{as_loop, range};
 use crate::classify::Class;
 use crate::graph::{TensorGraph, accesses};
 use crate::layout::Layouts;
-use frazil_runtime::structured::{Access, Structured, TensorId};
+use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
 use std::collections::HashMap;
 
 /// Most scratch memory of a kernel's task, in bytes.
 const MAX_LOCAL_BYTES: i64 = 32 << 10;
+/// Rows below which there are too few tasks for several threads, unless the whole result is small.
+const MIN_TASKS: i64 = 4;
+/// Elements of a small result.
+const SMALL: i64 = 1 << 14;
 
 /// Nests that run as one kernel. All but the last are read by the others only.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +97,7 @@ fn next_member(
 }
 
 /// How many leading loops all members share: equal extents, and each reads the others' results at its own indices. `None`
-/// when there are none, or the rows do not fit the scratch memory.
+/// when there are too few, or the rows do not fit the scratch memory.
 fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
     let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.structured(m)).collect();
     let (last, _) = nests.split_last()?;
@@ -102,18 +106,22 @@ fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
         let same = s.domain.iter().zip(&last.domain).take_while(|(a, b)| a == b).count();
         outer = outer.min(same).min(s.parallel_rank());
         for access in accesses(s).filter(|a| members.contains(&a.tensor)) {
-            outer = outer.min(identity_prefix(access));
+            outer = outer.min(identity_prefix(access, &s.domain));
         }
     }
     let locals: i64 = nests[..nests.len() - 1]
         .iter()
         .map(|s| s.output.sizes[outer..].iter().product::<i64>() * s.output.dtype.size() as i64)
         .sum();
-    (outer > 0 && locals <= MAX_LOCAL_BYTES).then_some(outer)
+    let tasks: i64 = last.domain[..outer].iter().product();
+    let enough = tasks >= MIN_TASKS || last.output.numel() <= SMALL;
+    (enough && locals <= MAX_LOCAL_BYTES).then_some(outer)
 }
 
-/// How many leading coordinates are the loops of the same number.
-fn identity_prefix(access: &Access) -> usize {
-    let same = access.map.iter().enumerate();
-    same.take_while(|(i, m)| as_loop(m) == Some(*i)).count()
+/// How many leading coordinates are the loops of the same number; loops of extent 1 stand at 0 anyway.
+fn identity_prefix(access: &Access, domain: &[i64]) -> usize {
+    let same = |(i, m): &(usize, &Affine)| {
+        as_loop(m) == Some(*i) || (domain.get(*i) == Some(&1) && range(m, domain) == (0, 0))
+    };
+    access.map.iter().enumerate().take_while(same).count()
 }

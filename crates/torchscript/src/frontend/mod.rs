@@ -67,6 +67,7 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
     with_stack(|| {
         let sources = ArchiveSources { archive };
         let mut program = Program::new(options, &sources);
+        program.version = archive.version();
         program.load_constants(archive)?;
         let root = objects::read(&mut program, archive)?;
         program.compile_all()?;

@@ -235,6 +235,9 @@ impl<'f> Emitter<'_, '_, 'f> {
 
     /// Calls operator `name`. Several results come back as a tuple, none as `None`.
     pub(super) fn builtin(&mut self, name: &str, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
+        if let Some(value) = self.upgraded(name, &arguments, node)? {
+            return Ok(value);
+        }
         let ctx = Arc::clone(&self.program.ctx);
         let operator = ctx.symbol(name);
         let schemas: Vec<Arc<FunctionSchema>> = self.program.catalogue.overloads(operator).collect();

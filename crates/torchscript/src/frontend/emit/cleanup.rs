@@ -2,9 +2,11 @@
 //! dead nodes go, constants are pooled at the head, and outputs of control flow are ordered by their first use.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use frazil_ir::schema::{Catalogue, Resolution};
-use frazil_ir::{BlockId, Builder, Constant, Device, Graph, NodeId, Use, ValueId, symbols};
+use frazil_ir::{AttributeValue, BlockId, Builder, Constant, Device, Graph, NodeId, TypeId, Use, ValueId, symbols};
 
 /// Brings a freshly emitted graph into its final form.
 pub(super) fn run(graph: &mut Graph, catalogue: &Catalogue) {
@@ -200,14 +202,15 @@ fn remove_dead_loop_outputs(graph: &mut Graph, node: NodeId) -> bool {
 
 /// Moves every constant to the head of the graph, each before those that were there, and merges equal ones.
 fn pool_constants(graph: &mut Graph) {
-    let mut pooled: Vec<NodeId> = Vec::new();
+    let mut pooled: HashMap<(TypeId, u64), Vec<NodeId>> = HashMap::new();
     let root = graph.root();
     for node in graph.all_nodes() {
         if graph.kind(node) != symbols::PRIM_CONSTANT {
             continue;
         }
         let Some(output) = graph.output(node) else { continue };
-        let equal = pooled.iter().copied().find(|&other| same_constant(graph, node, other));
+        let alike = pooled.entry((graph.ty(output), digest(graph, node))).or_default();
+        let equal = alike.iter().copied().find(|&other| same_constant(graph, node, other));
         match equal.and_then(|equal| graph.output(equal)) {
             Some(known) => {
                 graph.replace_all_uses_with(output, known);
@@ -217,9 +220,23 @@ fn pool_constants(graph: &mut Graph) {
                 if let Some(first) = graph.first(root).filter(|&first| first != node) {
                     graph.move_before(node, first);
                 }
-                pooled.push(node);
+                alike.push(node);
             }
         }
+    }
+}
+
+/// A number that equal constants share, and most others do not.
+fn digest(graph: &Graph, node: NodeId) -> u64 {
+    match graph.attribute(node, symbols::ATTR_VALUE) {
+        Some(AttributeValue::Constant(Constant::Int(int))) => int.cast_unsigned(),
+        Some(AttributeValue::Constant(Constant::Float(float))) => float.to_bits(),
+        Some(AttributeValue::Constant(Constant::Str(text))) => {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish()
+        }
+        _ => 0,
     }
 }
 

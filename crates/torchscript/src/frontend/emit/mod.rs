@@ -21,6 +21,7 @@ mod operator;
 mod special;
 mod statement;
 mod sugared;
+pub(crate) mod upgrade;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use ruff_python_ast::{Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use crate::archive::{Archive, SourceMap};
+use crate::frontend::emit::upgrade;
 use crate::frontend::source::SourceFile;
 use crate::frontend::{LoadOptions, Result, emit, objects};
 
@@ -88,6 +89,8 @@ enum BodyState {
 pub(crate) struct Program<'a> {
     pub(crate) ctx: Arc<Context>,
     pub(crate) catalogue: &'a Catalogue,
+    /// The format version that the code was written for.
+    pub(crate) version: u64,
     sources: &'a dyn Sources,
     files: HashMap<String, Option<Arc<SourceFile>>>,
     pub(crate) unit: CompilationUnit,
@@ -110,6 +113,7 @@ impl<'a> Program<'a> {
         Program {
             ctx: Arc::clone(options.ctx),
             catalogue: options.catalogue,
+            version: u64::MAX,
             sources,
             files: HashMap::new(),
             unit: CompilationUnit::default(),
@@ -187,6 +191,11 @@ impl<'a> Program<'a> {
     fn file(&mut self, qualifier: &str) -> Result<Option<Arc<SourceFile>>> {
         if let Some(file) = self.files.get(qualifier) {
             return Ok(file.clone());
+        }
+        if qualifier == upgrade::QUALIFIER {
+            let file = Arc::new(SourceFile::parse(upgrade::FILE, upgrade::UPGRADERS, None)?);
+            self.files.insert(qualifier.to_owned(), Some(Arc::clone(&file)));
+            return Ok(Some(file));
         }
         let file = match self.sources.find(qualifier)? {
             Some(source) => Some(Arc::new(SourceFile::parse(&source.file, &source.text, source.map)?)),
