@@ -14,9 +14,10 @@
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
-use crate::support::constants::{insert_constant, is_immutable};
+use crate::support::constants::{insert_constant, is_immutable, typed};
 use crate::support::effects::{self, Effect};
 use crate::{AliasDb, support};
+use frazil_ir::types::is_subtype;
 use frazil_ir::{BlockId, Constant, Graph, NodeId, TupleConstant, TypeKind, ValueId, symbols};
 use std::sync::Arc;
 
@@ -156,7 +157,11 @@ fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<
             Some(vec![Constant::Tuple(Arc::new(TupleConstant { ty, items }))])
         }
         (symbols::PRIM_TUPLE_UNPACK | symbols::PRIM_LIST_UNPACK, _) => Some(operands.first()?.items()?.to_vec()),
-        (symbols::PRIM_UNCHECKED_CAST, _) => Some(vec![operands.first()?.clone()]),
+        (symbols::PRIM_UNCHECKED_CAST, _) => {
+            // On a path that is never taken the value may be another than the cast says.
+            let value = operands.first()?;
+            is_subtype(ctx, typed(ctx, value.clone(), ty).1, ty).then(|| vec![value.clone()])
+        }
         _ => None,
     }
 }
