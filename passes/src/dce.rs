@@ -15,7 +15,8 @@ use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::effects::{self, Effect};
 use crate::{AliasDb, support};
-use frazil_ir::{BlockId, Definition, Graph, NodeId, ValueId, symbols};
+use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, ValueId, symbols};
+use std::sync::Arc;
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
@@ -46,6 +47,7 @@ pub struct DeadCodeElimination {
 impl GraphPass for DeadCodeElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        drop_unused_arguments(graph);
         let db = cx.alias_db(graph);
         let mut live = Liveness {
             graph,
@@ -60,6 +62,30 @@ impl GraphPass for DeadCodeElimination {
         let removed = sweep(graph, &nodes, &values);
         cx.count("nodes removed", removed);
         Ok(())
+    }
+}
+
+/// Operands of forks that the forked graph does not use.
+fn drop_unused_arguments(graph: &mut Graph) {
+    for node in graph.all_nodes() {
+        if graph.kind(node) != symbols::PRIM_FORK {
+            continue;
+        }
+        let Some(body) = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) else {
+            continue;
+        };
+        let unused = |g: &Graph, i: usize| g.inputs().get(i).is_some_and(|v| !g.has_uses(*v));
+        if body.inputs().len() != graph.operand_count(node) || !(0..body.inputs().len()).any(|i| unused(body, i)) {
+            continue;
+        }
+        let mut body = (**body).clone();
+        let root = body.root();
+        for i in (0..body.inputs().len()).rev() {
+            if unused(&body, i) && body.remove_parameter(root, i) {
+                graph.remove_operand(node, i);
+            }
+        }
+        graph.set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(body)));
     }
 }
 

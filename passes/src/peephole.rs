@@ -3,14 +3,20 @@
 //! - `x is None` and `x is not None` are constants when the type of `x` is None's, or admits no None;
 //! - `prim::unchecked_cast` and unwrapping an optional go when the operand's type is already what is asked for;
 //! - a branch that gives true on one side and false on the other is its condition, or the opposite of it;
-//! - `not (a == b)` is `a != b`, and likewise for the other comparisons of integers, and `not (not a)` is `a`;
+//! - `not (not a)` is `a`;
 //! - conversions of a number to the type that it has, and of a number to a tensor and back, go;
 //! - `aten::dim`, `aten::size`, `prim::dtype`, `prim::device` and `aten::is_floating_point` of a tensor whose type says so are constants
 //!   (unless `disable-shape-peepholes` is set);
-//! - unpacking, indexing or slicing a tuple that was just built gives its elements.
+//! - unpacking or indexing a tuple that was just built gives its elements;
+//! - the rank of a convolution's result is that of its weight where it decides only whether an exception is raised (the check of a batch norm
+//!   behind a convolution): see below.
 //!
 //! **Sound** for any use: nothing here makes or merges mutable objects, and what a type says of a tensor is true for as long as nobody writes
 //! to it: shapes are believed only of values without writers (in-place operators may resize).
+//!
+//! **One exception**, which PyTorch makes too: a convolution whose input lacks the batch dimension gives a result of one dimension less, which a
+//! check behind it would refuse; with the check gone the program goes on. What ran without an exception gives the same results; PyTorch takes the
+//! rank for granted in every use and changes those too.
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
@@ -141,6 +147,11 @@ impl Peephole {
     /// What the type of a tensor says of it.
     fn property(&self, graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
         let tensor = graph.operand(node, 0)?;
+        if graph.kind_name(node) == "aten::dim"
+            && let Some(rank) = guarded_rank(graph, tensor, node)
+        {
+            return Some(Replacement::Constant(rank.into()));
+        }
         let TypeKind::Tensor(ty) = graph.ctx().type_kind(graph.ty(tensor)) else {
             return None;
         };
@@ -209,22 +220,11 @@ fn truth(graph: &Graph, node: NodeId) -> Option<Replacement> {
     }
 }
 
+/// `not not x`.
 fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
     let inner = graph.defining_node(value)?;
-    let opposite = match graph.kind_name(inner) {
-        "aten::__not__" => return Some(Replacement::Value(graph.operand(inner, 0)?)),
-        "aten::eq" => "aten::ne",
-        "aten::ne" => "aten::eq",
-        "aten::lt" => "aten::ge",
-        "aten::le" => "aten::gt",
-        "aten::gt" => "aten::le",
-        "aten::ge" => "aten::lt",
-        _ => return None,
-    };
-    // Of floats neither may hold, of tensors and containers the comparison is another operator.
-    let operands: Vec<_> = graph.operands(inner).collect();
-    let integers = operands.len() == 2 && operands.iter().all(|v| graph.ty(*v) == types::INT);
-    integers.then_some(Replacement::Operator(opposite, operands))
+    let twice = graph.kind_name(inner) == "aten::__not__";
+    twice.then_some(Replacement::Value(graph.operand(inner, 0)?))
 }
 
 /// A conversion of a number to what it is, or back from the tensor that was made of it.
@@ -237,7 +237,75 @@ fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
         .defining_node(from)
         .filter(|n| graph.kind_name(*n) == "prim::NumToTensor")?;
     let number = graph.operand(made, 0)?;
-    (graph.ty(number) == graph.ty(to)).then_some(Replacement::Value(number))
+    is_subtype(graph.ctx(), graph.ty(number), graph.ty(to)).then_some(Replacement::Value(number))
+}
+
+/// The rank of the result of the convolution that `value` is, when `dim` (a `aten::dim` of it) only guards exceptions.
+fn guarded_rank(graph: &Graph, value: ValueId, dim: NodeId) -> Option<i64> {
+    let convolution = graph.defining_node(value)?;
+    let rank = match graph.kind(convolution) {
+        symbols::ATEN_CONV1D => 3,
+        symbols::ATEN_CONV2D => 4,
+        symbols::ATEN_CONV3D => 5,
+        _ => return None,
+    };
+    only_guards(graph, graph.output(dim)?, 0).then_some(rank)
+}
+
+/// How long a chain of comparisons may be to be followed.
+const MAX_GUARD_DEPTH: usize = 8;
+
+/// True when `value` decides nothing but whether an exception is raised, or appears in its message.
+fn only_guards(graph: &Graph, value: ValueId, depth: usize) -> bool {
+    depth < MAX_GUARD_DEPTH
+        && graph.uses(value).all(|u| {
+            if graph.enclosing_blocks(u.user).any(|b| raises(graph, b)) {
+                return true;
+            }
+            match graph.kind(u.user) {
+                symbols::PRIM_IF => {
+                    let blocks = graph.node_blocks(u.user);
+                    let harmless =
+                        |b: &frazil_ir::BlockId| raises(graph, *b) || graph.nodes(*b).all(|n| is_comparison(graph, n));
+                    blocks.iter().all(harmless)
+                        && graph
+                            .node_outputs(u.user)
+                            .iter()
+                            .all(|v| only_guards(graph, *v, depth + 1))
+                }
+                symbols::PRIM_RETURN => {
+                    let branch = graph.parent(u.user).and_then(|b| graph.owner(b));
+                    branch.filter(|n| graph.kind(*n) == symbols::PRIM_IF).is_some_and(|n| {
+                        graph
+                            .node_outputs(n)
+                            .get(u.index)
+                            .is_some_and(|v| only_guards(graph, *v, depth + 1))
+                    })
+                }
+                _ => {
+                    is_comparison(graph, u.user)
+                        && graph
+                            .node_outputs(u.user)
+                            .iter()
+                            .all(|v| only_guards(graph, *v, depth + 1))
+                }
+            }
+        })
+}
+
+fn is_comparison(graph: &Graph, node: NodeId) -> bool {
+    let comparison = matches!(
+        graph.kind_name(node),
+        "aten::eq" | "aten::ne" | "aten::lt" | "aten::le" | "aten::gt" | "aten::ge" | "aten::__not__" | "aten::dim"
+    );
+    comparison || graph.kind(node) == symbols::PRIM_CONSTANT
+}
+
+/// True when whoever runs `block` raises.
+fn raises(graph: &Graph, block: frazil_ir::BlockId) -> bool {
+    graph
+        .nodes(block)
+        .any(|n| graph.kind(n) == symbols::PRIM_RAISE_EXCEPTION)
 }
 
 #[cfg(test)]
@@ -293,6 +361,6 @@ mod tests {
         }
         g.verify(None).unwrap();
         let last = g.outputs().next().and_then(|v| g.defining_node(v)).unwrap();
-        assert_eq!(g.kind_name(last), "aten::ne");
+        assert_eq!(g.kind_name(last), "aten::__not__");
     }
 }

@@ -5,7 +5,6 @@
 
 use super::memory::{Kind, Location, Locations, Memory};
 use super::{AliasDb, NodeWrites};
-use crate::support::effects::{self, Effect};
 use frazil_ir::schema::{AliasInfo, AliasSet, Catalogue, FunctionSchema};
 use frazil_ir::{BlockId, Graph, Module, NodeId, ObjectId, SymbolId, TypeId, TypeKind, ValueId, symbols};
 use smallvec::SmallVec;
@@ -37,6 +36,8 @@ pub(super) struct Analysis<'g> {
     points: Vec<Locations>,
     writes: HashMap<NodeId, NodeWrites>,
     schemas: HashMap<Signature, Option<Arc<FunctionSchema>>>,
+    /// What forked graphs write.
+    forked: NodeWrites,
     /// Own locations of what loops carry, by the loop's node.
     carried: HashMap<NodeId, Vec<Locations>>,
 }
@@ -58,6 +59,7 @@ impl<'g> Analysis<'g> {
             points: vec![Locations::new(); graph.value_capacity()],
             writes: HashMap::new(),
             schemas: HashMap::new(),
+            forked: NodeWrites::default(),
             carried: HashMap::new(),
         }
     }
@@ -79,7 +81,8 @@ impl<'g> Analysis<'g> {
         AliasDb::finish(self.memory.into_table(), self.points, self.writes, &outputs)
     }
 
-    fn walk(&mut self, root: BlockId) {
+    /// Analyses a block with all that it holds. Gives what it writes.
+    fn walk(&mut self, root: BlockId) -> NodeWrites {
         let g = self.graph;
         let mut frames = vec![Frame {
             block: root,
@@ -104,8 +107,10 @@ impl<'g> Analysis<'g> {
                 }
                 continue;
             }
-            let Some(done) = frames.pop() else { return };
-            let Some(owner) = g.owner(done.block) else { return };
+            let Some(done) = frames.pop() else { break };
+            let Some(owner) = g.owner(done.block) else {
+                return done.writes;
+            };
             self.writes.entry(owner).or_default().add(&done.writes);
             let blocks = g.node_blocks(owner);
             let index = blocks.iter().position(|b| *b == done.block).unwrap_or(blocks.len());
@@ -126,6 +131,7 @@ impl<'g> Analysis<'g> {
                 }
             }
         }
+        NodeWrites::default()
     }
 
     // --- values
@@ -401,45 +407,51 @@ impl<'g> Analysis<'g> {
         self.writes.entry(node).or_default().wildcards = true;
     }
 
-    /// The forked graph runs at some time between here and the wait. What it is given is known to two threads from now on.
+    /// The forked graph runs at some time between here and the wait: it is analysed here, and what it writes is written by both.
     fn fork(&mut self, node: NodeId) {
-        let writes = self.fork_writes(node);
-        self.unknown(node);
-        if !writes {
-            self.writes.remove(&node);
+        let g = self.graph;
+        let body = g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
+        let (Some(body), Some(future)) = (body, g.output(node)) else {
+            return self.unknown(node);
+        };
+        let arguments: Vec<Locations> = (0..g.operand_count(node)).map(|i| self.operand(node, i)).collect();
+        let outer_points = std::mem::replace(&mut self.points, vec![Locations::new(); body.value_capacity()]);
+        let outer_writes = std::mem::take(&mut self.writes);
+        let outer_carried = std::mem::take(&mut self.carried);
+        self.graph = body;
+        for (&input, argument) in body.inputs().iter().zip(&arguments) {
+            self.set(input, argument);
+        }
+        let writes = self.walk(body.root());
+        let results: Vec<Locations> = body.outputs().map(|v| self.points(v).clone()).collect();
+        self.graph = g;
+        self.points = outer_points;
+        self.writes = outer_writes;
+        self.carried = outer_carried;
+        self.set_fresh(future);
+        let holder = self.points(future).clone();
+        for result in &results {
+            self.memory.store(&holder, result);
+        }
+        self.forked.add(&writes);
+        if !writes.is_empty() {
+            self.writes.insert(node, writes);
         }
     }
 
-    fn fork_writes(&self, node: NodeId) -> bool {
-        let g = self.graph;
-        let Some(body) = g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) else {
-            return true;
-        };
-        crate::support::subgraphs_and_self(body).any(|g| {
-            g.all_nodes()
-                .into_iter()
-                .any(|n| match effects::effect(g, n, self.catalogue) {
-                    Effect::Pure | Effect::Random => false,
-                    Effect::Writes => true,
-                    Effect::Visible => !matches!(
-                        g.kind(n),
-                        symbols::PRIM_RAISE_EXCEPTION | symbols::PRIM_PRINT | symbols::PRIM_FORK | symbols::PRIM_WAIT
-                    ),
-                })
-        })
-    }
-
-    /// By now the forked graph has written whatever it writes.
+    /// By now the forked graph has written whatever it writes. Of a future that comes from outside nothing is known.
     fn wait(&mut self, node: NodeId) {
         let g = self.graph;
-        let fork = g
-            .operand(node, 0)
-            .and_then(|v| g.defining_node(v))
-            .filter(|n| g.kind(*n) == symbols::PRIM_FORK);
-        let writes = fork.is_none_or(|f| self.fork_writes(f));
-        self.unknown(node);
-        if !writes {
-            self.writes.remove(&node);
+        let (Some(future), Some(out)) = (g.operand(node, 0), g.output(node)) else {
+            return self.unknown(node);
+        };
+        let holder = self.points(future).clone();
+        let results = self.memory.load(&holder, g.ty(out));
+        self.set(out, &results);
+        let mut writes = self.forked.clone();
+        writes.wildcards |= g.defining_node(future).is_none_or(|n| g.kind(n) != symbols::PRIM_FORK);
+        if !writes.is_empty() {
+            self.writes.insert(node, writes);
         }
     }
 

@@ -5,23 +5,109 @@ use crate::AliasDb;
 use crate::inline;
 use crate::manager::{PassContext, PassError};
 use crate::support::constants::{detached, insert_constant};
+use crate::support::subgraphs_and_self;
 use frazil_ir::{
-    AttributeKind, Constant, DictConstant, FunctionId, Graph, ListConstant, Module, NodeId, ObjectId, SymbolId,
-    TensorData, TupleConstant, TypeKind, ValueId, symbols,
+    AttributeKind, AttributeValue, Constant, DictConstant, FunctionId, Graph, ListConstant, Module, NodeId, ObjectId,
+    SymbolId, TensorData, TupleConstant, TypeKind, ValueId, symbols,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What is known of the module's attributes in one round.
 pub(super) struct Attributes {
-    /// For each graph, the object that a value is.
-    pub(super) objects: Vec<HashMap<ValueId, ObjectId>>,
+    /// For each graph, the objects that its values are.
+    pub(super) objects: Vec<Scope>,
     /// Objects that are used as values: kept with all that they have and reach.
     pub(super) whole: HashSet<ObjectId>,
     /// Attributes that a `prim::GetAttr` may be folded of, as constants.
     foldable: HashMap<(ObjectId, SymbolId), Constant>,
     /// Where an object is found first from the root: `self.layer1.0`.
     paths: HashMap<ObjectId, String>,
+}
+
+/// The objects that values of a graph are, and those of the graphs that it forks.
+#[derive(Default)]
+pub(super) struct Scope {
+    /// What is known of the graph's own values.
+    pub(super) known: HashMap<ValueId, ObjectId>,
+    /// Bodies of forks, by node.
+    forked: Vec<(NodeId, Scope)>,
+}
+
+impl Scope {
+    /// Values that are known objects: those inputs that are given as such, and what is read from known objects' attributes that nobody assigns.
+    fn of(
+        module: &Module,
+        graph: &Graph,
+        inputs: &[Option<ObjectId>],
+        assigned: &HashSet<(SymbolId, SymbolId)>,
+    ) -> Scope {
+        let mut scope = Scope::default();
+        for (&input, object) in graph.inputs().iter().zip(inputs) {
+            scope.known.extend(object.map(|o| (input, o)));
+        }
+        for node in graph.all_nodes() {
+            if let Some(body) = forked_body(graph, node) {
+                let inputs: Vec<_> = graph.operands(node).map(|v| scope.known.get(&v).copied()).collect();
+                scope.forked.push((node, Scope::of(module, body, &inputs, assigned)));
+                continue;
+            }
+            let Some(access) = access(graph, node).filter(|a| !a.is_write) else {
+                continue;
+            };
+            let (Some(&object), Some(output)) = (scope.known.get(&access.object), graph.output(node)) else {
+                continue;
+            };
+            if assigned.contains(&(module.object(object).class, access.name)) {
+                continue;
+            }
+            if let Some(Constant::Object(inner)) = module.attribute(object, access.name) {
+                scope.known.insert(output, *inner);
+            }
+        }
+        scope
+    }
+
+    /// Calls `each` with the graph and with every graph that it forks.
+    pub(super) fn visit<E>(
+        &self,
+        graph: &Graph,
+        each: &mut dyn FnMut(&Graph, &HashMap<ValueId, ObjectId>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(graph, &self.known)?;
+        for (node, inner) in &self.forked {
+            if let Some(body) = forked_body(graph, *node) {
+                inner.visit(body, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Edits the graph and every graph that it forks.
+    pub(super) fn edit(&self, graph: &mut Graph, each: &mut dyn FnMut(&mut Graph, &HashMap<ValueId, ObjectId>)) {
+        each(graph, &self.known);
+        for (node, inner) in &self.forked {
+            let Some(body) = forked_body(graph, *node) else {
+                continue;
+            };
+            let revision = body.revision();
+            let mut body = body.clone();
+            inner.edit(&mut body, each);
+            if body.revision() != revision {
+                graph.set_attribute(*node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(body)));
+            }
+        }
+    }
+}
+
+fn forked_body(graph: &Graph, node: NodeId) -> Option<&Graph> {
+    if graph.kind(node) != symbols::PRIM_FORK {
+        return None;
+    }
+    graph
+        .attribute(node, symbols::ATTR_SUBGRAPH)?
+        .as_graph()
+        .map(Arc::as_ref)
 }
 
 /// An attribute assignment or read.
@@ -32,22 +118,23 @@ pub(super) struct Access {
     pub(super) is_write: bool,
 }
 
-/// The attribute accesses of a graph, in its order.
-pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
-    let access = |node: NodeId| {
-        let is_write = match graph.kind(node) {
-            symbols::PRIM_GET_ATTR => false,
-            symbols::PRIM_SET_ATTR => true,
-            _ => return None,
-        };
-        Some(Access {
-            node,
-            object: graph.operand(node, 0)?,
-            name: graph.attribute_symbol(node, symbols::ATTR_NAME)?,
-            is_write,
-        })
+fn access(graph: &Graph, node: NodeId) -> Option<Access> {
+    let is_write = match graph.kind(node) {
+        symbols::PRIM_GET_ATTR => false,
+        symbols::PRIM_SET_ATTR => true,
+        _ => return None,
     };
-    graph.all_nodes().into_iter().filter_map(access).collect()
+    Some(Access {
+        node,
+        object: graph.operand(node, 0)?,
+        name: graph.attribute_symbol(node, symbols::ATTR_NAME)?,
+        is_write,
+    })
+}
+
+/// The attribute accesses of a graph, in its order; those of forked graphs are not among them.
+pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
+    graph.all_nodes().into_iter().filter_map(|n| access(graph, n)).collect()
 }
 
 impl Attributes {
@@ -61,36 +148,40 @@ impl Attributes {
         let assigned_names = assigned(module, graphs)?;
         let objects: Vec<_> = graphs
             .iter()
-            .map(|(_, g)| known_objects(module, g, &assigned_names))
+            .map(|(_, g)| Scope::of(module, g, &[Some(module.root)], &assigned_names))
             .collect();
         let mut assigned: HashSet<(ObjectId, SymbolId)> = HashSet::new();
         let mut whole: HashSet<ObjectId> = kept.whole.clone();
-        for ((_, graph), known) in graphs.iter().zip(&objects) {
-            for access in accesses(graph).iter().filter(|a| a.is_write) {
-                match known.get(&access.object) {
-                    Some(object) => {
-                        assigned.insert((*object, access.name));
-                    }
-                    // An instance that is not known: any of its class.
-                    None => {
-                        if let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(access.object)) {
-                            let same = module.objects().filter(|(_, o)| o.class == class);
-                            assigned.extend(same.map(|(id, _)| (id, access.name)));
+        for ((_, graph), scope) in graphs.iter().zip(&objects) {
+            scope.visit(graph, &mut |graph, known| {
+                for access in accesses(graph).iter().filter(|a| a.is_write) {
+                    match known.get(&access.object) {
+                        Some(object) => {
+                            assigned.insert((*object, access.name));
+                        }
+                        // An instance that is not known: any of its class.
+                        None => {
+                            if let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(access.object)) {
+                                let same = module.objects().filter(|(_, o)| o.class == class);
+                                assigned.extend(same.map(|(id, _)| (id, access.name)));
+                            }
                         }
                     }
                 }
-            }
-            for (value, object) in known {
-                let as_value = graph.uses(*value).any(|u| {
-                    u.index != 0 || !matches!(graph.kind(u.user), symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR)
-                });
-                if as_value {
-                    if *object == module.root && graph.outputs().any(|o| o == *value) {
-                        return Err(FreezeError::ReturnsItself.into());
+                for (value, object) in known {
+                    let as_value = graph.uses(*value).any(|u| match graph.kind(u.user) {
+                        symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR => u.index != 0,
+                        _ => forked_body(graph, u.user).is_none(),
+                    });
+                    if as_value {
+                        if *object == module.root && graph.outputs().any(|o| o == *value) {
+                            return Err(FreezeError::ReturnsItself);
+                        }
+                        whole.insert(*object);
                     }
-                    whole.insert(*object);
                 }
-            }
+                Ok(())
+            })?;
         }
         close_over_attributes(module, &mut whole);
         let dbs: Vec<AliasDb> = graphs
@@ -160,24 +251,26 @@ impl Attributes {
     pub(super) fn fold(&self, module: &Module, graphs: &mut [(FunctionId, Graph)]) -> usize {
         let ctx = module.ctx();
         let mut folded = 0;
-        for ((_, graph), known) in graphs.iter_mut().zip(&self.objects) {
-            for access in accesses(graph) {
-                let Some(object) = known.get(&access.object).filter(|_| !access.is_write) else {
-                    continue;
-                };
-                let (Some(constant), Some(output)) =
-                    (self.foldable.get(&(*object, access.name)), graph.output(access.node))
-                else {
-                    continue;
-                };
-                let new = insert_constant(graph, access.node, constant.clone(), graph.ty(output));
-                if let Some(path) = self.paths.get(object) {
-                    graph.name_value(new, &format!("{path}.{}", ctx.name(access.name)));
+        for ((_, graph), scope) in graphs.iter_mut().zip(&self.objects) {
+            scope.edit(graph, &mut |graph, known| {
+                for access in accesses(graph) {
+                    let Some(object) = known.get(&access.object).filter(|_| !access.is_write) else {
+                        continue;
+                    };
+                    let (Some(constant), Some(output)) =
+                        (self.foldable.get(&(*object, access.name)), graph.output(access.node))
+                    else {
+                        continue;
+                    };
+                    let new = insert_constant(graph, access.node, constant.clone(), graph.ty(output));
+                    if let Some(path) = self.paths.get(object) {
+                        graph.name_value(new, &format!("{path}.{}", ctx.name(access.name)));
+                    }
+                    graph.replace_all_uses_with(output, new);
+                    graph.erase(access.node);
+                    folded += 1;
                 }
-                graph.replace_all_uses_with(output, new);
-                graph.erase(access.node);
-                folded += 1;
-            }
+            });
         }
         folded
     }
@@ -186,7 +279,7 @@ impl Attributes {
 /// Names of attributes that some graph assigns, by class name of the receiver's static type.
 fn assigned(module: &Module, graphs: &[(FunctionId, Graph)]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
     let mut names = HashSet::new();
-    for (_, graph) in graphs {
+    for graph in graphs.iter().flat_map(|(_, g)| subgraphs_and_self(g)) {
         for access in accesses(graph).iter().filter(|a| a.is_write) {
             match module.ctx().type_kind(graph.ty(access.object)) {
                 TypeKind::Class(class) => {
@@ -198,30 +291,6 @@ fn assigned(module: &Module, graphs: &[(FunctionId, Graph)]) -> Result<HashSet<(
         }
     }
     Ok(names)
-}
-
-/// The values of `graph` that are known objects: the first input, and what is read from known objects' attributes that nobody assigns.
-fn known_objects(
-    module: &Module,
-    graph: &Graph,
-    assigned: &HashSet<(SymbolId, SymbolId)>,
-) -> HashMap<ValueId, ObjectId> {
-    let mut known = HashMap::new();
-    if let Some(&this) = graph.inputs().first() {
-        known.insert(this, module.root);
-    }
-    for access in accesses(graph).iter().filter(|a| !a.is_write) {
-        let (Some(&object), Some(output)) = (known.get(&access.object), graph.output(access.node)) else {
-            continue;
-        };
-        if assigned.contains(&(module.object(object).class, access.name)) {
-            continue;
-        }
-        if let Some(Constant::Object(inner)) = module.attribute(object, access.name) {
-            known.insert(output, *inner);
-        }
-    }
-    known
 }
 
 /// Adds the objects that those in `whole` reach.
@@ -357,13 +426,15 @@ pub(super) fn resolve_interfaces(module: &Module, graphs: &mut [(FunctionId, Gra
     let names = assigned(module, graphs)?;
     let mut inlined = 0;
     for (id, graph) in graphs.iter_mut() {
-        let known = known_objects(module, graph, &names);
-        for (value, object) in &known {
-            if matches!(graph.ctx().type_kind(graph.ty(*value)), TypeKind::Interface(_)) {
-                let class = graph.ctx().type_of_kind(TypeKind::Class(module.object(*object).class));
-                graph.set_type(*value, class);
+        let scope = Scope::of(module, graph, &[Some(module.root)], &names);
+        scope.edit(graph, &mut |graph, known| {
+            for (value, object) in known {
+                if matches!(graph.ctx().type_kind(graph.ty(*value)), TypeKind::Interface(_)) {
+                    let class = graph.ctx().type_of_kind(TypeKind::Class(module.object(*object).class));
+                    graph.set_type(*value, class);
+                }
             }
-        }
+        });
         let name = module.ctx().name(module.unit.function(*id).name).to_owned();
         // Callees in the module are not inlined themselves: a turn for each level.
         inlined += inline::inline_graph(&module.unit, &name, graph)?;

@@ -13,6 +13,7 @@ use frazil_ir::{
 };
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Makes `module` the frozen module with these bodies of its methods.
@@ -120,15 +121,17 @@ fn needed_attributes(
     for (object, name) in &kept.attributes {
         needed.entry(*object).or_default().insert(*name);
     }
-    for ((_, graph), known) in graphs.iter().zip(&attributes.objects) {
-        for access in accesses(graph) {
-            if let Some(object) = known.get(&access.object) {
-                needed.entry(*object).or_default().insert(access.name);
+    for ((_, graph), scope) in graphs.iter().zip(&attributes.objects) {
+        let _: Result<(), Infallible> = scope.visit(graph, &mut |graph, known| {
+            for access in accesses(graph) {
+                if let Some(object) = known.get(&access.object) {
+                    needed.entry(*object).or_default().insert(access.name);
+                }
             }
-        }
+            Ok(())
+        });
     }
     needed.entry(module.root).or_default();
-    // Objects whose static type says that they may be read through a value that is not known keep everything.
     for (object, names) in &mut needed {
         if let Some(class) = module.class_of(*object) {
             names.sort_by_key(|n| class.attributes.get_index_of(n));
@@ -214,13 +217,15 @@ fn retype(
     attributes: &Attributes,
     reclassed: &IndexMap<ObjectId, ClassDef>,
 ) {
-    for ((_, graph), known) in graphs.iter_mut().zip(&attributes.objects) {
-        for (value, object) in known {
-            if let Some(class) = reclassed.get(object) {
-                let ty = module.ctx().type_of_kind(TypeKind::Class(class.name));
-                graph.set_type(*value, ty);
+    for ((_, graph), scope) in graphs.iter_mut().zip(&attributes.objects) {
+        scope.edit(graph, &mut |graph, known| {
+            for (value, object) in known {
+                if let Some(class) = reclassed.get(object) {
+                    let ty = module.ctx().type_of_kind(TypeKind::Class(class.name));
+                    graph.set_type(*value, ty);
+                }
             }
-        }
+        });
     }
 }
 

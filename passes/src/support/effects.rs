@@ -14,7 +14,7 @@ pub enum Effect {
     Pure,
     /// It writes to its operands (or to an object); only alias information says who sees that.
     Writes,
-    /// Its results differ from run to run: not merged, not evaluated; gone if its results are not used.
+    /// Its results may differ from run to run: not merged, not evaluated; gone if its results are not used.
     Random,
     /// Seen by somebody outside, or not known: stays where it is.
     Visible,
@@ -41,7 +41,10 @@ const RANDOM: &[(&str, Option<&str>)] = &[
     ("aten::randn", None),
     ("aten::randn_like", None),
     ("aten::randperm", None),
-    // The clock and the contents of fresh memory are no functions of the operands either.
+    // Nor are the clock, the contents of fresh memory, and the modes that somebody else sets functions of the operands.
+    ("aten::is_autocast_cpu_enabled", None),
+    ("aten::is_autocast_enabled", None),
+    ("aten::is_grad_enabled", None),
     ("aten::empty", None),
     ("aten::empty_like", None),
     ("aten::empty_strided", None),
