@@ -106,7 +106,8 @@ size_t {name}_workspace_bytes(void);
 frazil_status {name}_create(const frazil_options *options, {name}_instance **instance);
 
 /* Runs the function. inputs and outputs are arrays of addresses in the order of the descriptions; outputs
-   overlap neither each other nor the inputs. */
+   overlap neither each other nor the inputs. Every thread that runs tasks, the calling one included, needs
+   1 MiB of stack. */
 frazil_status {name}_run({name}_instance *instance, const void *const *inputs, void *const *outputs);
 
 /* Ends an instance; NULL is allowed. */

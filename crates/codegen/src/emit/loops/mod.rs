@@ -1,12 +1,17 @@
 //! Loop nests: one vectorised loop where the accesses allow it, scalar loops otherwise.
 
+mod combine;
+mod read;
+
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::expr::{self, ExprEmitter, Leaves};
 use crate::kernel::{Loops, Place, Read, Stage};
+use combine::{horizontal, identity, join};
 use frazil_ir::DType;
-use frazil_runtime::expr::{Expr, ExprOp, Number};
+use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Affine, Combine};
+use read::{lane_indices, lanes_agree};
 
 /// Accumulators of a vectorised reduction, so that additions need not wait for each other.
 const ACCUMULATORS: i64 = 4;
@@ -415,149 +420,6 @@ impl<'a, 'c> Nest<'a, 'c> {
         let index = e.add(index, further);
         e.offset(base, index, self.dtype(place).size() as i64)
     }
-
-    /// The value of `reads[n]`, in the computed type of its place's dtype, in every lane of the point.
-    fn read(&self, e: &mut Emitter<'c>, reads: &[Read], n: usize, point: &Point<'c>) -> Val<'c> {
-        let read = &reads[n];
-        let dtype = self.dtype(read.place);
-        let mut further = Int::Const(0);
-        for indirect in &read.indirect {
-            let value = self.index_value(e, reads, indirect.input as usize, point, indirect.extent);
-            let term = e.mul(value, indirect.stride);
-            further = e.add(further, term);
-        }
-        match point.vector {
-            Some((_, lanes)) if point.step(&read.index) == 0 => {
-                let value = self.read_scalar(e, read, dtype, point, further);
-                e.broadcast(value, lanes)
-            }
-            Some((_, lanes)) => self.read_vector(e, read, dtype, point, further, lanes),
-            None => self.read_scalar(e, read, dtype, point, further),
-        }
-    }
-
-    fn read_scalar(
-        &self,
-        e: &mut Emitter<'c>,
-        read: &Read,
-        dtype: DType,
-        point: &Point<'c>,
-        further: Int<'c>,
-    ) -> Val<'c> {
-        let guards: Vec<_> = read.guards.iter().collect();
-        guarded(e, &guards, dtype, read.fill, point, None, |e| {
-            let address = self.address(e, read.place, &read.index, point, further);
-            let ty = e.ty(expr::storage_type(dtype));
-            let value = e.load(address, ty, dtype.size() as i64);
-            ExprEmitter::new(e, None).from_storage(value, dtype)
-        })
-    }
-
-    fn read_vector(
-        &self,
-        e: &mut Emitter<'c>,
-        read: &Read,
-        dtype: DType,
-        point: &Point<'c>,
-        further: Int<'c>,
-        lanes: i64,
-    ) -> Val<'c> {
-        // Guards that are the same for all lanes become a branch, the others a mask.
-        let (uniform, varying): (Vec<_>, Vec<_>) = read.guards.iter().partition(|g| point.step(&g.index) == 0);
-        let mut mask = point.mask;
-        for guard in varying {
-            let inside = lanes_inside(e, point, &guard.index, guard.extent, lanes);
-            mask = Some(mask.map_or(inside, |m| e.binary("arith.andi", m, inside)));
-        }
-        guarded(e, &uniform, dtype, read.fill, point, Some(lanes), |e| {
-            let address = self.address(e, read.place, &read.index, point, further);
-            let value = match mask {
-                None => {
-                    let ty = e.shaped(expr::storage_type(dtype), Some(lanes));
-                    e.load(address, ty, dtype.size() as i64)
-                }
-                Some(mask) => {
-                    let fill = ExprEmitter::new(e, Some(lanes)).constant(read.fill, dtype);
-                    let fill = ExprEmitter::new(e, Some(lanes)).to_storage(fill, dtype);
-                    e.load_masked_or(address, mask, fill, dtype.size() as i64)
-                }
-            };
-            ExprEmitter::new(e, Some(lanes)).from_storage(value, dtype)
-        })
-    }
-
-    /// The value of an integer operand that is the same in all lanes, wrapped once when negative and clamped to `0..extent`.
-    fn index_value(&self, e: &mut Emitter<'c>, reads: &[Read], n: usize, point: &Point<'c>, extent: i64) -> Int<'c> {
-        let point = Point {
-            at: point.at.clone(),
-            vector: None,
-            mask: None,
-        };
-        let value = self.read(e, reads, n, &point);
-        let dtype = self.dtype(reads[n].place);
-        let value = Int::Dyn(ExprEmitter::new(e, None).cast(value, dtype, DType::Long));
-        let wrapped = e.add(value, extent);
-        let negative = e.compare("slt", value, 0);
-        let (wrapped, plain) = (e.int(wrapped), e.int(value));
-        let value = Int::Dyn(e.select(negative, wrapped, plain));
-        let value = e.max(value, 0);
-        e.min(value, extent - 1)
-    }
-}
-
-/// True when an operand with indirection, or one that does not move along loop `l`, is the same for all lanes of that loop.
-fn lanes_agree(reads: &[Read], read: &Read, l: usize) -> bool {
-    let still = |r: &Read| r.index.coefficients[l] == 0 && r.guards.iter().all(|g| g.index.coefficients[l] == 0);
-    let indices = read.indirect.iter().all(|x| still(&reads[x.input as usize]));
-    indices && (read.index.coefficients[l] != 0 || still(read))
-}
-
-/// `value` where all guards hold, `fill` elsewhere.
-fn guarded<'c>(
-    e: &mut Emitter<'c>,
-    guards: &[&crate::kernel::Guard],
-    dtype: DType,
-    fill: Number,
-    point: &Point<'c>,
-    lanes: Option<i64>,
-    value: impl FnOnce(&mut Emitter<'c>) -> Val<'c>,
-) -> Val<'c> {
-    let mut condition = None;
-    for guard in guards {
-        let index = point.linear(e, &guard.index);
-        // One unsigned comparison tests both ends.
-        let inside = e.compare("ult", index, guard.extent);
-        condition = Some(match condition {
-            None => inside,
-            Some(c) => e.binary("arith.andi", c, inside),
-        });
-    }
-    let Some(condition) = condition else { return value(e) };
-    let ty = e.shaped(expr::element_type(dtype).unwrap_or("i64"), lanes);
-    e.if_else(
-        condition,
-        &[ty],
-        |e| vec![value(e)],
-        |e| vec![ExprEmitter::new(e, lanes).constant(fill, dtype)],
-    )[0]
-}
-
-/// The index in each lane, as a vector of i64.
-fn lane_indices<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine, lanes: i64) -> Val<'c> {
-    let base = point.linear(e, index);
-    let base = e.int(base);
-    let base = e.broadcast(base, lanes);
-    let step = point.step(index);
-    let steps: Vec<String> = (0..lanes).map(|i| (i * step).to_string()).collect();
-    let steps = e.constant(&format!("dense<[{}]> : vector<{lanes}xi64>", steps.join(", ")));
-    e.binary("arith.addi", base, steps)
-}
-
-/// Which lanes have `0 <= index < extent`.
-fn lanes_inside<'c>(e: &mut Emitter<'c>, point: &Point<'c>, index: &Affine, extent: i64, lanes: i64) -> Val<'c> {
-    let indices = lane_indices(e, point, index, lanes);
-    let extent = e.constant(&format!("dense<{extent}> : vector<{lanes}xi64>"));
-    e.cmpi("ult", indices, extent, Some(lanes))
 }
 
 /// The leaves of a stage's expressions.
@@ -597,53 +459,4 @@ impl<'c> StageLeaves<'_, '_, 'c> {
             self.nest.dtype(self.reads[n].place),
         )
     }
-}
-
-/// What a combination starts from.
-fn identity<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, lanes: Option<i64>) -> Val<'c> {
-    let bits = 8 * dtype.size() as u32;
-    let unsigned = matches!(dtype, DType::Byte | DType::Bool);
-    let value = match combine {
-        Combine::Add | Combine::Or => Number::Int(0),
-        Combine::Mul => Number::Int(1),
-        Combine::And if dtype == DType::Bool => Number::Int(1),
-        Combine::And => Number::Int(-1),
-        Combine::Max if dtype.is_floating_point() => Number::Float(f64::NEG_INFINITY),
-        Combine::Min if dtype.is_floating_point() => Number::Float(f64::INFINITY),
-        Combine::Max if unsigned => Number::Int(0),
-        Combine::Min if unsigned => Number::Int(if dtype == DType::Bool { 1 } else { 255 }),
-        Combine::Max => Number::Int(i64::MIN >> (64 - bits)),
-        Combine::Min => Number::Int(i64::MAX >> (64 - bits)),
-    };
-    ExprEmitter::new(e, lanes).constant(value, dtype)
-}
-
-/// MLIR's names of a combination: the operation, and the kind of `vector.reduction`.
-fn names(combine: Combine, dtype: DType) -> (&'static str, &'static str) {
-    let unsigned = matches!(dtype, DType::Byte | DType::Bool);
-    match (combine, dtype.is_floating_point()) {
-        (Combine::Add, true) => ("arith.addf", "add"),
-        (Combine::Mul, true) => ("arith.mulf", "mul"),
-        (Combine::Max, true) => ("arith.maximumf", "maximumf"),
-        (Combine::Min, true) => ("arith.minimumf", "minimumf"),
-        (Combine::Add, false) if dtype == DType::Bool => ("arith.ori", "or"),
-        (Combine::Mul, false) if dtype == DType::Bool => ("arith.andi", "and"),
-        (Combine::Add, false) => ("arith.addi", "add"),
-        (Combine::Mul, false) => ("arith.muli", "mul"),
-        (Combine::Max, false) if unsigned => ("arith.maxui", "maxui"),
-        (Combine::Min, false) if unsigned => ("arith.minui", "minui"),
-        (Combine::Max, false) => ("arith.maxsi", "maxsi"),
-        (Combine::Min, false) => ("arith.minsi", "minsi"),
-        (Combine::Or, _) => ("arith.ori", "or"),
-        (Combine::And, _) => ("arith.andi", "and"),
-    }
-}
-
-fn join<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    e.binary(names(combine, dtype).0, a, b)
-}
-
-/// Joins the lanes of a vector.
-fn horizontal<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, vector: Val<'c>) -> Val<'c> {
-    e.reduce_lanes(names(combine, dtype).1, vector, dtype.is_floating_point())
 }

@@ -3,8 +3,11 @@
 //! Addresses are byte-exact `!llvm.ptr` arithmetic with the constant part kept apart, so that LLVM sees a base, an index and a
 //! displacement; sizes and indices are `i64`; everything else is `arith`, `scf`, `vector` and `math`.
 
+mod integer;
+mod memory;
+
 use melior::Context;
-use melior::ir::attribute::{DenseI32ArrayAttribute, FlatSymbolRefAttribute, IntegerAttribute, TypeAttribute};
+use melior::ir::attribute::FlatSymbolRefAttribute;
 use melior::ir::operation::OperationBuilder;
 use melior::ir::r#type::FunctionType;
 use melior::ir::{
@@ -147,144 +150,6 @@ impl<'c> Emitter<'c> {
         }
     }
 
-    /// The `i64` value of `i`.
-    pub fn int(&mut self, i: impl Into<Int<'c>>) -> Val<'c> {
-        match i.into() {
-            Int::Const(c) => self.constant(&format!("{c} : i64")),
-            Int::Dyn(v) => v,
-        }
-    }
-
-    fn int_op(&mut self, name: &str, a: Int<'c>, b: Int<'c>, fold: impl FnOnce(i64, i64) -> i64) -> Int<'c> {
-        if let (Int::Const(a), Int::Const(b)) = (a, b) {
-            return Int::Const(fold(a, b));
-        }
-        let (a, b) = (self.int(a), self.int(b));
-        let ty = self.i64();
-        Int::Dyn(self.op1(name, &[a, b], ty))
-    }
-
-    /// a + b
-    pub fn add(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (a, Int::Const(0)) => a,
-            (Int::Const(0), b) => b,
-            (a, b) => self.int_op("arith.addi", a, b, |a, b| a + b),
-        }
-    }
-
-    /// a − b
-    pub fn sub(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (a, Int::Const(0)) => a,
-            (a, b) => self.int_op("arith.subi", a, b, |a, b| a - b),
-        }
-    }
-
-    /// a · b
-    pub fn mul(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        match (a.into(), b.into()) {
-            (_, Int::Const(0)) | (Int::Const(0), _) => Int::Const(0),
-            (a, Int::Const(1)) => a,
-            (Int::Const(1), b) => b,
-            (a, b) => self.int_op("arith.muli", a, b, |a, b| a * b),
-        }
-    }
-
-    /// The quotient of non-negative integers.
-    pub fn div(&mut self, a: impl Into<Int<'c>>, b: i64) -> Int<'c> {
-        match a.into() {
-            a if b == 1 => a,
-            a => self.int_op("arith.divui", a, Int::Const(b), |a, b| a / b),
-        }
-    }
-
-    /// The remainder of non-negative integers.
-    pub fn rem(&mut self, a: impl Into<Int<'c>>, b: i64) -> Int<'c> {
-        match a.into() {
-            _ if b == 1 => Int::Const(0),
-            a => self.int_op("arith.remui", a, Int::Const(b), |a, b| a % b),
-        }
-    }
-
-    /// The smaller, signed.
-    pub fn min(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        self.int_op("arith.minsi", a.into(), b.into(), i64::min)
-    }
-
-    /// The larger, signed.
-    pub fn max(&mut self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Int<'c> {
-        self.int_op("arith.maxsi", a.into(), b.into(), i64::max)
-    }
-
-    /// Splits `index` into coordinates of a row-major box with these extents. The first coordinate is not reduced.
-    pub fn delinearize(&mut self, index: Int<'c>, extents: &[i64]) -> Vec<Int<'c>> {
-        let mut rest = index;
-        let mut out = Vec::with_capacity(extents.len());
-        for (i, &extent) in extents.iter().enumerate().rev() {
-            if i == 0 {
-                out.push(rest);
-            } else {
-                out.push(self.rem(rest, extent.max(1)));
-                rest = self.div(rest, extent.max(1));
-            }
-        }
-        out.reverse();
-        out
-    }
-
-    /// Σ coefficient · index + offset
-    pub fn linear(&mut self, terms: impl IntoIterator<Item = (i64, Int<'c>)>, offset: i64) -> Int<'c> {
-        let mut sum = Int::Const(0);
-        let mut constant = offset;
-        for (c, i) in terms {
-            match self.mul(i, c) {
-                Int::Const(k) => constant += k,
-                term => sum = self.add(sum, term),
-            }
-        }
-        self.add(sum, constant)
-    }
-
-    /// `arith.cmpi`; `predicate` is MLIR's name of it, signed or equality.
-    pub fn compare(&mut self, predicate: &str, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Val<'c> {
-        let (a, b) = (self.int(a), self.int(b));
-        self.cmpi(predicate, a, b, None)
-    }
-
-    /// `arith.cmpi` of integers or vectors of `lanes` integers.
-    pub fn cmpi(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>, lanes: Option<i64>) -> Val<'c> {
-        const NAMES: [&str; 10] = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"];
-        self.compare_op("arith.cmpi", &NAMES, predicate, a, b, lanes)
-    }
-
-    /// `arith.cmpf` of numbers or vectors of `lanes` numbers.
-    pub fn cmpf(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>, lanes: Option<i64>) -> Val<'c> {
-        const NAMES: [&str; 16] = [
-            "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno",
-            "true",
-        ];
-        self.compare_op("arith.cmpf", &NAMES, predicate, a, b, lanes)
-    }
-
-    fn compare_op(
-        &mut self,
-        op: &str,
-        names: &[&str],
-        predicate: &str,
-        a: Val<'c>,
-        b: Val<'c>,
-        lanes: Option<i64>,
-    ) -> Val<'c> {
-        let number = names
-            .iter()
-            .position(|n| *n == predicate)
-            .expect("the emitters name known predicates");
-        let attribute = IntegerAttribute::new(self.i64(), number as i64).into();
-        let result = self.shaped("i1", lanes);
-        self.op(op, &[a, b], &[result], &[("predicate", attribute)], Vec::new())[0]
-    }
-
     /// The element type `text`, or the vector of `lanes` of it.
     pub fn shaped(&self, text: &str, lanes: Option<i64>) -> Type<'c> {
         match lanes {
@@ -315,114 +180,6 @@ impl<'c> Emitter<'c> {
     pub fn binary(&mut self, name: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
         let ty = a.r#type();
         self.op1(name, &[a, b], ty)
-    }
-
-    /// The address `index` elements of `element_bytes` bytes after `base`.
-    pub fn offset(&mut self, base: Val<'c>, index: impl Into<Int<'c>>, element_bytes: i64) -> Val<'c> {
-        let ptr = self.ptr();
-        let element = Attribute::from(TypeAttribute::new(match element_bytes {
-            4 => self.f32(),
-            8 => self.i64(),
-            2 => self.ty("i16"),
-            _ => self.ty("i8"),
-        }));
-        match index.into() {
-            Int::Const(0) => base,
-            Int::Const(c) if i32::try_from(c).is_ok() => {
-                let raw = DenseI32ArrayAttribute::new(self.context, &[c as i32]).into();
-                let attributes = [("elem_type", element), ("rawConstantIndices", raw)];
-                self.op("llvm.getelementptr", &[base], &[ptr], &attributes, Vec::new())[0]
-            }
-            index => {
-                let index = self.int(index);
-                let raw = DenseI32ArrayAttribute::new(self.context, &[i32::MIN]).into();
-                let attributes = [("elem_type", element), ("rawConstantIndices", raw)];
-                self.op("llvm.getelementptr", &[base, index], &[ptr], &attributes, Vec::new())[0]
-            }
-        }
-    }
-
-    /// [`Emitter::offset`] in f32 elements.
-    pub fn f32_offset(&mut self, base: Val<'c>, index: impl Into<Int<'c>>) -> Val<'c> {
-        self.offset(base, index, 4)
-    }
-
-    /// Loads a value that may lie at any multiple of `alignment` bytes.
-    pub fn load(&mut self, address: Val<'c>, ty: Type<'c>, alignment: i64) -> Val<'c> {
-        let alignment = IntegerAttribute::new(self.i64(), alignment).into();
-        self.op("llvm.load", &[address], &[ty], &[("alignment", alignment)], Vec::new())[0]
-    }
-
-    /// Stores a value at any multiple of `alignment` bytes.
-    pub fn store(&mut self, value: Val<'c>, address: Val<'c>, alignment: i64) {
-        let alignment = IntegerAttribute::new(self.i64(), alignment).into();
-        self.op(
-            "llvm.store",
-            &[value, address],
-            &[],
-            &[("alignment", alignment)],
-            Vec::new(),
-        );
-    }
-
-    /// Loads `lanes` f32.
-    pub fn load_vector(&mut self, address: Val<'c>, lanes: i64) -> Val<'c> {
-        let ty = self.f32_vector(lanes);
-        self.load(address, ty, 4)
-    }
-
-    /// Loads one f32 into all of `lanes` lanes.
-    pub fn load_broadcast(&mut self, address: Val<'c>, lanes: i64) -> Val<'c> {
-        let ty = self.f32();
-        let x = self.load(address, ty, 4);
-        self.broadcast(x, lanes)
-    }
-
-    /// The mask of the first `count` of `lanes` lanes.
-    pub fn mask(&mut self, count: Int<'c>, lanes: i64) -> Val<'c> {
-        let iota: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
-        let iota = self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", iota.join(", ")));
-        let count = self.int(count);
-        let i32 = self.ty("i32");
-        let count = self.op1("arith.trunci", &[count], i32);
-        let count = self.broadcast(count, lanes);
-        self.cmpi("slt", iota, count, Some(lanes))
-    }
-
-    /// Loads the f32 lanes of `mask`; the others are zero.
-    pub fn load_masked(&mut self, address: Val<'c>, mask: Val<'c>, lanes: i64) -> Val<'c> {
-        let zero = self.f32_constant(0.0, Some(lanes));
-        self.load_masked_or(address, mask, zero, 4)
-    }
-
-    /// Loads the lanes of `mask`; the others are `other`'s.
-    pub fn load_masked_or(&mut self, address: Val<'c>, mask: Val<'c>, other: Val<'c>, alignment: i64) -> Val<'c> {
-        let ty = other.r#type();
-        let alignment = self.attr(&format!("{alignment} : i32"));
-        self.op(
-            "llvm.intr.masked.load",
-            &[address, mask, other],
-            &[ty],
-            &[("alignment", alignment)],
-            Vec::new(),
-        )[0]
-    }
-
-    /// Stores the f32 lanes of `mask`.
-    pub fn store_masked(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>) {
-        self.store_masked_at(value, address, mask, 4);
-    }
-
-    /// Stores the lanes of `mask`, of any element type.
-    pub fn store_masked_at(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>, alignment: i64) {
-        let alignment = self.attr(&format!("{alignment} : i32"));
-        self.op(
-            "llvm.intr.masked.store",
-            &[value, address, mask],
-            &[],
-            &[("alignment", alignment)],
-            Vec::new(),
-        );
     }
 
     /// `vector.reduction` of MLIR's kind `kind`. Floating-point lanes may be joined in any order.
@@ -484,30 +241,6 @@ impl<'c> Emitter<'c> {
         self.externals.entry(name.to_owned()).or_insert(function.into());
         let callee = FlatSymbolRefAttribute::new(self.context, name).into();
         self.op("func.call", arguments, &[result], &[("callee", callee)], Vec::new())[0]
-    }
-
-    /// Asks for the cache line at `address` to be brought close: level 3 is L1, 2 is L2.
-    pub fn prefetch(&mut self, address: Val<'c>, level: i64) {
-        let number = |e: &Emitter<'c>, n: i64| e.attr(&format!("{n} : i32"));
-        let attributes = [
-            ("rw", number(self, 0)),
-            ("hint", number(self, level)),
-            ("cache", number(self, 1)),
-        ];
-        self.op("llvm.intr.prefetch", &[address], &[], &attributes, Vec::new());
-    }
-
-    /// `bytes` bytes on the stack, at a 64-byte boundary, for the whole function.
-    pub fn stack(&mut self, bytes: i64) -> Val<'c> {
-        let ptr = self.ptr();
-        let count = self.int(bytes);
-        let element = TypeAttribute::new(self.ty("i8")).into();
-        let alignment = IntegerAttribute::new(self.i64(), 64).into();
-        let saved = std::mem::replace(&mut self.block, self.entry);
-        let attributes = [("elem_type", element), ("alignment", alignment)];
-        let address = self.op("llvm.alloca", &[count], &[ptr], &attributes, Vec::new())[0];
-        self.block = saved;
-        address
     }
 
     /// Emits into a fresh block with arguments of these types.

@@ -1,0 +1,139 @@
+//! Addresses, loads and stores.
+
+use super::{Emitter, Int, Val};
+use melior::ir::attribute::{DenseI32ArrayAttribute, IntegerAttribute, TypeAttribute};
+use melior::ir::{Attribute, Type, ValueLike};
+
+impl<'c> Emitter<'c> {
+    /// The address `index` elements of `element_bytes` bytes after `base`.
+    pub fn offset(&mut self, base: Val<'c>, index: impl Into<Int<'c>>, element_bytes: i64) -> Val<'c> {
+        let ptr = self.ptr();
+        let element = Attribute::from(TypeAttribute::new(match element_bytes {
+            4 => self.f32(),
+            8 => self.i64(),
+            2 => self.ty("i16"),
+            _ => self.ty("i8"),
+        }));
+        match index.into() {
+            Int::Const(0) => base,
+            Int::Const(c) if i32::try_from(c).is_ok() => {
+                let raw = DenseI32ArrayAttribute::new(self.context, &[c as i32]).into();
+                let attributes = [("elem_type", element), ("rawConstantIndices", raw)];
+                self.op("llvm.getelementptr", &[base], &[ptr], &attributes, Vec::new())[0]
+            }
+            index => {
+                let index = self.int(index);
+                let raw = DenseI32ArrayAttribute::new(self.context, &[i32::MIN]).into();
+                let attributes = [("elem_type", element), ("rawConstantIndices", raw)];
+                self.op("llvm.getelementptr", &[base, index], &[ptr], &attributes, Vec::new())[0]
+            }
+        }
+    }
+
+    /// [`Emitter::offset`] in f32 elements.
+    pub fn f32_offset(&mut self, base: Val<'c>, index: impl Into<Int<'c>>) -> Val<'c> {
+        self.offset(base, index, 4)
+    }
+
+    /// Loads a value that may lie at any multiple of `alignment` bytes.
+    pub fn load(&mut self, address: Val<'c>, ty: Type<'c>, alignment: i64) -> Val<'c> {
+        let alignment = IntegerAttribute::new(self.i64(), alignment).into();
+        self.op("llvm.load", &[address], &[ty], &[("alignment", alignment)], Vec::new())[0]
+    }
+
+    /// Stores a value at any multiple of `alignment` bytes.
+    pub fn store(&mut self, value: Val<'c>, address: Val<'c>, alignment: i64) {
+        let alignment = IntegerAttribute::new(self.i64(), alignment).into();
+        self.op(
+            "llvm.store",
+            &[value, address],
+            &[],
+            &[("alignment", alignment)],
+            Vec::new(),
+        );
+    }
+
+    /// Loads `lanes` f32.
+    pub fn load_vector(&mut self, address: Val<'c>, lanes: i64) -> Val<'c> {
+        let ty = self.f32_vector(lanes);
+        self.load(address, ty, 4)
+    }
+
+    /// Loads one f32 into all of `lanes` lanes.
+    pub fn load_broadcast(&mut self, address: Val<'c>, lanes: i64) -> Val<'c> {
+        let ty = self.f32();
+        let x = self.load(address, ty, 4);
+        self.broadcast(x, lanes)
+    }
+
+    /// The mask of the first `count` of `lanes` lanes.
+    pub fn mask(&mut self, count: Int<'c>, lanes: i64) -> Val<'c> {
+        let iota: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
+        let iota = self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", iota.join(", ")));
+        let count = self.int(count);
+        let i32 = self.ty("i32");
+        let count = self.op1("arith.trunci", &[count], i32);
+        let count = self.broadcast(count, lanes);
+        self.cmpi("slt", iota, count, Some(lanes))
+    }
+
+    /// Loads the f32 lanes of `mask`; the others are zero.
+    pub fn load_masked(&mut self, address: Val<'c>, mask: Val<'c>, lanes: i64) -> Val<'c> {
+        let zero = self.f32_constant(0.0, Some(lanes));
+        self.load_masked_or(address, mask, zero, 4)
+    }
+
+    /// Loads the lanes of `mask`; the others are `other`'s.
+    pub fn load_masked_or(&mut self, address: Val<'c>, mask: Val<'c>, other: Val<'c>, alignment: i64) -> Val<'c> {
+        let ty = other.r#type();
+        let alignment = self.attr(&format!("{alignment} : i32"));
+        self.op(
+            "llvm.intr.masked.load",
+            &[address, mask, other],
+            &[ty],
+            &[("alignment", alignment)],
+            Vec::new(),
+        )[0]
+    }
+
+    /// Stores the f32 lanes of `mask`.
+    pub fn store_masked(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>) {
+        self.store_masked_at(value, address, mask, 4);
+    }
+
+    /// Stores the lanes of `mask`, of any element type.
+    pub fn store_masked_at(&mut self, value: Val<'c>, address: Val<'c>, mask: Val<'c>, alignment: i64) {
+        let alignment = self.attr(&format!("{alignment} : i32"));
+        self.op(
+            "llvm.intr.masked.store",
+            &[value, address, mask],
+            &[],
+            &[("alignment", alignment)],
+            Vec::new(),
+        );
+    }
+
+    /// Asks for the cache line at `address` to be brought close: level 3 is L1, 2 is L2.
+    pub fn prefetch(&mut self, address: Val<'c>, level: i64) {
+        let number = |e: &Emitter<'c>, n: i64| e.attr(&format!("{n} : i32"));
+        let attributes = [
+            ("rw", number(self, 0)),
+            ("hint", number(self, level)),
+            ("cache", number(self, 1)),
+        ];
+        self.op("llvm.intr.prefetch", &[address], &[], &attributes, Vec::new());
+    }
+
+    /// `bytes` bytes on the stack, at a 64-byte boundary, for the whole function.
+    pub fn stack(&mut self, bytes: i64) -> Val<'c> {
+        let ptr = self.ptr();
+        let count = self.int(bytes);
+        let element = TypeAttribute::new(self.ty("i8")).into();
+        let alignment = IntegerAttribute::new(self.i64(), 64).into();
+        let saved = std::mem::replace(&mut self.block, self.entry);
+        let attributes = [("elem_type", element), ("alignment", alignment)];
+        let address = self.op("llvm.alloca", &[count], &[ptr], &attributes, Vec::new())[0];
+        self.block = saved;
+        address
+    }
+}
