@@ -1,4 +1,29 @@
 //! Load, freeze, optimise, compile and run TorchScript models.
+//!
+//! ```
+//! use frazil::{CompileOptions, FreezeOptions, InputSpec, Session, Tensor, ir::DType};
+//!
+//! # #[cfg(feature = "codegen")]
+//! # fn main() -> Result<(), frazil::Error> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/models/residual_cnn/model.pt");
+//! let session = Session::new();
+//! let model = session.load(path)?; // an archive that torch.jit.save wrote
+//! let frozen = model.freeze(&FreezeOptions::default())?; // as torch.jit.freeze
+//! let input = InputSpec::new(DType::Float, &[1, 3, 32, 32]);
+//! let mut forward = frozen.compile(&[input], &CompileOptions::default())?; // to machine code, in memory
+//! let output = forward.run(&[Tensor::zeros(DType::Float, &[1, 3, 32, 32])?])?;
+//! assert_eq!(output.as_tensor().map(|t| t.sizes().to_vec()), Some(vec![1, 10]));
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "codegen"))]
+//! # fn main() {}
+//! ```
+//!
+//! - A [`Session`] holds the context, the operators of the dialects, and the passes; nothing is global.
+//! - A [`Model`] is a module: freeze it, run a pipeline of passes over it, write it as text, or make an engine of it.
+//! - An [`Engine`] calls methods with values of any type. The native one compiles each method for the shapes that it sees and
+//!   runs what cannot be compiled in the reference interpreter; the other one interprets the module as it is.
+//! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
 
 mod engine;
 mod error;
