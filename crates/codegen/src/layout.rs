@@ -134,9 +134,9 @@ impl Layouts {
         }
     }
 
-    /// Windows are worth a reorder of a plain operand, the fold of a whole image is not.
+    /// Sliding windows are worth a reorder of a plain operand, the fold of whole rows or images is not.
     fn pool_is_blocked(&self, p: &PoolClass) -> bool {
-        self.blocked.contains_key(&p.input) || !p.is_global()
+        self.blocked.contains_key(&p.input) || p.slides()
     }
 
     /// The images that a pointwise nest computes, if it can run on blocks: f32 throughout, every operand read by element, by

@@ -2,6 +2,7 @@
 //! nothing disappear, and each nest reads an element once.
 
 use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, stays_within};
+use crate::classify::{Class, classify};
 use crate::fold::fold;
 use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::TensorData;
@@ -91,14 +92,28 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
         }
         TensorOp::Compute(mut s) => {
             finish_into_body(&mut s);
+            let viewed = s.clone();
             resolve_all(graph, &mut s);
             merge_equal_reads(&mut s);
+            if loses_window(graph, &viewed, &s) {
+                s = viewed;
+            }
             match copied_whole(graph, &s) {
                 Some(source) => graph.replace_uses(id, source),
                 None => graph.node_mut(id).op = TensorOp::Compute(s),
             }
         }
     }
+}
+
+/// True when a convolution or a sliding window over a view is none over what is viewed: it is better off with a copy of the view.
+fn loses_window(graph: &TensorGraph, viewed: &Structured, resolved: &Structured) -> bool {
+    let slides = |s| match classify(graph, s) {
+        Class::Conv(_) => true,
+        Class::Pool(p) => p.slides(),
+        _ => false,
+    };
+    slides(viewed) && !slides(resolved)
 }
 
 /// [`resolve`]s every read of the nest.

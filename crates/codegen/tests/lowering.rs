@@ -569,3 +569,62 @@ fn results_may_be_inputs_constants_and_repeated() {
     );
     n.check(&[x, w, y, y, z, t]);
 }
+
+#[test]
+fn channel_slices_and_permuted_images_stay_convolutions() {
+    for batch in [1, 2] {
+        let mut n = Net::new();
+        let x = n.input(&[batch, 40, 6, 6]);
+        let x = n.conv(x, 40, 1, 1, 0, 1);
+        let slice = |n: &mut Net, from: i64, count: i64| {
+            let mut map: Vec<Affine> = (0..4).map(|d| Affine::index(4, d)).collect();
+            map[1].offset = from;
+            let v = ViewMap {
+                tensor: x,
+                kind: ViewKind::Affine(map),
+                output: float(&[batch, count, 6, 6]),
+            };
+            n.graph.view(v, Vec::new())
+        };
+        let (a, b) = (slice(&mut n, 0, 20), slice(&mut n, 16, 24));
+        let a = n.conv(a, 20, 3, 1, 1, 20);
+        let b = n.conv(b, 8, 1, 1, 0, 1);
+        // Rows and channels change places.
+        let p = n.graph.view(
+            ViewMap {
+                tensor: b,
+                kind: ViewKind::Affine(vec![
+                    Affine::index(4, 0),
+                    Affine::index(4, 2),
+                    Affine::index(4, 1),
+                    Affine::index(4, 3),
+                ]),
+                output: float(&[batch, 6, 8, 6]),
+            },
+            Vec::new(),
+        );
+        let p = n.conv(p, 16, 3, 1, 1, 1);
+        let plan = n.check(&[a, p]);
+        assert_eq!(count(&plan, |k| matches!(k, KernelSpec::Conv(_))), 3);
+        assert_eq!(count(&plan, |k| matches!(k, KernelSpec::Depthwise(_))), 1);
+    }
+}
+
+#[test]
+fn softmax_of_the_last_of_four_dimensions_is_one_kernel() {
+    let mut n = Net::new();
+    let x = n.input(&[2, 3, 9, 9]);
+    let m = n.fold_last(x, Combine::Max);
+    let mut body = Expr::new();
+    let (a, b) = (body.input(0, DType::Float), body.input(1, DType::Float));
+    let d = body.binary(BinaryOp::Sub, a, b);
+    body.unary(UnaryOp::Exp, d);
+    let e = n.pointwise(&[x, m], body);
+    let s = n.fold_last(e, Combine::Add);
+    let mut body = Expr::new();
+    let (a, b) = (body.input(0, DType::Float), body.input(1, DType::Float));
+    body.binary(BinaryOp::Div, a, b);
+    let y = n.pointwise(&[e, s], body);
+    let plan = n.check(&[y]);
+    assert_eq!(plan.calls.len(), 1);
+}

@@ -92,8 +92,23 @@ impl Builder<'_> {
         self.step(KernelSpec::Pool(spec), buffers);
     }
 
-    /// Copies the parts that are not written in place.
+    /// Lets a stretch of whole blocks be a part of the larger tensor's memory; otherwise copies the parts that are not written in
+    /// place.
     pub(super) fn concat_blocked(&mut self, id: TensorId, c: &ConcatClass, images: ImageShape) {
+        if let [part] = c.parts.as_slice()
+            && !self.layouts.inside.contains_key(&id)
+            && let Some(whole) = ImageShape::of(&self.graph.shape(part.tensor).sizes)
+            && part.from % self.lanes() == 0
+        {
+            let (shape, slice) = self.blocked(part.tensor, whole);
+            let mut mine = self.dense(images);
+            if mine.batch > 1 {
+                mine.batch_stride = shape.batch_stride;
+            }
+            let first = slice.at((part.from / shape.block * shape.plane_elements() * 4) as u64);
+            self.located.entry(id).or_default().blocked = Some((mine, first));
+            return;
+        }
         let (output_shape, output) = self.blocked_result(id, images);
         for part in &c.parts {
             if self.is_in_place(part.tensor, id) {

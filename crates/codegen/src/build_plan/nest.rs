@@ -170,7 +170,7 @@ fn join_loops(stage: &mut Stage, outer: usize) {
     stage.reduction = extents[parallel..].into();
 }
 
-/// Moves leading loops out of the stage to be the kernel's tasks, and splits the last one when it is long.
+/// Moves leading loops out of the stage to be the kernel's tasks; the last one moved is split where tasks would become small.
 fn choose_tasks(stage: &mut Stage) -> Dims {
     let reduction: i64 = stage.reduction.iter().product();
     let work = |inner: &[i64]| inner.iter().product::<i64>().saturating_mul(reduction.max(1));
@@ -178,20 +178,28 @@ fn choose_tasks(stage: &mut Stage) -> Dims {
     if work(&stage.inner) <= SMALL {
         return outer;
     }
-    while stage.inner.len() > 1 && work(&stage.inner) > TASK {
-        outer.push(stage.inner.remove(0));
-    }
-    if work(&stage.inner) > SMALL
-        && let Some(&extent) = stage.inner.last()
-        && let Some(chunk) = divisor(extent, (TASK / reduction.max(1)).max(1))
+    while let [first, rest @ ..] = stage.inner.as_slice()
+        && work(&stage.inner) > TASK
     {
-        let at = outer.len();
-        for m in affines(stage) {
-            let c = m.coefficients[at];
-            m.coefficients.insert(at, c * chunk);
+        let (first, below) = (*first, work(rest));
+        if !rest.is_empty() && below >= TASK / 2 {
+            outer.push(first);
+            stage.inner.remove(0);
+            continue;
         }
-        outer.push(extent / chunk);
-        stage.inner[0] = chunk;
+        if let Some(chunk) = divisor(first, (TASK / below.max(1)).max(1)) {
+            let at = outer.len();
+            for m in affines(stage) {
+                let c = m.coefficients[at];
+                m.coefficients.insert(at, c * chunk);
+            }
+            outer.push(first / chunk);
+            stage.inner[0] = chunk;
+        } else if !rest.is_empty() {
+            outer.push(first);
+            stage.inner.remove(0);
+        }
+        break;
     }
     outer
 }

@@ -74,12 +74,21 @@ impl Builder<'_> {
         (epilogue, slices)
     }
 
-    /// Copies the parts of a concatenation that are not written in place.
+    /// Lets a contiguous stretch be a part of the larger tensor's memory; otherwise copies the parts that are not written in place.
     pub(super) fn concat_plain(&mut self, id: TensorId, c: &ConcatClass) {
         let shape = self.graph.shape(id).clone();
-        let out = self.plain_result(id);
         let leading: i64 = shape.sizes[..c.axis].iter().product();
         let inner: i64 = shape.sizes[c.axis + 1..].iter().product();
+        if let [part] = c.parts.as_slice()
+            && leading == 1
+            && !self.layouts.inside.contains_key(&id)
+        {
+            let first = (part.from * inner) as u64 * shape.dtype.size() as u64;
+            let slice = self.plain(part.tensor).at(first);
+            self.located.entry(id).or_default().plain = Some(slice);
+            return;
+        }
+        let out = self.plain_result(id);
         let extent = shape.sizes[c.axis];
         for part in &c.parts {
             if self.is_in_place(part.tensor, id) {

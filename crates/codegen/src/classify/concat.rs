@@ -1,11 +1,11 @@
 //! Recognition of concatenations: a choice between shifted reads by the coordinate along one dimension.
 
-use crate::affine::as_loop;
+use crate::affine::{as_loop, range};
 use crate::graph::TensorGraph;
 use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp, UnaryOp};
-use frazil_runtime::structured::{Structured, TensorId};
+use frazil_runtime::structured::{Access, Affine, Structured, TensorId};
 
-/// Tensors side by side along one dimension.
+/// Tensors side by side along one dimension, or a stretch of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcatClass {
     /// The dimension.
@@ -27,10 +27,14 @@ pub struct ConcatPart {
     pub count: i64,
 }
 
-/// Recognises a nest whose body selects one of its reads by comparisons of one coordinate with constants.
+/// Recognises a nest whose body selects one of its reads by comparisons of one coordinate with constants, or that copies a
+/// stretch of a tensor.
 pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatClass> {
-    if s.finish.is_some() || s.inputs.len() < 2 {
+    if s.finish.is_some() {
         return None;
+    }
+    if let [access] = s.inputs.as_slice() {
+        return stretch(graph, s, access);
     }
     let choice = Choice::of(s)?;
     let extent = *s.domain.get(choice.axis)?;
@@ -72,6 +76,42 @@ pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatCla
     (parts.len() >= 2).then_some(ConcatClass {
         axis: choice.axis,
         parts,
+    })
+}
+
+/// A copy of part of a tensor, all of it but for one dimension.
+fn stretch(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<ConcatClass> {
+    let sizes = &graph.shape(access.tensor).sizes;
+    let is_copy = matches!(s.body.nodes(), [n] if n.op == ExprOp::Input(0));
+    if !is_copy || graph.shape(access.tensor).dtype != s.output.dtype || sizes.len() != s.domain.len() {
+        return None;
+    }
+    let mut found = None;
+    for (d, (map, &size)) in access.map.iter().zip(sizes).enumerate() {
+        let (low, high) = range(map, &s.domain);
+        let moves = as_loop(&Affine {
+            offset: 0,
+            ..map.clone()
+        }) == Some(d);
+        let inside = low >= 0 && high < size && (moves || s.domain[d] == 1);
+        if !inside {
+            return None;
+        }
+        let whole = s.domain[d] == size;
+        if !whole && found.replace((d, low)).is_some() {
+            return None;
+        }
+    }
+    let (axis, from) = found?;
+    let part = ConcatPart {
+        tensor: access.tensor,
+        from,
+        to: 0,
+        count: s.domain[axis],
+    };
+    Some(ConcatClass {
+        axis,
+        parts: vec![part],
     })
 }
 

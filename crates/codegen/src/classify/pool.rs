@@ -33,9 +33,9 @@ pub struct PoolClass {
 }
 
 impl PoolClass {
-    /// True when the one window of an image is the whole image.
-    pub fn is_global(&self) -> bool {
-        self.kernel == self.input_size && self.output_size == [1, 1] && self.padding == [0, 0]
+    /// True when a window of several elements takes several positions; otherwise whole rows or images are folded.
+    pub fn slides(&self) -> bool {
+        (0..2).any(|i| self.kernel[i] > 1 && (self.output_size[i] > 1 || self.padding[i] > 0))
     }
 }
 
