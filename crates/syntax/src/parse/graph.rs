@@ -9,7 +9,9 @@ use super::scope::{NameMap, Scopes};
 use super::value::Env;
 use crate::diagnostics::{ParseError, Parsed, Reported};
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, Span, SymbolId, ValueId, symbols, types};
+use frazil_ir::{
+    AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, SourceRangeId, Span, SymbolId, ValueId, symbols, types,
+};
 use std::sync::Arc;
 
 /// How deep blocks may nest.
@@ -142,6 +144,8 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) symbols: NameMap<'a, SymbolId>,
     /// The last source range's file.
     pub(super) file: (&'a str, SymbolId),
+    /// The last source range: neighbours often share it.
+    pub(super) last_range: (&'a str, Option<SourceRangeId>),
     /// Nodes whose kind ends in `_N`: they may name a graph behind this one.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
     pub(super) names: Vec<&'a str>,
@@ -161,16 +165,18 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         env: &'p Env,
         options: ParseOptions<'p>,
     ) -> GraphParser<'p, 'a> {
+        let len = cur.rest().len();
         GraphParser {
             cur,
             ctx,
             env,
             options,
             graph: Graph::new(ctx.clone()),
-            scopes: Scopes::new(),
+            scopes: Scopes::new(len),
             spans: SpanTable::default(),
             symbols: NameMap::default(),
             file: ("", symbols::EMPTY),
+            last_range: ("", None),
             candidates: Vec::new(),
             names: Vec::new(),
         }

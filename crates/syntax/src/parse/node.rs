@@ -316,10 +316,12 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.pos += 1;
         let start = self.cur.pos;
         self.cur.skip_line();
-        if let Some(range) = self.range(self.cur.since(start)) {
-            let range = self.ctx.source_range(range);
-            self.graph.set_source_range(node, Some(range));
+        let comment = self.cur.since(start);
+        if comment != self.last_range.0 {
+            let range = self.range(comment).map(|r| self.ctx.source_range(r));
+            self.last_range = (comment, range);
         }
+        self.graph.set_source_range(node, self.last_range.1);
     }
 
     /// ` file.py:10:5`; anything else is a comment.

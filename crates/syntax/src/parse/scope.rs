@@ -44,6 +44,23 @@ pub(crate) struct Binding {
     scope: u32,
 }
 
+/// The number that `name` is, if it is one in its usual form.
+#[inline]
+fn number(name: &str) -> Option<usize> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.len() > 9 || (bytes[0] == b'0' && bytes.len() > 1) {
+        return None;
+    }
+    let mut number = 0;
+    for b in bytes {
+        if !b.is_ascii_digit() {
+            return None;
+        }
+        number = 10 * number + usize::from(b - b'0');
+    }
+    Some(number)
+}
+
 /// What a look-up finds.
 pub(crate) enum Lookup {
     Found(ValueId),
@@ -54,6 +71,10 @@ pub(crate) enum Lookup {
 
 /// The names of a graph's values by nested block.
 pub(crate) struct Scopes<'a> {
+    /// Bindings of names that are numbers without leading zeros, below a limit: most names of traced graphs.
+    numbers: Vec<Option<Binding>>,
+    /// Numbers from here on are names like others.
+    limit: usize,
     bindings: NameMap<'a, Binding>,
     /// Whether each scope that has been entered is still open.
     open: Vec<bool>,
@@ -64,8 +85,12 @@ pub(crate) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    pub(crate) fn new() -> Scopes<'a> {
+    /// No names yet, for a text of `len` bytes.
+    pub(crate) fn new(len: usize) -> Scopes<'a> {
         Scopes {
+            numbers: Vec::new(),
+            // A definition takes more than eight bytes, so that the table stays below the text's size.
+            limit: len / 8,
             bindings: NameMap::default(),
             open: vec![true],
             stack: vec![(0, 0)],
@@ -84,8 +109,30 @@ impl<'a> Scopes<'a> {
         if let Some(open) = self.open.get_mut(number as usize) {
             *open = false;
         }
-        for (name, binding) in self.shadowed.drain(from.min(self.shadowed.len())..).rev() {
-            self.bindings.insert(name, binding);
+        while self.shadowed.len() > from
+            && let Some((name, binding)) = self.shadowed.pop()
+        {
+            self.bind(name, binding);
+        }
+    }
+
+    /// Binds `name` and gives what it was bound to.
+    #[inline]
+    fn bind(&mut self, name: &'a str, binding: Binding) -> Option<Binding> {
+        let Some(number) = number(name).filter(|n| *n < self.limit) else {
+            return self.bindings.insert(name, binding);
+        };
+        if number >= self.numbers.len() {
+            self.numbers.resize(number + 1, None);
+        }
+        self.numbers.get_mut(number)?.replace(binding)
+    }
+
+    #[inline]
+    fn binding(&self, name: &str) -> Option<&Binding> {
+        match number(name).filter(|n| *n < self.limit) {
+            Some(number) => self.numbers.get(number)?.as_ref(),
+            None => self.bindings.get(name),
         }
     }
 
@@ -97,7 +144,7 @@ impl<'a> Scopes<'a> {
     /// Makes `name` stand for `value`; gives where it was defined before, if that is still in scope.
     pub(crate) fn define(&mut self, name: &'a str, value: ValueId, span: Span) -> Option<Span> {
         let scope = self.stack.last().map_or(0, |s| s.0);
-        let old = self.bindings.insert(name, Binding { value, span, scope })?;
+        let old = self.bind(name, Binding { value, span, scope })?;
         if !self.open.get(old.scope as usize).copied().unwrap_or(false) {
             return None;
         }
@@ -109,7 +156,7 @@ impl<'a> Scopes<'a> {
 
     #[inline]
     pub(crate) fn look_up(&self, name: &str) -> Lookup {
-        match self.bindings.get(name) {
+        match self.binding(name) {
             None => Lookup::Unknown,
             Some(b) if self.open.get(b.scope as usize).copied().unwrap_or(false) => Lookup::Found(b.value),
             Some(b) => Lookup::Ended(b.span),
