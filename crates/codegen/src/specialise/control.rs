@@ -115,7 +115,15 @@ impl Specialiser<'_> {
     }
 
     fn constant(&mut self, graph: &Graph, node: NodeId) -> Slot {
-        let constant = graph.constant_of(node)?;
+        let Some(constant) = graph.constant_of(node) else {
+            self.refuse(
+                graph,
+                node,
+                "prim::Constant",
+                "its value was left out of the text that it was read from",
+            );
+            return None;
+        };
         // A plain list constant is made anew each time, as in the interpreter.
         let value = match &constant {
             Constant::List(_) | Constant::Dict(_) => frazil_runtime::import::Importer::new().value(&constant, None),

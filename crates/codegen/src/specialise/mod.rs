@@ -81,7 +81,8 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
         match output {
             Some(value) => results.push(s.result(&value, index)?),
             // The reason is among the unsupported operators.
-            None => continue,
+            None if !s.unsupported.is_empty() => continue,
+            None => return Err(LowerError::Result { index }),
         }
     }
     if s.store.wrote_input() {
