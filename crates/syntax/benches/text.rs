@@ -36,7 +36,7 @@ fn text(nodes: usize) -> String {
         );
         value = format!("{}", n + 3);
     }
-    let _ = write!(out, "  return (%{value})\n");
+    let _ = writeln!(out, "  return (%{value})");
     out
 }
 

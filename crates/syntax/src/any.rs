@@ -1,7 +1,7 @@
 //! Telling the kinds of text apart.
 
 use crate::diagnostics::ParseError;
-use crate::module::{TensorSource, parse_module};
+use crate::module::{TensorSource, parse_module_with};
 use crate::parse::cursor::Cursor;
 use crate::parse::{ParseOptions, ParsedGraph, parse_graph_with};
 use frazil_ir::{Context, Module};
@@ -57,7 +57,7 @@ pub fn parse_any(
     tensors: &dyn TensorSource,
 ) -> Result<Parsed, ParseError> {
     match sniff(text) {
-        Some(TextKind::Module) => parse_module(ctx, text, tensors).map(|m| Parsed::Module(Box::new(m))),
+        Some(TextKind::Module) => parse_module_with(ctx, text, tensors, options).map(|m| Parsed::Module(Box::new(m))),
         // What is neither gets the graph parser's message.
         Some(TextKind::Graph) | None => parse_graph_with(ctx, text, options).map(|g| Parsed::Graph(Box::new(g))),
     }

@@ -16,7 +16,8 @@ pub use any::{Parsed, TextKind, parse_any, sniff};
 pub use diagnostics::{ParseError, render};
 pub use module::{
     Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,
-    equal_modules, parse_module, print_module_to_string, read_module, write_module,
+    equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_with,
+    write_module,
 };
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{PrintOptions, print_graph, print_graph_with};

@@ -8,8 +8,8 @@ use frazil_ir::{
     Function, Module, Object, Storage, SymbolId, TensorData, TypeId, TypeKind, symbols, types,
 };
 use frazil_syntax::{
-    ModulePrintOptions, NoTensors, ReadError, equal_modules, parse_graph, parse_module, print_module_to_string,
-    read_module, render, write_module,
+    ModulePrintOptions, NoTensors, ParseOptions, ReadError, equal_modules, parse_graph, parse_module,
+    parse_module_with, print_module_to_string, read_module, render, write_module,
 };
 use std::sync::Arc;
 
@@ -412,6 +412,28 @@ fn wrong_files_are_told() {
         all.push('\n');
     }
     insta::assert_snapshot!(all);
+}
+
+#[test]
+fn graphs_of_modules_are_verified_on_request() {
+    let good = print_module_to_string(&sample(), ModulePrintOptions::default());
+    let text = good.replacen(
+        "%c : bool = prim::Constant[value=True]",
+        "%c : int = prim::Constant[value=1]",
+        1,
+    );
+    let options = ParseOptions {
+        verify: true,
+        ..ParseOptions::default()
+    };
+    let check = |text: &str| parse_module_with(&Arc::new(Context::new()), text, &NoTensors, options);
+    check(&good).unwrap_or_else(|e| panic!("{}", render("net.ir", &good, &e.diagnostics, false)));
+    let error = check(&text).unwrap_err();
+    let shown = render("net.ir", &text, &error.diagnostics, false);
+    assert!(
+        shown.contains("takes one condition of type bool") && shown.contains("prim::If"),
+        "{shown}"
+    );
 }
 
 #[test]

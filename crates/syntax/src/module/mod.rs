@@ -12,9 +12,9 @@ mod tensors;
 mod write;
 
 pub use compare::{Difference, equal_modules};
-pub use parse::parse_module;
+pub use parse::{parse_module, parse_module_with};
 pub use print::{ModulePrintOptions, print_module_to_string};
-pub use read::{ReadError, read_module};
+pub use read::{ReadError, read_module, read_module_with};
 pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
 pub use write::{WriteError, write_module};
 

@@ -25,13 +25,27 @@ use std::sync::Arc;
 /// # Errors
 /// Everything that is wrong with the text, with places.
 pub fn parse_module(ctx: &Arc<Context>, text: &str, tensors: &dyn TensorSource) -> Result<Module, ParseError> {
-    parse_file(ctx, text, &mut |_| Box::new(tensors))
+    parse_module_with(ctx, text, tensors, ParseOptions::default())
+}
+
+/// Reads a module file with options, which hold for the graphs in it.
+///
+/// # Errors
+/// Everything that is wrong with the text, with places.
+pub fn parse_module_with(
+    ctx: &Arc<Context>,
+    text: &str,
+    tensors: &dyn TensorSource,
+    options: ParseOptions<'_>,
+) -> Result<Module, ParseError> {
+    parse_file(ctx, text, options, &mut |_| Box::new(tensors))
 }
 
 /// Reads a module file; `open` gives the bytes of the file that it names.
 pub(super) fn parse_file<'s>(
     ctx: &Arc<Context>,
     text: &str,
+    options: ParseOptions<'_>,
     open: &mut dyn FnMut(&str) -> Box<dyn TensorSource + 's>,
 ) -> Result<Module, ParseError> {
     let mut cur = Cursor::new(text);
@@ -39,6 +53,7 @@ pub(super) fn parse_file<'s>(
         cur: &mut cur,
         ctx,
         env: Env::default(),
+        options,
         items: Vec::new(),
     }
     .module(open);
@@ -84,6 +99,7 @@ pub(super) struct Parser<'p, 'a> {
     pub(super) cur: &'p mut Cursor<'a>,
     pub(super) ctx: &'p Arc<Context>,
     pub(super) env: Env,
+    options: ParseOptions<'p>,
     items: Vec<Item>,
 }
 
@@ -397,7 +413,7 @@ impl Parser<'_, '_> {
     fn function(&mut self) -> Parsed<Function> {
         let name = self.symbol("a function's qualified name")?;
         let schema = self.schema(self.ctx.symbol(last_component(self.ctx.name(name))))?;
-        let parser = GraphParser::new(self.cur, self.ctx, &self.env, ParseOptions::default());
+        let parser = GraphParser::new(self.cur, self.ctx, &self.env, self.options);
         let (graph, _) = parser.graph(0)?;
         Ok(Function { name, schema, graph })
     }

@@ -3,6 +3,7 @@
 use super::parse::parse_file;
 use super::tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
 use crate::diagnostics::{ParseError, render};
+use crate::parse::ParseOptions;
 use frazil_ir::{Context, Module};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,14 @@ impl ReadError {
 /// # Errors
 /// When a file cannot be read, or the text is wrong.
 pub fn read_module(ctx: &Arc<Context>, path: &Path) -> Result<Module, ReadError> {
+    read_module_with(ctx, path, ParseOptions::default())
+}
+
+/// Reads the module file at `path` with options, which hold for the graphs in it.
+///
+/// # Errors
+/// When a file cannot be read, or the text is wrong.
+pub fn read_module_with(ctx: &Arc<Context>, path: &Path, options: ParseOptions<'_>) -> Result<Module, ReadError> {
     let text = std::fs::read_to_string(path).map_err(|source| ReadError::Io {
         path: path.to_owned(),
         source,
@@ -61,7 +70,7 @@ pub fn read_module(ctx: &Arc<Context>, path: &Path) -> Result<Module, ReadError>
         Ok(Box::new(TensorFile::open(&beside)?))
     };
     let mut failure = None;
-    let result = parse_file(ctx, &text, &mut |name| match open(name) {
+    let result = parse_file(ctx, &text, options, &mut |name| match open(name) {
         Ok(source) => source,
         Err(e) => {
             failure = Some(e);
