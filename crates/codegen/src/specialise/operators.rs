@@ -171,17 +171,19 @@ impl Specialiser<'_> {
         let results: Results = results.map_err(|e| self.error(graph, node, e))?;
         let mut made = Vec::new();
         results.iter().for_each(|v| tensors_in(v, &mut made));
-        for cell in made {
+        for cell in &made {
             let tensor = cell.get();
-            if !tensor.storage().is_unknown() || self.store.knows(&cell) {
+            if !tensor.storage().is_unknown() || self.store.knows(cell) {
                 continue;
             }
             let like = cells.iter().zip(&before).find(|(_, b)| same(&tensor, b));
             match like {
-                Some((like, _)) => self.store.alias(&cell, like),
+                Some((like, _)) => self.store.alias(cell, like),
                 None => return Err("makes a view of which no program says how".into()),
             }
         }
+        made.retain(|c| !c.get().storage().is_unknown());
+        self.note_results(op, values, &made);
         Ok(results.into_vec())
     }
 
@@ -267,23 +269,37 @@ impl Specialiser<'_> {
         Ok(tensors)
     }
 
-    /// Lets a tensor with known elements, which is no constant of the graph and which nothing else shares, be tracked, so that it
-    /// can be viewed and written.
+    /// Lets a tensor with elements, which the run made and which is no constant of the graph, be tracked with all that shares its
+    /// storage, so that it can be written with what is not known.
     fn track(&mut self, cell: &TensorCell) -> Result<(), Refusal> {
         if self.store.knows(cell) {
             return Ok(());
         }
-        let tensor = cell.get();
-        let is_constant = self.constants.contains(&address(tensor.storage()));
-        // One handle in the cell, one here.
-        let alone = std::sync::Arc::strong_count(tensor.storage()) <= 2;
-        if is_constant || !alone || !tensor.is_contiguous() {
+        let Some(owner) = self.store.owner(cell) else {
             return Ok(());
-        }
-        let id = self.read(cell)?;
+        };
+        let id = self.read(&owner)?;
         let shape = self.tensors.shape(id).clone();
-        self.store.adopt(cell, id, &shape)?;
+        self.store.adopt(&owner, id, &shape)?;
         Ok(())
+    }
+
+    /// Notes what a kernel on known tensors made: new tensors, and views of the operands.
+    fn note_results(&mut self, op: &Operator, values: &[Value], made: &[TensorCell]) {
+        let (args, cells) = args_of(self.ctx, op.schema(), values);
+        let program = op.program(&args).ok().flatten();
+        for (i, cell) in made.iter().enumerate() {
+            let tensor = cell.get();
+            let shares = |c: &TensorCell| c.get().shares_storage(&tensor);
+            let path = program.as_ref().and_then(|p| view_path(p, i));
+            match path {
+                Some((argument, steps)) if cells.get(argument).is_some_and(shares) => {
+                    self.store.note_view(cell, &cells[argument], steps);
+                }
+                _ if !cells.iter().any(shares) => self.store.note_made(cell),
+                _ => {}
+            }
+        }
     }
 
     /// What the operator gives, when its functional results are `results`: writes them where the variant says.
@@ -329,12 +345,15 @@ impl Specialiser<'_> {
             );
             return Err(self.error(graph, node, OpError::raised(message)));
         }
+        let dtype = to.dtype();
+        // Handles on the storage would look like further tensors that share it.
+        drop((to, from));
         self.track(target)?;
         if !self.store.knows(target) {
             return Err("writes to a tensor that is shared with a constant".into());
         }
         let value = self.read(result)?;
-        let value = self.converted(value, to.dtype());
+        let value = self.converted(value, dtype);
         let origins = self.origin(graph, node);
         self.store
             .write(&mut self.tensors, target, value, &origins)
@@ -363,6 +382,24 @@ impl Specialiser<'_> {
             message: format!("{}: {e}{place}", graph.kind_name(node)),
         })
     }
+}
+
+/// How output number `output` of a program views an argument, when it does: the argument and the steps from it.
+fn view_path(program: &Program, output: usize) -> Option<(usize, Vec<PathStep>)> {
+    let mut id = *program.outputs.get(output)? as usize;
+    let mut steps = Vec::new();
+    while let Some(step) = id.checked_sub(program.arguments.len()) {
+        let Step::View(v) = program.steps.get(step)? else {
+            return None;
+        };
+        steps.push(PathStep {
+            kind: v.kind.clone(),
+            shape: v.output.clone(),
+        });
+        id = v.tensor as usize;
+    }
+    steps.reverse();
+    Some((id, steps))
 }
 
 /// True when some step of the program views argument `argument` itself.

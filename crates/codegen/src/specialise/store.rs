@@ -50,6 +50,8 @@ pub(super) struct Variable {
 pub(super) struct Store {
     contents: HashMap<usize, Contents>,
     variables: HashMap<usize, Variable>,
+    /// Tensors with elements that the run made, by storage: those that share it, and how each views the one that fills it.
+    made: HashMap<usize, Vec<(TensorCell, Vec<PathStep>)>>,
     /// Constants of the graph by the address of their variable, and what they are in the tensor graph.
     pub constants: HashMap<usize, (TensorCell, Arc<TensorData>, Option<TensorId>)>,
 }
@@ -132,11 +134,53 @@ impl Store {
         }
     }
 
-    /// Makes the known tensor in `cell`, which nothing else shares, a variable of this store with contents `id`.
-    pub fn adopt(&mut self, cell: &TensorCell, id: TensorId, shape: &TensorShape) -> Result<(), LowerError> {
-        let fresh = self.fresh(id, shape, false)?;
-        cell.set(fresh.get());
-        self.alias(cell, &fresh);
+    /// Notes a tensor with elements that fills a storage of its own.
+    pub fn note_made(&mut self, cell: &TensorCell) {
+        let tensor = cell.get();
+        if tensor.is_contiguous() && tensor.offset() == 0 {
+            let all = vec![(cell.clone(), Vec::new())];
+            self.made.entry(address(tensor.storage())).or_insert(all);
+        }
+    }
+
+    /// Notes that `cell` views `base`, both with elements, through `steps`.
+    pub fn note_view(&mut self, cell: &TensorCell, base: &TensorCell, steps: Vec<PathStep>) {
+        if let Some(all) = self.made.get_mut(&address(cell.get().storage()))
+            && let Some((_, path)) = all.iter().find(|(c, _)| c.is(base))
+            && !all.iter().any(|(c, _)| c.is(cell))
+        {
+            let path = [path.as_slice(), &steps].concat();
+            all.push((cell.clone(), path));
+        }
+    }
+
+    /// The tensor that fills the storage of `cell`, when it was made by the run and everything that shares it is noted.
+    pub fn owner(&self, cell: &TensorCell) -> Option<TensorCell> {
+        let tensor = cell.get();
+        let all = self.made.get(&address(tensor.storage()))?;
+        // One handle in each variable, one here.
+        let complete = Arc::strong_count(tensor.storage()) == all.len() + 1;
+        let (owner, _) = all.iter().find(|(_, path)| path.is_empty())?;
+        complete.then(|| owner.clone())
+    }
+
+    /// Makes all tensors that share the storage of `owner` variables of this store, with contents `id` of shape `shape`.
+    pub fn adopt(&mut self, owner: &TensorCell, id: TensorId, shape: &TensorShape) -> Result<(), LowerError> {
+        let all = self.made.remove(&address(owner.get().storage())).unwrap_or_default();
+        let whole = self.fresh(id, shape, false)?;
+        let storage = address(whole.get().storage());
+        for (cell, path) in all {
+            let old = cell.get();
+            let layout = whole.get().as_strided(old.sizes(), old.strides(), old.offset());
+            cell.set(layout.map_err(|_| LowerError::Malformed("a view that leaves its storage".into()))?);
+            let variable = Variable {
+                _cell: cell.clone(),
+                storage,
+                path,
+                seen: None,
+            };
+            self.variables.insert(cell.address(), variable);
+        }
         Ok(())
     }
 
