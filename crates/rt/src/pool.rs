@@ -23,9 +23,10 @@ struct Shared {
     /// Counts the loops; an odd number never occurs except [`STOP`].
     epoch: AtomicU32,
     sleepers: AtomicU32,
-    /// Workers that have not finished the present loop.
-    pending: AtomicU32,
-    /// 1 while the caller sleeps on `pending`.
+    /// [`OPEN`] while workers may join the present loop, plus the number of workers inside. The caller waits for those only:
+    /// one that the system has not scheduled yet holds nobody up.
+    state: AtomicU32,
+    /// 1 while the caller sleeps on `state`.
     caller_sleeps: AtomicU32,
     next: AtomicI64,
     job: UnsafeCell<Job>,
@@ -42,6 +43,7 @@ struct Job {
 }
 
 const STOP: u32 = u32::MAX;
+const OPEN: u32 = 1 << 31;
 
 impl Pool {
     /// A pool in which `threads` threads work, the caller being one of them; at most 64. `None` when memory is short. Threads that the
@@ -63,7 +65,7 @@ impl Pool {
             shared.write(Shared {
                 epoch: AtomicU32::new(0),
                 sleepers: AtomicU32::new(0),
-                pending: AtomicU32::new(0),
+                state: AtomicU32::new(0),
                 caller_sleeps: AtomicU32::new(0),
                 next: AtomicI64::new(0),
                 job: UnsafeCell::new(job),
@@ -113,20 +115,21 @@ impl Pool {
             tasks,
             chunk: tasks.checked_div(threads * 4).unwrap_or(1).max(1),
         };
-        // SAFETY: no worker is inside a loop, so nobody reads the job.
+        // SAFETY: the last loop ended closed and without workers inside, so nobody reads the job.
         unsafe { *shared.job.get() = job };
         shared.next.store(0, Ordering::Relaxed);
-        shared.pending.store(shared.workers as u32, Ordering::Relaxed);
+        shared.state.store(OPEN, Ordering::SeqCst);
         let epoch = shared.epoch.load(Ordering::Relaxed).wrapping_add(2) & !1;
         shared.epoch.store(epoch, Ordering::SeqCst);
         if shared.sleepers.load(Ordering::SeqCst) > 0 {
             sys::futex_wake_all(&shared.epoch);
         }
         work(shared, job);
+        shared.state.fetch_and(!OPEN, Ordering::SeqCst);
         let mut spins = 0;
         loop {
-            let pending = shared.pending.load(Ordering::Acquire);
-            if pending == 0 {
+            let inside = shared.state.load(Ordering::Acquire);
+            if inside == 0 {
                 return;
             }
             spins += 1;
@@ -134,7 +137,7 @@ impl Pool {
                 core::hint::spin_loop();
             } else {
                 shared.caller_sleeps.store(1, Ordering::SeqCst);
-                sys::futex_wait(&shared.pending, pending);
+                sys::futex_wait(&shared.state, inside);
                 shared.caller_sleeps.store(0, Ordering::SeqCst);
             }
         }
@@ -190,13 +193,32 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
                 shared.sleepers.fetch_sub(1, Ordering::SeqCst);
             }
         }
-        // SAFETY: the job was written before the epoch, and is not written again before `pending` is 0.
+        if !join(shared) {
+            continue;
+        }
+        // SAFETY: the job was written before the loop was opened, and is not written again while this worker is inside.
         let job = unsafe { *shared.job.get() };
         work(shared, job);
-        if shared.pending.fetch_sub(1, Ordering::SeqCst) == 1 && shared.caller_sleeps.load(Ordering::SeqCst) == 1 {
-            sys::futex_wake_all(&shared.pending);
+        // 1: the loop is closed, and this was the last worker inside.
+        if shared.state.fetch_sub(1, Ordering::SeqCst) == 1 && shared.caller_sleeps.load(Ordering::SeqCst) == 1 {
+            sys::futex_wake_all(&shared.state);
         }
     }
+}
+
+/// Enters the present loop, unless it is closed.
+fn join(shared: &Shared) -> bool {
+    let mut state = shared.state.load(Ordering::Relaxed);
+    while state & OPEN != 0 {
+        match shared
+            .state
+            .compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed)
+        {
+            Ok(_) => return true,
+            Err(now) => state = now,
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -213,7 +235,7 @@ mod tests {
 
     #[test]
     fn runs_every_task_once() {
-        for threads in [1, 2, 3] {
+        for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads).unwrap();
             assert_eq!(pool.threads(), threads);
             let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
