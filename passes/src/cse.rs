@@ -4,7 +4,7 @@
 //!
 //! **Sound when** both are of one kind with equal operands, attributes and output types; neither has an effect nor draws random numbers;
 //! nobody writes to their operands or results, or to anything in them; and nobody can tell the two results apart as objects
-//! ([`AliasDb::safe_to_change_aliasing`]): two results that both leave the graph stay two.
+//! ([`AliasDb::safe_to_merge`]): two results that both leave the graph stay two.
 //!
 //! PyTorch differs in not looking into containers: it merges two reads of a list between which an element of it is written. Here they stay.
 
@@ -71,14 +71,10 @@ impl GraphPass for CommonSubexpressionElimination {
             }
             let k = key(graph, node);
             let same = known.get(&k).and_then(|nodes| {
-                nodes.iter().copied().find(|&earlier| {
-                    same_attributes(graph, earlier, node)
-                        && graph
-                            .node_outputs(earlier)
-                            .iter()
-                            .zip(graph.node_outputs(node))
-                            .all(|(a, b)| db.safe_to_change_aliasing(*a, *b))
-                })
+                nodes
+                    .iter()
+                    .copied()
+                    .find(|&earlier| same_attributes(graph, earlier, node) && db.safe_to_merge(graph, earlier, node))
             });
             match same {
                 Some(earlier) => {
@@ -108,11 +104,8 @@ impl GraphPass for CommonSubexpressionElimination {
 }
 
 fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &PassContext<'_>) -> bool {
-    // Two uninitialised values, or two objects, are two.
-    if matches!(
-        graph.kind(node),
-        symbols::PRIM_UNINITIALIZED | symbols::PRIM_CREATE_OBJECT
-    ) {
+    // Two objects are two.
+    if graph.kind(node) == symbols::PRIM_CREATE_OBJECT {
         return false;
     }
     let no_graphs = graph
@@ -179,6 +172,7 @@ mod tests {
         catalogue.add_lines(
             "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor\n\
              aten::relu_(Tensor(a!) self) -> Tensor(a!)\n\
+             aten::t(Tensor(a) self) -> Tensor(a)\n\
              aten::cat(Tensor[] tensors, int dim=0) -> Tensor\n\
              aten::dropout(Tensor input, float p, bool train) -> Tensor\n",
         );
@@ -245,6 +239,24 @@ mod tests {
             "an element of the list is written in between"
         );
         assert_eq!(left(&mut g, &c, "aten::dropout"), 2);
+    }
+
+    #[test]
+    fn views_of_an_input_merge_unless_both_are_returned() {
+        for both in [false, true] {
+            let (ctx, c, mut g) = setting();
+            let x = g.add_input(types::TENSOR);
+            let root = g.root();
+            let mut b = Builder::at_end(&mut g, root);
+            let [v, w] = [0; 2].map(|_| b.op(ctx.symbol("aten::t"), &[x], types::TENSOR));
+            let out = b.op(ctx.symbol("aten::mul"), &[v, w], types::TENSOR);
+            b.add_result(root, out);
+            if both {
+                b.add_result(root, v);
+                b.add_result(root, w);
+            }
+            assert_eq!(left(&mut g, &c, "aten::t"), if both { 2 } else { 1 });
+        }
     }
 
     #[test]

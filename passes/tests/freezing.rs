@@ -50,6 +50,18 @@ fn frozen(path: &Path, numerics: bool, preserve: Vec<String>) -> Result<Module, 
     for (_, f) in once.unit.functions() {
         f.graph.verify(Some(registry.catalogue()))?;
     }
+    // Freezing what is frozen changes nothing.
+    let twice = freeze_module(&once, &options, &registry)?;
+    let shape = |m: &Module| -> Vec<_> {
+        let functions = m
+            .unit
+            .functions()
+            .map(|(_, f)| (m.ctx().name(f.name).to_owned(), kinds(&f.graph)));
+        functions.collect()
+    };
+    if shape(&once) != shape(&twice) || once.object_count() != twice.object_count() {
+        return Err("freezing twice is not freezing once".into());
+    }
     Ok(once)
 }
 

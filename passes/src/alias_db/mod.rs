@@ -18,7 +18,7 @@ mod memory;
 mod moves;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{BlockId, Constant, Graph, Module, NodeId, ObjectId, ValueId};
+use frazil_ir::{BlockId, Constant, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use memory::{Location, Locations, Table};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -238,9 +238,63 @@ impl AliasDb {
         if self.locations(a).is_empty() && self.locations(b).is_empty() {
             return true;
         }
-        !self.has_writers_inside(a)
-            && !self.has_writers_inside(b)
-            && !(self.escapes_scope(&[a]) && self.escapes_scope(&[b]))
+        let written = self.has_writers_inside(a) || self.has_writers_inside(b);
+        !written && (!self.escapes_scope(&[a]) || !self.escapes_scope(&[b]))
+    }
+
+    /// True when the results of `a` and `b`, which compute the same, may be made one without anybody noticing: as
+    /// [`safe_to_change_aliasing`](Self::safe_to_change_aliasing) has it; or because they are views of the same operands, which share their
+    /// memory anyway, and not both leave the graph as objects of their own.
+    pub fn safe_to_merge(&self, graph: &Graph, a: NodeId, b: NodeId) -> bool {
+        let of_operands = |node: NodeId, v: ValueId| {
+            let given = |l: &Location| graph.operands(node).any(|o| self.locations(o).contains(l));
+            self.locations(v).iter().all(given)
+        };
+        let constructs = matches!(
+            graph.kind(a),
+            symbols::PRIM_LIST_CONSTRUCT | symbols::PRIM_TUPLE_CONSTRUCT | symbols::PRIM_DICT_CONSTRUCT
+        );
+        graph.node_outputs(a).iter().zip(graph.node_outputs(b)).all(|(&x, &y)| {
+            let written = self.has_writers_inside(x) || self.has_writers_inside(y);
+            // Two containers of the same elements: only they themselves can be told apart.
+            if constructs && !written && !(self.itself_escapes(x) && self.itself_escapes(y)) {
+                return true;
+            }
+            let views = of_operands(a, x)
+                && of_operands(b, y)
+                && !written
+                && !(self.object_leaves(graph, x) && self.object_leaves(graph, y));
+            views || self.safe_to_change_aliasing(x, y)
+        })
+    }
+
+    /// True when the value's own location is known outside, whatever it holds.
+    fn itself_escapes(&self, value: ValueId) -> bool {
+        let known = |l: &Location| self.returned[l.index()] || self.table.is_wildcard(*l);
+        self.locations(value).iter().any(known)
+    }
+
+    /// True when `value` itself, and not just the memory that it is a view of, may be held by somebody outside or by a container that is.
+    fn object_leaves(&self, graph: &Graph, value: ValueId) -> bool {
+        graph.uses(value).any(|u| match graph.kind(u.user) {
+            symbols::PRIM_LIST_CONSTRUCT | symbols::PRIM_TUPLE_CONSTRUCT | symbols::PRIM_DICT_CONSTRUCT => {
+                graph.node_outputs(u.user).iter().any(|v| self.itself_escapes(*v))
+            }
+            symbols::PRIM_RETURN
+            | symbols::PRIM_SET_ATTR
+            | symbols::PRIM_LOOP
+            | symbols::PRIM_FORK
+            | symbols::PRIM_FORK_CLOSURE
+            | symbols::PRIM_CALL_METHOD
+            | symbols::PRIM_CALL_FUNCTION
+            | symbols::PRIM_UNCHECKED_CAST => true,
+            // Who writes to a container may store it there; who writes to a tensor stores numbers.
+            _ => self.writes.get(&u.user).is_some_and(|w| {
+                let container = |o: ValueId| !graph.ctx().is_tensor(graph.ty(o));
+                let stores = |o: ValueId| container(o) && self.locations(o).iter().any(|l| self.is_written_by(w, *l));
+                w.wildcards || w.anything || graph.operands(u.user).any(stores)
+            }),
+        })
     }
 
     /// True when no node between `from` and `to`, which stand in one block in this order, may write to one of `values` or to what they hold.

@@ -25,11 +25,14 @@ pub(super) struct Attributes {
     paths: HashMap<ObjectId, String>,
 }
 
+/// Which object a value is.
+pub(super) type Known = HashMap<ValueId, ObjectId>;
+
 /// The objects that values of a graph are, and those of the graphs that it forks.
 #[derive(Default)]
 pub(super) struct Scope {
     /// What is known of the graph's own values.
-    pub(super) known: HashMap<ValueId, ObjectId>,
+    pub(super) known: Known,
     /// Bodies of forks, by node.
     forked: Vec<(NodeId, Scope)>,
 }
@@ -72,7 +75,7 @@ impl Scope {
     pub(super) fn visit<E>(
         &self,
         graph: &Graph,
-        each: &mut dyn FnMut(&Graph, &HashMap<ValueId, ObjectId>) -> Result<(), E>,
+        each: &mut dyn FnMut(&Graph, &Known) -> Result<(), E>,
     ) -> Result<(), E> {
         each(graph, &self.known)?;
         for (node, inner) in &self.forked {
@@ -84,7 +87,7 @@ impl Scope {
     }
 
     /// Edits the graph and every graph that it forks.
-    pub(super) fn edit(&self, graph: &mut Graph, each: &mut dyn FnMut(&mut Graph, &HashMap<ValueId, ObjectId>)) {
+    pub(super) fn edit(&self, graph: &mut Graph, each: &mut dyn FnMut(&mut Graph, &Known)) {
         each(graph, &self.known);
         for (node, inner) in &self.forked {
             let Some(body) = forked_body(graph, *node) else {

@@ -140,56 +140,55 @@ fn needed_attributes(
     needed
 }
 
-/// Classes of the objects that lose attributes or methods.
+/// Classes of the objects that lose attributes or methods, and of those that hold such objects: their attributes' types change.
 fn new_classes(
     module: &Module,
     needed: &HashMap<ObjectId, IndexSet<SymbolId>>,
     attributes: &Attributes,
     graphs: &[(FunctionId, Graph)],
 ) -> IndexMap<ObjectId, ClassDef> {
+    let mut candidates: Vec<(ObjectId, &ClassDef)> = needed
+        .keys()
+        .filter(|o| !attributes.whole.contains(*o))
+        .filter_map(|o| Some((*o, module.class_of(*o)?)))
+        .collect();
+    candidates.sort_unstable_by_key(|(o, _)| *o);
+    let loses = |object: ObjectId, class: &ClassDef| {
+        let methods = if object == module.root { graphs.len() } else { 0 };
+        class.methods.len() != methods || !class.attributes.keys().all(|n| needed[&object].contains(n))
+    };
     let mut taken: IndexSet<SymbolId> = module.unit.classes.keys().copied().collect();
-    let mut out = IndexMap::new();
-    let mut objects: Vec<ObjectId> = needed.keys().copied().collect();
-    objects.sort_unstable();
-    for object in objects {
-        let Some(class) = module.class_of(object) else { continue };
-        if attributes.whole.contains(&object) {
-            continue;
+    let mut names: HashMap<ObjectId, SymbolId> = HashMap::new();
+    loop {
+        let before = names.len();
+        for &(object, class) in &candidates {
+            let mut held = false;
+            for value in &module.object(object).slots {
+                objects_in(value, &mut |inner| held |= names.contains_key(&inner));
+            }
+            if !names.contains_key(&object) && (held || loses(object, class)) {
+                names.insert(object, mangle(module, class.name, &mut taken));
+            }
         }
-        let names = &needed[&object];
-        let is_root = object == module.root;
-        let same_attributes = class.attributes.keys().all(|n| names.contains(n))
-            && module
-                .object(object)
-                .slots
-                .iter()
-                .all(|c| !matches!(c, Constant::Object(_)));
-        let same_methods = if is_root {
-            class.methods.len() == graphs.len()
-        } else {
-            class.methods.is_empty()
-        };
-        if same_attributes && same_methods {
-            continue;
+        if names.len() == before {
+            break;
         }
-        let name = mangle(module, class.name, &mut taken);
-        let mut new = ClassDef::new(name, class.kind);
-        for (name, attribute) in class.attributes.iter().filter(|(n, _)| names.contains(*n)) {
-            new.attributes.insert(*name, attribute.clone());
-        }
-        new.constants = class.constants.clone();
-        out.insert(object, new);
     }
-    // Types of attributes that hold such objects.
-    let names: HashMap<ObjectId, SymbolId> = out.iter().map(|(o, c)| (*o, c.name)).collect();
-    for (object, class) in &mut out {
-        for (name, attribute) in &mut class.attributes {
-            if let Some(Constant::Object(inner)) = module.attribute(*object, *name)
+    let mut out = IndexMap::new();
+    for (object, class) in candidates {
+        let Some(&name) = names.get(&object) else { continue };
+        let mut new = ClassDef::new(name, class.kind);
+        for (name, attribute) in class.attributes.iter().filter(|(n, _)| needed[&object].contains(*n)) {
+            let mut attribute = attribute.clone();
+            if let Some(Constant::Object(inner)) = module.attribute(object, *name)
                 && let Some(new) = names.get(inner)
             {
                 attribute.ty = module.ctx().type_of_kind(TypeKind::Class(*new));
             }
+            new.attributes.insert(*name, attribute);
         }
+        new.constants = class.constants.clone();
+        out.insert(object, new);
     }
     out
 }
