@@ -1,7 +1,7 @@
 //! Modules that were loaded from archives go through their text and tensor file without loss.
 
-use frazil::Session;
 use frazil::ir::{Context, Module};
+use frazil::{FreezeOptions, Model, Session};
 use frazil_syntax::{ModulePrintOptions, equal_modules, print_module_to_string, read_module, write_module};
 use frazil_tests::workspace::{corpus, fixtures};
 use frazil_torchscript::{LoadOptions, load};
@@ -50,7 +50,7 @@ fn archives_go_through_text_without_loss() {
         archives(&corpus.join("ops"), &mut paths);
     }
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-    let (mut failures, mut unloaded, mut done) = (Vec::new(), Vec::new(), 0);
+    let (mut failures, mut unloaded, mut done, mut frozen) = (Vec::new(), Vec::new(), 0, 0);
     for path in &paths {
         let session = Session::new();
         let options = LoadOptions {
@@ -65,10 +65,21 @@ fn archives_go_through_text_without_loss() {
                 if let Err(e) = through_files(&module, folder.path()) {
                     failures.push(format!("{}: {e}", path.display()));
                 }
+                // Frozen graphs hold their tensors as constants. Freezing has tests of its own, too.
+                let is_model = path.file_name().is_some_and(|n| n == "model.pt");
+                if is_model && let Ok(model) = Model::new(session.clone(), module).freeze(&FreezeOptions::default()) {
+                    frozen += 1;
+                    if let Err(e) = through_files(model.module(), folder.path()) {
+                        failures.push(format!("{}, frozen: {e}", path.display()));
+                    }
+                }
             }
         }
     }
-    println!("{done} modules compared, {} not loaded", unloaded.len());
+    println!(
+        "{done} modules and {frozen} frozen ones compared, {} not loaded",
+        unloaded.len()
+    );
     for line in &unloaded {
         println!("not loaded: {}", line.lines().next().unwrap_or_default());
     }
