@@ -297,6 +297,10 @@ impl Frame<'_> {
             self.run.interpreter.output.warn(text);
             return Ok(());
         }
+        if let Some(sorted) = self.sorted_objects(op, &values)? {
+            self.set_all(&step.outputs, sorted.into_iter());
+            return Ok(());
+        }
         if op.schema().name == symbols::PRIM_PRINT {
             let words: Vec<String> = values.iter().map(|v| crate::format::str_of(graph.ctx(), v)).collect();
             self.run.interpreter.output.print(&words.join(" "));
@@ -318,6 +322,55 @@ impl Frame<'_> {
         }
         self.set_all(&step.outputs, results.into_iter());
         Ok(())
+    }
+
+    /// `sort` and `sorted` of objects, which call their class's `__lt__`; `None` for anything else.
+    fn sorted_objects(&self, op: &Operator, values: &[Value]) -> Result<Option<Results>, ExecError> {
+        let ctx = self.graph.ctx();
+        let in_place = match ctx.name(op.schema().name) {
+            "aten::sort" => true,
+            "aten::sorted" => false,
+            _ => return Ok(None),
+        };
+        let Some(Value::List(list)) = values.first() else {
+            return Ok(None);
+        };
+        let items = list.items();
+        let Some(Value::Object(first)) = items.first() else {
+            return Ok(None);
+        };
+        let reverse = matches!(values.get(1), Some(Value::Bool(true)));
+        let method = ctx
+            .find_symbol("__lt__")
+            .and_then(|name| self.module().ok()?.unit.method(first.class(), name));
+        let Some(method) = method else {
+            let class = ctx.name(first.class());
+            return Err(ExecError::malformed(format!("class '{class}' has no method '__lt__'")));
+        };
+        let less = |a: &Value, b: &Value| -> Result<bool, ExecError> {
+            let (a, b) = if reverse { (b, a) } else { (a, b) };
+            let result = self.run.deeper().function(method, &[a.clone(), b.clone()])?;
+            Ok(matches!(result, Value::Bool(true)))
+        };
+        // Insertion by bisection behind what is equal: stable, and an exception of the method ends it.
+        let mut sorted: Vec<Value> = Vec::with_capacity(items.len());
+        for item in items {
+            let (mut low, mut high) = (0, sorted.len());
+            while low < high {
+                let middle = low.midpoint(high);
+                match sorted.get(middle) {
+                    Some(other) if less(&item, other)? => high = middle,
+                    _ => low = middle + 1,
+                }
+            }
+            sorted.insert(low, item);
+        }
+        if in_place {
+            list.change(|all| *all = sorted);
+            return Ok(Some(Results::new()));
+        }
+        let sorted = crate::value::ListValue::new(list.element, sorted);
+        Ok(Some(smallvec::smallvec![Value::List(sorted)]))
     }
 
     /// Chooses the overload by what the operands are now.

@@ -50,6 +50,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         [n, ..] => one(*n),
     }),
     ("aten::dim", |c| one(c.tensor(0)?.dim() as i64)),
+    ("aten::element_size", |c| one(c.tensor(0)?.dtype().size() as i64)),
     ("aten::numel", |c| one(c.tensor(0)?.numel())),
     ("aten::size", |c| one(Value::ints(c.tensor(0)?.sizes().iter().copied()))),
     ("aten::size.int", |c| {
