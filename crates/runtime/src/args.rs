@@ -170,7 +170,9 @@ impl<'a> Args<'a> {
     }
 
     fn position(&self, name: &str) -> Option<usize> {
-        self.schema.arguments.iter().position(|a| self.ctx.name(a.name) == name)
+        let find = |name| self.schema.arguments.iter().position(|a| self.ctx.name(a.name) == name);
+        // What functional schemas call `input`, their in-place forms call `self`.
+        find(name).or_else(|| if name == "input" { find("self") } else { None })
     }
 
     /// The argument `name`; `None` (the value) when the schema has no such argument.

@@ -47,7 +47,7 @@ pub enum Lanes {
 }
 
 /// One lane's type.
-pub trait Lane: Copy + Default + Send + Sync + 'static {
+pub trait Lane: Copy + Default + Send + Sync + crate::elements::Joinable + 'static {
     /// A dtype that lies in memory as this lane.
     const DTYPE: DType;
     /// The vector inside `lanes`; empty when the kinds differ, which [`Lanes::reset`] rules out.

@@ -5,6 +5,7 @@ pub mod args;
 pub mod build;
 pub mod call;
 pub mod element;
+pub mod elements;
 pub mod eval;
 pub mod expr;
 pub mod format;

@@ -5,7 +5,7 @@ use crate::pointwise::Pointwise;
 use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, Resolution};
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
 use indexmap::IndexMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Schemas and semantics by operator.
 ///
@@ -27,6 +27,34 @@ pub struct Registry {
     entries: IndexMap<String, Semantics>,
     host: IndexMap<String, KernelFn>,
     eager: IndexMap<String, KernelFn>,
+    libraries: Vec<Library>,
+    /// Library and function by operator or overload.
+    composites: IndexMap<String, (usize, String)>,
+}
+
+/// Graphs by function, or the source's first mistake.
+pub type CompiledGraphs = Result<IndexMap<String, Arc<Graph>>, String>;
+
+/// Compiles a source that may call the operators of the catalogue.
+pub type CompileFn = fn(&Catalogue) -> CompiledGraphs;
+
+/// Operators defined in TorchScript source. The source is compiled when one of them is first looked up.
+pub struct Composites {
+    /// Operator or overload (`aten::mse_loss`), and the function of the source that defines it.
+    pub functions: Vec<(String, String)>,
+    /// Compiles the source.
+    pub compile: CompileFn,
+}
+
+struct Library {
+    compile: CompileFn,
+    graphs: OnceLock<CompiledGraphs>,
+}
+
+impl Library {
+    fn graphs(&self, catalogue: &Catalogue) -> &CompiledGraphs {
+        self.graphs.get_or_init(|| (self.compile)(catalogue))
+    }
 }
 
 /// What a node of a graph turns out to be.
@@ -49,6 +77,8 @@ impl Registry {
             entries: IndexMap::new(),
             host: IndexMap::new(),
             eager: IndexMap::new(),
+            libraries: Vec::new(),
+            composites: IndexMap::new(),
         }
     }
 
@@ -109,6 +139,44 @@ impl Registry {
         for (name, kernel) in table {
             self.eager.insert((*name).to_string(), *kernel);
         }
+    }
+
+    /// Registers operators that are defined in TorchScript source.
+    pub fn composites(&mut self, composites: Composites) {
+        let library = self.libraries.len();
+        self.libraries.push(Library {
+            compile: composites.compile,
+            graphs: OnceLock::new(),
+        });
+        for (name, function) in composites.functions {
+            self.composites.insert(name, (library, function));
+        }
+    }
+
+    /// Names of the operators defined in source.
+    pub fn composite_operators(&self) -> impl Iterator<Item = &str> + '_ {
+        self.composites.keys().map(String::as_str)
+    }
+
+    /// Compiles all sources now.
+    ///
+    /// # Errors
+    /// The first mistake of a source.
+    pub fn check_composites(&self) -> Result<(), String> {
+        self.libraries
+            .iter()
+            .try_for_each(|l| l.graphs(&self.catalogue).as_ref().map(|_| ()).map_err(String::clone))
+    }
+
+    fn composite(&self, name: &str) -> Option<Semantics> {
+        let (library, function) = self.composites.get(name)?;
+        let graphs = self.libraries.get(*library)?.graphs(&self.catalogue).as_ref().ok()?;
+        graphs.get(function).cloned().map(Semantics::Composite)
+    }
+
+    /// The entry under `name`, whatever its form.
+    fn entry(&self, name: &str) -> Option<Semantics> {
+        self.entries.get(name).cloned().or_else(|| self.composite(name))
     }
 
     /// Names of the host operators.
@@ -178,10 +246,14 @@ impl Registry {
         let exact = if overload.is_empty() {
             None
         } else {
-            self.entries.get(&format!("{name}.{overload}"))
+            self.entry(&format!("{name}.{overload}"))
         };
         if let Some(semantics) = exact {
-            return found(semantics, Variant::Functional);
+            return found(&semantics, Variant::Functional);
+        }
+        let out = writes_out(&schema);
+        if out && let Some(semantics) = self.functional_overload(&schema).and_then(|base| self.entry(&base)) {
+            return found(&semantics, Variant::Out);
         }
         // A general entry speaks of tensors; the overloads on numbers and lists have entries of their own.
         let tensors = |a: &Argument| match ctx.type_kind(a.ty) {
@@ -189,7 +261,7 @@ impl Registry {
             TypeKind::Optional(e) | TypeKind::List(e) => is_tensor_like(ctx, e),
             _ => false,
         };
-        let own = self.entries.get(&name);
+        let own = self.entry(&name);
         let general = schema.arguments.iter().any(tensors) || schema.returns.iter().any(tensors);
         if !general {
             if let Some(kernel) = self.host.get(&name) {
@@ -198,27 +270,41 @@ impl Registry {
             // An operator that is a kernel for everything (`prim::ListConstruct`).
             return own
                 .filter(|s| s.form() == Form::Kernel)
-                .and_then(|s| found(s, Variant::Functional));
+                .and_then(|s| found(&s, Variant::Functional));
         }
         if let Some(semantics) = own {
-            let variant = if writes_out(&schema) {
-                Variant::Out
-            } else {
-                Variant::Functional
-            };
-            return found(semantics, variant);
-        }
-        if writes_out(&schema) {
-            let base = overload.strip_suffix("_out").unwrap_or_default();
-            let semantics = self.entries.get(&format!("{name}.{base}"))?;
-            return found(semantics, Variant::Out);
+            return found(&semantics, if out { Variant::Out } else { Variant::Functional });
         }
         let functional = name.strip_suffix('_').filter(|_| schema.is_mutable())?;
         let semantics = self
-            .entries
-            .get(&format!("{functional}.{overload}"))
-            .or_else(|| self.entries.get(functional))?;
-        found(semantics, Variant::InPlace)
+            .entry(&format!("{functional}.{overload}"))
+            .or_else(|| self.entry(functional))?;
+        found(&semantics, Variant::InPlace)
+    }
+}
+
+impl Registry {
+    /// The overload that an `out` overload writes the results of, as it would stand in the table: the one with the same
+    /// arguments but for those that are written.
+    fn functional_overload(&self, out: &FunctionSchema) -> Option<String> {
+        let ctx = self.ctx();
+        let written: Vec<usize> = out_arguments(out).collect();
+        let rest: Vec<&Argument> = out
+            .arguments
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !written.contains(i))
+            .map(|(_, a)| a)
+            .collect();
+        let same = |s: &FunctionSchema| {
+            s.arguments.len() == rest.len()
+                && s.arguments
+                    .iter()
+                    .zip(&rest)
+                    .all(|(a, b)| a.name == b.name && a.ty == b.ty)
+        };
+        let base = self.catalogue.overloads(out.name).find(|s| same(s))?;
+        (base.overload != frazil_ir::symbols::EMPTY).then(|| base.full_name(ctx))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Entries stand in table files, one family a file; `frazil_runtime::op` says what an entry is and what follows from it.
 
+mod composite;
 mod tensor;
 
 use frazil_runtime::Registry;
@@ -20,6 +21,7 @@ pub fn register(registry: &mut Registry) {
         registry.add_schemas(schemas);
     }
     tensor::register(registry);
+    composite::register(registry);
 }
 
 #[cfg(test)]
@@ -32,6 +34,14 @@ mod tests {
         let mut registry = Registry::new(Arc::new(frazil_ir::Context::new()));
         register(&mut registry);
         registry.catalogue().check().expect("all lines parse");
+    }
+
+    #[test]
+    fn every_source_compiles() {
+        let mut registry = Registry::new(Arc::new(frazil_ir::Context::new()));
+        register(&mut registry);
+        frazil_prim::register(&mut registry);
+        registry.check_composites().expect("sources compile");
     }
 
     /// Entries are found by name; a misspelt one would never be used.
@@ -52,7 +62,11 @@ mod tests {
                 None => registry.catalogue().contains(symbol),
             }
         };
-        let names = registry.entries().map(|(n, _)| n).chain(registry.host_operators());
+        let names = registry
+            .entries()
+            .map(|(n, _)| n)
+            .chain(registry.host_operators())
+            .chain(registry.composite_operators());
         let unknown: Vec<&str> = names.filter(|n| !known(n)).collect();
         assert!(unknown.is_empty(), "no schema for {unknown:?}");
     }

@@ -55,6 +55,9 @@ impl Output for Traced {
     }
 }
 
+/// A graph and its plan.
+type SharedPlan = (Arc<Graph>, Arc<Plan>);
+
 /// Runs graphs, and the methods of the module that it was given. `Sync`: calls may run on several threads.
 pub struct Interpreter {
     registry: Arc<Registry>,
@@ -62,6 +65,8 @@ pub struct Interpreter {
     root: Option<ObjectValue>,
     importer: Mutex<Importer>,
     plans: Mutex<HashMap<FunctionId, Arc<Plan>>>,
+    /// Plans of composites and forks by the address of their graph, which is kept alive beside.
+    shared: Mutex<HashMap<usize, SharedPlan>>,
     output: Box<dyn Output>,
 }
 
@@ -74,6 +79,7 @@ impl Interpreter {
             root: None,
             importer: Mutex::default(),
             plans: Mutex::default(),
+            shared: Mutex::default(),
             output: Box::new(Traced),
         }
     }
@@ -186,6 +192,17 @@ impl Interpreter {
         }
         let plan = Arc::new(self.plan(&module.unit.function(id).graph));
         lock(&self.plans).entry(id).or_insert(plan).clone()
+    }
+
+    /// The plan of a graph that is run again and again.
+    fn plan_shared(&self, graph: &Arc<Graph>) -> Arc<Plan> {
+        let address = Arc::as_ptr(graph) as usize;
+        if let Some((_, plan)) = lock(&self.shared).get(&address) {
+            return plan.clone();
+        }
+        let plan = Arc::new(self.plan(graph));
+        lock(&self.shared).insert(address, (graph.clone(), plan.clone()));
+        plan
     }
 
     fn plan(&self, graph: &Graph) -> Plan {

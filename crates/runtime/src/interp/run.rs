@@ -8,6 +8,7 @@ use crate::registry::Lookup;
 use crate::value::{FutureValue, ObjectValue, Value};
 use frazil_ir::{FunctionId, Graph, Module, TypeId, TypeKind, symbols, types};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Calls nested more deeply than this are taken for endless recursion.
 const MAX_DEPTH: usize = 200;
@@ -238,8 +239,8 @@ impl Frame<'_> {
     }
 
     /// Forks run at once: a program cannot tell, except by races that it must not have.
-    fn fork(&self, graph: &Graph, inputs: &[Value]) -> Result<Value, ExecError> {
-        let plan = self.run.interpreter.plan(graph);
+    fn fork(&self, graph: &Arc<Graph>, inputs: &[Value]) -> Result<Value, ExecError> {
+        let plan = self.run.interpreter.plan_shared(graph);
         let result = match self.run.deeper().graph(graph, &plan, inputs) {
             Ok(mut results) if results.len() == 1 => Ok(results.remove(0)),
             Ok(results) => Ok(Value::tuple(results)),
@@ -308,7 +309,7 @@ impl Frame<'_> {
         }
         let results: Results = match op.semantics() {
             Semantics::Composite(body) => {
-                let plan = self.run.interpreter.plan(body);
+                let plan = self.run.interpreter.plan_shared(body);
                 let results = self.run.deeper().graph(body, &plan, &values)?;
                 write_results(op.schema(), op.variant(), &values, results.into())?
             }

@@ -11,6 +11,10 @@ use frazil_runtime::sym::Sym;
 const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
 
+/// condition ? self : other. The operator's plain overload is another one: it lists places.
+const WHERE: Pointwise =
+    Pointwise::new(SELF_OTHER, Default, |b| b.mask(0).select(b.x(0), b.x(1))).with_others(&["condition"]);
+
 pub(super) const POINTWISE: &[PointwiseRow] = &[
     // self + alpha * other
     (
@@ -217,10 +221,10 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         Pointwise::new(SELF_OTHER, Default, |b| integer(b).binary(BinaryOp::Shr, b.x(1))),
     ),
     // condition ? self : other
-    (
-        "aten::where",
-        Pointwise::new(SELF_OTHER, Default, |b| b.mask(0).select(b.x(0), b.x(1))).with_others(&["condition"]),
-    ),
+    ("aten::where.self", WHERE),
+    ("aten::where.Scalar", WHERE),
+    ("aten::where.ScalarSelf", WHERE),
+    ("aten::where.ScalarOther", WHERE),
     ("aten::isnan", Pointwise::new(SELF, ToBool, |b| b.x(0).is_nan())),
     ("aten::isinf", Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf())),
     (

@@ -377,9 +377,9 @@ fn spread(p: &mut ProgramBuilder, x: TensorId, step: &[i64]) -> Result<TensorId,
     // Each spatial dimension becomes a pair (element, place behind it); only place 0 holds the element.
     let mut paired: Dims = shape.sizes[..2].into();
     let mut with_ones = paired.clone();
-    for i in 0..n {
-        paired.extend([shape.sizes[2 + i], step[i]]);
-        with_ones.extend([shape.sizes[2 + i], 1]);
+    for (&size, &step) in shape.sizes[2..].iter().zip(step) {
+        paired.extend([size, step]);
+        with_ones.extend([size, 1]);
     }
     let source = p.reshape(x, &with_ones)?;
     let rank = paired.len();

@@ -6,12 +6,15 @@ mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod indexing;
 mod join;
 mod math;
+mod movement;
 mod normalization;
 mod pooling;
 mod reduction;
 mod softmax;
+mod sorting;
 mod views;
 
 use frazil_runtime::Registry;
@@ -38,6 +41,7 @@ pub(crate) fn register(registry: &mut Registry) {
         convolution::PROGRAMS,
         create::PROGRAMS,
         join::PROGRAMS,
+        movement::PROGRAMS,
         normalization::PROGRAMS,
         pooling::PROGRAMS,
         reduction::PROGRAMS,
@@ -49,6 +53,9 @@ pub(crate) fn register(registry: &mut Registry) {
     }
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
+    registry.kernels(indexing::KERNELS);
+    registry.kernels(movement::KERNELS);
+    registry.kernels(sorting::KERNELS);
     registry.kernels(views::KERNELS);
     registry.eager(convert::EAGER);
     registry.eager(views::EAGER);

@@ -1,0 +1,703 @@
+//! Reading and writing at places that other tensors name. What depends on the values of indices is a kernel.
+
+use frazil_ir::DType;
+use frazil_runtime::args::wrap_dim;
+use frazil_runtime::elements::Join;
+use frazil_runtime::layout::{broadcast, contiguous_strides};
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::value::Value;
+use frazil_runtime::{Scalar, Tensor};
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::index", index),
+    ("aten::index_put", |c| written(c, index_put)),
+    ("aten::index_put_", |c| in_place(c, index_put)),
+    ("aten::_index_put_impl_", |c| in_place(c, index_put)),
+    ("aten::index_select", index_select),
+    ("aten::index_add", |c| {
+        written(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
+    }),
+    ("aten::index_add_", |c| {
+        in_place(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
+    }),
+    ("aten::index_copy", |c| {
+        written(c, |c, t| along(c, t, 3, Join::Replace, 1.0))
+    }),
+    ("aten::index_copy_", |c| {
+        in_place(c, |c, t| along(c, t, 3, Join::Replace, 1.0))
+    }),
+    ("aten::index_fill", |c| written(c, index_fill)),
+    ("aten::index_fill_", |c| in_place(c, index_fill)),
+    ("aten::gather", gather),
+    ("aten::scatter", |c| written(c, scatter)),
+    ("aten::scatter_", |c| in_place(c, scatter)),
+    ("aten::scatter_add", |c| {
+        written(c, |c, t| scatter_with(c, t, Join::Add))
+    }),
+    ("aten::scatter_add_", |c| {
+        in_place(c, |c, t| scatter_with(c, t, Join::Add))
+    }),
+    ("aten::scatter_reduce.two", |c| written(c, scatter_reduce)),
+    ("aten::scatter_reduce_.two", |c| in_place(c, scatter_reduce)),
+    ("aten::take", take),
+    ("aten::take_along_dim", take_along_dim),
+    ("aten::put", |c| written(c, put)),
+    ("aten::put_", |c| in_place(c, put)),
+    ("aten::masked_select", masked_select),
+    ("aten::masked_scatter", |c| written(c, masked_scatter)),
+    ("aten::masked_scatter_", |c| in_place(c, masked_scatter)),
+    ("aten::nonzero", nonzero),
+    ("aten::argwhere", nonzero),
+    ("aten::nonzero_numpy", |c| {
+        one(Value::tensors(columns(&places(&c.tensor(0)?))?))
+    }),
+    ("aten::where", |c| one(Value::tensors(columns(&places(&c.tensor(0)?))?))),
+    ("aten::embedding", embedding),
+    ("aten::embedding_bag", embedding_bag),
+    ("aten::one_hot", one_hot),
+];
+
+/// Copies argument 0, lets `write` change the copy, and gives it.
+fn written(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
+    let out = call.tensor(0)?.deep_copy()?;
+    write(call, &out)?;
+    one(out)
+}
+
+/// Lets `write` change argument 0 and gives it back.
+fn in_place(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
+    write(call, &call.tensor(0)?)?;
+    one(call.arg(0).clone())
+}
+
+/// An index counted as Python counts.
+fn wrapped(index: i64, size: i64) -> Result<i64, OpError> {
+    let i = if index < 0 { index + size } else { index };
+    if (0..size).contains(&i) {
+        Ok(i)
+    } else {
+        Err(out_of_bounds(index, size))
+    }
+}
+
+fn out_of_bounds(index: i64, size: i64) -> OpError {
+    OpError::raised(format!("index {index} is out of bounds for dimension with size {size}"))
+}
+
+/// The multi-indices of the elements that are not zero, one row each.
+fn places(t: &Tensor) -> (Vec<i64>, usize) {
+    let rank = t.dim();
+    let mut rows = Vec::new();
+    let strides = contiguous_strides(t.sizes());
+    let truth: Vec<u8> = t.to_dtype(DType::Bool).map(|b| b.to_vec()).unwrap_or_default();
+    for (at, _) in truth.iter().enumerate().filter(|(_, b)| **b != 0) {
+        rows.extend((0..rank).map(|d| at as i64 / strides[d] % t.sizes()[d]));
+    }
+    (rows, rank)
+}
+
+fn nonzero(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let (rows, rank) = places(&t);
+    let count = match rows.len().checked_div(rank) {
+        Some(count) => count as i64,
+        None => i64::from(t.item()?.as_bool()),
+    };
+    one(Tensor::from_i64(&rows, &[count, rank as i64])?)
+}
+
+fn columns((rows, rank): &(Vec<i64>, usize)) -> Result<Vec<Tensor>, OpError> {
+    let column = |d: usize| -> Result<Tensor, OpError> {
+        let values: Vec<i64> = rows.iter().skip(d).step_by((*rank).max(1)).copied().collect();
+        Ok(Tensor::from_i64(&values, &[values.len() as i64])?)
+    };
+    (0..*rank).map(column).collect()
+}
+
+/// The row-major positions that `t[indices]` reads, and the sizes of the result.
+///
+/// Boolean masks stand for the places where they are true. Adjacent index tensors put their broadcast dimensions where they
+/// stand; separated ones put them first.
+fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpError> {
+    // One index tensor, or none, for each dimension of t.
+    let mut per_dim: Vec<Option<Tensor>> = Vec::new();
+    for v in indices {
+        let Some(index) = v.as_tensor() else {
+            per_dim.push(None);
+            continue;
+        };
+        match index.dtype() {
+            DType::Bool | DType::Byte => {
+                let first = per_dim.len();
+                for d in 0..index.dim() {
+                    if index.sizes().get(d) != t.sizes().get(first + d) {
+                        return Err(OpError::raised(format!(
+                            "The shape of the mask {:?} at index {d} does not match the shape of the indexed tensor {:?} at index {}",
+                            index.sizes(),
+                            t.sizes(),
+                            first + d
+                        )));
+                    }
+                }
+                per_dim.extend(columns(&places(&index))?.into_iter().map(Some));
+            }
+            DType::Long | DType::Int | DType::Short | DType::Char => per_dim.push(Some(index)),
+            _ => {
+                return Err(OpError::raised(
+                    "tensors used as indices must be long, int, byte or bool tensors",
+                ));
+            }
+        }
+    }
+    if per_dim.len() > t.dim() {
+        return Err(OpError::raised(format!(
+            "too many indices for tensor of dimension {} (got {})",
+            t.dim(),
+            per_dim.len()
+        )));
+    }
+    per_dim.resize(t.dim(), None);
+    let indexed: Vec<usize> = (0..t.dim()).filter(|&d| per_dim[d].is_some()).collect();
+    let mut common = frazil_runtime::structured::Dims::new();
+    for index in per_dim.iter().flatten() {
+        common = broadcast(&common, index.sizes())
+            .ok_or_else(|| OpError::raised("shape mismatch: indexing tensors could not be broadcast together"))?;
+    }
+    let adjacent = indexed.windows(2).all(|w| w[1] == w[0] + 1);
+    let at = if adjacent {
+        indexed.first().copied().unwrap_or(0)
+    } else {
+        0
+    };
+    let kept: Vec<usize> = (0..t.dim()).filter(|d| per_dim[*d].is_none()).collect();
+    let before = kept.iter().filter(|&&d| d < at).count();
+    let mut sizes: Vec<i64> = kept[..before].iter().map(|&d| t.sizes()[d]).collect();
+    sizes.extend_from_slice(&common);
+    sizes.extend(kept[before..].iter().map(|&d| t.sizes()[d]));
+    let strides = contiguous_strides(t.sizes());
+    // Offsets of the index tensors' combinations, then of the kept dimensions around them.
+    let count: i64 = common.iter().product();
+    let mut offsets = vec![0i64; count as usize];
+    for &d in &indexed {
+        let Some(index) = &per_dim[d] else { continue };
+        for (offset, i) in offsets.iter_mut().zip(index.expand(&common)?.to_i64_vec()) {
+            *offset += wrapped(i, t.sizes()[d])? * strides[d];
+        }
+    }
+    let offsets_of = |dims: &[usize]| {
+        let mut all = vec![0i64];
+        for &d in dims {
+            all = all
+                .iter()
+                .flat_map(|&o| (0..t.sizes()[d]).map(move |i| (o, i)))
+                .map(|(o, i)| o + i * strides[d])
+                .collect();
+        }
+        all
+    };
+    let (outer, inner) = (offsets_of(&kept[..before]), offsets_of(&kept[before..]));
+    let total = outer
+        .len()
+        .checked_mul(offsets.len())
+        .and_then(|n| n.checked_mul(inner.len()));
+    if total.is_none_or(|n| n > 1 << 32) {
+        return Err(OpError::raised("the result of indexing is too large"));
+    }
+    let mut positions = Vec::new();
+    for o in &outer {
+        for m in &offsets {
+            positions.extend(inner.iter().map(|i| o + m + i));
+        }
+    }
+    Ok((positions, sizes))
+}
+
+fn index(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let indices = call.arg(1).items().unwrap_or_default();
+    let (positions, sizes) = advanced(&t, &indices)?;
+    one(t.take(&positions, &sizes)?)
+}
+
+fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let (positions, sizes) = advanced(t, &call.arg(1).items().unwrap_or_default())?;
+    let values = call.tensor(2)?;
+    if values.dtype() != t.dtype() && values.dim() > 0 {
+        return Err(OpError::raised(format!(
+            "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+            t.dtype().type_name(),
+            values.dtype().type_name()
+        )));
+    }
+    let values = values.expand(&sizes).map_err(|_| {
+        OpError::raised(format!(
+            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {sizes:?}",
+            values.sizes()
+        ))
+    })?;
+    let join = if call.flag(3)? { Join::Add } else { Join::Replace };
+    Ok(t.put_(&positions, &values, join)?)
+}
+
+/// A dimension split off: how many times it is repeated, its extent, and the elements within one step of it.
+pub(super) struct Axis {
+    pub outer: i64,
+    pub size: i64,
+    pub inner: i64,
+}
+
+impl Axis {
+    pub(super) fn of(t: &Tensor, dim: usize) -> Axis {
+        let s = t.sizes();
+        Axis {
+            outer: s.get(..dim).map_or(1, |s| s.iter().product()),
+            size: s.get(dim).copied().unwrap_or(1),
+            inner: s.get(dim + 1..).map_or(1, |s| s.iter().product()),
+        }
+    }
+}
+
+/// The row-major positions of the slices `indices` along `dim`.
+fn slices(t: &Tensor, dim: usize, indices: &[i64]) -> Vec<i64> {
+    let axis = Axis::of(t, dim);
+    let mut positions = Vec::new();
+    for o in 0..axis.outer {
+        for &i in indices {
+            let first = (o * axis.size + i) * axis.inner;
+            positions.extend(first..first + axis.inner);
+        }
+    }
+    positions
+}
+
+/// Argument 2's indices along the dimension of argument 1, both checked.
+fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpError> {
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    let index = call.tensor(2)?;
+    if index.dim() > 1 {
+        return Err(OpError::raised("Index is supposed to be a vector"));
+    }
+    if !matches!(index.dtype(), DType::Long | DType::Int) {
+        return Err(OpError::raised("Expected dtype int32 or int64 for index"));
+    }
+    let size = t.sizes().get(dim).copied().unwrap_or(1);
+    let indices = index.to_i64_vec();
+    let each = |i: i64| {
+        if (0..size).contains(&i) {
+            Ok(i)
+        } else {
+            Err(OpError::raised("index out of range in self"))
+        }
+    };
+    Ok((dim, indices.into_iter().map(each).collect::<Result<_, _>>()?))
+}
+
+fn index_select(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let (dim, indices) = dim_and_indices(call, &t)?;
+    let mut sizes = t.sizes().to_vec();
+    if let Some(s) = sizes.get_mut(dim) {
+        *s = indices.len() as i64;
+    }
+    one(t.take(&slices(&t, dim, &indices), &sizes)?)
+}
+
+/// Joins the slices of argument `source` into those that the indices name.
+fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: f64) -> Result<(), OpError> {
+    let (dim, indices) = dim_and_indices(call, t)?;
+    let mut source = call.tensor(source)?;
+    if source.dtype() != t.dtype() {
+        return Err(OpError::raised("self and source expected to have the same dtype"));
+    }
+    let positions = slices(t, dim, &indices);
+    if source.numel() != positions.len() as i64 {
+        return Err(OpError::raised("Number of indices should be equal to source.size(dim)"));
+    }
+    if scale != 1.0 {
+        source = scaled(&source, scale)?;
+    }
+    Ok(t.put_(&positions, &source, join)?)
+}
+
+/// `t * factor` in t's dtype.
+fn scaled(t: &Tensor, factor: f64) -> Result<Tensor, OpError> {
+    let out = Tensor::zeros(t.dtype(), t.sizes())?;
+    let factors = Tensor::full(t.dtype(), t.sizes(), Scalar::Float(factor))?;
+    let all: Vec<i64> = (0..t.numel()).collect();
+    out.copy_(t)?;
+    out.put_(&all, &factors, Join::Mul)?;
+    Ok(out)
+}
+
+fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    let size = t.sizes().get(dim).copied().unwrap_or(1);
+    let indices = call
+        .tensor(2)?
+        .to_i64_vec()
+        .into_iter()
+        .map(|i| wrapped(i, size))
+        .collect::<Result<Vec<_>, _>>()?;
+    let value = match call.arg(3) {
+        Value::Tensor(v) => v.get().item()?,
+        _ => call.scalar(3)?,
+    };
+    let positions = slices(t, dim, &indices);
+    let values = Tensor::full(t.dtype(), &[positions.len() as i64], value)?;
+    Ok(t.put_(&positions, &values, Join::Replace)?)
+}
+
+/// The positions in `t` that `index` names along `dim`, element by element.
+fn gathered(t: &Tensor, dim: usize, index: &Tensor) -> Result<Vec<i64>, OpError> {
+    if index.dtype() != DType::Long && index.dtype() != DType::Int {
+        return Err(OpError::raised("gather(): Expected dtype int64 for index"));
+    }
+    if t.dim().max(1) != index.dim().max(1) {
+        return Err(OpError::raised(
+            "Index tensor must have the same number of dimensions as input tensor",
+        ));
+    }
+    let fits = (0..t.dim()).all(|d| d == dim || index.sizes().get(d).is_none_or(|&n| n <= t.sizes()[d]));
+    if !fits && index.numel() > 0 {
+        return Err(OpError::raised(format!(
+            "Size does not match at dimension expected index {:?} to be no larger than self {:?} apart from dimension {dim}",
+            index.sizes(),
+            t.sizes()
+        )));
+    }
+    let size = t.sizes().get(dim).copied().unwrap_or(1);
+    let (strides, own) = (contiguous_strides(t.sizes()), contiguous_strides(index.sizes()));
+    let place = |(at, i): (usize, i64)| {
+        if !(0..size).contains(&i) {
+            return Err(out_of_bounds(i, size));
+        }
+        let rest = (0..index.dim().min(t.dim())).filter(|&d| d != dim);
+        let base: i64 = rest.map(|d| at as i64 / own[d] % index.sizes()[d] * strides[d]).sum();
+        Ok(base + i * strides.get(dim).copied().unwrap_or(1))
+    };
+    index.to_i64_vec().into_iter().enumerate().map(place).collect()
+}
+
+fn gather(call: &Call<'_>) -> Result<Results, OpError> {
+    let (t, index) = (call.tensor(0)?, call.tensor(2)?);
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    one(t.take(&gathered(&t, dim, &index)?, index.sizes())?)
+}
+
+fn scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let join = match call.args.get(4).and_then(Value::as_str) {
+        None => Join::Replace,
+        Some("add") => Join::Add,
+        Some("multiply") => Join::Mul,
+        Some(_) => return Err(OpError::raised("reduce argument must be either add or multiply.")),
+    };
+    scatter_with(call, t, join)
+}
+
+/// The elements of `src` that stand where `index` has elements.
+fn source_of(src: &Tensor, index: &Tensor) -> Result<Tensor, OpError> {
+    if src.dim() == 0 || index.numel() == 0 {
+        return Ok(src.reshape(&[src.numel()])?);
+    }
+    if src.dim() != index.dim() || index.sizes().iter().zip(src.sizes()).any(|(i, s)| i > s) {
+        return Err(OpError::raised(format!(
+            "Expected index {:?} to be no larger than src {:?}",
+            index.sizes(),
+            src.sizes()
+        )));
+    }
+    Ok(src.as_strided(index.sizes(), src.strides(), src.offset())?)
+}
+
+fn scatter_with(call: &Call<'_>, t: &Tensor, join: Join) -> Result<(), OpError> {
+    let index = call.tensor(2)?;
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    let positions = gathered(t, dim, &index)?;
+    let values = match call.arg(3) {
+        Value::Tensor(src) => {
+            if src.get().dtype() != t.dtype() {
+                return Err(OpError::raised(
+                    "scatter(): Expected self.dtype to be equal to src.dtype",
+                ));
+            }
+            source_of(&src.get(), &index)?
+        }
+        _ => Tensor::full(t.dtype(), &[positions.len() as i64], call.scalar(3)?)?,
+    };
+    Ok(t.put_(&positions, &values, join)?)
+}
+
+/// Sum, product, mean, largest or smallest of what is scattered to a place, with or without what stood there.
+fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let (index, include_self) = (call.tensor(2)?, call.flag(5)?);
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    let positions = gathered(t, dim, &index)?;
+    let src = source_of(&call.tensor(3)?, &index)?;
+    let join = match call.text(4)? {
+        "sum" | "mean" => Join::Add,
+        "prod" => Join::Mul,
+        "amax" => Join::Max,
+        "amin" => Join::Min,
+        other => {
+            return Err(OpError::raised(format!(
+                "reduce argument must be either sum, prod, mean, amax or amin, got {other}"
+            )));
+        }
+    };
+    if include_self {
+        t.put_(&positions, &src, join)?;
+    } else {
+        // The first value of a place replaces what stood there.
+        let mut seen = std::collections::HashSet::new();
+        let flat = src.reshape(&[src.numel()])?;
+        for (i, &p) in positions.iter().enumerate() {
+            let one = flat.as_strided(
+                &[1],
+                &[1],
+                flat.offset() + i as i64 * flat.strides().first().copied().unwrap_or(1),
+            )?;
+            t.put_(&[p], &one, if seen.insert(p) { Join::Replace } else { join })?;
+        }
+    }
+    if call.text(4)? == "mean" {
+        let counts = Tensor::full(
+            DType::Double,
+            t.sizes(),
+            Scalar::Float(f64::from(u8::from(include_self))),
+        )?;
+        counts.put_(
+            &positions,
+            &Tensor::full(DType::Double, &[positions.len() as i64], Scalar::Float(1.0))?,
+            Join::Add,
+        )?;
+        let integral = !t.dtype().is_floating_point();
+        let quotient: Vec<f64> = t
+            .to_f64_vec()
+            .iter()
+            .zip(counts.to_f64_vec())
+            .map(|(x, n)| {
+                if integral {
+                    (x / n.max(1.0)).floor()
+                } else {
+                    x / n.max(1.0)
+                }
+            })
+            .collect();
+        t.copy_(&Tensor::from_elements::<frazil_runtime::element::DoubleElement>(
+            &quotient,
+            t.sizes(),
+        )?)?;
+    }
+    Ok(())
+}
+
+fn take(call: &Call<'_>) -> Result<Results, OpError> {
+    let (t, index) = (call.tensor(0)?, call.tensor(1)?);
+    let positions = index
+        .to_i64_vec()
+        .into_iter()
+        .map(|i| wrapped(i, t.numel()))
+        .collect::<Result<Vec<_>, _>>()?;
+    one(t.take(&positions, index.sizes())?)
+}
+
+fn take_along_dim(call: &Call<'_>) -> Result<Results, OpError> {
+    let (mut t, mut index) = (call.tensor(0)?, call.tensor(1)?);
+    let dim = match call.opt_int(2)? {
+        Some(d) => wrap_dim(d, t.dim())?,
+        None => {
+            t = t.reshape(&[t.numel()])?;
+            index = index.reshape(&[index.numel()])?;
+            0
+        }
+    };
+    // Apart from the dimension both broadcast.
+    let without = |x: &Tensor| {
+        let mut s = x.sizes().to_vec();
+        s[dim] = 1;
+        s
+    };
+    let common = broadcast(&without(&t), &without(&index))
+        .ok_or_else(|| OpError::raised("torch.take_along_dim(): shapes do not broadcast"))?;
+    let with = |x: &Tensor| {
+        let mut s = common.to_vec();
+        s[dim] = x.sizes()[dim];
+        s
+    };
+    let (t, index) = (t.expand(&with(&t))?, index.expand(&with(&index))?);
+    one(t.take(&gathered(&t, dim, &index)?, index.sizes())?)
+}
+
+fn put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let (index, source) = (call.tensor(1)?, call.tensor(2)?);
+    let positions = index
+        .to_i64_vec()
+        .into_iter()
+        .map(|i| wrapped(i, t.numel()))
+        .collect::<Result<Vec<_>, _>>()?;
+    if source.numel() != positions.len() as i64 {
+        return Err(OpError::raised(
+            "put_(): Expected source and index to have the same number of elements",
+        ));
+    }
+    Ok(t.put_(
+        &positions,
+        &source,
+        if call.flag(3)? { Join::Add } else { Join::Replace },
+    )?)
+}
+
+/// The row-major positions where a mask, broadcast to `sizes`, is true.
+fn masked(mask: &Tensor, sizes: &[i64]) -> Result<Vec<i64>, OpError> {
+    if mask.dtype() != DType::Bool {
+        return Err(OpError::raised("masked operations expect a BoolTensor as mask"));
+    }
+    let truth: Vec<u8> = mask.expand(sizes)?.to_vec();
+    Ok((0..).zip(truth).filter(|(_, b)| *b != 0).map(|(i, _)| i).collect())
+}
+
+fn masked_select(call: &Call<'_>) -> Result<Results, OpError> {
+    let (t, mask) = (call.tensor(0)?, call.tensor(1)?);
+    let sizes = broadcast(t.sizes(), mask.sizes())
+        .ok_or_else(|| frazil_runtime::build::broadcast_error(t.sizes(), mask.sizes()))?;
+    let positions = masked(&mask, &sizes)?;
+    one(t.expand(&sizes)?.take(&positions, &[positions.len() as i64])?)
+}
+
+fn masked_scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let (mask, source) = (call.tensor(1)?, call.tensor(2)?);
+    let positions = masked(&mask, t.sizes())?;
+    if (source.numel() as usize) < positions.len() {
+        return Err(OpError::raised("Number of elements of source < number of ones in mask"));
+    }
+    Ok(t.put_(&positions, &source, Join::Replace)?)
+}
+
+fn embedding(call: &Call<'_>) -> Result<Results, OpError> {
+    let (weight, indices) = (call.tensor(0)?, call.tensor(1)?);
+    let [rows, width] = weight.sizes() else {
+        return Err(OpError::raised("'weight' must be 2-D"));
+    };
+    let mut positions = Vec::new();
+    for i in indices.to_i64_vec() {
+        if !(0..*rows).contains(&i) {
+            return Err(OpError::raised("index out of range in self"));
+        }
+        positions.extend(i * width..(i + 1) * width);
+    }
+    let mut sizes = indices.sizes().to_vec();
+    sizes.push(*width);
+    one(weight.take(&positions, &sizes)?)
+}
+
+/// Sum (0), mean (1) or maximum (2) of the rows of each bag; bags start at `offsets`.
+fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
+    let (weight, indices, offsets) = (
+        call.tensor(0)?,
+        call.tensor(1)?.to_i64_vec(),
+        call.tensor(2)?.to_i64_vec(),
+    );
+    let (mode, include_last) = (call.int(4)?, call.flag(7)?);
+    let padding = if call.args.len() > 8 { call.opt_int(8)? } else { None };
+    let [rows, width] = weight.sizes() else {
+        return Err(OpError::raised("'weight' must be 2-D"));
+    };
+    let padding = padding.map(|p| if p < 0 { p + rows } else { p });
+    let scale = call.opt_tensor(6)?.map(|t| t.to_f64_vec());
+    let table = weight.to_f64_vec();
+    let bags = offsets.len().saturating_sub(usize::from(include_last));
+    let mut out = Vec::with_capacity(bags * *width as usize);
+    let mut bag_of = vec![0i64; indices.len()];
+    let (mut bag_sizes, mut max_indices) = (Vec::new(), Vec::new());
+    for b in 0..bags {
+        let start = offsets[b];
+        let end = offsets.get(b + 1).copied().unwrap_or(indices.len() as i64);
+        if start < 0 || end < start || end > indices.len() as i64 {
+            return Err(OpError::raised(
+                "offsets have to be non-decreasing and inside of the indices",
+            ));
+        }
+        let mut sum = vec![if mode == 2 { f64::NEG_INFINITY } else { 0.0 }; *width as usize];
+        let mut best = vec![0i64; *width as usize];
+        let mut count = 0;
+        for at in start as usize..end as usize {
+            let i = indices[at];
+            bag_of[at] = b as i64;
+            if !(0..*rows).contains(&i) {
+                return Err(OpError::raised("index out of range in self"));
+            }
+            if Some(i) == padding {
+                continue;
+            }
+            count += 1;
+            let factor = scale.as_ref().and_then(|s| s.get(at).copied()).unwrap_or(1.0);
+            for (j, total) in sum.iter_mut().enumerate() {
+                let x = table[i as usize * *width as usize + j];
+                if mode == 2 {
+                    if x > *total {
+                        (*total, best[j]) = (x, i);
+                    }
+                } else {
+                    *total += x * factor;
+                }
+            }
+        }
+        if mode == 1 && count > 0 {
+            sum.iter_mut().for_each(|s| *s /= f64::from(count));
+        }
+        if mode == 2 && count == 0 {
+            sum.fill(0.0);
+        }
+        bag_sizes.push(i64::from(count));
+        max_indices.extend(best);
+        out.extend(sum);
+    }
+    let sizes = [bags as i64, *width];
+    let out =
+        Tensor::from_elements::<frazil_runtime::element::DoubleElement>(&out, &sizes)?.to_dtype(weight.dtype())?;
+    let max = if mode == 2 {
+        Tensor::from_i64(&max_indices, &sizes)?
+    } else {
+        Tensor::from_i64(&[], &[0])?
+    };
+    Ok(smallvec::smallvec![
+        out.into(),
+        Tensor::from_i64(&bag_of, &[bag_of.len() as i64])?.into(),
+        Tensor::from_i64(&bag_sizes, &[bags as i64])?.into(),
+        max.into(),
+    ])
+}
+
+fn one_hot(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if t.dtype() != DType::Long {
+        return Err(OpError::raised(
+            "one_hot is only applicable to index tensor of type LongTensor.",
+        ));
+    }
+    let classes = t.to_i64_vec();
+    if classes.iter().any(|&c| c < 0) {
+        return Err(OpError::raised("Class values must be non-negative."));
+    }
+    let needed = classes.iter().max().map_or(0, |m| m + 1);
+    let n = match call.int(1)? {
+        -1 if classes.is_empty() => {
+            return Err(OpError::raised(
+                "Can not infer total number of classes from empty tensor.",
+            ));
+        }
+        -1 => needed,
+        n if n < needed => return Err(OpError::raised("Class values must be smaller than num_classes.")),
+        n => n,
+    };
+    let mut sizes = t.sizes().to_vec();
+    sizes.push(n);
+    let out = Tensor::zeros(DType::Long, &sizes)?;
+    let positions: Vec<i64> = (0..).zip(&classes).map(|(i, c)| i * n + c).collect();
+    out.put_(
+        &positions,
+        &Tensor::full(DType::Long, &[positions.len() as i64], Scalar::Int(1))?,
+        Join::Replace,
+    )?;
+    one(out)
+}

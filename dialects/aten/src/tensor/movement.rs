@@ -1,0 +1,627 @@
+//! Elements moved to other places: repetition, reflection, rotation, padding, shuffles.
+
+use super::ProgramRow;
+use super::join::concatenated;
+use frazil_ir::DType;
+use frazil_runtime::args::Args;
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::expr::{Expr, Number};
+use frazil_runtime::op::Form::{Composite, Pointwise, View};
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::structured::{
+    Access, Affine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
+};
+use frazil_runtime::sym::Formula;
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Pointwise, "aten::repeat", |a| repeated(a, "repeats")),
+    (Pointwise, "aten::tile", |a| repeated(a, "dims")),
+    (Pointwise, "aten::flip", |a| {
+        let x = a.tensor("self")?;
+        let given = a.ints("dims")?;
+        let dims = if given.is_empty() {
+            Vec::new()
+        } else {
+            a.dims("dims", x.rank())?
+        };
+        with(a, |p| Ok(flipped(p, x.id, &dims)))
+    }),
+    (Pointwise, "aten::fliplr", |a| {
+        with(a, |p| Ok(flipped(p, a.tensor("self")?.id, &[1])))
+    }),
+    (Pointwise, "aten::flipud", |a| {
+        with(a, |p| Ok(flipped(p, a.tensor("self")?.id, &[0])))
+    }),
+    (Composite, "aten::roll", roll),
+    (Composite, "aten::rot90", rot90),
+    (Composite, "aten::pad", pad),
+    (Composite, "aten::constant_pad_nd", |a| {
+        let x = a.tensor("self")?;
+        let (widths, value) = (a.ints("pad")?, a.float("value")?);
+        with(a, |p| padded(p, x.id, &widths, Mode::Constant(value)))
+    }),
+    (Composite, "aten::reflection_pad1d", |a| moded(a, Mode::Reflect)),
+    (Composite, "aten::reflection_pad2d", |a| moded(a, Mode::Reflect)),
+    (Composite, "aten::reflection_pad3d", |a| moded(a, Mode::Reflect)),
+    (Composite, "aten::replication_pad1d", |a| moded(a, Mode::Replicate)),
+    (Composite, "aten::replication_pad2d", |a| moded(a, Mode::Replicate)),
+    (Composite, "aten::replication_pad3d", |a| moded(a, Mode::Replicate)),
+    (Composite, "aten::pixel_shuffle", pixel_shuffle),
+    (Composite, "aten::pixel_unshuffle", pixel_unshuffle),
+    (Composite, "aten::channel_shuffle", channel_shuffle),
+    (View, "aten::meshgrid", meshgrid),
+    (View, "aten::broadcast_tensors", broadcast_tensors),
+    (Composite, "aten::hstack", |a| stacked(a, 1, |rank| i64::from(rank > 1))),
+    (Composite, "aten::vstack", |a| stacked(a, 2, |_| 0)),
+    (Composite, "aten::row_stack", |a| stacked(a, 2, |_| 0)),
+    (Composite, "aten::dstack", |a| stacked(a, 3, |_| 2)),
+    (Composite, "aten::column_stack", column_stack),
+    (Pointwise, "aten::diag_embed", diag_embed),
+    (Composite, "aten::trace", |a| {
+        let x = a.tensor("self")?;
+        let [n, m] = x.sizes() else {
+            return Err(OpError::raised("trace: expected a matrix"));
+        };
+        let output = if x.dtype().is_floating_point() {
+            x.dtype()
+        } else {
+            DType::Long
+        };
+        let accumulate = frazil_runtime::promote::compute_dtype(output);
+        let fold = frazil_runtime::build::Fold {
+            combine: frazil_runtime::structured::Combine::Add,
+            accumulate,
+            output,
+        };
+        with(a, |p| {
+            let d = p.view(x.id, &[(*n).min(*m)], vec![Affine::index(1, 0), Affine::index(1, 0)]);
+            p.reduce(&[d], &[0], false, fold, |_, x| x[0].cast(accumulate), None)
+        })
+    }),
+];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::repeat_interleave", repeat_interleave)];
+
+fn with(
+    args: &Args<'_>,
+    build: impl FnOnce(&mut ProgramBuilder) -> Result<TensorId, OpError>,
+) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let out = build(&mut p)?;
+    p.finish(&[out])
+}
+
+/// A new tensor of `sizes` whose elements are those of `t` at the mapped coordinates.
+fn copied(p: &mut ProgramBuilder, t: TensorId, sizes: &[i64], map: Vec<Affine>, outside: OutOfBounds) -> TensorId {
+    let dtype = p.dtype(t);
+    p.compute(Structured {
+        domain: sizes.into(),
+        iterations: smallvec::smallvec![Iteration::Parallel; sizes.len()],
+        inputs: smallvec::smallvec![Access {
+            tensor: t,
+            map: map.into(),
+            out_of_bounds: outside
+        }],
+        body: Expr::identity(dtype),
+        combine: None,
+        accumulate: dtype,
+        finish: None,
+        finish_inputs: Default::default(),
+        output: TensorShape {
+            dtype,
+            sizes: sizes.into(),
+        },
+    })
+}
+
+/// Copies of the tensor side by side; missing leading dimensions count as 1.
+fn repeated(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let mut times = args.ints(name)?;
+    if name == "dims" {
+        while times.len() < x.rank() {
+            times.insert(0, 1);
+        }
+    }
+    let Some(lead) = times.len().checked_sub(x.rank()) else {
+        return Err(OpError::raised(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        ));
+    };
+    if times.iter().any(|&t| t < 0) {
+        return Err(OpError::raised(format!(
+            "Trying to create tensor with negative dimension: {:?}",
+            times.as_slice()
+        )));
+    }
+    // (repetition, own) pairs, merged at the end.
+    let mut pairs = Dims::new();
+    let mut merged = Dims::new();
+    for (d, &t) in times.iter().enumerate() {
+        let own = d.checked_sub(lead).map_or(1, |o| x.sizes()[o]);
+        pairs.extend([t, own]);
+        merged.push(t * own);
+    }
+    let rank = pairs.len();
+    let map = (0..x.rank()).map(|d| Affine::index(rank, 2 * (d + lead) + 1)).collect();
+    with(args, |p| {
+        let wide = copied(p, x.id, &pairs, map, OutOfBounds::Never);
+        p.reshape(wide, &merged)
+    })
+}
+
+fn flipped(p: &mut ProgramBuilder, t: TensorId, dims: &[usize]) -> TensorId {
+    let sizes = p.sizes(t);
+    let rank = sizes.len();
+    let map = (0..rank)
+        .map(|d| {
+            let mut a = Affine::index(rank, d);
+            if dims.contains(&d) {
+                a.coefficients[d] = -1;
+                a.offset = sizes[d] - 1;
+            }
+            a
+        })
+        .collect();
+    copied(p, t, &sizes, map, OutOfBounds::Never)
+}
+
+fn roll(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (shifts, dims) = (args.ints("shifts")?, args.ints("dims")?);
+    with(args, |p| {
+        if dims.is_empty() {
+            let [shift] = shifts.as_slice() else {
+                return Err(OpError::raised("shifts and dimensions must align"));
+            };
+            let flat = p.reshape(x.id, &[x.shape.numel()])?;
+            let out = rolled(p, flat, 0, *shift)?;
+            return p.reshape(out, x.sizes());
+        }
+        if shifts.len() != dims.len() {
+            return Err(OpError::raised("shifts and dimensions must align"));
+        }
+        let mut t = x.id;
+        for (&shift, &dim) in shifts.iter().zip(&dims) {
+            let dim = frazil_runtime::args::wrap_dim(dim, x.rank())?;
+            t = rolled(p, t, dim, shift)?;
+        }
+        if t == x.id {
+            p.map(&[t], x.dtype(), |_, x| x[0])
+        } else {
+            Ok(t)
+        }
+    })
+}
+
+fn rolled(p: &mut ProgramBuilder, t: TensorId, dim: usize, shift: i64) -> Result<TensorId, OpError> {
+    let size = p.sizes(t).get(dim).copied().unwrap_or(0);
+    let shift = if size == 0 { 0 } else { shift.rem_euclid(size) };
+    if shift == 0 {
+        return Ok(t);
+    }
+    let (end, start) = (
+        p.slice(t, dim, size - shift, shift, 1),
+        p.slice(t, dim, 0, size - shift, 1),
+    );
+    concatenated(p, &[end, start], dim as i64)
+}
+
+fn rot90(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dims = args.dims("dims", x.rank())?;
+    let [a, b] = dims.as_slice() else {
+        return Err(OpError::raised("expected total rotation dims == 2"));
+    };
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    order.swap(*a, *b);
+    with(args, |p| {
+        Ok(match args.int("k")?.rem_euclid(4) {
+            0 => p.map(&[x.id], x.dtype(), |_, x| x[0])?,
+            2 => flipped(p, x.id, &[*a, *b]),
+            1 => {
+                let f = flipped(p, x.id, &[*b]);
+                let t = p.permute(f, &order);
+                p.map(&[t], x.dtype(), |_, x| x[0])?
+            }
+            _ => {
+                let t = p.permute(x.id, &order);
+                flipped(p, t, &[*b])
+            }
+        })
+    })
+}
+
+/// What stands outside of a padded tensor.
+#[derive(Clone, Copy)]
+enum Mode {
+    Constant(f64),
+    Reflect,
+    Replicate,
+    Circular,
+}
+
+fn pad(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let mode = match args.opt_str("mode")?.as_deref() {
+        Some("constant") | None => Mode::Constant(args.opt_float("value")?.unwrap_or(0.0)),
+        Some("reflect") => Mode::Reflect,
+        Some("replicate") => Mode::Replicate,
+        Some("circular") => Mode::Circular,
+        Some(other) => return Err(OpError::raised(format!("Unrecognised padding mode {other}"))),
+    };
+    let widths = args.ints("pad")?;
+    with(args, |p| padded(p, x.id, &widths, mode))
+}
+
+fn moded(args: &Args<'_>, mode: Mode) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let widths = args.ints("padding")?;
+    with(args, |p| padded(p, x.id, &widths, mode))
+}
+
+/// `widths` are (before, after) pairs from the last dimension on; negative ones cut off.
+fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Result<TensorId, OpError> {
+    let rank = p.rank(x);
+    if !widths.len().is_multiple_of(2) || widths.len() / 2 > rank {
+        return Err(OpError::raised(format!(
+            "Length of pad should be even and no more than twice the number of dimensions of the input. Pad length is {} while the input has {rank} dimensions.",
+            widths.len()
+        )));
+    }
+    if let Mode::Constant(value) = mode {
+        let old = p.sizes(x);
+        let mut sizes = old.clone();
+        let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
+        for (i, pair) in widths.chunks_exact(2).enumerate() {
+            let d = rank - 1 - i;
+            sizes[d] += pair[0] + pair[1];
+            map[d].offset = -pair[0];
+            if sizes[d] < 0 {
+                return Err(OpError::raised(format!(
+                    "The input size {}, plus negative padding {} and {}, resulted in a negative output size",
+                    old[d], pair[0], pair[1]
+                )));
+            }
+        }
+        let number = if p.dtype(x).is_floating_point() {
+            Number::Float(value)
+        } else {
+            Number::Int(value as i64)
+        };
+        return Ok(copied(p, x, &sizes, map, OutOfBounds::Value(number)));
+    }
+    let mut t = x;
+    for (i, pair) in widths.chunks_exact(2).enumerate() {
+        let d = rank - 1 - i;
+        let size = p.sizes(t)[d];
+        let too_far = match mode {
+            Mode::Reflect => pair.iter().any(|&w| w >= size),
+            Mode::Circular => pair.iter().any(|&w| w > size),
+            _ => size == 0,
+        };
+        if too_far {
+            return Err(OpError::raised(format!(
+                "Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) at dimension {d} of input {:?}",
+                pair[0],
+                pair[1],
+                p.sizes(t).as_slice()
+            )));
+        }
+        // Cutting off first.
+        let cut = (pair[0].min(0).abs(), pair[1].min(0).abs());
+        if cut != (0, 0) {
+            t = p.slice(t, d, cut.0, (size - cut.0 - cut.1).max(0), 1);
+        }
+        let size = p.sizes(t)[d];
+        let side = |p: &mut ProgramBuilder, width: i64, before: bool| -> TensorId {
+            match (mode, before) {
+                (Mode::Reflect, true) => {
+                    let s = p.slice(t, d, 1, width, 1);
+                    flipped(p, s, &[d])
+                }
+                (Mode::Reflect, false) => {
+                    let s = p.slice(t, d, size - 1 - width, width, 1);
+                    flipped(p, s, &[d])
+                }
+                (Mode::Circular, true) => p.slice(t, d, size - width, width, 1),
+                (Mode::Circular, false) => p.slice(t, d, 0, width, 1),
+                (_, before) => {
+                    // The edge, repeated.
+                    let mut sizes = p.sizes(t);
+                    sizes[d] = width;
+                    let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
+                    map[d] = Affine::constant(rank, if before { 0 } else { size - 1 });
+                    copied(p, t, &sizes, map, OutOfBounds::Never)
+                }
+            }
+        };
+        let mut parts = Vec::new();
+        if pair[0] > 0 {
+            parts.push(side(p, pair[0], true));
+        }
+        parts.push(t);
+        if pair[1] > 0 {
+            parts.push(side(p, pair[1], false));
+        }
+        t = if parts.len() == 1 {
+            t
+        } else {
+            concatenated(p, &parts, d as i64)?
+        };
+    }
+    if t == x {
+        p.map(&[x], p.dtype(x), |_, x| x[0])
+    } else {
+        Ok(t)
+    }
+}
+
+/// [.., c·r², h, w] to [.., c, h·r, w·r]
+fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, r) = (args.tensor("self")?, args.int("upscale_factor")?);
+    let rank = x.rank();
+    if rank < 3 || r <= 0 || x.sizes()[rank - 3] % (r * r) != 0 {
+        return Err(OpError::raised(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor",
+        ));
+    }
+    let lead = rank - 3;
+    let (c, h, w) = (x.sizes()[lead] / (r * r), x.sizes()[lead + 1], x.sizes()[lead + 2]);
+    shuffled(
+        args,
+        x.id,
+        &x.sizes()[..lead],
+        &[c, r, r, h, w],
+        &[0, 3, 1, 4, 2],
+        &[c, h * r, w * r],
+    )
+}
+
+fn pixel_unshuffle(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, r) = (args.tensor("self")?, args.int("downscale_factor")?);
+    let rank = x.rank();
+    if rank < 3 || r <= 0 || x.sizes()[rank - 1] % r != 0 || x.sizes()[rank - 2] % r != 0 {
+        return Err(OpError::raised(
+            "pixel_unshuffle expects height and width to be divisible by downscale_factor",
+        ));
+    }
+    let lead = rank - 3;
+    let (c, h, w) = (x.sizes()[lead], x.sizes()[lead + 1] / r, x.sizes()[lead + 2] / r);
+    shuffled(
+        args,
+        x.id,
+        &x.sizes()[..lead],
+        &[c, h, r, w, r],
+        &[0, 2, 4, 1, 3],
+        &[c * r * r, h, w],
+    )
+}
+
+fn channel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, groups) = (args.tensor("self")?, args.int("groups")?);
+    if x.rank() < 3 || groups <= 0 || x.sizes()[1] % groups != 0 {
+        return Err(OpError::raised(
+            "channel_shuffle expects the number of channels to be divisible by groups",
+        ));
+    }
+    let (c, rest) = (x.sizes()[1], x.sizes()[2..].iter().product());
+    shuffled(
+        args,
+        x.id,
+        &x.sizes()[..1],
+        &[groups, c / groups, rest],
+        &[1, 0, 2],
+        &x.sizes()[1..],
+    )
+}
+
+/// Behind the `lead` sizes: split into `parts`, permuted by `order`, merged into `merged`.
+fn shuffled(
+    args: &Args<'_>,
+    x: TensorId,
+    lead: &[i64],
+    parts: &[i64],
+    order: &[usize],
+    merged: &[i64],
+) -> Result<Program, OpError> {
+    with(args, |p| {
+        let split = p.reshape(x, &[lead, parts].concat())?;
+        let order: Vec<usize> = (0..lead.len()).chain(order.iter().map(|o| o + lead.len())).collect();
+        let moved = p.permute(split, &order);
+        let dense = p.map(&[moved], p.dtype(x), |_, x| x[0])?;
+        p.reshape(dense, &[lead, merged].concat())
+    })
+}
+
+fn meshgrid(args: &Args<'_>) -> Result<Program, OpError> {
+    let tensors = args.tensors("tensors")?;
+    let swap = match args.opt_str("indexing")?.as_deref() {
+        Some("xy") if tensors.len() >= 2 => true,
+        Some("xy" | "ij") | None => false,
+        Some(other) => {
+            return Err(OpError::raised(format!(
+                "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
+            )));
+        }
+    };
+    if tensors.iter().any(|t| t.rank() > 1) {
+        return Err(OpError::raised(
+            "torch.meshgrid: Expected 0D or 1D tensor in the tensor list",
+        ));
+    }
+    let rank = tensors.len();
+    let place = |i: usize| if swap && i < 2 { 1 - i } else { i };
+    let mut sizes: Dims = smallvec::smallvec![1; rank];
+    for (i, t) in tensors.iter().enumerate() {
+        sizes[place(i)] = t.shape.numel();
+    }
+    let mut p = ProgramBuilder::new(args);
+    let outputs: Vec<TensorId> = tensors
+        .iter()
+        .enumerate()
+        .map(|(i, t)| {
+            p.view(
+                t.id,
+                &sizes,
+                (0..t.rank()).map(|_| Affine::index(rank, place(i))).collect(),
+            )
+        })
+        .collect();
+    p.finish(&outputs)
+}
+
+fn broadcast_tensors(args: &Args<'_>) -> Result<Program, OpError> {
+    let tensors = args.tensors("tensors")?;
+    let mut sizes = Dims::new();
+    for t in &tensors {
+        sizes = frazil_runtime::layout::broadcast(&sizes, t.sizes())
+            .ok_or_else(|| frazil_runtime::build::broadcast_error(&sizes, t.sizes()))?;
+    }
+    let mut p = ProgramBuilder::new(args);
+    let outputs = tensors
+        .iter()
+        .map(|t| p.expand(t.id, &sizes))
+        .collect::<Result<Vec<_>, _>>()?;
+    p.finish(&outputs)
+}
+
+/// Concatenation of tensors raised to `rank` dimensions as `atleast_nd` raises them.
+fn stacked(args: &Args<'_>, rank: usize, dim: fn(usize) -> i64) -> Result<Program, OpError> {
+    let tensors = args.tensors("tensors")?;
+    with(args, |p| {
+        let mut raised = Vec::new();
+        for t in &tensors {
+            let s = t.sizes();
+            let sizes: Dims = match (rank, s.len()) {
+                (r, n) if n >= r => s.into(),
+                (1, _) => smallvec::smallvec![1],
+                (2, 0) => smallvec::smallvec![1, 1],
+                (2, _) => smallvec::smallvec![1, s[0]],
+                (_, 0) => smallvec::smallvec![1, 1, 1],
+                (_, 1) => smallvec::smallvec![1, s[0], 1],
+                _ => smallvec::smallvec![s[0], s[1], 1],
+            };
+            raised.push(p.reshape(t.id, &sizes)?);
+        }
+        let first = raised.first().map_or(0, |&t| p.rank(t));
+        concatenated(p, &raised, dim(first))
+    })
+}
+
+fn column_stack(args: &Args<'_>) -> Result<Program, OpError> {
+    let tensors = args.tensors("tensors")?;
+    with(args, |p| {
+        let mut columns = Vec::new();
+        for t in &tensors {
+            columns.push(if t.rank() < 2 {
+                p.reshape(t.id, &[t.shape.numel(), 1])?
+            } else {
+                t.id
+            });
+        }
+        concatenated(p, &columns, 1)
+    })
+}
+
+/// A matrix whose diagonal is the last dimension; zero elsewhere.
+fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let rank = x.rank() + 1;
+    let (d1, d2) = (args.dim("dim1", rank)?, args.dim("dim2", rank)?);
+    if d1 == d2 || x.rank() == 0 {
+        return Err(OpError::raised("diagonal dimensions cannot be identical"));
+    }
+    let offset = args.int("offset")?;
+    let n = x.sizes()[x.rank() - 1] + offset.abs();
+    let mut kept = x.sizes()[..x.rank() - 1].iter();
+    let sizes: Dims = (0..rank)
+        .map(|d| {
+            if d == d1 || d == d2 {
+                n
+            } else {
+                kept.next().copied().unwrap_or(1)
+            }
+        })
+        .collect();
+    let mut others = (0..rank).filter(|&d| d != d1 && d != d2);
+    let mut map: Vec<Affine> = (0..x.rank() - 1)
+        .map(|_| Affine::index(rank, others.next().unwrap_or(0)))
+        .collect();
+    let mut along = Affine::index(rank, d1);
+    along.offset = offset.min(0);
+    map.push(along);
+    let dtype = x.dtype();
+    with(args, |p| {
+        let body = Formula::build(dtype, |f| {
+            let on = (f.index(d1) + f.int(offset, DType::Long)).eq(f.index(d2));
+            on.select(f.input(0, dtype), 0.0)
+        });
+        Ok(p.compute(Structured {
+            domain: sizes.clone(),
+            iterations: smallvec::smallvec![Iteration::Parallel; rank],
+            inputs: smallvec::smallvec![Access {
+                tensor: x.id,
+                map: map.into(),
+                out_of_bounds: OutOfBounds::Value(Number::Int(0))
+            }],
+            body,
+            combine: None,
+            accumulate: dtype,
+            finish: None,
+            finish_inputs: Default::default(),
+            output: TensorShape { dtype, sizes },
+        }))
+    })
+}
+
+/// Every element so many times in a row: all as often, or each as a tensor says.
+fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
+    let name = call.ctx.name(call.schema.overload);
+    if name == "Tensor" {
+        let counts = call.tensor(0)?.to_i64_vec();
+        let out = interleaved(&counts)?;
+        return one(frazil_runtime::Tensor::from_i64(&out, &[out.len() as i64])?);
+    }
+    let mut t = call.tensor(0)?;
+    let dim = match call.opt_int(2)? {
+        Some(d) => frazil_runtime::args::wrap_dim(d, t.dim())?,
+        None => {
+            t = t.reshape(&[t.numel()])?;
+            0
+        }
+    };
+    let axis = super::indexing::Axis::of(&t, dim);
+    let counts = match call.arg(1) {
+        frazil_runtime::Value::Tensor(r) if r.get().numel() == 1 => vec![r.get().item()?.as_i64(); axis.size as usize],
+        frazil_runtime::Value::Tensor(r) => r.get().to_i64_vec(),
+        _ => vec![call.int(1)?; axis.size as usize],
+    };
+    if counts.len() as i64 != axis.size {
+        return Err(OpError::raised("repeats must have the same size as input along dim"));
+    }
+    let chosen = interleaved(&counts)?;
+    let mut positions = Vec::new();
+    for o in 0..axis.outer {
+        for &k in &chosen {
+            let first = (o * axis.size + k) * axis.inner;
+            positions.extend(first..first + axis.inner);
+        }
+    }
+    let mut sizes = t.sizes().to_vec();
+    match sizes.get_mut(dim) {
+        Some(s) => *s = chosen.len() as i64,
+        None => sizes.push(chosen.len() as i64),
+    }
+    one(t.take(&positions, &sizes)?)
+}
+
+fn interleaved(counts: &[i64]) -> Result<Vec<i64>, OpError> {
+    if counts.iter().any(|&c| c < 0) || counts.iter().sum::<i64>() > 1 << 32 {
+        return Err(OpError::raised("repeats can not be negative"));
+    }
+    Ok((0..)
+        .zip(counts)
+        .flat_map(|(i, &c)| std::iter::repeat_n(i, c as usize))
+        .collect())
+}
