@@ -2,6 +2,8 @@
 //!
 //! `host_operators.jsonl` is made by `tools/fixtures/make_host_cases.py`, which says what its lines are.
 
+#![allow(clippy::panic, reason = "helpers of tests fail loudly")]
+
 use frazil_ir::schema::parse_schema;
 use frazil_ir::{Context, Device, TypeId, TypeKind, types};
 use frazil_runtime::call::invoke;
