@@ -38,6 +38,12 @@ pub struct Machine {
 impl Machine {
     /// A code generator for `target`.
     pub fn new(target: &Target) -> Result<Machine, LlvmError> {
+        if !target.is_known() {
+            return Err(LlvmError(format!(
+                "processor `{}` is not known; give `host`, `x86-64`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, or LLVM's name of one",
+                target.cpu
+            )));
+        }
         LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(LlvmError)?;
         let triple = TargetMachine::get_default_triple();
         let llvm = LlvmTarget::from_triple(&triple).map_err(|e| LlvmError(text_of(e)))?;
