@@ -118,15 +118,6 @@ pub fn can_leave(access: &Access, sizes: &[i64], domain: &[i64]) -> bool {
             .any(|(map, &size)| !stays_within(map, domain, size))
 }
 
-/// `access` over the same loops followed by more of them, up to `rank`, on which it does not depend.
-pub fn widen(access: &Access, rank: usize) -> Access {
-    let mut out = access.clone();
-    for map in &mut out.map {
-        map.coefficients.resize(rank, 0);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

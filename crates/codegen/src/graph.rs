@@ -16,7 +16,8 @@ pub enum TensorOp {
     Input(u32),
     /// Known at compile time.
     Constant(Arc<TensorData>),
-    /// A loop nest; its accesses name tensors of the graph.
+    /// A loop nest; its accesses name tensors of the graph. After fusion, a fold's parallel loops may split dimensions of its
+    /// result: their elements in row-major order are the result's.
     Compute(Box<Structured>),
     /// A view of another tensor of the graph.
     View(ViewMap),

@@ -92,12 +92,8 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
         }
         TensorOp::Compute(mut s) => {
             finish_into_body(&mut s);
-            let viewed = s.clone();
-            resolve_all(graph, &mut s);
+            resolve_keeping_windows(graph, &mut s);
             merge_equal_reads(&mut s);
-            if loses_window(graph, &viewed, &s) {
-                s = viewed;
-            }
             match copied_whole(graph, &s) {
                 Some(source) => graph.replace_uses(id, source),
                 None => graph.node_mut(id).op = TensorOp::Compute(s),
@@ -106,18 +102,38 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
     }
 }
 
-/// True when a convolution or a sliding window over a view is none over what is viewed: it is better off with a copy of the view.
-fn loses_window(graph: &TensorGraph, viewed: &Structured, resolved: &Structured) -> bool {
-    let slides = |s| match classify(graph, s) {
+/// Reads past as many views as possible, unless that makes a convolution or a sliding window unrecognisable: then past as many as
+/// leave it one, since a copy of the view costs less.
+fn resolve_keeping_windows(graph: &TensorGraph, s: &mut Structured) {
+    let slides = |s: &Structured| match classify(graph, s) {
         Class::Conv(_) => true,
         Class::Pool(p) => p.slides(),
         _ => false,
     };
-    slides(viewed) && !slides(resolved)
+    let viewed = s.clone();
+    resolve_all(graph, s);
+    if s.combine.is_none() || slides(s) {
+        return;
+    }
+    let partly = (0..MAX_VIEWS).rev().map(|limit| {
+        let mut partly = viewed.clone();
+        resolve_up_to(graph, &mut partly, limit);
+        partly
+    });
+    if let Some(best) = partly.into_iter().find(slides) {
+        *s = best;
+    }
 }
+
+/// Views of views that are tried one by one.
+const MAX_VIEWS: usize = 4;
 
 /// [`resolve`]s every read of the nest.
 pub(crate) fn resolve_all(graph: &TensorGraph, s: &mut Structured) {
+    resolve_up_to(graph, s, usize::MAX);
+}
+
+fn resolve_up_to(graph: &TensorGraph, s: &mut Structured, limit: usize) {
     let Structured {
         inputs,
         finish_inputs,
@@ -125,12 +141,13 @@ pub(crate) fn resolve_all(graph: &TensorGraph, s: &mut Structured) {
         ..
     } = s;
     for access in inputs.iter_mut().chain(finish_inputs) {
-        *access = resolve(graph, access.clone(), domain);
+        *access = resolve(graph, access.clone(), domain, limit);
     }
 }
 
-/// Rewrites `access` to read past views, as far as its coordinates stay affine.
-pub(crate) fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64]) -> Access {
+/// Rewrites `access` to read past at most `limit` views, as far as its coordinates stay affine.
+fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64], limit: usize) -> Access {
+    let mut passed = 0;
     loop {
         if !can_leave(&access, &graph.shape(access.tensor).sizes, domain) {
             access.out_of_bounds = OutOfBounds::Never;
@@ -138,6 +155,10 @@ pub(crate) fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64]) -
         let TensorOp::View(v) = &graph.node(access.tensor).op else {
             return access;
         };
+        if passed == limit {
+            return access;
+        }
+        passed += 1;
         let base = &graph.shape(v.tensor).sizes;
         let map = match &v.kind {
             ViewKind::Affine(map) => through_affine(map, &access, &v.output.sizes, base, domain),
@@ -367,7 +388,7 @@ pub fn materialise_views(graph: &mut TensorGraph) {
         }
         let shape = v.output.clone();
         let mut copy = conversion(id, &shape, shape.clone());
-        copy.inputs[0] = resolve(graph, copy.inputs[0].clone(), &copy.domain);
+        resolve_all(graph, &mut copy);
         graph.node_mut(id).op = TensorOp::Compute(Box::new(copy));
     }
 }

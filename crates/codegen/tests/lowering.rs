@@ -628,3 +628,17 @@ fn softmax_of_the_last_of_four_dimensions_is_one_kernel() {
     let plan = n.check(&[y]);
     assert_eq!(plan.calls.len(), 1);
 }
+
+#[test]
+fn activations_are_fused_into_grouped_convolutions() {
+    let mut n = Net::new();
+    let x = n.input(&[2, 32, 5, 5]);
+    let y = n.conv(x, 64, 3, 1, 1, 2);
+    let y = n.pointwise(&[y], relu());
+    let r = n.conv(x, 64, 1, 1, 0, 1);
+    let y = n.pointwise(&[y, r], sum());
+    let y = n.pointwise(&[y], relu());
+    let plan = n.check(&[y]);
+    assert_eq!(count(&plan, |k| matches!(k, KernelSpec::Conv(_))), 2);
+    assert_eq!(count(&plan, |k| matches!(k, KernelSpec::Loops(_))), 0);
+}

@@ -47,12 +47,12 @@ pub(super) fn kernel(graph: &TensorGraph, members: &[TensorId], outer: usize, la
             read
         };
         let result: Vec<Affine> = (0..parallel).map(|l| Affine::index(rank, l)).collect();
-        let mut index = linear(&result, &s.output.sizes, rank);
+        let mut index = linear(&result, &s.domain[..parallel], rank);
         if inner.contains(&member) {
             index.coefficients[..outer].fill(0);
             loops.locals.push(Local {
                 dtype: s.output.dtype,
-                elements: s.output.sizes[outer..].iter().product(),
+                elements: s.domain[outer..parallel].iter().product(),
             });
         } else {
             loops.arguments.push(s.output.dtype);

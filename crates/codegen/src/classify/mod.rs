@@ -100,7 +100,8 @@ struct Nest<'a> {
 impl<'a> Nest<'a> {
     fn new(graph: &'a TensorGraph, s: &'a Structured) -> Nest<'a> {
         let parallel = s.parallel_rank();
-        let strides = contiguous_strides(&s.output.sizes);
+        // The loops may split dimensions of the result.
+        let strides = contiguous_strides(&s.domain[..parallel]);
         let result = strides.iter().zip(&s.domain).map(|(&t, &n)| if n == 1 { 0 } else { t });
         Nest {
             graph,

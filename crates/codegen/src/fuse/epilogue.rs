@@ -1,34 +1,35 @@
 //! Pointwise consumers become the finish of the fold before them.
 
 use super::keeps_family;
-use crate::affine::{is_identity, widen};
+use crate::affine::is_identity;
 use crate::graph::TensorGraph;
 use crate::simplify::{converted, merge_equal_reads};
-use frazil_runtime::expr::Expr;
-use frazil_runtime::structured::{OutOfBounds, Structured, TensorId};
+use frazil_runtime::expr::{Expr, ExprOp};
+use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId};
 
 /// The nest that computes the fold `producer` and, to each result, what the pointwise `consumer` does to it.
 ///
-/// Only when nothing else reads the producer, and the consumer reads element for element what the producer gives.
+/// Only when nothing else reads the producer, and the consumer reads element for element what the producer gives, perhaps under
+/// other sizes. The fused nest has the producer's loops, which may split dimensions of the consumer's result.
 pub(super) fn attempt(
     graph: &TensorGraph,
     uses: &[u32],
     consumer: &Structured,
-    producer: TensorId,
+    operand: TensorId,
 ) -> Option<Structured> {
+    let producer = graph.root(operand);
     let p = graph.structured(producer)?;
-    if consumer.combine.is_some() || p.combine.is_none() || uses[producer as usize] != 1 {
+    let alone = uses[producer as usize] == 1 && uses[operand as usize] == 1;
+    if consumer.combine.is_some() || p.combine.is_none() || !alone {
+        return None;
+    }
+    let mut reads = consumer.inputs.iter().enumerate().filter(|(_, a)| a.tensor == operand);
+    let (position, access) = reads.next()?;
+    if reads.next().is_some() || !is_identity(access, &graph.shape(operand).sizes, &consumer.domain) {
         return None;
     }
     let parallel = p.parallel_rank();
-    if consumer.domain.as_slice() != &p.domain[..parallel] {
-        return None;
-    }
-    let mut reads = consumer.inputs.iter().enumerate().filter(|(_, a)| a.tensor == producer);
-    let (position, access) = reads.next()?;
-    if reads.next().is_some() || !is_identity(access, &p.output.sizes, &consumer.domain) {
-        return None;
-    }
+    let split = split_loops(&consumer.domain, &p.domain[..parallel])?;
     // What the producer's readers see: its finish, converted to its dtype.
     let inner = match &p.finish {
         Some(finish) => converted(finish, p.output.dtype),
@@ -36,7 +37,8 @@ pub(super) fn attempt(
     };
     let (position, mine) = (position as u32, p.finish_inputs.len() as u32);
     let rest = |i: u32| if i < position { 1 + mine + i } else { mine + i };
-    let finish = consumer.body.substitute(position, &inner, |i| i, rest);
+    let body = with_split_indices(&consumer.body, &split)?;
+    let finish = body.substitute(position, &inner, |i| i, rest);
     let mut fused = p.clone();
     fused.finish = Some(converted(&finish, consumer.output.dtype));
     fused.output = consumer.output.clone();
@@ -45,9 +47,89 @@ pub(super) fn attempt(
             if read.out_of_bounds != OutOfBounds::Never {
                 return None;
             }
-            fused.finish_inputs.push(widen(read, p.domain.len()));
+            let map = read.map.iter().map(|m| split_map(m, &split, p.domain.len()));
+            fused.finish_inputs.push(Access {
+                map: map.collect(),
+                ..read.clone()
+            });
         }
     }
     merge_equal_reads(&mut fused);
     keeps_family(graph, p, &fused).then_some(fused)
+}
+
+/// For each loop of a domain the loops of a finer one, with equal elements in equal order, that make it up: number and factor.
+type Split = Vec<Vec<(usize, i64)>>;
+
+fn split_loops(coarse: &[i64], fine: &[i64]) -> Option<Split> {
+    let mut split = Split::new();
+    let mut next = 0;
+    for (l, &extent) in coarse.iter().enumerate() {
+        let first = next;
+        let mut product = 1;
+        // A loop of one iteration takes one of its own kind, if there is one left over.
+        let spare = fine.len() - next > coarse.len() - l - 1;
+        while next < fine.len() && (product < extent || (next == first && spare && fine[next] == 1)) {
+            product *= fine[next];
+            next += 1;
+        }
+        if product != extent {
+            return None;
+        }
+        let mut factor = extent;
+        split.push(
+            (first..next)
+                .map(|f| {
+                    factor /= fine[f].max(1);
+                    (f, factor)
+                })
+                .collect(),
+        );
+    }
+    fine[next..].iter().all(|&n| n == 1).then_some(split)
+}
+
+/// The map over the finer domain, followed by further loops up to `rank`.
+fn split_map(map: &Affine, split: &Split, rank: usize) -> Affine {
+    let mut out = Affine::constant(rank, map.offset);
+    for (&c, loops) in map.coefficients.iter().zip(split) {
+        for &(l, factor) in loops {
+            out.coefficients[l] = c * factor;
+        }
+    }
+    out
+}
+
+/// The body with its coordinates renumbered; `None` when one of them is split.
+fn with_split_indices(body: &Expr, split: &Split) -> Option<Expr> {
+    let indices = body.nodes().iter().filter_map(|n| match n.op {
+        ExprOp::Index(i) => Some(i as usize),
+        _ => None,
+    });
+    for i in indices {
+        // Coordinates keep their numbers only where no loop before them is split.
+        if split.get(i)?.as_slice() != [(i, 1)] {
+            return None;
+        }
+    }
+    Some(body.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_split_in_order() {
+        assert_eq!(
+            split_loops(&[2, 12, 5], &[2, 3, 4, 5]),
+            Some(vec![vec![(0, 1)], vec![(1, 4), (2, 1)], vec![(3, 1)]])
+        );
+        assert_eq!(
+            split_loops(&[1, 12, 5], &[1, 1, 12, 5]).map(|s| s[1].clone()),
+            Some(vec![(1, 12), (2, 1)])
+        );
+        assert_eq!(split_loops(&[6, 4], &[4, 6]), None);
+        assert_eq!(split_loops(&[3], &[3, 1]), Some(vec![vec![(0, 1)]]));
+    }
 }

@@ -103,6 +103,10 @@ fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
     let (last, _) = nests.split_last()?;
     let mut outer = last.parallel_rank();
     for s in &nests {
+        // Rows are dimensions of the results.
+        if s.domain[..s.parallel_rank()] != s.output.sizes[..] {
+            return None;
+        }
         let same = s.domain.iter().zip(&last.domain).take_while(|(a, b)| a == b).count();
         outer = outer.min(same).min(s.parallel_rank());
         for access in accesses(s).filter(|a| members.contains(&a.tensor)) {
@@ -111,7 +115,7 @@ fn shared_loops(graph: &TensorGraph, members: &[TensorId]) -> Option<usize> {
     }
     let locals: i64 = nests[..nests.len() - 1]
         .iter()
-        .map(|s| s.output.sizes[outer..].iter().product::<i64>() * s.output.dtype.size() as i64)
+        .map(|s| s.domain[outer..s.parallel_rank()].iter().product::<i64>() * s.output.dtype.size() as i64)
         .sum();
     let tasks: i64 = last.domain[..outer].iter().product();
     let enough = tasks >= MIN_TASKS || last.output.numel() <= SMALL;
