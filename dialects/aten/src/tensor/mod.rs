@@ -7,6 +7,7 @@ mod convert;
 mod convolution;
 mod create;
 mod indexing;
+mod interpolate;
 mod join;
 mod math;
 mod movement;
@@ -40,6 +41,7 @@ pub(crate) fn register(registry: &mut Registry) {
         convert::PROGRAMS,
         convolution::PROGRAMS,
         create::PROGRAMS,
+        interpolate::PROGRAMS,
         join::PROGRAMS,
         movement::PROGRAMS,
         normalization::PROGRAMS,
