@@ -21,7 +21,7 @@ const MAX_BORDER_TILES: usize = 6;
 /// Strides and extents that the emitter works with, all in elements.
 struct Geometry {
     conv: Conv,
-    /// Rows, columns of input and output after a pointwise convolution is flattened to one row.
+    /// Rows, columns of input and output: [`Conv::rows_and_columns`].
     input: [i64; 2],
     output: [i64; 2],
     /// Input: distance of channel blocks, rows, columns, channels of a block.
@@ -42,8 +42,7 @@ struct Geometry {
 impl Geometry {
     fn new(conv: &Conv) -> Geometry {
         let s = &conv.shape;
-        let flat = |[h, w]: [i64; 2]| if s.is_pointwise() { [1, h * w] } else { [h, w] };
-        let (input, output) = (flat(s.input), flat(s.output));
+        let (input, output) = (conv.rows_and_columns(s.input), conv.rows_and_columns(s.output));
         let pixels = s.input[0] * s.input[1];
         let b = conv.block;
         let (block_stride, row_stride, column_stride, channel_stride, batch_stride) = match conv.input {

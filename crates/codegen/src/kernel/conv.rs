@@ -5,6 +5,9 @@ use super::{BlockedShape, Epilogue, Winograd};
 use crate::target::VectorUnit;
 use rayon::prelude::*;
 
+/// Tasks that keep a few threads evenly busy.
+const WANTED_TASKS: i64 = 16;
+
 /// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
 ///
 /// The window of output (y, x) starts at input (y · stride − padding). What lies outside of the input is zero, so that padding
@@ -156,12 +159,17 @@ impl Conv {
         if let Some(w) = &self.winograd {
             return w.tasks(&self.shape);
         }
-        let rows = if self.shape.is_pointwise() {
-            1
-        } else {
-            self.shape.output[0]
-        };
+        let [rows, _] = self.rows_and_columns(self.shape.output);
         self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)
+    }
+
+    /// The extents that the kernel loops over for an image of `[height, width]`: a pointwise convolution does not care where
+    /// rows end, so its rows are as long as its tiles like.
+    pub(crate) fn rows_and_columns(&self, [height, width]: [i64; 2]) -> [i64; 2] {
+        match self.shape.is_pointwise() {
+            true => pointwise_rows(height * width, self.tile.columns),
+            false => [height, width],
+        }
     }
 
     /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
@@ -289,9 +297,15 @@ impl ConvTile {
             true => 1,
             false => (36 / taps.max(1)).clamp(1, 16).min(in_blocks.max(1)),
         };
-        let height = if shape.is_pointwise() { 1 } else { shape.output[0] };
+        let [height, width] = match shape.is_pointwise() {
+            true => pointwise_rows(width, columns),
+            false => shape.output,
+        };
+        // Partial sums of a task's rows should stay in L1, and there should be enough tasks for a few threads.
         let row_bytes = width * vectors * block * 4;
-        let rows = (24 * 1024 / row_bytes.max(1)).clamp(1, height.max(1));
+        let in_cache = 24 * 1024 / row_bytes.max(1);
+        let for_threads = height * (out_blocks / vectors) * shape.batch / WANTED_TASKS;
+        let rows = in_cache.min(for_threads).clamp(1, height.max(1));
         ConvTile {
             columns,
             vectors,
@@ -299,4 +313,18 @@ impl ConvTile {
             rows,
         }
     }
+}
+
+/// `pixels` as rows × columns, with about [`WANTED_TASKS`] rows that are multiples of a tile's columns if there is such a form, as one
+/// row otherwise.
+fn pointwise_rows(pixels: i64, tile_columns: i64) -> [i64; 2] {
+    if tile_columns <= 0 || pixels % tile_columns != 0 {
+        return [1, pixels];
+    }
+    let tiles = pixels / tile_columns;
+    let rows = (1..=tiles.min(2 * WANTED_TASKS))
+        .rev()
+        .find(|r| tiles % r == 0)
+        .unwrap_or(1);
+    [rows, pixels / rows]
 }
