@@ -38,6 +38,7 @@ pub fn register(registry: &mut Registry) {
     registry.kernels(containers::KERNELS);
     registry.kernels(queries::KERNELS);
     registry.kernels(numbers::KERNELS);
+    registry.pointwise("prim::abs", numbers::ABS);
 }
 
 #[cfg(test)]

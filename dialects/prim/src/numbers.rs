@@ -1,8 +1,13 @@
-//! Numbers as tensors.
+//! Numbers as tensors, and tensors where the language has numbers.
 
 use frazil_ir::DType;
+use frazil_runtime::expr::UnaryOp;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::pointwise::{Pointwise, Promotion};
 use frazil_runtime::{Scalar, Tensor};
+
+/// `abs(x)` of a tensor; that of numbers is a host operator.
+pub(crate) const ABS: Pointwise = Pointwise::new(&["x"], Promotion::Default, |b| b.x(0).unary(UnaryOp::Abs));
 
 pub(crate) const KERNELS: &[(&str, KernelFn)] = &[("prim::NumToTensor", to_tensor)];
 
