@@ -24,11 +24,10 @@ pub fn kinds_of_text(text: &str) -> Kinds {
     let mut kinds = Kinds::new();
     for line in text.lines() {
         let line = line.trim_start();
-        // `%a : Tensor, %b : int = aten::foo[attr=1](%c)`, or without outputs `aten::foo(%c)`.
-        let node = if line.starts_with('%') {
-            line.split_once(" = ").map_or("", |(_, node)| node)
-        } else {
-            line
+        // `%a : Tensor, %b : int = aten::foo[attr=1](%c)`; without outputs `= aten::foo(%c)` or `aten::foo(%c)`.
+        let node = match line.split_once("= ") {
+            Some((_, node)) if line.starts_with(['%', '=']) => node,
+            _ => line,
         };
         let kind = node.split(['(', '[']).next().unwrap_or_default();
         let is_kind = kind.len() < node.len()
@@ -120,6 +119,7 @@ mod tests {
   %y : Tensor, %n : int = prim::If(%c)
     block0():
        = foo::bar(%x)
+       = foo::bar(%x)
       foo::bar(%x)
       -> (%x, %1)
     block1():
@@ -129,7 +129,7 @@ mod tests {
 ";
         let want = [
             ("aten::relu_", 1),
-            ("foo::bar", 1),
+            ("foo::bar", 2),
             ("prim::Constant", 2),
             ("prim::If", 1),
         ];

@@ -104,11 +104,11 @@ pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Gives a temporary file the permissions that files usually have.
+/// Gives a temporary file the permissions that files usually have. By its path: `safetensors` puts a new file there.
 #[cfg(unix)]
 fn share(file: &NamedTempFile) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))
+    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644))
 }
 
 #[cfg(not(unix))]
