@@ -1,8 +1,10 @@
-//! Freezing real archives: node kinds and remaining attributes against PyTorch's frozen graphs.
+//! Freezing real archives: the frozen module against the module itself, call by call.
 //!
 //! Runs over the corpus that `FRAZIL_CORPUS` names; without it there is nothing to compare.
 
-use frazil_ir::{Context, DType, Graph, Module, TypeId, TypeKind, symbols, types};
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
+
+use frazil_ir::{Context, DType, Module, TypeId, TypeKind, types};
 use frazil_passes::{FreezeOptions, freeze_module};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::value::{DictValue, Key, ListValue};
@@ -24,128 +26,10 @@ fn registry() -> Registry {
     registry
 }
 
-fn kinds(graph: &Graph) -> BTreeMap<String, i64> {
-    let mut out = BTreeMap::new();
-    for node in graph.all_nodes() {
-        *out.entry(graph.kind_name(node).to_owned()).or_default() += 1;
-    }
-    out
-}
-
-fn frozen(path: &Path, numerics: bool, preserve: Vec<String>) -> Result<Module, Box<dyn std::error::Error>> {
-    let registry = registry();
-    let module = load(
-        path,
-        &LoadOptions {
-            ctx: registry.ctx(),
-            catalogue: registry.catalogue(),
-        },
-    )?;
-    let mut options = FreezeOptions {
-        optimize_numerics: numerics,
-        ..FreezeOptions::default()
-    };
-    options.freeze.preserve = preserve;
-    let once = freeze_module(&module, &options, &registry)?;
-    for (_, f) in once.unit.functions() {
-        f.graph.verify(Some(registry.catalogue()))?;
-    }
-    // Freezing what is frozen changes nothing.
-    let twice = freeze_module(&once, &options, &registry)?;
-    let shape = |m: &Module| -> Vec<_> {
-        let functions = m
-            .unit
-            .functions()
-            .map(|(_, f)| (m.ctx().name(f.name).to_owned(), kinds(&f.graph)));
-        functions.collect()
-    };
-    if shape(&once) != shape(&twice) || once.object_count() != twice.object_count() {
-        return Err("freezing twice is not freezing once".into());
-    }
-    Ok(once)
-}
-
 /// Methods and attributes that the case asks to preserve.
 fn preserved(case: &serde_json::Value) -> Vec<String> {
     let names = case["preserve"].as_array().into_iter().flatten();
     names.filter_map(|s| s.as_str().map(str::to_owned)).collect()
-}
-
-#[test]
-#[ignore = "prints a table of differences over the whole corpus; run by hand"]
-fn differences_from_pytorch() {
-    let Some(corpus) = corpus() else { return };
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let mut names: Vec<_> = std::fs::read_dir(corpus.join("models"))
-        .unwrap()
-        .filter_map(Result::ok)
-        .collect();
-    names.sort_by_key(|e| e.file_name());
-    let (mut equal, mut all) = (0, 0);
-    for entry in names {
-        let name = entry.file_name().into_string().unwrap();
-        let path = entry.path().join("model.pt");
-        if !path.exists() || !name.contains(&only) {
-            continue;
-        }
-        let Ok(golden) = std::fs::read_to_string(corpus.join("ir").join(&name).join("freeze.json")) else {
-            continue;
-        };
-        let golden: serde_json::Value = serde_json::from_str(&golden).unwrap();
-        let case: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(entry.path().join("case.json")).unwrap()).unwrap();
-        let preserve = preserved(&case);
-        all += 1;
-        let start = std::time::Instant::now();
-        let mut lines = Vec::new();
-        for (key, numerics) in [("kinds", true), ("kinds_without_optimize_numerics", false)] {
-            match frozen(&path, numerics, preserve.clone()) {
-                Err(e) => lines.push(format!("{key}: {e}")),
-                Ok(module) => {
-                    let Some(forward) = module.method_function(symbols::FORWARD) else {
-                        continue;
-                    };
-                    if std::env::var_os("PRINT").is_some() && numerics {
-                        println!("{}", frazil_syntax::print_graph(&forward.graph));
-                    }
-                    let ours = kinds(&forward.graph);
-                    let theirs: BTreeMap<String, i64> = serde_json::from_value(golden[key].clone()).unwrap_or_default();
-                    let mut diff = Vec::new();
-                    for k in ours
-                        .keys()
-                        .chain(theirs.keys())
-                        .collect::<std::collections::BTreeSet<_>>()
-                    {
-                        let (a, b) = (ours.get(k).copied().unwrap_or(0), theirs.get(k).copied().unwrap_or(0));
-                        if a != b {
-                            diff.push(format!("{k} {a}/{b}"));
-                        }
-                    }
-                    if !diff.is_empty() {
-                        lines.push(format!("{key}: {}", diff.join(", ")));
-                    }
-                    if numerics {
-                        let left: Vec<_> = module
-                            .objects()
-                            .filter_map(|(id, _)| module.class_of(id))
-                            .flat_map(|c| c.attributes.keys().map(|n| module.ctx().name(*n).to_owned()))
-                            .collect();
-                        let want = golden["remaining_attributes"].as_array().map_or(0, Vec::len);
-                        if left.len() != want {
-                            lines.push(format!("attributes: {left:?} / {}", golden["remaining_attributes"]));
-                        }
-                    }
-                }
-            }
-        }
-        equal += usize::from(lines.is_empty());
-        println!(
-            "{name} ({:?}){}",
-            start.elapsed(),
-            lines.iter().map(|l| format!("\n    {l}")).collect::<String>()
-        );
-    }
-    println!("{equal} of {all} agree");
 }
 
 /// A recorded value as the interpreter takes it; `ty` says what empty lists hold.

@@ -119,7 +119,6 @@ mod tests {
   %y : Tensor, %n : int = prim::If(%c)
     block0():
        = foo::bar(%x)
-       = foo::bar(%x)
       foo::bar(%x)
       -> (%x, %1)
     block1():
