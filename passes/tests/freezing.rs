@@ -11,8 +11,7 @@ use frazil_runtime::value::{DictValue, Key, ListValue};
 use frazil_runtime::{Registry, Tensor, Value};
 use frazil_torchscript::{LoadOptions, load};
 use safetensors::SafeTensors;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 fn corpus() -> Option<PathBuf> {
