@@ -42,7 +42,7 @@ fn drop_unit_loops(graph: &mut TensorGraph, uses: &[u32], id: TensorId) {
 }
 
 /// The nest with result sizes `sizes`, when those are its own but for extents of 1.
-fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
+pub(crate) fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structured> {
     let parallel = s.parallel_rank();
     let (old, reduction) = s.domain.split_at(parallel);
     let kept: Vec<usize> = (0..parallel).filter(|&l| old[l] != 1).collect();

@@ -642,3 +642,25 @@ fn activations_are_fused_into_grouped_convolutions() {
     assert_eq!(count(&plan, |k| matches!(k, KernelSpec::Conv(_))), 2);
     assert_eq!(count(&plan, |k| matches!(k, KernelSpec::Loops(_))), 0);
 }
+
+#[test]
+fn normalisation_of_rows_is_one_kernel_when_sums_lose_their_dimension() {
+    let mut n = Net::new();
+    let x = n.input(&[2, 7, 24]);
+    let total = n.fold_last(x, Combine::Add);
+    let flat = n.reshape(total, &[2, 7]);
+    let mean = n.reshape(flat, &[2, 7, 1]);
+    let mean = n.pointwise(
+        &[mean],
+        of_one(|e, x| {
+            let count = e.float(24.0, DType::Float);
+            e.binary(BinaryOp::Div, x, count);
+        }),
+    );
+    let mut body = Expr::new();
+    let (a, b) = (body.input(0, DType::Float), body.input(1, DType::Float));
+    body.binary(BinaryOp::Sub, a, b);
+    let y = n.pointwise(&[x, mean], body);
+    let plan = n.check(&[y]);
+    assert_eq!(plan.calls.len(), 1);
+}

@@ -3,7 +3,7 @@
 use super::keeps_family;
 use crate::affine::is_identity;
 use crate::graph::TensorGraph;
-use crate::simplify::{converted, merge_equal_reads};
+use crate::simplify::{converted, merge_equal_reads, with_unit_loops};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Affine, OutOfBounds, Structured, TensorId};
 
@@ -55,6 +55,12 @@ pub(super) fn attempt(
         }
     }
     merge_equal_reads(&mut fused);
+    // Where only dimensions of extent 1 differ, the loops can be the dimensions.
+    if fused.domain[..parallel] != fused.output.sizes[..]
+        && let Some(same) = with_unit_loops(&fused, &consumer.output.sizes)
+    {
+        fused = same;
+    }
     keeps_family(graph, p, &fused).then_some(fused)
 }
 
