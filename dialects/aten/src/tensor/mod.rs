@@ -6,6 +6,7 @@ mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod embedding;
 mod indexing;
 mod interpolate;
 mod join;
@@ -55,6 +56,7 @@ pub(crate) fn register(registry: &mut Registry) {
     }
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
+    registry.kernels(embedding::KERNELS);
     registry.kernels(indexing::KERNELS);
     registry.kernels(movement::KERNELS);
     registry.kernels(sorting::KERNELS);
