@@ -295,8 +295,11 @@ mod tests {
     use frazil_ir::schema::{Catalogue, parse_schema};
     use frazil_ir::{AttributeKind, ClassDef, ClassKind, Function, types};
 
-    /// A module `Net` with the methods whose bodies `fill` builds.
-    fn module(methods: &[(&str, &dyn Fn(&mut Builder<'_>))]) -> Module {
+    /// A method's name and what builds its body.
+    type Method<'a> = (&'a str, &'a dyn Fn(&mut Builder<'_>));
+
+    /// A module `Net` with these methods.
+    fn module(methods: &[Method<'_>]) -> Module {
         let ctx = Arc::new(Context::new());
         let class = ctx.symbol("__torch__.Net");
         let self_type = ctx.class("__torch__.Net");

@@ -46,7 +46,7 @@ impl Measurement {
         sorted.sort();
         let middle = sorted.len() / 2;
         match (sorted.get(middle.wrapping_sub(1)), sorted.get(middle)) {
-            (Some(a), Some(b)) if sorted.len() % 2 == 0 => (ms(*a) + ms(*b)) / 2.0,
+            (Some(a), Some(b)) if sorted.len().is_multiple_of(2) => (ms(*a) + ms(*b)) / 2.0,
             (_, Some(b)) => ms(*b),
             _ => 0.0,
         }

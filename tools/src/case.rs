@@ -238,7 +238,7 @@ impl Results {
     /// When the value has no written form.
     pub fn push(&mut self, value: &Value) -> Result<(), CaseError> {
         let prefix = format!("r{}", self.values.len());
-        let json = self.to_json(value, &prefix)?;
+        let json = self.encode(value, &prefix)?;
         self.values.push(json);
         Ok(())
     }
@@ -248,11 +248,12 @@ impl Results {
         self.values.push(json!({ "raises": text }));
     }
 
-    fn to_json(&mut self, value: &Value, name: &str) -> Result<Json, CaseError> {
+    /// The JSON of a value; its tensors are kept for the file beside it.
+    fn encode(&mut self, value: &Value, name: &str) -> Result<Json, CaseError> {
         let mut list = |items: &[Value]| -> Result<Json, CaseError> {
             let each = items.iter().enumerate();
             Ok(Json::Array(
-                each.map(|(i, v)| self.to_json(v, &format!("{name}.{i}")))
+                each.map(|(i, v)| self.encode(v, &format!("{name}.{i}")))
                     .collect::<Result<_, _>>()?,
             ))
         };
@@ -275,8 +276,8 @@ impl Results {
                 let pairs: Vec<(Value, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect());
                 let each = pairs.iter().enumerate().map(|(i, (k, v))| {
                     Ok(json!([
-                        self.to_json(k, &format!("{name}.k{i}"))?,
-                        self.to_json(v, &format!("{name}.v{i}"))?
+                        self.encode(k, &format!("{name}.k{i}"))?,
+                        self.encode(v, &format!("{name}.v{i}"))?
                     ]))
                 });
                 json!({ "dict": each.collect::<Result<Vec<Json>, CaseError>>()? })

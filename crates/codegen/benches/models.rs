@@ -287,6 +287,9 @@ fn squeezenet1_1(n: &mut Net) {
     );
 }
 
+/// A network's name and what builds it.
+type Model = (&'static str, fn(&mut Net));
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted = arguments
@@ -298,7 +301,7 @@ fn main() {
         .iter()
         .find_map(|a| a.strip_prefix("--threads=").and_then(|n| n.parse().ok()))
         .unwrap_or(1);
-    let models: [(&str, fn(&mut Net)); 3] = [
+    let models: [Model; 3] = [
         ("resnet18", resnet18),
         ("mobilenet_v2", mobilenet_v2),
         ("squeezenet1_1", squeezenet1_1),

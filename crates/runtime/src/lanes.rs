@@ -50,7 +50,7 @@ pub enum Lanes {
 pub trait Lane: Copy + Default + Send + Sync + crate::elements::Joinable + 'static {
     /// A dtype that lies in memory as this lane.
     const DTYPE: DType;
-    /// The vector inside `lanes`; empty when the kinds differ, which [`Lanes::reset`] rules out.
+    /// The vector inside `lanes`; empty when it is of another kind ([`Lane::of_mut`] makes it of this one).
     fn of(lanes: &Lanes) -> &[Self];
     /// The vector inside `lanes`, converted to this kind when it is of another.
     fn of_mut(lanes: &mut Lanes) -> &mut Vec<Self>;

@@ -1,6 +1,6 @@
 //! Operators: what an entry says and what follows from it.
 //!
-//! An [`Entry`] gives an operator's semantics once, in the narrowest [`Form`] that fits. All forms but kernels and composites
+//! An entry ([`Operator`]) gives an operator's semantics once, in the narrowest [`Form`] that fits. All forms but kernels and composites
 //! come down to one function from a call site ([`Args`]: dtypes and sizes of tensors, values of the rest) to a
 //! [`Program`]. From that one function follow
 //!
