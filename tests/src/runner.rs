@@ -3,7 +3,7 @@
 use std::fs;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -121,14 +121,14 @@ pub fn results(folder: &Path) -> Result<Vec<Outcome>, Malformed> {
         .collect()
 }
 
-/// The file to give to `--calls`: a model's own, or one that is written because an operator's cases share a file.
-fn calls_file(case: &Case, folder: &Path) -> std::io::Result<std::path::PathBuf> {
-    let own = case.folder.join("case.json");
-    if own.exists() {
-        return Ok(own);
+/// Writes the file to give to `--calls`: the case without its results, which are none of the tool's business.
+fn calls_file(case: &Case, folder: &Path) -> std::io::Result<PathBuf> {
+    let mut json = case.json.clone();
+    for call in json.get_mut("calls").and_then(Json::as_array_mut).into_iter().flatten() {
+        call.as_object_mut().map(|call| call.remove("result"));
     }
     let written = folder.join("case.json");
-    fs::write(&written, case.json.to_string())?;
+    fs::write(&written, json.to_string())?;
     let tensors = case.folder.join("tensors.safetensors");
     if tensors.exists() {
         std::os::unix::fs::symlink(tensors, folder.join("tensors.safetensors"))?;
