@@ -1,7 +1,15 @@
 //! Frozen graphs to native code through MLIR and LLVM.
 //!
-//! The front half turns a frozen graph and the shapes of its inputs into a [`plan::Plan`]: [`graph::TensorGraph`] is what its
-//! stages work on. The back half turns a plan into machine code.
+//! The front half turns a frozen graph and the shapes of its inputs into a [`plan::Plan`] ([`compile_graph`]):
+//!
+//! 1. [`specialise`] runs the graph once without elements: control flow, lists and mutation disappear, each operator appends the tensor
+//!    program of its registry entry to a [`graph::TensorGraph`]. From here on nothing knows an operator.
+//! 2. [`simplify`] reads past views and folds constants; [`fuse`] moves pointwise work into the loops around it.
+//! 3. [`classify`] recognises convolutions, matrix products, windows and concatenations by their access maps; [`layout`] chooses which
+//!    tensors lie in channel blocks, and which parts are written in place.
+//! 4. [`build_plan`] chooses a kernel for each nest and packs weights, giving a [`schedule::Schedule`]; [`memory`] places its buffers.
+//!
+//! The back half turns a plan into machine code. [`listing`] shows a plan.
 
 pub mod affine;
 pub mod aot;

@@ -664,3 +664,28 @@ fn normalisation_of_rows_is_one_kernel_when_sums_lose_their_dimension() {
     let plan = n.check(&[y]);
     assert_eq!(plan.calls.len(), 1);
 }
+
+#[test]
+fn infinities_in_padding_lanes_reach_no_element() {
+    // Where there is no channel the sum is exactly 0.
+    let zero_to_infinity = || {
+        of_one(|e, x| {
+            let (zero, infinity) = (e.float(0.0, DType::Float), e.float(f64::INFINITY, DType::Float));
+            let is_zero = e.binary(BinaryOp::Eq, x, zero);
+            e.select(is_zero, infinity, x);
+        })
+    };
+    for (batch, kernel, groups) in [(1, 3, 1), (2, 1, 1), (1, 3, 20), (1, 3, 2)] {
+        let mut n = Net::new();
+        let x = n.input(&[batch, 3, 12, 12]);
+        let y = n.conv(x, 20, 3, 1, 1, 1);
+        let y = n.pointwise(&[y], zero_to_infinity());
+        let y = n.conv(y, 20, kernel, 1, kernel / 2, groups);
+        let p = n.pool(y, Combine::Max, 2, 2, 0);
+        let z = n.pointwise(&[y], zero_to_infinity());
+        let q = n.pool(z, Combine::Add, 3, 1, 1);
+        let c = n.cat(&[y, z]);
+        let c = n.conv(c, 24, 1, 1, 0, 1);
+        n.check(&[p, q, c]);
+    }
+}

@@ -283,3 +283,24 @@ fn the_number_of_inputs_is_checked() {
     let error = refused("graph(%x : Tensor):\n  return (%x)\n", &[]);
     assert!(error.contains("takes 1 inputs, 0 were described"), "{error}");
 }
+
+#[test]
+fn empty_tensors_and_scalars() {
+    let text = "graph(%x : Tensor, %y : Tensor):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %n : NoneType = prim::Constant()
+  %a : Tensor = aten::relu(%x)
+  %p : Tensor = aten::matmul(%a, %y)
+  %s : Tensor = aten::sum(%p, %n)
+  %l : Tensor[] = prim::ListConstruct(%a, %x)
+  %c : Tensor = aten::cat(%l, %0)
+  %t : Tensor = aten::add(%p, %s, %1)
+  %m : Tensor = aten::softmax(%t, %1, %n)
+  return (%a, %p, %s, %c, %m)
+";
+    agrees(text, &[&[2, 0], &[0, 3]]);
+    agrees(text, &[&[0, 4], &[4, 3]]);
+    agrees(text, &[&[1, 1], &[1, 1]]);
+    agrees(text, &[&[3, 4], &[4, 2]]);
+}
