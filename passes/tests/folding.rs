@@ -3,7 +3,7 @@
 //! Each case is a graph over `%x` and named weights; the weights become constants before the passes run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
-use frazil_ir::{Builder, Context, DType, Graph, TensorData};
+use frazil_ir::{Builder, Context, DType, Graph, TensorData, ValueName};
 use frazil_passes::PassManager;
 use frazil_passes::PassRegistry;
 use frazil_runtime::interp::Interpreter;
@@ -329,11 +329,11 @@ fn half_precision_keeps_its_dtype() {
     let mut graph = build(registry.ctx(), case);
     // The convolution in bfloat16, statistics in float.
     for name in ["w", "b"] {
-        let symbol = registry.ctx().symbol(name);
+        let wanted = ValueName::new(registry.ctx(), name);
         let node = graph
             .all_nodes()
             .into_iter()
-            .find(|n| graph.output(*n).and_then(|v| graph.value_name(v)) == Some(symbol))
+            .find(|n| graph.output(*n).and_then(|v| graph.value_name(v)) == Some(wanted))
             .unwrap();
         let Some(frazil_ir::Constant::Tensor(t)) = graph.constant_of(node) else {
             panic!("a tensor")

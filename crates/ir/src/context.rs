@@ -1,12 +1,11 @@
-//! The [`Context`]: names, types and source ranges, each stored once and known by a number.
+//! The [`Context`]: names and types, each stored once and known by a number.
 
-use crate::source::SourceRange;
 use crate::types::{Dim, TypeKind};
 use cranelift_entity::entity_impl;
 use frazil_arena::Interner;
 use std::fmt;
 
-/// An interned name: a node kind (`aten::add`), an attribute, a value's debug name, a qualified class name.
+/// An interned name: a node kind (`aten::add`), an attribute, the word of a value's name, a qualified class name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymbolId(u32);
 entity_impl!(SymbolId, "sym");
@@ -45,11 +44,6 @@ entity_impl!(SymbolListId, "syms");
 pub struct DimsId(u32);
 entity_impl!(DimsId, "dims");
 
-/// An interned [`SourceRange`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SourceRangeId(u32);
-entity_impl!(SourceRangeId, "range");
-
 /// Interned immutable data, shared by all graphs of a compilation.
 ///
 /// A context is append-only and `Sync`: threads that compile different graphs may intern at the same time. Ids of one context
@@ -61,7 +55,6 @@ pub struct Context {
     type_lists: Interner<[TypeId]>,
     symbol_lists: Interner<[SymbolId]>,
     dims: Interner<[Dim]>,
-    ranges: Interner<[SourceRange]>,
 }
 
 impl Context {
@@ -134,16 +127,6 @@ impl Context {
     /// The dimensions of a list.
     pub fn dims(&self, id: DimsId) -> &[Dim] {
         self.dims.get(id.0).unwrap_or_default()
-    }
-
-    /// The id of a source range.
-    pub fn source_range(&self, range: SourceRange) -> SourceRangeId {
-        SourceRangeId(self.ranges.intern(&[range]))
-    }
-
-    /// The source range behind `id`.
-    pub fn range(&self, id: SourceRangeId) -> Option<SourceRange> {
-        self.ranges.get(id.0).and_then(|r| r.first()).copied()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The Frazil IR: TorchScript's graphs, types, constants, modules and schemas, and the verifier.
 //!
-//! - [`Context`] interns names, types and source ranges; ids of one context are compared as integers.
+//! - [`Context`] interns names and types; ids of one context are compared as integers.
 //! - [`Graph`] owns nodes, values and blocks and is edited through its methods, or built with a [`Builder`].
 //! - [`Module`] is a tree of objects with the [`CompilationUnit`] of their classes' methods.
 //! - [`schema::Catalogue`] knows the signatures of operators.
@@ -40,10 +40,12 @@ pub mod verify;
 
 pub use attribute::{Attribute, AttributeValue};
 pub use constant::{Constant, DictConstant, EnumConstant, ListConstant, ObjectId, TupleConstant};
-pub use context::{Context, DimsId, SourceRangeId, SymbolId, SymbolListId, TypeId, TypeListId};
+pub use context::{Context, DimsId, SymbolId, SymbolListId, TypeId, TypeListId};
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use dtype::{DType, Device, DeviceKind};
-pub use graph::{BlockId, Builder, Change, Compaction, CopyMap, Definition, Graph, InsertPoint, NodeId, Use, ValueId};
+pub use graph::{
+    BlockId, Builder, Change, Compaction, CopyMap, Definition, Graph, InsertPoint, NodeId, Use, ValueId, ValueName,
+};
 pub use module::{
     AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object,
 };

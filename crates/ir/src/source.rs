@@ -1,6 +1,7 @@
 //! Places in source text: in the original Python (as archives record it), or in a file that we read.
 
 use crate::{Context, SymbolId};
+use cranelift_entity::packed_option::ReservedValue;
 use std::fmt;
 
 /// A place in a source file.
@@ -18,6 +19,20 @@ impl SourceRange {
     /// Writes `file.py:line:column`, PyTorch's form.
     pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| write!(f, "{}:{}:{}", ctx.name(self.file), self.line, self.column))
+    }
+}
+
+impl ReservedValue for SourceRange {
+    fn reserved_value() -> SourceRange {
+        SourceRange {
+            file: SymbolId::reserved_value(),
+            line: 0,
+            column: 0,
+        }
+    }
+
+    fn is_reserved_value(&self) -> bool {
+        self.file.is_reserved_value()
     }
 }
 

@@ -169,9 +169,7 @@ impl Verifier<'_> {
         for (i, value) in g.operands(node).enumerate() {
             *self.uses.entry(value).or_default() += 1;
             if !g.dominates(value, node) {
-                let name = g
-                    .value_name(value)
-                    .map_or_else(|| value.to_string(), |n| format!("%{}", g.ctx().name(n)));
+                let name = g.show_value(value);
                 self.fail(node, format!("operand {i} ({name}) is not defined before its use"));
             }
         }

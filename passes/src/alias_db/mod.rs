@@ -349,11 +349,7 @@ impl AliasDb {
     /// The three sections that PyTorch dumps: the graph's values with what they may be, and who writes where.
     pub fn dump(&self, graph: &Graph) -> String {
         use std::fmt::Write;
-        let name = |v: ValueId| {
-            graph
-                .value_name(v)
-                .map_or_else(|| v.to_string(), |n| format!("%{}", graph.ctx().name(n)))
-        };
+        let name = |v: ValueId| graph.show_value(v).to_string();
         let location = |l: &Location| {
             let suffix = if self.table.is_wildcard(*l) { "*" } else { "" };
             format!("{}{suffix}", l.index())

@@ -167,7 +167,7 @@ impl Layer {
 }
 
 fn name_of(graph: &Graph, value: ValueId) -> Option<String> {
-    graph.value_name(value).map(|n| graph.ctx().name(n).to_owned())
+    graph.value_name(value).map(|n| n.display(graph.ctx()).to_string())
 }
 
 /// True for the real floating-point dtypes.

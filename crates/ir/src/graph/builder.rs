@@ -1,7 +1,7 @@
 //! Building nodes at a place: the cursor of those who write graphs.
 
 use super::{AttributeValue, BlockId, Graph, NodeId, ValueId};
-use crate::{Constant, SourceRangeId, SymbolId, TypeId, TypeKind, symbols};
+use crate::{Constant, SourceRange, SymbolId, TypeId, TypeKind, symbols};
 use std::ops::{Deref, DerefMut};
 
 /// Where a [`Builder`] puts nodes.
@@ -19,7 +19,7 @@ pub enum InsertPoint {
 pub struct Builder<'g> {
     graph: &'g mut Graph,
     point: InsertPoint,
-    range: Option<SourceRangeId>,
+    range: Option<SourceRange>,
 }
 
 impl<'g> Builder<'g> {
@@ -34,7 +34,7 @@ impl<'g> Builder<'g> {
 
     /// A builder before `node`, with that node's source range.
     pub fn before(graph: &'g mut Graph, node: NodeId) -> Builder<'g> {
-        let range = graph.source_range_id(node);
+        let range = graph.source_range(node);
         Builder {
             graph,
             point: InsertPoint::Before(node),
@@ -58,7 +58,7 @@ impl<'g> Builder<'g> {
     }
 
     /// The source range of the nodes to come.
-    pub fn set_range(&mut self, range: Option<SourceRangeId>) {
+    pub fn set_range(&mut self, range: Option<SourceRange>) {
         self.range = range;
     }
 

@@ -113,7 +113,7 @@ impl Builder<'_> {
             }
             map.set(output, value);
         }
-        self.set_source_range(copy, source.source_range_id(node));
+        self.set_source_range(copy, source.source_range(node));
         if let Some(scope) = source.scope(node) {
             self.set_scope(copy, scope);
         }

@@ -1,10 +1,10 @@
 //! Edits: creating, changing and erasing nodes, values and blocks.
 
 use super::{
-    Attribute, AttributeValue, BlockData, BlockId, Change, Graph, IS_PARAMETER, NodeData, NodeId, Use, ValueData,
-    ValueId,
+    Attribute, AttributeList, AttributeValue, BlockData, BlockId, Change, Graph, IS_PARAMETER, NodeData, NodeId, Use,
+    ValueData, ValueId, ValueName,
 };
-use crate::{Constant, SourceRangeId, SymbolId, TypeId, symbols};
+use crate::{Constant, SourceRange, SymbolId, TypeId, symbols};
 use cranelift_entity::EntityList;
 
 impl Graph {
@@ -239,15 +239,14 @@ impl Graph {
         }
     }
 
-    /// Gives `value` the name `name` (without `%`) as it stands. Names are for people: two values may share one, which printing
-    /// resolves.
-    pub fn set_value_name(&mut self, value: ValueId, name: SymbolId) {
+    /// Gives `value` the name `name` as it stands. Names are for people: two values may share one, which printing resolves.
+    pub fn set_value_name(&mut self, value: ValueId, name: ValueName) {
         self.names[value] = name.into();
     }
 
-    /// Names `value`, from text.
+    /// Names `value`, from text (without `%`).
     pub fn name_value(&mut self, value: ValueId, name: &str) {
-        let name = self.ctx.symbol(name);
+        let name = ValueName::new(&self.ctx, name);
         self.set_value_name(value, name);
     }
 
@@ -257,8 +256,10 @@ impl Graph {
     }
 
     /// Says where `node` comes from.
-    pub fn set_source_range(&mut self, node: NodeId, range: Option<SourceRangeId>) {
-        self.ranges[node] = range.into();
+    pub fn set_source_range(&mut self, node: NodeId, range: Option<SourceRange>) {
+        if range.is_some() || self.ranges.get(node).is_some() {
+            self.ranges[node] = range.into();
+        }
     }
 
     /// Says in which tracing scope `node` was recorded.
@@ -272,7 +273,7 @@ impl Graph {
         let id = match self.nodes[node].attributes.expand() {
             Some(id) => id,
             None => {
-                let id = self.attributes.push(Vec::new());
+                let id = self.attributes.push(AttributeList::new());
                 self.nodes[node].attributes = id.into();
                 id
             }
@@ -321,7 +322,7 @@ impl Graph {
         for n in doomed {
             self.operands.truncate(&mut self.nodes[n].operands, 0, &mut self.values);
             if let Some(a) = self.nodes[n].attributes.take() {
-                self.attributes[a] = Vec::new();
+                self.attributes[a] = AttributeList::new();
             }
             let data = &mut self.nodes[n];
             data.kind = None.into();

@@ -16,18 +16,22 @@ mod builder;
 mod copy;
 mod edit;
 mod layout;
+mod name;
 mod operands;
 
 use crate::attribute::{Attribute, AttributeValue};
-use crate::{Constant, Context, SourceRange, SourceRangeId, SymbolId, TypeId, symbols};
+use crate::{Constant, Context, SourceRange, SymbolId, TypeId, symbols};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityList, ListPool, PrimaryMap, SecondaryMap, entity_impl};
 use operands::OperandPool;
+use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 pub use builder::{Builder, InsertPoint};
 pub use copy::{Compaction, CopyMap};
+pub use name::ValueName;
 pub use operands::Use;
 
 /// A node of a graph.
@@ -77,6 +81,9 @@ struct ValueData {
 
 const IS_PARAMETER: u32 = 1 << 31;
 
+/// Most nodes that have attributes have one.
+type AttributeList = SmallVec<[Attribute; 1]>;
+
 #[derive(Clone, Debug)]
 struct BlockData {
     parameters: EntityList<ValueId>,
@@ -121,10 +128,10 @@ pub struct Graph {
     operands: OperandPool,
     value_lists: ListPool<ValueId>,
     block_lists: ListPool<BlockId>,
-    attributes: PrimaryMap<AttributesId, Vec<Attribute>>,
+    attributes: PrimaryMap<AttributesId, AttributeList>,
     order: SecondaryMap<NodeId, u32>,
-    ranges: SecondaryMap<NodeId, PackedOption<SourceRangeId>>,
-    names: SecondaryMap<ValueId, PackedOption<SymbolId>>,
+    ranges: SecondaryMap<NodeId, PackedOption<SourceRange>>,
+    names: SecondaryMap<ValueId, PackedOption<ValueName>>,
     /// Tracing scopes; most graphs have none.
     scopes: HashMap<NodeId, SymbolId>,
     root: BlockId,
@@ -275,11 +282,6 @@ impl Graph {
 
     /// Where the node comes from in the source.
     pub fn source_range(&self, node: NodeId) -> Option<SourceRange> {
-        self.ranges[node].expand().and_then(|r| self.ctx.range(r))
-    }
-
-    /// The id of the node's source range.
-    pub fn source_range_id(&self, node: NodeId) -> Option<SourceRangeId> {
         self.ranges[node].expand()
     }
 
@@ -359,9 +361,17 @@ impl Graph {
         uses.next().filter(|_| uses.next().is_none())
     }
 
-    /// The value's name (without `%`), if it was given one.
-    pub fn value_name(&self, value: ValueId) -> Option<SymbolId> {
+    /// The value's name, if it was given one.
+    pub fn value_name(&self, value: ValueId) -> Option<ValueName> {
         self.names[value].expand()
+    }
+
+    /// The value as messages show it: its name with `%`, its handle when it has none.
+    pub fn show_value(&self, value: ValueId) -> impl fmt::Display + '_ {
+        fmt::from_fn(move |f| match self.value_name(value) {
+            Some(name) => write!(f, "%{}", name.display(&self.ctx)),
+            None => write!(f, "{value}"),
+        })
     }
 
     /// The constant that the value is: the output of a `prim::Constant`.

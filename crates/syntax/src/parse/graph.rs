@@ -10,7 +10,7 @@ use super::value::Env;
 use crate::diagnostics::{ParseError, Parsed, Reported};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{
-    AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, SourceRangeId, Span, SymbolId, ValueId, symbols, types,
+    AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, SourceRange, Span, SymbolId, ValueId, symbols, types,
 };
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ pub(crate) struct GraphParser<'p, 'a> {
     /// The last source range's file.
     pub(super) file: (&'a str, SymbolId),
     /// The last source range: neighbours often share it.
-    pub(super) last_range: (&'a str, Option<SourceRangeId>),
+    pub(super) last_range: (&'a str, Option<SourceRange>),
     /// Nodes whose kind ends in `_N`: they may name a graph behind this one.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
     pub(super) names: Vec<&'a str>,

@@ -103,8 +103,7 @@ impl<'a> GraphParser<'_, 'a> {
     /// Names `value`; gives the place of another definition that this hides.
     pub(super) fn define(&mut self, output: &Output<'a>, value: ValueId) -> Option<Span> {
         SpanTable::set(&mut self.spans.values, value.as_u32(), output.span);
-        let name = self.ctx.symbol(output.name);
-        self.graph.set_value_name(value, name);
+        self.graph.name_value(value, output.name);
         self.scopes.define(output.name, value, output.span)
     }
 
@@ -318,7 +317,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.skip_line();
         let comment = self.cur.since(start);
         if comment != self.last_range.0 {
-            let range = self.range(comment).map(|r| self.ctx.source_range(r));
+            let range = self.range(comment);
             self.last_range = (comment, range);
         }
         self.graph.set_source_range(node, self.last_range.1);

@@ -3,7 +3,7 @@
 use super::names::Names;
 use super::value::{self, Plain, Style};
 use frazil_ir::types::display_type;
-use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, SourceRangeId, TypeId, TypeKind, ValueId, symbols};
+use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, SourceRange, TypeId, TypeKind, ValueId, symbols};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
         graph,
         names: Names::new(graph),
         types: HashMap::new(),
-        file: None,
+        range: None,
         options,
         style,
         groups: Vec::new(),
@@ -67,8 +67,8 @@ struct Printer<'a> {
     names: Names<'a>,
     /// Printed types: graphs have few, and many uses of each.
     types: HashMap<TypeId, String>,
-    /// The last source range's file.
-    file: Option<(SourceRangeId, String)>,
+    /// The last source range and its text.
+    range: Option<(SourceRange, String)>,
     options: PrintOptions,
     style: &'a dyn Style,
     /// Nodes with a graph of their own, to be printed behind this one.
@@ -212,14 +212,14 @@ impl Printer<'_> {
 
     fn range(&mut self, node: NodeId) {
         let g = self.graph;
-        let Some((id, range)) = g.source_range_id(node).zip(g.source_range(node)) else {
+        let Some(range) = g.source_range(node) else {
             return;
         };
         // Neighbours often share their range.
-        if self.file.as_ref().is_none_or(|(last, _)| *last != id) {
-            self.file = Some((id, format!(" # {}", range.display(g.ctx()))));
+        if self.range.as_ref().is_none_or(|(last, _)| *last != range) {
+            self.range = Some((range, format!(" # {}", range.display(g.ctx()))));
         }
-        if let Some((_, text)) = &self.file {
+        if let Some((_, text)) = &self.range {
             self.out.push_str(text);
         }
     }

@@ -1,6 +1,8 @@
 //! The names that values get in print.
 
-use frazil_ir::{Graph, SymbolId, ValueId};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use frazil_ir::{Graph, ValueId, ValueName, symbols};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
@@ -10,18 +12,15 @@ use std::fmt::Write;
 /// dropped, and numbers are tried upwards from it. Values without a name get numbers, from 0, that no other value has.
 pub(crate) struct Names<'g> {
     graph: &'g Graph,
-    /// Names of values whose own name was taken.
-    renamed: HashMap<ValueId, String>,
-    /// Numbers of nameless values, by value id; `u32::MAX` for the others.
-    numbers: Vec<u32>,
+    /// The names of values that have none, or one that was taken.
+    given: SecondaryMap<ValueId, PackedOption<ValueName>>,
 }
 
 impl<'g> Names<'g> {
     pub(crate) fn new(graph: &'g Graph) -> Names<'g> {
         let mut names = Names {
             graph,
-            renamed: HashMap::new(),
-            numbers: vec![u32::MAX; graph.value_capacity()],
+            given: SecondaryMap::new(),
         };
         names.assign();
         names
@@ -30,75 +29,56 @@ impl<'g> Names<'g> {
     fn assign(&mut self) {
         let graph = self.graph;
         let values = values_in_order(graph);
-        let mut holders: HashSet<SymbolId> = HashSet::with_capacity(values.len());
+        let mut taken = HashSet::with_capacity(values.len());
         let (mut clashes, mut nameless) = (Vec::new(), Vec::new());
         for &v in &values {
             match graph.value_name(v) {
-                Some(name) if holders.insert(name) => {}
+                Some(name) if taken.insert(name) => {}
                 Some(name) => clashes.push((v, name)),
                 None => nameless.push(v),
             }
         }
-        if clashes.is_empty() && nameless.is_empty() {
-            return;
-        }
         let ctx = graph.ctx();
-        let mut given: HashSet<String> = HashSet::new();
-        let taken = |name: &str, given: &HashSet<String>| {
-            given.contains(name) || ctx.find_symbol(name).is_some_and(|s| holders.contains(&s))
-        };
-        let mut next: HashMap<&str, u64> = HashMap::new();
+        let mut next: HashMap<String, u64> = HashMap::new();
         for (v, name) in clashes {
-            let name = ctx.name(name);
+            let name = name.display(ctx).to_string();
             let (base, own) = match name.rsplit_once('.') {
                 Some((base, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-                    (base, digits.parse().unwrap_or(1))
+                    (base, u64::from(digits.parse().unwrap_or(1u32)))
                 }
-                _ => (name, 1),
+                _ => (name.as_str(), 1),
             };
-            let from = next.entry(base).or_insert(own);
-            *from = own.max(*from);
-            let mut candidate = format!("{base}.{from}");
-            while taken(&candidate, &given) {
-                *from += 1;
-                candidate.clear();
-                let _ = write!(candidate, "{base}.{from}");
-            }
-            *from += 1;
-            given.insert(candidate.clone());
-            self.renamed.insert(v, candidate);
-        }
-        let mut number = 0;
-        let mut text = String::new();
-        for v in nameless {
-            loop {
-                text.clear();
-                let _ = write!(text, "{number}");
-                if !taken(&text, &given) {
-                    break;
+            let number = next.entry(base.to_owned()).or_insert(own);
+            *number = own.max(*number);
+            let given = loop {
+                let candidate = ValueName::new(ctx, &format!("{base}.{number}"));
+                *number += 1;
+                if taken.insert(candidate) {
+                    break candidate;
                 }
-                number += 1;
-            }
-            if let Some(slot) = self.numbers.get_mut(v.as_u32() as usize) {
-                *slot = number;
-            }
-            number += 1;
+            };
+            self.given[v] = given.into();
+        }
+        let mut numbers = (0..).map(|n| ValueName::of_parts(symbols::EMPTY, Some(n)));
+        for v in nameless {
+            self.given[v] = numbers.find(|name| !taken.contains(name)).into();
         }
     }
 
     /// Appends the name of `value`, with its `%`.
     pub(crate) fn push(&self, value: ValueId, out: &mut String) {
         out.push('%');
-        let number = self.numbers.get(value.as_u32() as usize).copied();
-        if let Some(number) = number.filter(|n| *n != u32::MAX) {
-            push_number(number, out);
-        } else if let Some(name) = self.renamed.get(&value).filter(|_| !self.renamed.is_empty()) {
-            out.push_str(name);
-        } else if let Some(name) = self.graph.value_name(value) {
-            out.push_str(self.graph.ctx().name(name));
-        } else {
+        let Some(name) = self.given[value].expand().or_else(|| self.graph.value_name(value)) else {
             // A value that is not placed in the graph.
             let _ = write!(out, "detached_{}", value.as_u32());
+            return;
+        };
+        out.push_str(self.graph.ctx().name(name.word()));
+        if let Some(number) = name.number() {
+            if name.word() != symbols::EMPTY {
+                out.push('.');
+            }
+            push_number(number, out);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use frazil_ir::{Context, Diagnostic, SourceRange, SourceRangeId, Span};
+use frazil_ir::{Context, Diagnostic, SourceRange, Span};
 use ruff_python_ast::{ModModule, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -114,14 +114,14 @@ impl SourceFile {
     }
 
     /// The source range of the code at `range`: in the original program when the archive knows it, else in this file.
-    pub(crate) fn range(&self, ctx: &Context, range: TextRange) -> SourceRangeId {
+    pub(crate) fn range(&self, ctx: &Context, range: TextRange) -> SourceRange {
         let start = range.start().to_u32();
         let original = self
             .map
             .as_ref()
             .and_then(|map| map.find(start.into()))
             .filter(|place| !place.file.is_empty());
-        let range = match original {
+        match original {
             Some(place) => SourceRange {
                 file: ctx.symbol(&place.file),
                 line: place.line,
@@ -140,8 +140,7 @@ impl SourceFile {
                     column: start - begin,
                 }
             }
-        };
-        ctx.source_range(range)
+        }
     }
 
     /// An error at `node`.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::types::unify;
 use frazil_ir::{
-    BlockId, Builder, Constant, Graph, NodeId, SourceRangeId, SymbolId, TypeId, TypeKind, ValueId, symbols, types,
+    BlockId, Builder, Constant, Graph, NodeId, SourceRange, SymbolId, TypeId, TypeKind, ValueId, symbols, types,
 };
 use ruff_python_ast::StmtFunctionDef;
 use ruff_text_size::Ranged;
@@ -79,7 +79,7 @@ pub(super) struct Emitter<'e, 'p, 'f> {
     pub(super) file: &'f SourceFile,
     pub(super) graph: Graph,
     pub(super) block: BlockId,
-    pub(super) range: Option<SourceRangeId>,
+    pub(super) range: Option<SourceRange>,
     pub(super) frames: Vec<Frame<'f>>,
     /// List literals without elements, whose type the place of use decides.
     pub(super) empty_lists: HashSet<ValueId>,
