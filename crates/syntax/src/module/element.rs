@@ -1,6 +1,6 @@
 //! Elements of tensors in module files: decimal numbers that read back as the same bits, or hexadecimal bytes.
 
-use crate::print::number;
+use frazil_ir::literal;
 use frazil_ir::{DType, TensorData};
 use half::{bf16, f16};
 use std::fmt::Write;
@@ -27,14 +27,14 @@ pub(super) fn show(t: &TensorData) -> Option<String> {
 fn push(dtype: DType, bytes: &[u8], out: &mut String) -> Option<()> {
     let narrow = |value: f32, out: &mut String| match value.is_finite() {
         // Through the decimal form of the shorter type, which has fewer digits.
-        true => number::exact_double(value.to_string().parse().unwrap_or(f64::from(value)), out),
-        false => number::exact_double(f64::from(value), out),
+        true => literal::exact_double(value.to_string().parse().unwrap_or(f64::from(value)), out),
+        false => literal::exact_double(f64::from(value), out),
     };
     match dtype {
         DType::Half => narrow(f16::from_le_bytes(bytes.try_into().ok()?).to_f32(), out),
         DType::BFloat16 => narrow(bf16::from_le_bytes(bytes.try_into().ok()?).to_f32(), out),
         DType::Float => narrow(f32::from_le_bytes(bytes.try_into().ok()?), out),
-        DType::Double => number::exact_double(f64::from_le_bytes(bytes.try_into().ok()?), out),
+        DType::Double => literal::exact_double(f64::from_le_bytes(bytes.try_into().ok()?), out),
         _ => {
             let value = match dtype {
                 DType::Byte | DType::Bool => i64::from(*bytes.first()?),

@@ -4,7 +4,8 @@ use super::collect::{Collected, StorageUse};
 use super::parse::last_component;
 use super::{VERSION, element};
 use crate::print::graph::{PrintOptions, write_graph};
-use crate::print::value::{self, Style, quoted};
+use crate::print::value::{self, Style};
+use frazil_ir::literal::quoted;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{

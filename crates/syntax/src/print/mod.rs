@@ -2,7 +2,6 @@
 
 pub(crate) mod graph;
 pub(crate) mod names;
-pub(crate) mod number;
 pub(crate) mod tensor;
 pub(crate) mod value;
 

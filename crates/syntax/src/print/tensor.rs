@@ -1,6 +1,6 @@
 //! Tensors as PyTorch prints them inside graphs: up to ten elements in full, larger ones as `<Tensor>`.
 
-use super::number;
+use frazil_ir::literal;
 use frazil_ir::{DType, DeviceKind, TensorData};
 use half::{bf16, f16};
 use std::fmt::Write;
@@ -22,16 +22,16 @@ pub(crate) fn show(t: &TensorData) -> Option<String> {
         match complex_elements(t).as_deref() {
             Some([(re, im)]) => {
                 out.push('(');
-                number::general(*re, 6, &mut out);
+                literal::general(*re, 6, &mut out);
                 out.push(',');
-                number::general(*im, 6, &mut out);
+                literal::general(*im, 6, &mut out);
                 out.push(')');
             }
             _ if t.dtype == DType::Long => {
                 let bytes: [u8; 8] = t.to_bytes().as_ref().try_into().ok()?;
                 let _ = write!(out, "{}", i64::from_le_bytes(bytes));
             }
-            _ if t.dtype.is_floating_point() => number::general(*elements(t)?.first()?, 6, &mut out),
+            _ if t.dtype.is_floating_point() => literal::general(*elements(t)?.first()?, 6, &mut out),
             _ => {
                 let _ = write!(out, "{}", *elements(t)?.first()? as i64);
             }
@@ -121,9 +121,9 @@ impl Format {
         let mut text = String::new();
         let value = value / self.scale;
         match self.kind {
-            Kind::General => number::general(value, 6, &mut text),
-            Kind::Scientific => number::scientific4(value, &mut text),
-            Kind::Fixed => number::fixed4(value, &mut text),
+            Kind::General => literal::general(value, 6, &mut text),
+            Kind::Scientific => literal::scientific4(value, &mut text),
+            Kind::Fixed => literal::fixed4(value, &mut text),
         }
         let _ = write!(out, "{text:>width$}", width = self.width);
     }
@@ -133,7 +133,7 @@ impl Format {
         if self.scale == 1.0 {
             return false;
         }
-        number::scale(self.scale, out);
+        literal::scale(self.scale, out);
         out.push_str(" *\n");
         true
     }

@@ -1,6 +1,7 @@
 //! Values in print: attributes of nodes, slots of objects, defaults of arguments.
 
-use super::{number, tensor};
+use super::tensor;
+use frazil_ir::literal::{self, quoted};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{AttributeValue, Constant, Context, TensorData, TypeId, TypeKind};
 use num_complex::Complex64;
@@ -215,9 +216,9 @@ impl Values<'_> {
 
     fn float(&self, value: f64, out: &mut String) {
         if self.style.is_exact() {
-            number::exact_double(value, out);
+            literal::exact_double(value, out);
         } else {
-            number::double(value, out);
+            literal::double(value, out);
         }
     }
 
@@ -228,44 +229,4 @@ impl Values<'_> {
         self.float(value.im.abs(), out);
         out.push('j');
     }
-}
-
-/// Appends a string in quotes, escaped as PyTorch does. `raw` leaves non-ASCII characters as they are; PyTorch writes their bytes as octal
-/// numbers with *negative* digits (its bytes are signed), which come out as the characters below `0`.
-pub(crate) fn quoted(text: &str, raw: bool, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\'' => out.push_str("\\'"),
-            '"' => out.push_str("\\\""),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            ' '..='~' => out.push(c),
-            '\u{80}'.. if raw && !c.is_control() => out.push(c),
-            _ => {
-                let mut buffer = [0; 4];
-                for &byte in c.encode_utf8(&mut buffer).as_bytes() {
-                    octal(byte as i8, out);
-                }
-            }
-        }
-    }
-    out.push('"');
-}
-
-fn octal(byte: i8, out: &mut String) {
-    let mut rest = byte;
-    let mut digits = [0; 3];
-    for digit in digits.iter_mut().rev() {
-        *digit = rest % 8;
-        rest /= 8;
-    }
-    out.push('\\');
-    out.extend(digits.iter().map(|d| (b'0' as i8 + d) as u8 as char));
 }

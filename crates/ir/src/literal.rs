@@ -1,9 +1,9 @@
-//! Numbers as C++ streams and PyTorch print them.
+//! Literals as C++ streams and PyTorch print them: numbers and strings, appended to a text.
 
 use std::fmt::Write;
 
 /// `%.{precision}g`: the default form of a C++ stream.
-pub(crate) fn general(value: f64, precision: usize, out: &mut String) {
+pub fn general(value: f64, precision: usize, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
         return;
@@ -22,7 +22,7 @@ pub(crate) fn general(value: f64, precision: usize, out: &mut String) {
 }
 
 /// `%.4e`
-pub(crate) fn scientific4(value: f64, out: &mut String) {
+pub fn scientific4(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
         return;
@@ -34,7 +34,7 @@ pub(crate) fn scientific4(value: f64, out: &mut String) {
 }
 
 /// `%.4f`
-pub(crate) fn fixed4(value: f64, out: &mut String) {
+pub fn fixed4(value: f64, out: &mut String) {
     match not_finite(value) {
         Some(word) => out.push_str(word),
         None => {
@@ -44,7 +44,7 @@ pub(crate) fn fixed4(value: f64, out: &mut String) {
 }
 
 /// A power of ten, written out while it has few digits.
-pub(crate) fn scale(value: f64, out: &mut String) {
+pub fn scale(value: f64, out: &mut String) {
     let exponent = value.log10().round() as i32;
     if (-4..16).contains(&exponent) {
         let _ = write!(out, "{value}");
@@ -57,7 +57,7 @@ pub(crate) fn scale(value: f64, out: &mut String) {
 }
 
 /// A double as PyTorch writes it in graphs and code: whole numbers end in a dot, others have 17 digits.
-pub(crate) fn double(value: f64, out: &mut String) {
+pub fn double(value: f64, out: &mut String) {
     // Beyond this PyTorch leaves the dot out.
     const WHOLE: f64 = 1e10;
     if value.is_finite() && value.abs() < WHOLE && value.trunc() == value {
@@ -72,8 +72,28 @@ pub(crate) fn double(value: f64, out: &mut String) {
     }
 }
 
+/// A complex number as PyTorch writes it in graphs and code: both parts as a stream writes doubles, the imaginary one with its sign between.
+pub fn complex(re: f64, im: f64, out: &mut String) {
+    part(re, out);
+    // A negative zero loses its sign, NaN gets one.
+    out.push(if im >= 0.0 { '+' } else { '-' });
+    part(im.abs(), out);
+    out.push('j');
+}
+
+/// A double as PyTorch streams it: as [`double`] without its limit on whole numbers and without the sign of zero.
+fn part(value: f64, out: &mut String) {
+    // The whole numbers that 64 bits hold.
+    const WHOLE: f64 = 9_223_372_036_854_775_808.0;
+    if value.trunc() == value && value >= -WHOLE && value < WHOLE {
+        let _ = write!(out, "{}.", value as i64);
+    } else {
+        general(value, 17, out);
+    }
+}
+
 /// A double that reads back as the same one, and never as an integer.
-pub(crate) fn exact_double(value: f64, out: &mut String) {
+pub fn exact_double(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
         return;
@@ -88,6 +108,46 @@ pub(crate) fn exact_double(value: f64, out: &mut String) {
             out.push('.');
         }
     }
+}
+
+/// Appends a string in quotes, escaped as PyTorch does. `raw` leaves non-ASCII characters as they are; PyTorch writes their bytes as octal
+/// numbers with *negative* digits (its bytes are signed), which come out as the characters below `0`.
+pub fn quoted(text: &str, raw: bool, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("\\'"),
+            '"' => out.push_str("\\\""),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            ' '..='~' => out.push(c),
+            '\u{80}'.. if raw && !c.is_control() => out.push(c),
+            _ => {
+                let mut buffer = [0; 4];
+                for &byte in c.encode_utf8(&mut buffer).as_bytes() {
+                    octal(byte as i8, out);
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+fn octal(byte: i8, out: &mut String) {
+    let mut rest = byte;
+    let mut digits = [0; 3];
+    for digit in digits.iter_mut().rev() {
+        *digit = rest % 8;
+        rest /= 8;
+    }
+    out.push('\\');
+    out.extend(digits.iter().map(|d| (b'0' as i8 + d) as u8 as char));
 }
 
 fn not_finite(value: f64) -> Option<&'static str> {
