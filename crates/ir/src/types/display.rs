@@ -4,7 +4,7 @@
 //! NamedTuple its qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};
-use crate::{Context, DimsId, TypeId};
+use crate::{Context, DimsId, TypeId, types};
 use std::fmt;
 
 /// Which form to print.
@@ -108,7 +108,7 @@ fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner
         }
         TypeKind::Tuple(es) => bracketed(ctx, ["(", ")"], ctx.types(es), element, f),
         TypeKind::Dict(k, v) => bracketed(ctx, ["Dict(", ")"], &[k, v], inner, f),
-        TypeKind::Union(es) => bracketed(ctx, ["Union(", ")"], ctx.types(es), inner, f),
+        TypeKind::Union(es) => bracketed(ctx, ["Union(", ")"], &union_members(ctx.types(es)), inner, f),
         TypeKind::Await(e) => bracketed(ctx, ["Await(", ")"], &[e], inner, f),
         TypeKind::Enum(name) => write!(f, "Enum<{}>", ctx.name(name)),
         TypeKind::Interface(name) => {
@@ -117,6 +117,16 @@ fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner
         }
         other => plain(ctx, other, f),
     }
+}
+
+/// The members of a union as they are written: the three kinds of numbers, when they are all there, as one word at the end.
+fn union_members(members: &[TypeId]) -> Vec<TypeId> {
+    const NUMBERS: [TypeId; 3] = [types::INT, types::FLOAT, types::COMPLEX];
+    if !NUMBERS.iter().all(|number| members.contains(number)) {
+        return members.to_vec();
+    }
+    let others = members.iter().copied().filter(|member| !NUMBERS.contains(member));
+    others.chain([types::NUMBER]).collect()
 }
 
 /// The types that have one form in all styles.
@@ -166,7 +176,10 @@ fn annotation(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
         }
         TypeKind::Dict(k, v) => &[*k, *v],
         TypeKind::Tuple(es) if ctx.types(*es).is_empty() => return f.write_str("Tuple[()]"),
-        TypeKind::Tuple(es) | TypeKind::Union(es) => ctx.types(*es),
+        TypeKind::Tuple(es) => ctx.types(*es),
+        TypeKind::Union(es) => {
+            return bracketed(ctx, ["Union[", "]"], &union_members(ctx.types(*es)), annotation, f);
+        }
         _ => return plain(ctx, kind, f),
     };
     plain(ctx, kind, f)?;
@@ -232,7 +245,6 @@ fn dims(ctx: &Context, list: DimsId, f: Out<'_, '_>) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types;
     use crate::{DType, Device};
 
     #[test]
@@ -287,6 +299,12 @@ mod tests {
         let nested = ctx.dict_of(types::STR, ctx.list_of(ctx.optional_of(types::INT)));
         assert_eq!(show(nested), "Dict[str, List[Optional[int]]]");
         assert_eq!(show(ctx.tuple_of(&[])), "Tuple[()]");
+        let union = |members| show(ctx.type_of_kind(TypeKind::Union(ctx.type_list(members))));
+        assert_eq!(union(&[types::INT, types::STR]), "Union[int, str]");
+        assert_eq!(
+            union(&[types::INT, types::STR, types::FLOAT, types::COMPLEX]),
+            "Union[str, number]"
+        );
         assert_eq!(show(ctx.tensor_of(DType::Float, &[1], &[1], false)), "Tensor");
     }
 }

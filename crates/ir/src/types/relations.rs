@@ -19,6 +19,10 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
         (TypeKind::None, TypeKind::Optional(_)) => true,
         (TypeKind::Optional(x), TypeKind::Union(_)) => is_subtype(ctx, types::NONE, b) && is_subtype(ctx, x, b),
         (TypeKind::Union(xs), _) => ctx.types(xs).iter().all(|&x| is_subtype(ctx, x, b)),
+        (TypeKind::Number, TypeKind::Union(ys)) => {
+            let kinds = [types::INT, types::FLOAT, types::COMPLEX];
+            kinds.iter().all(|kind| ctx.types(ys).contains(kind)) || ctx.types(ys).contains(&types::NUMBER)
+        }
         (_, TypeKind::Union(ys)) => ctx.types(ys).iter().any(|&y| is_subtype(ctx, a, y)),
         (_, TypeKind::Optional(y)) => is_subtype(ctx, a, y),
         (TypeKind::Int | TypeKind::Float | TypeKind::Complex, TypeKind::Number) => true,
