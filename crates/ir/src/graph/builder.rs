@@ -146,11 +146,19 @@ impl<'g> Builder<'g> {
         self.graph.node_outputs(node).to_vec()
     }
 
-    /// A `prim::GetAttr` of attribute `name`.
+    /// A `prim::GetAttr` of attribute `name`. Its value is called like the attribute, with an underscore before a number.
     pub fn get_attr(&mut self, object: ValueId, name: SymbolId, ty: TypeId) -> ValueId {
         let node = self.node(symbols::PRIM_GET_ATTR, &[object], &[]);
         self.graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
-        self.graph.add_output(node, ty)
+        let value = self.graph.add_output(node, ty);
+        let ctx = self.graph.ctx().clone();
+        let text = ctx.name(name);
+        if text.bytes().all(|b| b.is_ascii_digit()) {
+            self.graph.name_value(value, &format!("_{text}"));
+        } else {
+            self.graph.name_value(value, text);
+        }
+        value
     }
 }
 

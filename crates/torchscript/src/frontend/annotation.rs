@@ -66,7 +66,7 @@ impl Program<'_> {
         }
     }
 
-    /// The union of `members`; with `None` and one more it is an optional.
+    /// The union of `members`; with `None` and one more it is an optional. A number is one of the three kinds of numbers.
     pub(crate) fn union_of(&self, members: &[TypeId]) -> TypeId {
         let ctx = &self.ctx;
         let mut flat: Vec<TypeId> = Vec::new();
@@ -74,6 +74,7 @@ impl Program<'_> {
             let inner: Vec<TypeId> = match ctx.type_kind(member) {
                 TypeKind::Union(inner) => ctx.types(inner).to_vec(),
                 TypeKind::Optional(inner) => vec![inner, types::NONE],
+                TypeKind::Number => vec![types::INT, types::FLOAT, types::COMPLEX],
                 _ => vec![member],
             };
             for ty in inner {

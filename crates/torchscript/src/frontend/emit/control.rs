@@ -47,6 +47,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 && self.ty(value) != *ty
             {
                 let narrowed = self.op("prim::unchecked_cast", &[value], *ty);
+                self.suggest_name(narrowed, name);
                 // The declared type stays with the outer variable; here it is the narrow one.
                 self.define(name, narrowed, None);
             }

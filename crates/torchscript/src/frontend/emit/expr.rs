@@ -89,7 +89,14 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 let mut items = Vec::with_capacity(tuple.elts.len());
                 for (index, item) in tuple.elts.iter().enumerate() {
-                    items.push(self.sugared(item, hints.get(index).copied())?);
+                    let part = self.sugared(item, hints.get(index).copied())?;
+                    // A tuple within this one is built in its turn, before the parts behind it are evaluated.
+                    items.push(match part {
+                        Sugared::Tuple(parts) if parts.iter().all(|part| matches!(part, Sugared::Value(_))) => {
+                            Sugared::Value(self.value(Sugared::Tuple(parts), item)?)
+                        }
+                        part => part,
+                    });
                 }
                 return Ok(Sugared::Tuple(items));
             }

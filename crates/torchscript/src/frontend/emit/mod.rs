@@ -83,6 +83,8 @@ pub(super) struct Emitter<'e, 'p, 'f> {
     pub(super) frames: Vec<Frame<'f>>,
     /// List literals without elements, whose type the place of use decides.
     pub(super) empty_lists: HashSet<ValueId>,
+    /// Values that a variable stands for or stood for: only the first variable gives a value its name.
+    pub(super) bound: HashSet<ValueId>,
     /// What the function says that it returns.
     returns: Option<TypeId>,
     literals: HashMap<Literal, ValueId>,
@@ -119,6 +121,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             range: None,
             frames: vec![Frame::default()],
             empty_lists: HashSet::new(),
+            bound: HashSet::new(),
             returns,
             literals: HashMap::new(),
             depth: 0,
@@ -308,8 +311,17 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         }
     }
 
+    /// Calls `value` as the variable that it is about to be assigned to, if no other variable has stood for it.
+    pub(super) fn suggest_name(&mut self, value: ValueId, name: &str) {
+        let is_fresh = self.graph.value_name(value).is_none() && !self.bound.contains(&value);
+        if is_fresh && self.graph.defining_block(value) == Some(self.block) && is_meaningful(name) {
+            self.graph.name_value(value, name);
+        }
+    }
+
     /// Sets a variable of the current frame without checks.
     pub(super) fn define(&mut self, name: &str, value: ValueId, declared: Option<TypeId>) {
+        self.bound.insert(value);
         let variable = Variable {
             value: Sugared::Value(value),
             declared,
@@ -360,12 +372,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                 return self.error("type", message, node);
             }
         }
-        if self.graph.value_name(id).is_none()
-            && self.graph.defining_block(id) == Some(self.block)
-            && is_meaningful(name)
-        {
-            self.graph.name_value(id, name);
-        }
+        self.suggest_name(id, name);
         self.define(name, id, wanted.filter(|_| declared.is_some()));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Forms whose arguments are not simply evaluated and passed.
 
-use frazil_ir::{Constant, TypeId, TypeKind, symbols, types};
+use frazil_ir::{Constant, TypeId, TypeKind, types};
 use ruff_python_ast::{Expr, ExprCall};
 
 use super::Emitter;
@@ -41,16 +41,8 @@ impl<'f> Emitter<'_, '_, 'f> {
             (Special::UncheckedCast, [ty, value]) => {
                 let ty = self.program.annotation(self.file, ty)?;
                 let value = self.expr(value, Some(ty))?;
-                let cast = self
-                    .graph
-                    .defining_node(value)
-                    .is_some_and(|n| self.graph.kind(n) == symbols::PRIM_UNCHECKED_CAST);
                 self.locate(call);
-                if cast && self.ty(value) == ty {
-                    value
-                } else {
-                    self.op("prim::unchecked_cast", &[value], ty)
-                }
+                self.op("prim::unchecked_cast", &[value], ty)
             }
             (Special::Uninitialized, [ty]) => {
                 let ty = self.program.annotation(self.file, ty)?;

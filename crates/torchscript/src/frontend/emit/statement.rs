@@ -207,6 +207,10 @@ impl<'f> Emitter<'_, '_, 'f> {
             },
             Stmt::Assign(assign) => {
                 let value = self.sugared(&assign.value, None)?;
+                // `a = b = x`: neither variable comes first.
+                if let (Sugared::Value(value), true) = (&value, assign.targets.len() > 1) {
+                    self.bound.insert(*value);
+                }
                 for target in &assign.targets {
                     self.assign_to(target, value.clone(), None)?;
                 }

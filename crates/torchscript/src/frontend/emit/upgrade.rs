@@ -11,6 +11,7 @@ use super::matching::Arguments;
 use super::sugared::Sugared;
 use crate::frontend::Result;
 use crate::frontend::program::Global;
+use crate::versions;
 
 /// Where the functions of [`UPGRADERS`] live.
 pub(crate) const QUALIFIER: &str = "__torch__.frazil_upgraders";
@@ -21,16 +22,16 @@ pub(crate) const FILE: &str = "upgraders.py";
 /// The functions that stand for old operators.
 pub(crate) const UPGRADERS: &str = include_str!("upgraders.py");
 
-/// The function for operator `name`, and the last format version that it holds for.
-fn upgrader(name: &str, second_is_tensor: bool) -> Option<(&'static str, u64)> {
+/// The function for operator `name`.
+fn upgrader(name: &str, second_is_tensor: bool) -> Option<&'static str> {
     Some(match (name, second_is_tensor) {
-        ("aten::div", true) => ("div_tensor_3", 3),
-        ("aten::div", false) => ("div_scalar_3", 3),
-        ("aten::div_", true) => ("div__tensor_3", 3),
-        ("aten::div_", false) => ("div__scalar_3", 3),
-        ("aten::full", _) => ("full_4", 4),
-        ("aten::linspace", _) => ("linspace_7", 7),
-        ("aten::logspace", _) => ("logspace_8", 8),
+        ("aten::div", true) => "div_tensor_3",
+        ("aten::div", false) => "div_scalar_3",
+        ("aten::div_", true) => "div__tensor_3",
+        ("aten::div_", false) => "div__scalar_3",
+        ("aten::full", _) => "full_4",
+        ("aten::linspace", _) => "linspace_7",
+        ("aten::logspace", _) => "logspace_8",
         _ => return None,
     })
 }
@@ -54,10 +55,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         if *self.file.name == *FILE {
             return Ok(None);
         }
-        let Some((function, last)) = upgrader(name, is_tensor(second)) else {
+        let Some(function) = upgrader(name, is_tensor(second)) else {
             return Ok(None);
         };
-        if self.program.version > last {
+        if versions::changed_in(name).is_none_or(|version| self.program.version >= version) {
             return Ok(None);
         }
         let changed = match name {

@@ -145,6 +145,8 @@ impl Program<'_> {
                     "__buffers__" => self.names(file, &assign.value, buffers),
                     "__forward_pre_hooks__" => self.names(file, &assign.value, &mut class.forward_pre_hooks),
                     "__forward_hooks__" => self.names(file, &assign.value, &mut class.forward_hooks),
+                    // Makes room for `__annotations__["0"] = ...`.
+                    "__annotations__" => Ok(()),
                     member_name => {
                         let value = self.constant_expr(file, &assign.value, None)?;
                         let name = self.ctx.symbol(member_name);
