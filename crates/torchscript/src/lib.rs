@@ -2,9 +2,11 @@
 //!
 //! [`archive`] opens a `.pt` file and reads its records; nothing in an archive is ever executed while it is read. [`load`] makes a
 //! [`Module`](frazil_ir::Module) of it: the objects with their shared tensors, and a graph for each method, compiled from the
-//! archive's source code. [`compile_source`] compiles source text by itself.
+//! archive's source code. [`compile_source`] compiles source text by itself. [`code`] goes the other way and prints graphs as source.
 
 pub mod archive;
+pub mod code;
 mod frontend;
+mod versions;
 
 pub use frontend::{LoadError, LoadOptions, SourceError, compile_source, load, load_archive, load_bytes};

@@ -8,24 +8,11 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use common::{Listing, catalogue, list_graph};
+use common::{Listing, archives, catalogue, list_graph};
 use frazil_ir::{Graph, Module, symbols};
 use frazil_torchscript::{LoadOptions, load};
-
-fn archives(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let entry = entry.unwrap().path();
-        if entry.is_dir() {
-            found.extend(std::fs::read_dir(entry).unwrap().map(|file| file.unwrap().path()));
-        }
-    }
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "pt"));
-    found.sort();
-    found
-}
 
 /// The listing of the first graph that PyTorch printed.
 fn list_text(text: &str) -> Vec<String> {

@@ -6,6 +6,7 @@
 )]
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
@@ -26,6 +27,24 @@ pub fn catalogue() -> (Arc<Context>, Catalogue) {
     let mut catalogue = Catalogue::new(Arc::clone(&ctx));
     SCHEMAS.iter().for_each(|text| catalogue.add_lines(text));
     (ctx, catalogue)
+}
+
+/// All archives in `folder` and the folders below, sorted.
+pub fn archives(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                _ if path.is_dir() => folders.push(path),
+                Some(extension) if extension == "pt" => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 /// A graph as lines in which values are numbered in the order of their definition.

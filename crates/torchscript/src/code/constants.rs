@@ -1,0 +1,271 @@
+//! Constants: literals, and the table of those that have no literal.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use frazil_ir::types::{TypeStyle, display_type};
+use frazil_ir::{Constant, Context, Device, TensorData, TypeId, TypeKind, literal};
+
+use super::error::CodeError;
+
+/// Deepest nesting of containers in a constant.
+const MAX_DEPTH: usize = 500;
+
+/// What stands in the table of constants.
+#[derive(Clone, Debug)]
+pub enum TableEntry {
+    /// A constant.
+    Value(Constant),
+    /// A value that the text of a graph left out, as it was written there (`<Tensor>`). Nothing can be loaded from it.
+    Elided(Arc<str>),
+}
+
+/// The constants that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...: tensors, objects, and what contains characters outside ASCII.
+#[derive(Clone, Debug, Default)]
+pub struct ConstantTable {
+    entries: Vec<TableEntry>,
+    /// The tensors by a digest of what they hold: equal ones share an entry.
+    tensors: HashMap<u64, Vec<usize>>,
+}
+
+impl ConstantTable {
+    /// The entries, by number.
+    pub fn entries(&self) -> &[TableEntry] {
+        &self.entries
+    }
+
+    /// The constants, by number.
+    ///
+    /// # Errors
+    /// When one was elided.
+    pub fn values(&self) -> Result<Vec<Constant>, CodeError> {
+        let value = |entry: &TableEntry| match entry {
+            TableEntry::Value(constant) => Ok(constant.clone()),
+            TableEntry::Elided(text) => Err(CodeError::Constant(format!(
+                "the text of the graph left it out: {text}"
+            ))),
+        };
+        self.entries.iter().map(value).collect()
+    }
+
+    /// The number of an elided value.
+    pub(super) fn add_elided(&mut self, text: &Arc<str>) -> usize {
+        self.push(TableEntry::Elided(Arc::clone(text)))
+    }
+
+    fn add(&mut self, constant: &Constant) -> usize {
+        let Constant::Tensor(tensor) = constant else {
+            return self.push(TableEntry::Value(constant.clone()));
+        };
+        let digest = digest(tensor);
+        let alike = self.tensors.get(&digest).map_or(&[][..], Vec::as_slice);
+        let known = alike.iter().copied().find(|&index| match self.entries.get(index) {
+            Some(TableEntry::Value(Constant::Tensor(other))) => equal(tensor, other),
+            _ => false,
+        });
+        known.unwrap_or_else(|| {
+            let index = self.push(TableEntry::Value(constant.clone()));
+            self.tensors.entry(digest).or_default().push(index);
+            index
+        })
+    }
+
+    fn push(&mut self, entry: TableEntry) -> usize {
+        self.entries.push(entry);
+        self.entries.len() - 1
+    }
+}
+
+fn digest(tensor: &TensorData) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tensor.sizes.hash(&mut hasher);
+    tensor.to_bytes().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether two tensors hold the same: bit for bit, unlike PyTorch, which gives a constant 0.0 for a -0.0.
+fn equal(a: &Arc<TensorData>, b: &Arc<TensorData>) -> bool {
+    Arc::ptr_eq(a, b)
+        || a.dtype == b.dtype
+            && a.sizes == b.sizes
+            && a.storage.device() == b.storage.device()
+            && a.to_bytes() == b.to_bytes()
+}
+
+/// Appends the literal of `value`; what has none goes to the table.
+pub(super) fn write_constant(
+    ctx: &Context,
+    table: &mut ConstantTable,
+    value: &Constant,
+    out: &mut String,
+) -> Result<(), CodeError> {
+    Writer { ctx, table, out }.constant(value, 0)
+}
+
+/// What a constant of type `ty` is: text keeps truth values as numbers, and devices as strings.
+pub(super) fn typed(ctx: &Context, value: &Constant, ty: TypeId) -> Constant {
+    match (ctx.type_kind(ty), value) {
+        (TypeKind::Bool, Constant::Int(i)) => Constant::Bool(*i != 0),
+        (TypeKind::Device, Constant::Str(text)) => Device::parse(text).map_or_else(|| value.clone(), Constant::Device),
+        _ => value.clone(),
+    }
+}
+
+struct Writer<'w> {
+    ctx: &'w Context,
+    table: &'w mut ConstantTable,
+    out: &'w mut String,
+}
+
+impl Writer<'_> {
+    fn constant(&mut self, value: &Constant, depth: usize) -> Result<(), CodeError> {
+        if depth > MAX_DEPTH {
+            return Err(CodeError::Constant(format!("it nests more than {MAX_DEPTH} levels")));
+        }
+        if matches!(value, Constant::Tensor(_) | Constant::Object(_)) || !is_ascii(value) {
+            let index = self.table.add(value);
+            let _ = write!(self.out, "CONSTANTS.c{index}");
+            return Ok(());
+        }
+        match value {
+            Constant::None => self.out.push_str("None"),
+            Constant::Bool(b) => self.out.push_str(if *b { "True" } else { "False" }),
+            Constant::Int(i) => {
+                let _ = write!(self.out, "{i}");
+            }
+            Constant::Float(f) => literal::double(*f, self.out),
+            Constant::Complex(c) => literal::complex(c.re, c.im, self.out),
+            Constant::Str(text) => literal::quoted(text, false, self.out),
+            Constant::Device(device) => {
+                let _ = write!(self.out, "torch.device(\"{device}\")");
+            }
+            Constant::Enum(member) => {
+                let _ = write!(self.out, "{}.{}", self.ctx.name(member.class), member.name);
+            }
+            Constant::Function(name) => self.out.push_str(self.ctx.name(*name)),
+            Constant::List(list) => {
+                let vague = list.items.is_empty() || is_vague(self.ctx, list.element);
+                self.annotated(vague, ", ", value, |this| this.items(["[", "]"], &list.items, depth))?;
+            }
+            Constant::Tuple(tuple) => {
+                if let TypeKind::NamedTuple(name, ..) = self.ctx.type_kind(tuple.ty) {
+                    self.out.push_str(self.ctx.name(name));
+                }
+                let close = if tuple.items.len() == 1 { ",)" } else { ")" };
+                self.items(["(", close], &tuple.items, depth)?;
+            }
+            Constant::Dict(dict) => {
+                let vague = dict.entries.is_empty() || is_vague(self.ctx, dict.value);
+                // PyTorch has no space behind this comma.
+                self.annotated(vague, ",", value, |this| {
+                    this.out.push('{');
+                    for (i, (key, value)) in dict.entries.iter().enumerate() {
+                        this.out.push_str(if i > 0 { ", " } else { "" });
+                        this.constant(key, depth + 1)?;
+                        this.out.push_str(": ");
+                        this.constant(value, depth + 1)?;
+                    }
+                    this.out.push('}');
+                    Ok(())
+                })?;
+            }
+            Constant::Tensor(_) | Constant::Object(_) => {}
+        }
+        Ok(())
+    }
+
+    fn annotated(
+        &mut self,
+        annotate: bool,
+        comma: &str,
+        value: &Constant,
+        inner: impl FnOnce(&mut Self) -> Result<(), CodeError>,
+    ) -> Result<(), CodeError> {
+        if !annotate {
+            return inner(self);
+        }
+        let ty = display_type(self.ctx, value.ty(self.ctx), TypeStyle::Annotation);
+        let _ = write!(self.out, "annotate({ty}{comma}");
+        inner(self)?;
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn items(&mut self, [open, close]: [&str; 2], items: &[Constant], depth: usize) -> Result<(), CodeError> {
+        self.out.push_str(open);
+        for (i, item) in items.iter().enumerate() {
+            self.out.push_str(if i > 0 { ", " } else { "" });
+            self.constant(item, depth + 1)?;
+        }
+        self.out.push_str(close);
+        Ok(())
+    }
+}
+
+/// Whether the elements of a container do not tell its type.
+pub(super) fn is_vague(ctx: &Context, element: TypeId) -> bool {
+    matches!(
+        ctx.type_kind(element),
+        TypeKind::Union(_) | TypeKind::Optional(_) | TypeKind::Number | TypeKind::Interface(_) | TypeKind::Any
+    )
+}
+
+/// Whether all text in the constant is ASCII: escapes of other characters are not read back alike everywhere.
+fn is_ascii(value: &Constant) -> bool {
+    // Containers and strings still to be looked at.
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        match value {
+            Constant::Str(text) if !text.is_ascii() => return false,
+            Constant::List(list) => pending.extend(&list.items),
+            Constant::Tuple(tuple) => pending.extend(&tuple.items),
+            Constant::Dict(dict) => pending.extend(dict.entries.iter().flat_map(|(key, value)| [key, value])),
+            _ => {}
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::{DType, types};
+
+    fn shown(table: &mut ConstantTable, value: &Constant) -> String {
+        let mut out = String::new();
+        write_constant(&Context::new(), table, value, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn containers_are_annotated_where_their_elements_do_not_tell_the_type() {
+        let ctx = Context::new();
+        let mut table = ConstantTable::default();
+        let mut shown = |value: &Constant| shown(&mut table, value);
+        assert_eq!(shown(&Constant::ints([1, -2])), "[1, -2]");
+        assert_eq!(shown(&Constant::ints([])), "annotate(List[int], [])");
+        let one = Constant::tuple(&ctx, vec![Constant::Float(1.0)]);
+        assert_eq!(shown(&one), "(1.,)");
+        let numbers = Constant::list(types::NUMBER, vec![Constant::Int(1), Constant::Float(0.5)]);
+        assert_eq!(shown(&numbers), "annotate(List[number], [1, 0.5])");
+    }
+
+    #[test]
+    fn equal_tensors_share_an_entry() {
+        let tensor = |values: [f32; 2]| {
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            Constant::Tensor(Arc::new(TensorData::contiguous(DType::Float, &[2], bytes).unwrap()))
+        };
+        let mut table = ConstantTable::default();
+        assert_eq!(shown(&mut table, &tensor([1.0, f32::NAN])), "CONSTANTS.c0");
+        assert_eq!(shown(&mut table, &Constant::str("é")), "CONSTANTS.c1");
+        assert_eq!(shown(&mut table, &tensor([1.0, f32::NAN])), "CONSTANTS.c0");
+        assert_eq!(shown(&mut table, &tensor([1.0, 2.0])), "CONSTANTS.c2");
+        assert_eq!(table.values().unwrap().len(), 3);
+        table.add_elided(&"<Tensor>".into());
+        assert!(table.values().is_err());
+    }
+}

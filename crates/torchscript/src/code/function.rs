@@ -1,0 +1,365 @@
+//! Functions: signatures, and the printer that walks a function's graphs.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use frazil_ir::schema::{Argument, Catalogue, FunctionSchema};
+use frazil_ir::types::{TypeStyle, display_type};
+use frazil_ir::{
+    BlockId, CompilationUnit, Constant, Context, Function, Graph, NodeId, SourceRangeId, TypeId, TypeKind, ValueId,
+    symbols, types,
+};
+
+use super::constants::{ConstantTable, write_constant};
+use super::dependencies::Dependencies;
+use super::error::CodeError;
+use super::inline::{index, inlined_nodes};
+use super::names::{Names, base_name, identifier_of};
+use super::statement::Step;
+use super::text::CodeText;
+
+/// What printing looks things up in.
+#[derive(Clone, Copy)]
+pub(super) struct Program<'a> {
+    pub(super) ctx: &'a Context,
+    /// The classes that types name; none for a graph by itself.
+    pub(super) unit: Option<&'a CompilationUnit>,
+    pub(super) catalogue: &'a Catalogue,
+    /// Whether the text has to compile again: then what cannot be read back is an error.
+    pub(super) importable: bool,
+}
+
+/// What printing collects besides text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    pub(super) constants: ConstantTable,
+    pub(super) dependencies: Dependencies,
+    /// The oldest file format whose readers know all operators as they are meant.
+    pub(super) min_version: u64,
+}
+
+/// One file: its text so far and its names.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) body: CodeText,
+    pub(super) names: Names,
+}
+
+/// How a value reads where it is used.
+#[derive(Clone)]
+pub(super) enum Use {
+    /// A variable.
+    Name(Rc<str>),
+    /// What it is computed by.
+    Expression(Rc<CodeText>),
+}
+
+impl Use {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Use::Name(name) => name,
+            Use::Expression(text) => text.as_str(),
+        }
+    }
+}
+
+/// The state of one graph: the function's own, or that of a nested function.
+pub(super) struct GraphState<'g> {
+    pub(super) graph: &'g Graph,
+    inlined: Vec<bool>,
+    names: HashMap<ValueId, Rc<str>>,
+    expressions: HashMap<ValueId, Rc<CodeText>>,
+    /// Values of optional and union types that have been declared as such.
+    pub(super) declared: HashSet<ValueId>,
+    /// Up to which operand the expressions inside a node have become statements.
+    pub(super) split: HashMap<NodeId, usize>,
+}
+
+impl<'g> GraphState<'g> {
+    fn new(graph: &'g Graph) -> GraphState<'g> {
+        GraphState {
+            graph,
+            inlined: inlined_nodes(graph),
+            names: HashMap::new(),
+            expressions: HashMap::new(),
+            declared: HashSet::new(),
+            split: HashMap::new(),
+        }
+    }
+
+    pub(super) fn is_inlined(&self, node: NodeId) -> bool {
+        self.inlined.get(index(node)).copied().unwrap_or(false)
+    }
+
+    pub(super) fn set_name(&mut self, value: ValueId, name: Rc<str>) {
+        self.names.insert(value, name);
+    }
+
+    pub(super) fn set_expression(&mut self, value: ValueId, text: Rc<CodeText>) {
+        self.expressions.insert(value, text);
+    }
+
+    pub(super) fn has_expression(&self, value: ValueId) -> bool {
+        self.expressions.contains_key(&value)
+    }
+}
+
+/// Number of a graph in [`FunctionPrinter::graphs`].
+pub(super) type GraphIndex = usize;
+
+/// Prints one function into a file.
+pub(super) struct FunctionPrinter<'p> {
+    pub(super) program: Program<'p>,
+    pub(super) tables: &'p mut Tables,
+    pub(super) file: &'p mut File,
+    /// The function's graph and those of nested functions met so far.
+    pub(super) graphs: Vec<GraphState<'p>>,
+    /// What is still to be printed, the next at the end.
+    pub(super) steps: Vec<Step>,
+    pub(super) level: usize,
+    /// What is printed now comes from here.
+    pub(super) range: Option<SourceRangeId>,
+}
+
+type Result<T, E = CodeError> = std::result::Result<T, E>;
+
+impl<'p> FunctionPrinter<'p> {
+    /// Prints `def name(...) -> ...:` and the body. `annotate_first` says whether the first argument shows its type, which that of a
+    /// method by itself does not.
+    pub(super) fn print(
+        program: Program<'p>,
+        tables: &'p mut Tables,
+        file: &'p mut File,
+        function: &'p Function,
+        annotate_first: bool,
+        level: usize,
+    ) -> Result<()> {
+        file.names.start_function();
+        let mut printer = FunctionPrinter {
+            program,
+            tables,
+            file,
+            graphs: vec![GraphState::new(&function.graph)],
+            steps: Vec::new(),
+            level,
+            range: None,
+        };
+        printer.header(function, annotate_first)?;
+        printer.open_body(0)?;
+        printer.run()
+    }
+
+    fn header(&mut self, function: &Function, annotate_first: bool) -> Result<()> {
+        let ctx = self.program.ctx;
+        let name = ctx.name(function.name);
+        let derived;
+        let schema = if function.schema.is_vararg && function.schema.arguments.is_empty() {
+            derived = schema_of_graph(&function.graph);
+            &derived
+        } else {
+            &function.schema
+        };
+        let inputs = function.graph.inputs();
+        let fail = |why: String| CodeError::Function {
+            name: name.to_owned(),
+            why,
+        };
+        if inputs.len() != schema.arguments.len() {
+            return Err(fail(format!(
+                "its graph takes {} values, its signature says {}",
+                inputs.len(),
+                schema.arguments.len()
+            )));
+        }
+        self.indent();
+        self.push("def ");
+        self.push(name.rsplit('.').next().unwrap_or(name));
+        self.push("(");
+        for (i, (argument, &input)) in schema.arguments.iter().zip(inputs).enumerate() {
+            self.depend(argument.ty);
+            let name = self.file.names.unique(&identifier_of(ctx.name(argument.name)));
+            self.push(if i > 0 { ",\n    " } else { "" });
+            self.push(&name);
+            if i > 0 || annotate_first {
+                self.push(": ");
+                self.push_type(argument.ty);
+                self.graphs[0].declared.insert(input);
+            }
+            if let Some(default) = &argument.default {
+                let default = repeated(default, argument);
+                let text = self.constant_text(&default)?;
+                self.push("=");
+                self.push(&text);
+            }
+            self.graphs[0].set_name(input, name);
+        }
+        let Some(result) = schema.returns.first() else {
+            return Err(fail("it returns nothing".into()));
+        };
+        self.push(") -> ");
+        self.push_type(result.ty);
+        self.push(":\n");
+        self.depend(result.ty);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while let Some(step) = self.steps.pop() {
+            self.step(step)?;
+        }
+        Ok(())
+    }
+
+    // --- graphs and values
+
+    pub(super) fn graph(&self, graph: GraphIndex) -> &'p Graph {
+        self.graphs[graph].graph
+    }
+
+    pub(super) fn add_graph(&mut self, graph: &'p Graph) -> GraphIndex {
+        self.graphs.push(GraphState::new(graph));
+        self.graphs.len() - 1
+    }
+
+    /// How `value` reads where it is used.
+    pub(super) fn use_of(&self, graph: GraphIndex, value: ValueId) -> Result<Use> {
+        let state = &self.graphs[graph];
+        // A variable is preferred: it says that the expression has been evaluated already.
+        if let Some(name) = state.names.get(&value) {
+            return Ok(Use::Name(Rc::clone(name)));
+        }
+        if let Some(text) = state.expressions.get(&value) {
+            return Ok(Use::Expression(Rc::clone(text)));
+        }
+        let why = "an operand is used before it is defined".to_owned();
+        match state.graph.defining_node(value) {
+            Some(node) => Err(CodeError::node(state.graph, node, why)),
+            None => Err(CodeError::Function {
+                name: "graph".into(),
+                why,
+            }),
+        }
+    }
+
+    /// Makes `values` variables with names of their own.
+    pub(super) fn name_values(&mut self, graph: GraphIndex, values: &[ValueId]) {
+        for &value in values {
+            let base = base_name(self.graph(graph), value).map(identifier_of);
+            let name = self.file.names.unique(base.as_deref().unwrap_or("_"));
+            self.graphs[graph].set_name(value, name);
+        }
+    }
+
+    /// Prints what follows for `node`.
+    pub(super) fn locate(&mut self, graph: GraphIndex, node: NodeId) {
+        self.range = self.graph(graph).source_range_id(node);
+    }
+
+    /// The operands of `node`.
+    pub(super) fn operands(&self, graph: GraphIndex, node: NodeId) -> Vec<ValueId> {
+        self.graph(graph).operands(node).collect()
+    }
+
+    pub(super) fn results(&self, graph: GraphIndex, block: BlockId) -> Vec<ValueId> {
+        self.graph(graph).results(block).collect()
+    }
+
+    // --- types and constants
+
+    pub(super) fn kind_of_type(&self, ty: TypeId) -> TypeKind {
+        self.program.ctx.type_kind(ty)
+    }
+
+    pub(super) fn type_text(&self, ty: TypeId) -> String {
+        display_type(self.program.ctx, ty, TypeStyle::Annotation).to_string()
+    }
+
+    pub(super) fn depend(&mut self, ty: TypeId) {
+        self.tables
+            .dependencies
+            .add_type(self.program.ctx, self.program.unit, ty);
+    }
+
+    pub(super) fn constant_text(&mut self, value: &Constant) -> Result<String> {
+        let mut text = String::new();
+        write_constant(self.program.ctx, &mut self.tables.constants, value, &mut text)?;
+        Ok(text)
+    }
+
+    // --- output
+
+    pub(super) fn push(&mut self, text: &str) {
+        self.file.body.push(self.range, text);
+    }
+
+    pub(super) fn push_type(&mut self, ty: TypeId) {
+        let text = self.type_text(ty);
+        self.push(&text);
+    }
+
+    pub(super) fn indent(&mut self) {
+        for _ in 0..self.level {
+            self.push("  ");
+        }
+    }
+
+    pub(super) fn push_use(&mut self, graph: GraphIndex, value: ValueId) -> Result<()> {
+        match self.use_of(graph, value)? {
+            Use::Name(name) => self.push(&name),
+            Use::Expression(text) => self.file.body.append(&text),
+        }
+        Ok(())
+    }
+
+    /// The values with commas between.
+    pub(super) fn push_list(&mut self, graph: GraphIndex, values: &[ValueId]) -> Result<()> {
+        for (i, &value) in values.iter().enumerate() {
+            self.push(if i > 0 { ", " } else { "" });
+            self.push_use(graph, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// A default as it is written: one number that stands for a list of equal ones is written as the list.
+pub(super) fn repeated(default: &Constant, argument: &Argument) -> Constant {
+    match (argument.broadcast, default) {
+        (Some(count), Constant::Int(_)) => Constant::list(types::INT, vec![default.clone(); count as usize]),
+        (Some(count), Constant::Float(_)) => Constant::list(types::FLOAT, vec![default.clone(); count as usize]),
+        (Some(count), Constant::Bool(_)) => Constant::list(types::BOOL, vec![default.clone(); count as usize]),
+        _ => default.clone(),
+    }
+}
+
+/// The signature of a graph that has none: arguments are called as its inputs are, types are without shapes.
+fn schema_of_graph(graph: &Graph) -> FunctionSchema {
+    let ctx = graph.ctx();
+    let argument = |name, ty| Argument {
+        name,
+        ty: unshaped(ctx, ty),
+        broadcast: None,
+        default: None,
+        keyword_only: false,
+        alias: None,
+        element_alias: None,
+        hint: frazil_ir::schema::TypeHint::None,
+    };
+    let inputs = graph.inputs().iter().enumerate().map(|(i, &input)| {
+        let name = base_name(graph, input).map_or_else(|| format!("argument_{i}"), str::to_owned);
+        argument(ctx.symbol(&name), graph.ty(input))
+    });
+    let outputs = graph.outputs().map(|output| argument(symbols::EMPTY, graph.ty(output)));
+    FunctionSchema {
+        name: symbols::EMPTY,
+        overload: symbols::EMPTY,
+        arguments: inputs.collect(),
+        returns: outputs.collect(),
+        is_vararg: false,
+        is_varret: false,
+    }
+}
+
+/// Whatever the shape of a tensor, its annotation is `Tensor`.
+fn unshaped(ctx: &Context, ty: TypeId) -> TypeId {
+    if ctx.is_tensor(ty) { types::TENSOR } else { ty }
+}

@@ -1,0 +1,102 @@
+//! Which nodes are written where they are used, instead of as statements of their own.
+//!
+//! Reading code evaluates an expression's operands from left to right and then the expression. Walking a statement's operands from right to left,
+//! and theirs in turn, must therefore meet the nodes before it in the reverse of their order; as long as it does, they can be written inside
+//! the statement without anything moving. Constants move freely.
+
+use frazil_ir::{BlockId, Graph, NodeId, ValueId, symbols};
+
+use super::names::has_name;
+
+/// For each node, whether it is written where it is used.
+pub(super) fn inlined_nodes(graph: &Graph) -> Vec<bool> {
+    let mut scan = Scan {
+        graph,
+        inlined: vec![false; graph.node_capacity()],
+    };
+    let mut blocks = vec![graph.root()];
+    while let Some(block) = blocks.pop() {
+        scan.statement(graph.return_node(block), before_return(graph, block));
+        let mut next = graph.last(block);
+        while let Some(node) = next {
+            blocks.extend_from_slice(graph.node_blocks(node));
+            next = graph.previous(node);
+            if !scan.inlined[index(node)] {
+                scan.statement(node, before(graph, node));
+            }
+        }
+    }
+    scan.inlined
+}
+
+pub(super) fn index(node: NodeId) -> usize {
+    node.as_u32() as usize
+}
+
+struct Scan<'g> {
+    graph: &'g Graph,
+    inlined: Vec<bool>,
+}
+
+impl Scan<'_> {
+    /// Finds what is written inside `statement`; `point` is the node before it.
+    fn statement(&mut self, statement: NodeId, mut point: Option<NodeId>) {
+        let graph = self.graph;
+        // The nodes from the statement down to the one at hand, each with the number of operands that are still to be looked at.
+        let mut open = vec![(statement, graph.operand_count(statement))];
+        while let Some((node, left)) = open.last_mut() {
+            let Some(next) = left.checked_sub(1) else {
+                open.pop();
+                continue;
+            };
+            *left = next;
+            let Some(operand) = graph.operand(*node, next) else {
+                continue;
+            };
+            let Some(definition) = graph.defining_node(operand) else {
+                continue;
+            };
+            if point == Some(definition) && can_inline(graph, definition, operand) {
+                self.inlined[index(definition)] = true;
+                point = before(graph, definition);
+                open.push((definition, graph.operand_count(definition)));
+            } else if graph.kind(definition) == symbols::PRIM_CONSTANT {
+                self.inlined[index(definition)] = true;
+            }
+        }
+    }
+}
+
+/// Whether `value`, the output of `node`, may be written where it is used, as far as its neighbours allow.
+fn can_inline(graph: &Graph, node: NodeId, value: ValueId) -> bool {
+    let Some(only) = graph.single_use(value).filter(|_| graph.output(node).is_some()) else {
+        return false;
+    };
+    let user = graph.kind(only.user);
+    // A name that somebody chose is kept, unless the value goes straight to the end of its block.
+    let is_named = has_name(graph, value) && user != symbols::PRIM_RETURN;
+    // What a loop starts with is assigned before its condition is evaluated; a nested function may read a value more than once.
+    let is_carried = user == symbols::PRIM_LOOP && only.index >= 2;
+    let is_captured = matches!(
+        graph.ctx().name(user),
+        "prim::fork" | "prim::rpc_async" | "prim::rpc_sync" | "prim::rpc_remote"
+    );
+    // Within the condition of an `if` this would narrow types a second time.
+    let narrows = graph.kind(node) == symbols::PRIM_ISINSTANCE;
+    graph.node_blocks(node).is_empty() && !is_named && !is_carried && !is_captured && !narrows
+}
+
+fn before(graph: &Graph, node: NodeId) -> Option<NodeId> {
+    skip_constants(graph, graph.previous(node))
+}
+
+fn before_return(graph: &Graph, block: BlockId) -> Option<NodeId> {
+    skip_constants(graph, graph.last(block))
+}
+
+fn skip_constants(graph: &Graph, mut node: Option<NodeId>) -> Option<NodeId> {
+    while let Some(constant) = node.filter(|&node| graph.kind(node) == symbols::PRIM_CONSTANT) {
+        node = graph.previous(constant);
+    }
+    node
+}

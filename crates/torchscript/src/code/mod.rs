@@ -1,0 +1,113 @@
+//! TorchScript source of functions, classes and modules: what PyTorch shows as `.code` and stores in archives.
+//!
+//! - [`print_method`] gives one method or function as text, [`print_class`] a class with its methods.
+//! - [`print_module`] gives the source files of a module, as an archive holds them under `code/`.
+//!
+//! Along with the text come the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ..., the classes and functions that it depends on, and
+//! marks that say which source range each piece was printed for.
+//!
+//! The text is PyTorch's, byte for byte, given the same graph and names. It depends on the graph alone, so graphs that passes have changed can be
+//! printed; [`load`](crate::load) and PyTorch read it back.
+//!
+//! How it is made, by file: `inline` decides which nodes are written where they are used, `statement` walks the blocks, `expression` and
+//! `arguments` write right-hand sides, and `split` breaks long lines up.
+
+mod arguments;
+mod class;
+mod constants;
+mod dependencies;
+mod error;
+mod expression;
+mod function;
+mod inline;
+mod module;
+mod names;
+mod split;
+mod statement;
+mod text;
+
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{CompilationUnit, Context, Function, SymbolId};
+
+pub use constants::{ConstantTable, TableEntry};
+pub use dependencies::{Dependencies, Dependency};
+pub use error::CodeError;
+pub use module::{CodeFile, ModuleCode, print_module};
+pub use text::{CodeMark, CodeText};
+
+use function::{File, FunctionPrinter, Program, Tables};
+
+/// What printing looks things up in.
+#[derive(Clone, Copy)]
+pub struct CodeSource<'a> {
+    /// Where names and types live.
+    pub ctx: &'a Context,
+    /// The classes and functions that the code speaks of; none for a graph by itself.
+    pub unit: Option<&'a CompilationUnit>,
+    /// The operators, which tell the names and defaults of their arguments. An operator that is not among them is printed with all of its operands.
+    pub catalogue: &'a Catalogue,
+}
+
+/// A printed function or class.
+#[derive(Clone, Debug)]
+pub struct PrintedCode {
+    /// The text.
+    pub code: CodeText,
+    /// The constants that it names.
+    pub constants: ConstantTable,
+    /// The classes and functions that it names.
+    pub dependencies: Dependencies,
+    /// The oldest archive format version whose readers take all operators for what they are; 0 when any does.
+    pub min_version: u64,
+}
+
+impl<'a> CodeSource<'a> {
+    fn program(self, importable: bool) -> Program<'a> {
+        Program {
+            ctx: self.ctx,
+            unit: self.unit,
+            catalogue: self.catalogue,
+            importable,
+        }
+    }
+}
+
+/// Prints a method as PyTorch's `.code` does: the type of its first argument, which is the object, is left out.
+///
+/// What archives cannot hold is printed, too: several results, closures, calls of Python functions.
+///
+/// # Errors
+/// When the graph does not fit its signature, or holds a node that the language cannot express.
+pub fn print_method(source: CodeSource<'_>, method: &Function) -> Result<PrintedCode, CodeError> {
+    printed(|tables, file| FunctionPrinter::print(source.program(false), tables, file, method, false, 0))
+}
+
+/// Prints a function as PyTorch's `.code` does.
+///
+/// # Errors
+/// As [`print_method`].
+pub fn print_function(source: CodeSource<'_>, function: &Function) -> Result<PrintedCode, CodeError> {
+    printed(|tables, file| FunctionPrinter::print(source.program(false), tables, file, function, true, 0))
+}
+
+/// Prints the definition of class `name` with its methods, as it stands in an archive.
+///
+/// # Errors
+/// As [`print_method`], and when there is no such class.
+pub fn print_class(source: CodeSource<'_>, name: SymbolId) -> Result<PrintedCode, CodeError> {
+    let unknown = || CodeError::Unknown(source.ctx.name(name).to_owned());
+    let unit = source.unit.ok_or_else(unknown)?;
+    let class = unit.class(name).ok_or_else(unknown)?;
+    printed(|tables, file| class::print_class(source.program(true), unit, class, tables, file))
+}
+
+fn printed(print: impl FnOnce(&mut Tables, &mut File) -> Result<(), CodeError>) -> Result<PrintedCode, CodeError> {
+    let (mut tables, mut file) = (Tables::default(), File::default());
+    print(&mut tables, &mut file)?;
+    Ok(PrintedCode {
+        code: file.body,
+        constants: tables.constants,
+        dependencies: tables.dependencies,
+        min_version: tables.min_version,
+    })
+}
