@@ -151,13 +151,11 @@ impl<'g> Builder<'g> {
         let node = self.node(symbols::PRIM_GET_ATTR, &[object], &[]);
         self.graph.set_attribute_symbol(node, symbols::ATTR_NAME, name);
         let value = self.graph.add_output(node, ty);
-        let ctx = self.graph.ctx().clone();
-        let text = ctx.name(name);
-        if text.bytes().all(|b| b.is_ascii_digit()) {
-            self.graph.name_value(value, &format!("_{text}"));
-        } else {
-            self.graph.name_value(value, text);
-        }
+        let text = self.graph.ctx().name(name);
+        // A number by itself would be no name.
+        let is_number = text.bytes().all(|b| b.is_ascii_digit());
+        let called = if is_number { format!("_{text}") } else { text.to_owned() };
+        self.graph.name_value(value, &called);
         value
     }
 }

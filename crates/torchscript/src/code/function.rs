@@ -6,7 +6,7 @@ use std::rc::Rc;
 use frazil_ir::schema::{Argument, Catalogue, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
-    BlockId, CompilationUnit, Constant, Context, Function, Graph, NodeId, SourceRangeId, TypeId, TypeKind, ValueId,
+    BlockId, CompilationUnit, Constant, Context, Function, Graph, NodeId, SourceRange, TypeId, TypeKind, ValueId,
     symbols, types,
 };
 
@@ -118,7 +118,7 @@ pub(super) struct FunctionPrinter<'p> {
     pub(super) steps: Vec<Step>,
     pub(super) level: usize,
     /// What is printed now comes from here.
-    pub(super) range: Option<SourceRangeId>,
+    pub(super) range: Option<SourceRange>,
 }
 
 type Result<T, E = CodeError> = std::result::Result<T, E>;
@@ -252,7 +252,7 @@ impl<'p> FunctionPrinter<'p> {
 
     /// Prints what follows for `node`.
     pub(super) fn locate(&mut self, graph: GraphIndex, node: NodeId) {
-        self.range = self.graph(graph).source_range_id(node);
+        self.range = self.graph(graph).source_range(node);
     }
 
     /// The operands of `node`.

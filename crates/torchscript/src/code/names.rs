@@ -86,20 +86,14 @@ pub(super) fn identifier_of(name: &str) -> String {
 
 /// Whether somebody has named the value: numbers are no names.
 pub(super) fn has_name(graph: &Graph, value: ValueId) -> bool {
-    graph
-        .value_name(value)
-        .is_some_and(|name| graph.ctx().name(name).bytes().any(|b| !b.is_ascii_digit()))
+    base_name(graph, value).is_some()
 }
 
 /// The value's name without the `.N` that tells equal names apart in graphs.
 pub(super) fn base_name(graph: &Graph, value: ValueId) -> Option<&str> {
-    let name = graph
-        .ctx()
-        .name(graph.value_name(value).filter(|_| has_name(graph, value))?);
-    Some(match name.rsplit_once('.') {
-        Some((base, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => base,
-        _ => name,
-    })
+    let word = graph.ctx().name(graph.value_name(value)?.word());
+    // Numbers too long to be kept as such are words, too.
+    word.bytes().any(|b| !b.is_ascii_digit()).then_some(word)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Text that remembers where its pieces came from.
 
-use frazil_ir::SourceRangeId;
+use frazil_ir::SourceRange;
 
 /// Printed code, and the source ranges that its pieces were printed for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct CodeMark {
     /// The byte of the text.
     pub offset: usize,
     /// Where the code comes from; none for code that no source text contained.
-    pub range: Option<SourceRangeId>,
+    pub range: Option<SourceRange>,
 }
 
 impl CodeText {
@@ -39,7 +39,7 @@ impl CodeText {
     }
 
     /// Appends `text`, which was printed for `range`.
-    pub(super) fn push(&mut self, range: Option<SourceRangeId>, text: &str) {
+    pub(super) fn push(&mut self, range: Option<SourceRange>, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -56,7 +56,7 @@ impl CodeText {
         self.text.push_str(&piece.text);
     }
 
-    fn mark(&mut self, offset: usize, range: Option<SourceRangeId>) {
+    fn mark(&mut self, offset: usize, range: Option<SourceRange>) {
         if self.marks.last().is_none_or(|last| last.range != range) {
             self.marks.push(CodeMark { offset, range });
         }
