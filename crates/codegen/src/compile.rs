@@ -1,11 +1,14 @@
 //! Plans to compiled functions in this process.
 
 use crate::emit::phase_name;
+use crate::host::HostCall;
+use crate::kernel::KernelSpec;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
 use crate::plan::{ALIGNMENT, Buffer, Plan, Port};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
+use frazil_runtime::structured::TensorShape;
 use rayon::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -33,11 +36,12 @@ pub fn kernel_name(plan: &Plan, i: usize) -> String {
     format!("{}_kernel_{i}", plan.name)
 }
 
-/// Compiles every kernel of `plan`, in parallel; one object file a kernel, in order.
+/// Compiles every kernel of `plan` that has code, in parallel; one object file a kernel, in order.
 pub fn compile_objects(plan: &Plan, target: &Target) -> Result<Vec<Vec<u8>>, CompileError> {
     plan.kernels
         .par_iter()
         .enumerate()
+        .filter(|(_, spec)| !spec.phases().is_empty())
         .map(|(i, spec)| compile_kernel(&kernel_name(plan, i), spec, target))
         .collect()
 }
@@ -54,10 +58,19 @@ pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, Comp
         .map(|b| buffer_ref(*b))
         .collect();
     let mut steps = Vec::new();
+    let mut hosts = Vec::new();
     let mut first = 0;
     for call in &plan.calls {
         let spec = &plan.kernels[call.kernel as usize];
         let name = kernel_name(plan, call.kernel as usize);
+        if let KernelSpec::Host(k) = spec {
+            let buffers = first..first + call.buffers.len();
+            hosts.push(HostStep {
+                after: steps.len(),
+                call: plan.hosts[k.number as usize].clone(),
+                buffers,
+            });
+        }
         for (phase, tasks) in spec.phases().into_iter().enumerate() {
             let address = jit.lookup(&phase_name(&name, phase))?;
             // SAFETY: the emitter gives every phase this signature.
@@ -79,7 +92,9 @@ pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, Comp
         constants: plan.constants.clone(),
         most_buffers: plan.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
         steps,
-        _buffers: buffers,
+        hosts,
+        checks: plan.checks.clone(),
+        buffers,
         _jit: jit,
     };
     Executable::with_threads(Arc::new(code), options.threads)
@@ -98,6 +113,9 @@ fn buffer_ref(buffer: Buffer) -> BufferRef {
 /// Checks what the generated code relies on.
 pub(crate) fn validate(plan: &Plan) -> Result<(), CompileError> {
     let invalid = |text: String| Err(CompileError::InvalidPlan(text));
+    if plan.checks.len() > plan.outputs.len() {
+        return invalid("more checks than outputs".into());
+    }
     for (i, call) in plan.calls.iter().enumerate() {
         let Some(spec) = plan.kernels.get(call.kernel as usize) else {
             return invalid(format!(
@@ -106,6 +124,15 @@ pub(crate) fn validate(plan: &Plan) -> Result<(), CompileError> {
                 plan.kernels.len()
             ));
         };
+        if let KernelSpec::Host(k) = spec
+            && plan.hosts.get(k.number as usize).is_none()
+        {
+            return invalid(format!(
+                "call {i} names call {} of the host program of {}",
+                k.number,
+                plan.hosts.len()
+            ));
+        }
         if spec.buffer_count() != call.buffers.len() {
             return invalid(format!(
                 "call {i} passes {} buffers of {}",
@@ -142,13 +169,26 @@ struct Code {
     constants: crate::plan::Constants,
     most_buffers: usize,
     steps: Vec<Step>,
+    /// Calls of the host program between the steps, in order.
+    hosts: Vec<HostStep>,
+    /// Exceptions; see [`Plan::checks`].
+    checks: Vec<String>,
     /// What `steps` point to.
-    _buffers: Box<[BufferRef]>,
+    buffers: Box<[BufferRef]>,
     /// What `steps` call.
     _jit: Jit,
 }
 
-// SAFETY: the pointers in `steps` lead to `_buffers` and to code, both immutable.
+/// A kernel of the host program.
+struct HostStep {
+    /// Runs once this many steps have run.
+    after: usize,
+    call: Arc<HostCall>,
+    /// Its buffers: inputs, then results.
+    buffers: std::ops::Range<usize>,
+}
+
+// SAFETY: the pointers in `steps` lead to `buffers` and to code, both immutable.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
@@ -169,7 +209,7 @@ struct Line {
     _bytes: [u8; 64],
 }
 
-/// Why a run did not start.
+/// Why a run gave no results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// As many inputs or outputs are passed as there are not.
@@ -182,6 +222,9 @@ pub enum RunError {
         /// How many were given.
         given: usize,
     },
+    /// The program raises an exception.
+    #[error("{0}")]
+    Raised(String),
     /// One has the wrong size.
     #[error("{what} {name} has {given} bytes; it should have {expected}")]
     Size {
@@ -233,17 +276,23 @@ impl Executable {
         check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
         check("output", &self.code.outputs, outputs.iter().map(|b| b.len()))?;
         let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
-        let outputs: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
+        let results = outputs.len() - self.code.checks.len();
+        let addresses: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
         // SAFETY: sizes are checked.
-        unsafe { self.run_unchecked(&inputs, &outputs) };
-        Ok(())
+        unsafe { self.run_unchecked(&inputs, &addresses)? };
+        let checks = &self.code.checks;
+        let truths = outputs[results..].iter().map(|b| b.first().is_some_and(|&x| x != 0));
+        match checks.iter().zip(truths).find(|(_, raised)| *raised) {
+            Some((message, _)) => Err(RunError::Raised(message.clone())),
+            None => Ok(()),
+        }
     }
 
-    /// [`Executable::run`] on bare addresses.
+    /// [`Executable::run`] on bare addresses, without looking at what the checks gave.
     ///
     /// # Safety
     /// There are as many addresses as ports, each of as many bytes as its port says, and outputs overlap nothing.
-    pub unsafe fn run_unchecked(&mut self, inputs: &[*const c_void], outputs: &[*mut c_void]) {
+    pub unsafe fn run_unchecked(&mut self, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Result<(), RunError> {
         let memory = Memory {
             inputs: inputs.as_ptr(),
             outputs: outputs.as_ptr(),
@@ -255,8 +304,39 @@ impl Executable {
             Some(pool) => Runner::Pool(pool),
             None => Runner::Serial,
         };
-        // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
-        unsafe { frazil_rt::run(&self.code.steps, &memory, &runner) };
+        let mut done = 0;
+        for host in &self.code.hosts {
+            // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
+            unsafe {
+                frazil_rt::run(&self.code.steps[done..host.after], &memory, &runner);
+                run_host(&host.call, &self.code.buffers[host.buffers.clone()], &memory)?;
+            }
+            done = host.after;
+        }
+        // SAFETY: as above.
+        unsafe { frazil_rt::run(&self.code.steps[done..], &memory, &runner) };
+        Ok(())
+    }
+}
+
+/// Runs a kernel of the host program on its buffers.
+///
+/// # Safety
+/// `memory` is as for `frazil_rt::run`.
+unsafe fn run_host(call: &HostCall, buffers: &[BufferRef], memory: &Memory) -> Result<(), RunError> {
+    let Some((output, inputs)) = buffers.split_last() else {
+        return Ok(());
+    };
+    let bytes = |s: &TensorShape| s.numel().max(0) as usize * s.dtype.size();
+    // SAFETY: every buffer is as large as its tensor, and the results overlap no input.
+    unsafe {
+        let inputs = inputs.iter().zip(&call.input_shapes).map(|(b, shape)| {
+            let address = frazil_rt::address(b, memory);
+            std::slice::from_raw_parts(address.cast_const(), bytes(shape))
+        });
+        let inputs: Vec<&[u8]> = inputs.collect();
+        let output = std::slice::from_raw_parts_mut(frazil_rt::address(output, memory), call.bytes());
+        call.run(&inputs, output).map_err(RunError::Raised)
     }
 }
 

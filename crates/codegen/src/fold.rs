@@ -18,6 +18,7 @@ pub(crate) fn fold(graph: &mut TensorGraph, id: TensorId) {
     let step = match &node.op {
         TensorOp::Compute(s) if !is_fill(s) => Step::Compute(s.clone()),
         TensorOp::View(v) => Step::View(v.clone()),
+        TensorOp::Gather(g) => Step::Gather(g.clone()),
         _ => return,
     };
     let operands: Vec<TensorId> = graph.operands(id).into_iter().collect();
@@ -54,6 +55,7 @@ fn evaluate(
             .chain(&mut s.finish_inputs)
             .for_each(|a| number(&mut a.tensor)),
         Step::View(v) => number(&mut v.tensor),
+        Step::Gather(g) => g.operands_mut().for_each(number),
     }
     let program = Program {
         arguments: operands.iter().map(|&t| graph.shape(t).clone()).collect(),

@@ -4,7 +4,9 @@
 //! topological order: a node only reads tensors of smaller numbers, and every rewrite keeps that. A node that nothing
 //! reaches from the outputs is dead and is simply never looked at.
 
-use frazil_ir::TensorData;
+use crate::host::HostCall;
+use frazil_ir::{DType, TensorData};
+use frazil_runtime::gather::Gather;
 use frazil_runtime::structured::{Access, Structured, TensorId, TensorShape, ViewKind, ViewMap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,6 +23,17 @@ pub enum TensorOp {
     Compute(Box<Structured>),
     /// A view of another tensor of the graph.
     View(ViewMap),
+    /// Elements at places that other tensors name.
+    Gather(Box<Gather>),
+    /// All results of an operator without a program, as bytes.
+    Host(Arc<HostCall>),
+    /// Result number `result` of the host call that tensor `host` is.
+    HostResult {
+        /// The call.
+        host: TensorId,
+        /// Which of its results.
+        result: u32,
+    },
 }
 
 /// Where a tensor comes from in the source, for listings and messages only.
@@ -30,6 +43,15 @@ pub struct Origin {
     pub operator: String,
     /// `file:line:column`, where known.
     pub source: Option<String>,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "{} ({source})", self.operator),
+            None => f.write_str(&self.operator),
+        }
+    }
 }
 
 /// One tensor of the graph.
@@ -51,6 +73,9 @@ pub struct TensorGraph {
     pub inputs: Vec<TensorId>,
     /// The function's results in order; a tensor may occur more than once.
     pub outputs: Vec<TensorId>,
+    /// What has to hold of the inputs: one message for each of the last outputs, which are truth values. Where one is true, the message
+    /// is an exception, and the other outputs mean nothing.
+    pub checks: Vec<String>,
 }
 
 impl TensorGraph {
@@ -90,6 +115,21 @@ impl TensorGraph {
     /// Adds a view.
     pub fn view(&mut self, v: ViewMap, origins: Vec<Origin>) -> TensorId {
         self.push(v.output.clone(), TensorOp::View(v), origins)
+    }
+
+    /// Adds a call of an operator without a program; gives its results.
+    pub fn host(&mut self, call: HostCall, origins: Vec<Origin>) -> Vec<TensorId> {
+        let shape = TensorShape {
+            dtype: DType::Byte,
+            sizes: smallvec::smallvec![call.bytes() as i64],
+        };
+        let results = call.results.clone();
+        let host = self.push(shape, TensorOp::Host(Arc::new(call)), origins.clone());
+        let result = |(i, shape): (usize, TensorShape)| {
+            let op = TensorOp::HostResult { host, result: i as u32 };
+            self.push(shape, op, origins.clone())
+        };
+        results.into_iter().enumerate().map(result).collect()
     }
 
     /// Number of tensors, dead ones included.
@@ -152,6 +192,9 @@ impl TensorGraph {
             TensorOp::Input(_) | TensorOp::Constant(_) => BTreeSet::new(),
             TensorOp::Compute(s) => accesses(s).map(|a| a.tensor).collect(),
             TensorOp::View(v) => BTreeSet::from([v.tensor]),
+            TensorOp::Gather(g) => g.operands().collect(),
+            TensorOp::Host(call) => call.inputs.iter().copied().collect(),
+            TensorOp::HostResult { host, .. } => BTreeSet::from([*host]),
         }
     }
 
@@ -209,6 +252,12 @@ impl TensorGraph {
                     .chain(&mut s.finish_inputs)
                     .for_each(|a| swap(&mut a.tensor)),
                 TensorOp::View(v) => swap(&mut v.tensor),
+                TensorOp::Gather(g) => g.operands_mut().for_each(swap),
+                TensorOp::Host(call) if call.inputs.contains(&from) => {
+                    Arc::make_mut(call).inputs.iter_mut().for_each(swap);
+                }
+                TensorOp::Host(_) => {}
+                TensorOp::HostResult { host, .. } => swap(host),
             }
         }
         self.outputs.iter_mut().for_each(swap);

@@ -82,7 +82,11 @@ pub fn choose(graph: &TensorGraph, block: i64) -> Layouts {
     let live = graph.live_ids();
     for &id in &live {
         match &graph.node(id).op {
-            TensorOp::Input(_) | TensorOp::Constant(_) => {}
+            TensorOp::Input(_)
+            | TensorOp::Constant(_)
+            | TensorOp::Gather(_)
+            | TensorOp::Host(_)
+            | TensorOp::HostResult { .. } => {}
             TensorOp::View(v) => {
                 if let (ViewKind::Reshape, Some(&images)) = (&v.kind, layouts.blocked.get(&v.tensor)) {
                     layouts.blocked.insert(id, images);

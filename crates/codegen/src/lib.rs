@@ -21,6 +21,7 @@ pub mod error;
 mod fold;
 pub mod fuse;
 pub mod graph;
+pub mod host;
 pub mod kernel;
 pub mod layout;
 pub mod listing;

@@ -65,10 +65,7 @@ fn write(out: &mut String, plan: &Plan) -> fmt::Result {
             .get(i)
             .into_iter()
             .flatten()
-            .map(|o| match &o.source {
-                Some(source) => format!("{} ({source})", o.operator),
-                None => o.operator.clone(),
-            })
+            .map(ToString::to_string)
             .collect();
         if !origins.is_empty() {
             writeln!(out, "  from: {}", origins.join(", "))?;
@@ -95,7 +92,7 @@ pub fn flops(spec: &KernelSpec) -> i64 {
             let o = &k.output;
             o.batch * o.channels * o.height * o.width * k.kernel[0] * k.kernel[1]
         }
-        KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => 0,
+        KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Host(_) => 0,
         KernelSpec::Loops(k) => k.stages.iter().map(|s| stage_flops(k, s)).sum(),
     }
 }
@@ -145,6 +142,7 @@ fn kernel(out: &mut String, spec: &KernelSpec) -> fmt::Result {
             blocked(&k.output)
         )?,
         KernelSpec::Loops(k) => loops(out, k)?,
+        KernelSpec::Host(_) => writeln!(out, "  a kernel of the host program")?,
     }
     match spec.epilogue() {
         Some(e) => writeln!(out, "  result: {}", epilogue(e)),

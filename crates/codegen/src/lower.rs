@@ -73,6 +73,8 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
         outputs: ports("output", &graph.outputs),
         workspace_bytes: placement.workspace_bytes,
         constants: schedule.constants,
+        hosts: schedule.hosts,
+        checks: graph.checks.clone(),
         ..Plan::default()
     };
     for step in schedule.steps {

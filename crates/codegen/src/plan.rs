@@ -5,10 +5,12 @@
 //! threads at a time, each with a workspace of its own.
 
 use crate::graph::Origin;
+use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use frazil_ir::DType;
 use frazil_runtime::structured::Dims;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Every buffer offset is a multiple of this many bytes, and so is every caller's workspace.
 pub const ALIGNMENT: usize = 64;
@@ -146,6 +148,11 @@ pub struct Plan {
     pub kernels: Vec<KernelSpec>,
     /// What runs, in order.
     pub calls: Vec<Call>,
+    /// What kernels of the host program do; a library cannot have any.
+    pub hosts: Vec<Arc<HostCall>>,
+    /// One message for each of the last outputs, which are truth values: where one is true after a run, the inputs were such that
+    /// the program raises this exception.
+    pub checks: Vec<String>,
     /// The operators that each call computes, for listings; empty, or as long as [`Plan::calls`].
     pub origins: Vec<Vec<Origin>>,
 }
@@ -158,6 +165,21 @@ impl Plan {
         }
         self.kernels.push(spec);
         (self.kernels.len() - 1) as KernelId
+    }
+
+    /// The outputs that are results: all but those of the checks.
+    pub fn results(&self) -> &[Port] {
+        &self.outputs[..self.outputs.len().saturating_sub(self.checks.len())]
+    }
+
+    /// The origins of the calls of the host program: what keeps the plan from being a library.
+    pub fn host_operators(&self) -> Vec<String> {
+        let origins = self.calls.iter().zip(&self.origins);
+        let hosts = origins.filter(|(c, _)| {
+            let spec = self.kernels.get(c.kernel as usize);
+            matches!(spec, Some(KernelSpec::Host(_)))
+        });
+        hosts.flat_map(|(_, o)| o).map(Origin::to_string).collect()
     }
 
     /// Appends a call of `spec` on `buffers`.

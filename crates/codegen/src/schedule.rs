@@ -1,8 +1,10 @@
 //! Kernels in order over buffers that have no place yet: what the memory planner turns into a [`Plan`](crate::plan::Plan).
 
 use crate::graph::Origin;
+use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::plan::Constants;
+use std::sync::Arc;
 
 /// Number of a buffer of a [`Schedule`].
 pub type BufferId = u32;
@@ -64,6 +66,8 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// Packed weights and other constants.
     pub constants: Constants,
+    /// What the kernels of the host program do.
+    pub hosts: Vec<Arc<HostCall>>,
 }
 
 impl Schedule {

@@ -79,7 +79,11 @@ pub(crate) fn with_unit_loops(s: &Structured, sizes: &[i64]) -> Option<Structure
 /// Simplifies one tensor, whose operands are simplified already.
 pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
     match graph.node(id).op.clone() {
-        TensorOp::Input(_) | TensorOp::Constant(_) => {}
+        TensorOp::Input(_)
+        | TensorOp::Constant(_)
+        | TensorOp::Gather(_)
+        | TensorOp::Host(_)
+        | TensorOp::HostResult { .. } => {}
         TensorOp::View(v) => {
             let v = through_reshapes(graph, v);
             if let Some(constant) = graph.as_constant(v.tensor).and_then(|c| view_of_constant(c, &v)) {

@@ -90,7 +90,8 @@ fn same<'a>(spec: &ResultSpec, value: &Value, tensor: &dyn Fn(u32) -> (&'a frazi
             }
         }
         ResultSpec::Value(v) => assert_eq!(v.equals(value), Some(true), "{v:?} instead of {value:?}"),
-        ResultSpec::List(items) | ResultSpec::Tuple(items) => {
+        ResultSpec::Dict(..) => panic!("no dictionaries here"),
+        ResultSpec::List(_, items) | ResultSpec::Tuple(items) => {
             let values = value.items().unwrap();
             assert_eq!(items.len(), values.len());
             items.iter().zip(&values).for_each(|(s, v)| same(s, v, tensor));

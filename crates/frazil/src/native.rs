@@ -2,6 +2,7 @@
 
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
+use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
 use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::specialise::{self, ResultSpec, specialise};
@@ -11,7 +12,7 @@ use frazil_ir::{DType, Device, Graph};
 use frazil_runtime::import::Importer;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
-use frazil_runtime::value::{ListValue, Value};
+use frazil_runtime::value::{Key, Value};
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::collections::HashMap;
 use std::path::Path;
@@ -171,7 +172,7 @@ impl CompiledMethod {
     /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
     ///
     /// # Errors
-    /// When there are more or fewer inputs than it has, or one has another size.
+    /// When there are more or fewer inputs than it has, or one has another size; and when the program raises an exception.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
         let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
         let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
@@ -189,32 +190,17 @@ impl CompiledMethod {
         let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
         self.executable.run(&bytes, &mut outputs)?;
         let mut values = Vec::with_capacity(ports.len());
+        // The last outputs are the checks', which no result mentions.
         for (port, buffer) in ports.iter().zip(buffers) {
             let strides = frazil_ir::contiguous_strides(&port.shape);
             let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
             values.push(Value::from(tensor));
         }
-        let mut results: Vec<Value> = self.results.iter().map(|r| result_value(r, &values)).collect();
+        let mut results: Vec<Value> = self.results.iter().map(|r| r.value(&values)).collect();
         Ok(match results.len() {
             1 => results.remove(0),
             _ => Value::tuple(results),
         })
-    }
-}
-
-fn result_value(spec: &ResultSpec, outputs: &[Value]) -> Value {
-    match spec {
-        ResultSpec::Tensor(i) => outputs.get(*i as usize).cloned().unwrap_or_default(),
-        ResultSpec::Value(v) => v.clone(),
-        ResultSpec::Tuple(items) => Value::tuple(items.iter().map(|r| result_value(r, outputs)).collect()),
-        ResultSpec::List(items) => {
-            let items: Vec<Value> = items.iter().map(|r| result_value(r, outputs)).collect();
-            let element = match items.first() {
-                Some(Value::Tensor(_)) => frazil_ir::types::TENSOR,
-                _ => frazil_ir::types::ANY,
-            };
-            Value::List(ListValue::new(element, items))
-        }
     }
 }
 
@@ -276,6 +262,7 @@ enum ArgumentKey {
     Tensor(InputSpec),
     List(Vec<ArgumentKey>),
     Tuple(Vec<ArgumentKey>),
+    Dict(Vec<(ArgumentKey, ArgumentKey)>),
 }
 
 /// The key of `value`, its specification, and its tensors appended to `tensors`. `None` for what native code does not take.
@@ -306,6 +293,21 @@ fn describe(value: &Value, tensors: &mut Vec<Tensor>) -> Option<(ArgumentKey, sp
         Value::Tuple(t) => {
             let (keys, specs) = each(&t.items)?;
             Some((ArgumentKey::Tuple(keys), specialise::InputSpec::Tuple(specs)))
+        }
+        Value::Dict(d) => {
+            let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+            let mut keys = Vec::with_capacity(entries.len());
+            let mut specs = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                let (name, _) = describe(&key.0, &mut Vec::new())?;
+                let (described, spec) = describe(&value, tensors)?;
+                keys.push((name, described));
+                specs.push((key, spec));
+            }
+            Some((
+                ArgumentKey::Dict(keys),
+                specialise::InputSpec::Dict(d.key, d.value, specs),
+            ))
         }
         _ => None,
     }
@@ -355,7 +357,11 @@ impl Cache {
             self.methods.insert(key.clone(), entry);
         }
         match self.methods.get_mut(&key) {
-            Some(Entry::Compiled(code)) => code.run(&tensors).map(Some),
+            Some(Entry::Compiled(code)) => match code.run(&tensors) {
+                // The interpreter raises it, with the place.
+                Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
+                result => result.map(Some),
+            },
             _ => Ok(None),
         }
     }

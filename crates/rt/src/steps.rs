@@ -94,6 +94,23 @@ unsafe extern "C" fn run_job(argument: *mut c_void, begin: i64, end: i64) {
     }
 }
 
+/// Where `buffer` lies.
+///
+/// # Safety
+/// `memory` holds what the buffer mentions, as for [`run`].
+pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
+    let (index, offset) = (buffer.index as usize, buffer.offset as usize);
+    // SAFETY: by the caller.
+    unsafe {
+        match buffer.kind {
+            BufferKind::Input => (*memory.inputs.add(index)).cast_mut().cast::<u8>().add(offset),
+            BufferKind::Output => (*memory.outputs.add(index)).cast::<u8>().add(offset),
+            BufferKind::Workspace => memory.workspace.add(offset),
+            BufferKind::Constant => memory.constants.cast_mut().add(offset),
+        }
+    }
+}
+
 /// Runs `steps` one after the other.
 ///
 /// # Safety
@@ -105,15 +122,7 @@ pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
         for i in 0..step.buffer_count as usize {
             // SAFETY: the step's table has `buffer_count` entries, and the memory is as the caller promises.
             unsafe {
-                let buffer = &*step.buffers.add(i);
-                let (index, offset) = (buffer.index as usize, buffer.offset as usize);
-                let address = match buffer.kind {
-                    BufferKind::Input => (*memory.inputs.add(index)).cast_mut().cast::<u8>().add(offset),
-                    BufferKind::Output => (*memory.outputs.add(index)).cast::<u8>().add(offset),
-                    BufferKind::Workspace => memory.workspace.add(offset),
-                    BufferKind::Constant => memory.constants.cast_mut().add(offset),
-                };
-                *memory.addresses.add(i) = address;
+                *memory.addresses.add(i) = address(&*step.buffers.add(i), memory);
             }
         }
         // SAFETY: the buffers are resolved as the kernel wants them; tasks of a step are independent.

@@ -2,6 +2,7 @@
 
 use crate::args::Args;
 use crate::expr::Expr;
+use crate::gather::Gather;
 use crate::layout;
 use crate::op::OpError;
 use crate::promote::compute_dtype;
@@ -88,6 +89,12 @@ impl ProgramBuilder {
     pub fn compute(&mut self, s: Structured) -> TensorId {
         let output = s.output.clone();
         self.push(Step::Compute(Box::new(s)), output)
+    }
+
+    /// Appends a read at places that tensors name.
+    pub fn gather(&mut self, g: Gather) -> TensorId {
+        let output = g.output.clone();
+        self.push(Step::Gather(Box::new(g)), output)
     }
 
     /// The access that reads tensor `t` broadcast to loops `0..sizes.len()` of a domain of `rank` loops.
@@ -442,6 +449,7 @@ impl Program {
         let steps = self.steps.iter().map(|s| match s {
             Step::Compute(s) => s.output.clone(),
             Step::View(v) => v.output.clone(),
+            Step::Gather(g) => g.output.clone(),
         });
         self.arguments.iter().cloned().chain(steps).collect()
     }

@@ -31,7 +31,7 @@ pub fn invoke(
         attributes,
     };
     if let Some(kernel) = op.eager {
-        return kernel(&call);
+        return write_results(&op.schema, op.variant, values, kernel(&call)?);
     }
     let results = match &op.semantics {
         Semantics::Kernel(kernel) => kernel(&call)?,

@@ -9,6 +9,7 @@ pub mod elements;
 pub mod eval;
 pub mod expr;
 pub mod format;
+pub mod gather;
 pub mod import;
 pub mod interp;
 pub mod lanes;

@@ -166,6 +166,8 @@ pub struct Operator {
     pub(crate) variant: Variant,
     /// What the interpreter runs in the program's place, where strides are seen.
     pub(crate) eager: Option<KernelFn>,
+    /// See [`Operator::has_fixed_sizes`].
+    pub(crate) fixed_sizes: bool,
 }
 
 impl Operator {
@@ -184,6 +186,20 @@ impl Operator {
         self.variant
     }
 
+    /// True for a kernel that changes none of its arguments and gives tensors whose dtypes and sizes follow from those of its tensor
+    /// arguments and from the values of the others.
+    pub fn has_fixed_sizes(&self) -> bool {
+        self.fixed_sizes
+    }
+
+    /// The same semantics, giving new results.
+    pub fn functional(&self) -> Operator {
+        Operator {
+            variant: Variant::Functional,
+            ..self.clone()
+        }
+    }
+
     /// The same semantics for `schema`, an overload that writes the functional result into its first argument.
     pub fn in_place(self, schema: Arc<FunctionSchema>) -> Operator {
         Operator {
@@ -191,6 +207,7 @@ impl Operator {
             semantics: self.semantics,
             variant: Variant::InPlace,
             eager: None,
+            fixed_sizes: self.fixed_sizes,
         }
     }
 

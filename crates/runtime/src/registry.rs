@@ -5,6 +5,7 @@ use crate::pointwise::Pointwise;
 use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, Resolution};
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
 use indexmap::IndexMap;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// Schemas and semantics by operator.
@@ -27,6 +28,7 @@ pub struct Registry {
     entries: IndexMap<String, Semantics>,
     host: IndexMap<String, KernelFn>,
     eager: IndexMap<String, KernelFn>,
+    fixed_sizes: HashSet<String>,
     libraries: Vec<Library>,
     /// Library and function by operator or overload.
     composites: IndexMap<String, (usize, String)>,
@@ -77,6 +79,7 @@ impl Registry {
             entries: IndexMap::new(),
             host: IndexMap::new(),
             eager: IndexMap::new(),
+            fixed_sizes: HashSet::new(),
             libraries: Vec::new(),
             composites: IndexMap::new(),
         }
@@ -139,6 +142,12 @@ impl Registry {
         for (name, kernel) in table {
             self.eager.insert((*name).to_string(), *kernel);
         }
+    }
+
+    /// Notes kernels, by operator or overload, the dtypes and sizes of whose results do not depend on elements: code generation calls
+    /// them between compiled kernels. They change no argument.
+    pub fn fixed_sizes(&mut self, names: &[&str]) {
+        self.fixed_sizes.extend(names.iter().map(ToString::to_string));
     }
 
     /// Registers operators that are defined in TorchScript source.
@@ -228,19 +237,19 @@ impl Registry {
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
         let ctx = self.ctx();
         let (name, overload) = (ctx.name(schema.name).to_string(), ctx.name(schema.overload).to_string());
-        // The replacement speaks of the operator's own overload: `view`, not `view.dtype`.
-        let overload_is_plain = overload.is_empty();
+        // The replacement speaks of one overload: `view`, not `view.dtype`.
+        let own_name = schema.full_name(ctx);
         let found = |semantics: &Semantics, variant| {
-            let eager = if variant == Variant::Functional {
-                self.eager.get(&name).copied()
-            } else {
-                None
+            let eager = match variant {
+                Variant::Functional => self.eager.get(&own_name).copied(),
+                Variant::InPlace | Variant::Out => None,
             };
             Some(Operator {
                 schema: schema.clone(),
                 semantics: semantics.clone(),
                 variant,
-                eager: eager.filter(|_| overload_is_plain),
+                eager,
+                fixed_sizes: self.fixed_sizes.contains(&name) || self.fixed_sizes.contains(&own_name),
             })
         };
         let exact = if overload.is_empty() {
@@ -252,8 +261,14 @@ impl Registry {
             return found(&semantics, Variant::Functional);
         }
         let out = writes_out(&schema);
-        if out && let Some(semantics) = self.functional_overload(&schema).and_then(|base| self.entry(&base)) {
-            return found(&semantics, Variant::Out);
+        if out
+            && let Some(base) = self.functional_overload(&schema)
+            && let Some(semantics) = self.entry(&base)
+        {
+            return found(&semantics, Variant::Out).map(|op| Operator {
+                eager: self.eager.get(&base).copied(),
+                ..op
+            });
         }
         // A general entry speaks of tensors; the overloads on numbers and lists have entries of their own.
         let tensors = |a: &Argument| match ctx.type_kind(a.ty) {

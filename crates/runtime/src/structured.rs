@@ -6,6 +6,7 @@
 //! generation fuses their steps and emits them. Shape inference reads the outputs' sizes. The three cannot disagree.
 
 use crate::expr::{Expr, Number};
+use crate::gather::Gather;
 use frazil_ir::DType;
 use smallvec::SmallVec;
 
@@ -49,6 +50,8 @@ pub enum Step {
     Compute(Box<Structured>),
     /// The same elements under other sizes and strides.
     View(ViewMap),
+    /// Elements at places that other tensors name.
+    Gather(Box<Gather>),
 }
 
 /// How one loop of a domain is used.

@@ -90,7 +90,7 @@ impl ListValue {
 }
 
 /// A dictionary's key. Tensors are keys by identity.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Key(pub Value);
 
 impl PartialEq for Key {

@@ -25,7 +25,8 @@ typedef enum frazil_dtype {
 typedef enum frazil_status {
   FRAZIL_OK = 0,
   FRAZIL_INVALID_ARGUMENT = 1,
-  FRAZIL_OUT_OF_MEMORY = 2
+  FRAZIL_OUT_OF_MEMORY = 2,
+  FRAZIL_INDEX_OUT_OF_RANGE = 3 /* an element of an input names nothing; the outputs mean nothing */
 } frazil_status;
 
 /* A tensor that the caller gives or gets: dense, row-major. */
@@ -123,7 +124,7 @@ const char *{name}_status_message(frazil_status status);
 #endif
 "#,
         inputs = list(&plan.inputs),
-        outputs = list(&plan.outputs),
+        outputs = list(plan.results()),
     )
 }
 

@@ -49,6 +49,9 @@ pub enum EmitFileError {
         /// What it said.
         stderr: String,
     },
+    /// A library has nothing that runs these.
+    #[error("these operators run in this program only, not in a library:{}", .0.iter().map(|o| format!("\n  {o}")).collect::<String>())]
+    Host(Vec<String>),
     /// The plan's name cannot be a C identifier.
     #[error("`{0}` cannot be the prefix of C functions: letters, digits and underscores only, and no digit first")]
     Name(String),
@@ -62,7 +65,8 @@ pub fn kernels_text(plan: &Plan) -> String {
 /// All kernels as text at `stage`, one after the other.
 pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, CompileError> {
     let mut out = String::new();
-    for (i, spec) in plan.kernels.iter().enumerate() {
+    let compiled = plan.kernels.iter().enumerate().filter(|(_, k)| !k.phases().is_empty());
+    for (i, spec) in compiled {
         out.push_str(&kernel_text(&kernel_name(plan, i), spec, target, stage)?);
         out.push('\n');
     }
@@ -72,6 +76,7 @@ pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, 
 /// One relocatable object with all kernels.
 pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
     validate(plan)?;
+    check_standalone(plan)?;
     let directory = temporary()?;
     let mut objects = write_objects(plan, target, directory.path())?;
     if objects.is_empty() {
@@ -89,6 +94,7 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
 /// Writes the shared library `library` and, beside it, the C header of the same name with the extension `h`. Gives the header's path.
 pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<PathBuf, EmitFileError> {
     validate(plan)?;
+    check_standalone(plan)?;
     let identifier = |c: char| c == '_' || c.is_ascii_alphanumeric();
     if !plan.name.chars().all(identifier) || plan.name.starts_with(|c: char| c.is_ascii_digit()) || plan.name.is_empty()
     {
@@ -141,6 +147,14 @@ fn temporary() -> Result<tempfile::TempDir, EmitFileError> {
         path: std::env::temp_dir(),
         source,
     })
+}
+
+/// Refuses plans that need this program.
+fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
+    match plan.host_operators() {
+        none if none.is_empty() => Ok(()),
+        hosts => Err(EmitFileError::Host(hosts)),
+    }
 }
 
 /// Compiles the kernels and writes their objects; gives their names in `directory`.

@@ -6,22 +6,23 @@ use crate::emit::phase_name;
 use crate::plan::{Buffer, Plan, Port};
 use std::fmt::Write;
 
-/// The C file of `plan`'s library. It expects `model.h` and `constants.bin` in the directory where it is compiled.
-pub fn source(plan: &Plan) -> String {
-    let mut out = String::from("#include \"model.h\"\n#include <stdlib.h>\n\n");
-    constants(&mut out, plan);
-    ports(&mut out, "input", &plan.inputs);
-    ports(&mut out, "output", &plan.outputs);
-    steps(&mut out, plan);
-    out.push_str(&INTERFACE.replace("MODEL", &plan.name));
-    out
-}
-
 /// Writing to a string cannot fail.
 macro_rules! put {
     ($out:expr, $($arguments:tt)*) => {
         let _ = writeln!($out, $($arguments)*);
     };
+}
+
+/// The C file of `plan`'s library. It expects `model.h` and `constants.bin` in the directory where it is compiled.
+pub fn source(plan: &Plan) -> String {
+    let mut out = String::from("#include \"model.h\"\n#include <stdlib.h>\n\n");
+    constants(&mut out, plan);
+    ports(&mut out, "input", &plan.inputs);
+    ports(&mut out, "output", plan.results());
+    put!(out, "#define CHECK_COUNT {}\n", plan.checks.len());
+    steps(&mut out, plan);
+    out.push_str(&INTERFACE.replace("MODEL", &plan.name));
+    out
 }
 
 fn constants(out: &mut String, plan: &Plan) {
@@ -160,6 +161,7 @@ const char *MODEL_status_message(frazil_status status) {
   case FRAZIL_OK: return "no error";
   case FRAZIL_INVALID_ARGUMENT: return "a pointer is NULL, or the options have a wrong size, a negative number of threads or a workspace that is not aligned to 64 bytes";
   case FRAZIL_OUT_OF_MEMORY: return "out of memory or threads";
+  case FRAZIL_INDEX_OUT_OF_RANGE: return "an element of an input is an index that names nothing";
   }
   return "unknown status";
 }
@@ -201,8 +203,14 @@ frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *c
     if (!inputs[i] && input_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
   for (int32_t i = 0; i < OUTPUT_COUNT; i++)
     if (!outputs[i] && output_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
-  const memory m = { inputs, outputs, self->workspace, frazil_constants, self->addresses };
+  unsigned char checks[CHECK_COUNT + 1] = { 0 };
+  void *all[OUTPUT_COUNT + CHECK_COUNT + 1];
+  for (int32_t i = 0; i < OUTPUT_COUNT; i++) all[i] = outputs[i];
+  for (int32_t i = 0; i < CHECK_COUNT; i++) all[OUTPUT_COUNT + i] = &checks[i];
+  const memory m = { inputs, all, self->workspace, frazil_constants, self->addresses };
   frazil_rt_run(steps, STEP_COUNT, &m, self->pool, self->parallel_for, self->user);
+  for (int32_t i = 0; i < CHECK_COUNT; i++)
+    if (checks[i]) return FRAZIL_INDEX_OUT_OF_RANGE;
   return FRAZIL_OK;
 }
 

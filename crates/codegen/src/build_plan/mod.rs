@@ -1,6 +1,7 @@
 //! From the fused graph to kernels over buffers: each live nest becomes one kernel, with reorders only where layouts meet.
 
 mod blocked;
+mod indirect;
 mod nest;
 mod plain;
 
@@ -107,7 +108,13 @@ impl Builder<'_> {
     }
 
     fn tensor(&mut self, id: TensorId) {
-        let Some(s) = self.graph.structured(id) else { return };
+        let s = match &self.graph.node(id).op {
+            TensorOp::Compute(s) => s,
+            TensorOp::Gather(g) => return self.gather(id, g),
+            TensorOp::Host(call) => return self.host(id, call),
+            TensorOp::HostResult { host, result } => return self.host_result(id, *host, *result as usize),
+            TensorOp::Input(_) | TensorOp::Constant(_) | TensorOp::View(_) => return,
+        };
         if self.in_rows.contains(&id) {
             return;
         }

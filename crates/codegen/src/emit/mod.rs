@@ -147,6 +147,8 @@ fn emit_phase<'c>(
         KernelSpec::Reorder(k) => reorder::emit(&mut kernel, k),
         KernelSpec::CopyChannels(k) => reorder::emit_copy(&mut kernel, k),
         KernelSpec::Loops(k) => loops::emit(&mut kernel, k),
+        // It has no phases.
+        KernelSpec::Host(_) => {}
     }
     kernel.e.op("func.return", &[], &[], &[], Vec::new());
     externals.append(&mut kernel.e.externals);

@@ -47,10 +47,21 @@ pub enum KernelSpec {
     CopyChannels(CopyChannels),
     /// Loop nests. Buffers: [`Loops::arguments`] in order.
     Loops(Loops),
+    /// A kernel of the host program, which has no code here. Buffers: its inputs, its results.
+    Host(HostKernel),
+}
+
+/// A call of the host program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostKernel {
+    /// Number in [`Plan::hosts`](crate::plan::Plan::hosts).
+    pub number: u32,
+    /// Number of its inputs.
+    pub inputs: u32,
 }
 
 impl KernelSpec {
-    /// Number of independent tasks of each phase.
+    /// Number of independent tasks of each phase; no phase for a kernel of the host program.
     pub fn phases(&self) -> SmallVec<[i64; 2]> {
         let tasks = match self {
             KernelSpec::Gemm(k) => k.tasks(),
@@ -60,6 +71,7 @@ impl KernelSpec {
             KernelSpec::Reorder(k) => k.tasks(),
             KernelSpec::CopyChannels(k) => k.tasks(),
             KernelSpec::Loops(k) => k.tasks(),
+            KernelSpec::Host(_) => return SmallVec::new(),
         };
         smallvec![tasks]
     }
@@ -78,6 +90,7 @@ impl KernelSpec {
             KernelSpec::Gemm(_) | KernelSpec::Conv(_) | KernelSpec::Depthwise(_) => 3,
             KernelSpec::Pool(_) | KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => 2,
             KernelSpec::Loops(k) => k.arguments.len(),
+            KernelSpec::Host(k) => k.inputs as usize + 1,
         };
         own + operands + usize::from(self.scratch_bytes() > 0)
     }
@@ -89,7 +102,7 @@ impl KernelSpec {
             KernelSpec::Conv(k) => Some(&k.epilogue),
             KernelSpec::Depthwise(k) => Some(&k.epilogue),
             KernelSpec::Pool(k) => Some(&k.epilogue),
-            KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Loops(_) => None,
+            KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Loops(_) | KernelSpec::Host(_) => None,
         }
     }
 
@@ -98,7 +111,7 @@ impl KernelSpec {
     /// All other buffers must not overlap the output.
     pub fn may_alias_output(&self, operand: usize) -> bool {
         let first = match self {
-            KernelSpec::Gemm(_) => return false,
+            KernelSpec::Gemm(_) | KernelSpec::Host(_) => return false,
             KernelSpec::Conv(_) | KernelSpec::Depthwise(_) => 2,
             KernelSpec::Pool(_) => 1,
             KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => return false,

@@ -7,16 +7,17 @@
 //! operator without a program, a write to an input) is collected with its place in the source; all of it is reported at once.
 
 mod control;
+mod indirect;
 mod operators;
 mod store;
 
 use crate::error::{LowerError, Unsupported};
 use crate::graph::{Origin, TensorGraph};
-use frazil_ir::{Context, Graph, NodeId, TypeKind, ValueId};
+use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
 use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
 use frazil_runtime::structured::{TensorId, TensorShape};
-use frazil_runtime::value::{ListValue, ObjectValue, Value};
+use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::Store;
@@ -32,6 +33,8 @@ pub enum InputSpec {
     List(Vec<InputSpec>),
     /// A tuple.
     Tuple(Vec<InputSpec>),
+    /// A dictionary, and the types of its keys and values.
+    Dict(TypeId, TypeId, Vec<(Key, InputSpec)>),
 }
 
 /// What a result of the graph is, in terms of the compiled function's outputs.
@@ -41,10 +44,12 @@ pub enum ResultSpec {
     Tensor(u32),
     /// A value that does not depend on the inputs' elements.
     Value(Value),
-    /// A list.
-    List(Vec<ResultSpec>),
+    /// A list, and the type of its elements.
+    List(TypeId, Vec<ResultSpec>),
     /// A tuple; a NamedTuple is one too.
     Tuple(Vec<ResultSpec>),
+    /// A dictionary, and the types of its keys and values.
+    Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
 }
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
@@ -71,6 +76,7 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
         importer: Importer::new(),
         constants: HashSet::new(),
         unsupported: Vec::new(),
+        checks: Vec::new(),
         steps: 0,
         depth: 0,
     };
@@ -93,6 +99,10 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
         });
     }
     if s.unsupported.is_empty() {
+        for (check, message) in s.checks {
+            s.tensors.outputs.push(check);
+            s.tensors.checks.push(message);
+        }
         Ok(Specialised {
             graph: s.tensors,
             results,
@@ -115,10 +125,29 @@ struct Specialiser<'a> {
     /// Addresses of the storages of the graph's constants, which must not be written.
     constants: HashSet<usize>,
     unsupported: Vec<Unsupported>,
+    /// Truth values that must turn out false, and the exceptions where they do not.
+    checks: Vec<(TensorId, String)>,
     /// Nodes run so far.
     steps: usize,
     /// Graphs within graphs.
     depth: usize,
+}
+
+impl ResultSpec {
+    /// The value, when the tensors that it mentions are `tensors`.
+    pub fn value(&self, tensors: &[Value]) -> Value {
+        let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value(tensors)).collect() };
+        match self {
+            ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
+            ResultSpec::Value(v) => v.clone(),
+            ResultSpec::Tuple(items) => Value::tuple(all(items)),
+            ResultSpec::List(element, items) => Value::List(ListValue::new(*element, all(items))),
+            ResultSpec::Dict(key, value, entries) => {
+                let entries = entries.iter().map(|(k, v)| (k.clone(), v.value(tensors)));
+                Value::Dict(DictValue::new(*key, *value, entries.collect()))
+            }
+        }
+    }
 }
 
 impl Specialiser<'_> {
@@ -168,6 +197,11 @@ impl Specialiser<'_> {
                 Value::List(ListValue::new(element, items))
             }
             InputSpec::Tuple(items) => Value::tuple(all(self, items)?),
+            InputSpec::Dict(key, value, entries) => {
+                let entry = |(k, v): &(Key, InputSpec)| Ok((k.clone(), self.input(v)?));
+                let entries: Result<_, LowerError> = entries.iter().map(entry).collect();
+                Value::Dict(DictValue::new(*key, *value, entries?))
+            }
         })
     }
 
@@ -179,9 +213,17 @@ impl Specialiser<'_> {
                 self.tensors.outputs.push(id);
                 ResultSpec::Tensor(self.tensors.outputs.len() as u32 - 1)
             }
-            Value::List(l) if l.with(|items| items.iter().any(has_tensor)) => ResultSpec::List(all(self, &l.items())?),
+            Value::List(l) if l.with(|items| items.iter().any(has_tensor)) => {
+                ResultSpec::List(l.element, all(self, &l.items())?)
+            }
             Value::Tuple(t) if t.items.iter().any(has_tensor) => ResultSpec::Tuple(all(self, &t.items)?),
-            Value::Dict(_) | Value::Object(_) | Value::Future(_) => return Err(LowerError::Result { index }),
+            Value::Dict(d) => {
+                let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+                let entry = |(k, v): (Key, Value)| Ok((k, self.result(&v, index)?));
+                let entries: Result<_, LowerError> = entries.into_iter().map(entry).collect();
+                ResultSpec::Dict(d.key, d.value, entries?)
+            }
+            Value::Object(_) | Value::Future(_) => return Err(LowerError::Result { index }),
             other => ResultSpec::Value(other.clone()),
         })
     }
@@ -214,6 +256,7 @@ fn has_tensor(value: &Value) -> bool {
         Value::Tensor(_) => true,
         Value::List(l) => l.with(|items| items.iter().any(has_tensor)),
         Value::Tuple(t) => t.items.iter().any(has_tensor),
+        Value::Dict(d) => d.with(|entries| entries.values().any(has_tensor)),
         _ => false,
     }
 }

@@ -17,7 +17,7 @@ use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Semantics, Tensor, Variant};
 
 /// Why an operator was not run.
-enum Refusal {
+pub(super) enum Refusal {
     /// The whole compilation ends.
     Fatal(LowerError),
     /// The operator goes to the list.
@@ -99,6 +99,11 @@ impl Specialiser<'_> {
         }
         match op.semantics() {
             Semantics::Kernel(_) => match self.functional(op).filter(|_| !known) {
+                Some(other) if matches!(other.semantics(), Semantics::Kernel(_)) => {
+                    let functional = other.functional();
+                    let results = self.kernel(graph, node, &functional, values, &cells)?;
+                    self.give(graph, node, &other, values, results)
+                }
                 Some(program) => self.program(graph, node, &program, values),
                 None => self.kernel(graph, node, op, values, &cells),
             },
@@ -114,14 +119,19 @@ impl Specialiser<'_> {
         }
     }
 
-    /// The program of the functional form of an in-place operator whose own entry is a kernel (`copy_`).
+    /// The functional form of an in-place operator whose own entry is a kernel, where that has a program (`copy_`) or can be called by the
+    /// compiled function (`scatter_add_`).
     fn functional(&self, op: &Operator) -> Option<Operator> {
         let schema = op.schema();
         let name = self.ctx.name(schema.name).strip_suffix('_')?;
         let overload = self.ctx.name(schema.overload);
         let found = self.registry.find(name, overload)?;
-        let has_program = !matches!(found.semantics(), Semantics::Kernel(_) | Semantics::Composite(_));
-        (has_program && schema.is_mutable()).then(|| found.in_place(schema.clone()))
+        let usable = match found.semantics() {
+            Semantics::Kernel(_) => found.has_fixed_sizes(),
+            Semantics::Composite(_) => false,
+            Semantics::Pointwise(_) | Semantics::Program(..) => true,
+        };
+        (usable && schema.is_mutable()).then(|| found.in_place(schema.clone()))
     }
 
     fn writes_constant(&self, schema: &FunctionSchema, values: &[Value]) -> bool {
@@ -156,7 +166,12 @@ impl Specialiser<'_> {
             touched |= t.storage().take_touched();
         }
         if touched {
-            return Err("depends on the elements of a tensor, and has no program".into());
+            return match results {
+                Ok(like) if op.has_fixed_sizes() && op.variant() == Variant::Functional => {
+                    self.host_call(graph, node, op, values, &like)
+                }
+                _ => Err("depends on the elements of a tensor, and has no program".into()),
+            };
         }
         let same = |a: &Tensor, b: &Tensor| {
             a.shares_storage(b) && a.sizes() == b.sizes() && a.strides() == b.strides() && a.offset() == b.offset()
@@ -244,6 +259,16 @@ impl Specialiser<'_> {
                     }
                     Made {
                         id: self.tensors.compute(s, origins.to_vec()),
+                        cell: None,
+                    }
+                }
+                Step::Gather(g) => {
+                    let mut g = g.as_ref().clone();
+                    for tensor in g.operands_mut() {
+                        *tensor = tensors.get(*tensor as usize).ok_or_else(malformed)?.id;
+                    }
+                    Made {
+                        id: self.gather(g, origins)?,
                         cell: None,
                     }
                 }
@@ -419,7 +444,7 @@ fn viewed(base: &Tensor, step: &PathStep) -> Option<Tensor> {
     }
 }
 
-fn tensors_in(value: &Value, found: &mut Vec<TensorCell>) {
+pub(super) fn tensors_in(value: &Value, found: &mut Vec<TensorCell>) {
     match value {
         Value::Tensor(cell) => found.push(cell.clone()),
         Value::List(l) => l.items().iter().for_each(|v| tensors_in(v, found)),

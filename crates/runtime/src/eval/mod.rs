@@ -2,6 +2,7 @@
 
 mod binary;
 mod contraction;
+mod gather;
 mod gemm;
 mod nest;
 mod program;
@@ -25,6 +26,9 @@ pub enum EvalError {
     /// The expression applies a function to a dtype on which it is not defined.
     #[error("{0} is not defined on this dtype")]
     Undefined(String),
+    /// An index names no element.
+    #[error("{0}")]
+    OutOfRange(String),
     /// The program does not fit its arguments, or is inconsistent. A bug of the entry that made it.
     #[error("malformed tensor program: {0}")]
     Malformed(&'static str),

@@ -1,5 +1,6 @@
 //! Running [`Program`]s.
 
+use super::gather::eval_gather;
 use super::{EvalError, eval_structured};
 use crate::structured::{Affine, Dims, Program, Step, TensorId, TensorShape, ViewKind, ViewMap};
 use crate::tensor::Tensor;
@@ -22,6 +23,7 @@ pub fn eval_program(program: &Program, args: &[Tensor]) -> Result<Vec<Tensor>, E
         let result = match step {
             Step::Compute(s) => eval_structured(s, &tensors)?,
             Step::View(v) => eval_view(v, &tensors)?,
+            Step::Gather(g) => eval_gather(g, &tensors)?,
         };
         tensors.push(result);
         for (t, last) in last_use.iter().enumerate() {
@@ -52,6 +54,7 @@ fn last_uses(program: &Program) -> Vec<Option<usize>> {
         match step {
             Step::Compute(s) => s.inputs.iter().chain(&s.finish_inputs).for_each(|a| used(a.tensor)),
             Step::View(v) => used(v.tensor),
+            Step::Gather(g) => g.operands().for_each(&mut used),
         }
     }
     for &id in &program.outputs {

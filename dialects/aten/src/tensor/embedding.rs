@@ -5,28 +5,10 @@ use frazil_runtime::elements::Join;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::{Scalar, Tensor};
 
-pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::embedding", embedding),
-    ("aten::embedding_bag", embedding_bag),
-    ("aten::one_hot", one_hot),
-];
+/// Those whose results have the sizes that their arguments say.
+pub(super) const FIXED_SIZES: &[&str] = &["aten::embedding_bag"];
 
-fn embedding(call: &Call<'_>) -> Result<Results, OpError> {
-    let (weight, indices) = (call.tensor(0)?, call.tensor(1)?);
-    let [rows, width] = weight.sizes() else {
-        return Err(OpError::raised("'weight' must be 2-D"));
-    };
-    let mut positions = Vec::new();
-    for i in indices.to_i64_vec() {
-        if !(0..*rows).contains(&i) {
-            return Err(OpError::raised("index out of range in self"));
-        }
-        positions.extend(i * width..(i + 1) * width);
-    }
-    let mut sizes = indices.sizes().to_vec();
-    sizes.push(*width);
-    one(weight.take(&positions, &sizes)?)
-}
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::embedding_bag", embedding_bag), ("aten::one_hot", one_hot)];
 
 /// Sum (0), mean (1) or maximum (2) of the rows of each bag; bags start at `offsets`.
 fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {

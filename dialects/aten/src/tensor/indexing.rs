@@ -8,12 +8,23 @@ use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
 use frazil_runtime::{Scalar, Tensor};
 
+/// Those whose results have the sizes that their arguments say.
+pub(super) const FIXED_SIZES: &[&str] = &[
+    "aten::index_put",
+    "aten::index_add",
+    "aten::index_copy",
+    "aten::index_fill",
+    "aten::scatter",
+    "aten::scatter_add",
+    "aten::scatter_reduce",
+    "aten::put",
+    "aten::masked_scatter",
+];
+
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::index", index),
     ("aten::index_put", |c| written(c, index_put)),
     ("aten::index_put_", |c| in_place(c, index_put)),
     ("aten::_index_put_impl_", |c| in_place(c, index_put)),
-    ("aten::index_select", index_select),
     ("aten::index_add", |c| {
         written(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
     }),
@@ -28,7 +39,6 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
     ("aten::index_fill", |c| written(c, index_fill)),
     ("aten::index_fill_", |c| in_place(c, index_fill)),
-    ("aten::gather", gather),
     ("aten::scatter", |c| written(c, scatter)),
     ("aten::scatter_", |c| in_place(c, scatter)),
     ("aten::scatter_add", |c| {
@@ -39,8 +49,6 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
     ("aten::scatter_reduce.two", |c| written(c, scatter_reduce)),
     ("aten::scatter_reduce_.two", |c| in_place(c, scatter_reduce)),
-    ("aten::take", take),
-    ("aten::take_along_dim", take_along_dim),
     ("aten::put", |c| written(c, put)),
     ("aten::put_", |c| in_place(c, put)),
     ("aten::masked_select", masked_select),
@@ -53,6 +61,10 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
     ("aten::where", |c| one(Value::tensors(columns(&places(&c.tensor(0)?))?))),
 ];
+
+/// Indexing with masks too, whose results have as many elements as their masks say.
+pub(super) const EAGER: &[(&str, KernelFn)] =
+    &[("aten::index.Tensor", index), ("aten::index.Tensor_hacked_twin", index)];
 
 /// Copies argument 0, lets `write` change the copy, and gives it.
 fn written(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError>) -> Result<Results, OpError> {
@@ -289,16 +301,6 @@ fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpE
     Ok((dim, indices.into_iter().map(each).collect::<Result<_, _>>()?))
 }
 
-fn index_select(call: &Call<'_>) -> Result<Results, OpError> {
-    let t = call.tensor(0)?;
-    let (dim, indices) = dim_and_indices(call, &t)?;
-    let mut sizes = t.sizes().to_vec();
-    if let Some(s) = sizes.get_mut(dim) {
-        *s = indices.len() as i64;
-    }
-    one(t.take(&slices(&t, dim, &indices), &sizes)?)
-}
-
 /// Joins the slices of argument `source` into those that the indices name.
 fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: f64) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
@@ -373,12 +375,6 @@ fn gathered(t: &Tensor, dim: usize, index: &Tensor) -> Result<Vec<i64>, OpError>
         Ok(base + i * strides.get(dim).copied().unwrap_or(1))
     };
     index.to_i64_vec().into_iter().enumerate().map(place).collect()
-}
-
-fn gather(call: &Call<'_>) -> Result<Results, OpError> {
-    let (t, index) = (call.tensor(0)?, call.tensor(2)?);
-    let dim = wrap_dim(call.int(1)?, t.dim())?;
-    one(t.take(&gathered(&t, dim, &index)?, index.sizes())?)
 }
 
 fn scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
@@ -486,43 +482,6 @@ fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
         )?)?;
     }
     Ok(())
-}
-
-fn take(call: &Call<'_>) -> Result<Results, OpError> {
-    let (t, index) = (call.tensor(0)?, call.tensor(1)?);
-    let positions = index
-        .to_i64_vec()
-        .into_iter()
-        .map(|i| wrapped(i, t.numel()))
-        .collect::<Result<Vec<_>, _>>()?;
-    one(t.take(&positions, index.sizes())?)
-}
-
-fn take_along_dim(call: &Call<'_>) -> Result<Results, OpError> {
-    let (mut t, mut index) = (call.tensor(0)?, call.tensor(1)?);
-    let dim = match call.opt_int(2)? {
-        Some(d) => wrap_dim(d, t.dim())?,
-        None => {
-            t = t.reshape(&[t.numel()])?;
-            index = index.reshape(&[index.numel()])?;
-            0
-        }
-    };
-    // Apart from the dimension both broadcast.
-    let without = |x: &Tensor| {
-        let mut s = x.sizes().to_vec();
-        s[dim] = 1;
-        s
-    };
-    let common = broadcast(&without(&t), &without(&index))
-        .ok_or_else(|| OpError::raised("torch.take_along_dim(): shapes do not broadcast"))?;
-    let with = |x: &Tensor| {
-        let mut s = common.to_vec();
-        s[dim] = x.sizes()[dim];
-        s
-    };
-    let (t, index) = (t.expand(&with(&t))?, index.expand(&with(&index))?);
-    one(t.take(&gathered(&t, dim, &index)?, index.sizes())?)
 }
 
 fn put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {

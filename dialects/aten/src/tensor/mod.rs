@@ -7,6 +7,7 @@ mod convert;
 mod convolution;
 mod create;
 mod embedding;
+mod gather;
 mod indexing;
 mod interpolate;
 mod join;
@@ -42,6 +43,7 @@ pub(crate) fn register(registry: &mut Registry) {
         convert::PROGRAMS,
         convolution::PROGRAMS,
         create::PROGRAMS,
+        gather::PROGRAMS,
         interpolate::PROGRAMS,
         join::PROGRAMS,
         movement::PROGRAMS,
@@ -61,6 +63,10 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(movement::KERNELS);
     registry.kernels(sorting::KERNELS);
     registry.kernels(views::KERNELS);
+    for names in [embedding::FIXED_SIZES, indexing::FIXED_SIZES, sorting::FIXED_SIZES] {
+        registry.fixed_sizes(names);
+    }
     registry.eager(convert::EAGER);
+    registry.eager(indexing::EAGER);
     registry.eager(views::EAGER);
 }

@@ -9,6 +9,27 @@ use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
 use std::cmp::Ordering;
 
+/// Those whose results have the sizes that their arguments say.
+pub(super) const FIXED_SIZES: &[&str] = &[
+    "aten::sort",
+    "aten::argsort",
+    "aten::msort",
+    "aten::topk",
+    "aten::kthvalue",
+    "aten::median",
+    "aten::nanmedian",
+    "aten::mode",
+    "aten::cumsum",
+    "aten::cumprod",
+    "aten::logcumsumexp",
+    "aten::cummax",
+    "aten::cummin",
+    "aten::searchsorted",
+    "aten::bucketize",
+    "aten::histc",
+    "aten::isin",
+];
+
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::sort", |c| sort(c, 1, 2)),
     ("aten::sort.stable", |c| sort(c, 2, 3)),

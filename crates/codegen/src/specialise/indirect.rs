@@ -1,0 +1,155 @@
+//! Reads at places that tensors name, and calls of operators that have no program.
+
+use super::operators::{Refusal, tensors_in};
+use super::{ResultSpec, Specialiser};
+use crate::error::LowerError;
+use crate::graph::Origin;
+use crate::host::HostCall;
+use frazil_ir::{DType, Graph, NodeId};
+use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::gather::{Coordinate, Gather};
+use frazil_runtime::op::{Operator, Results};
+use frazil_runtime::structured::{Combine, Program, Step, TensorId, TensorShape};
+use frazil_runtime::value::{TensorCell, Value};
+
+impl Specialiser<'_> {
+    /// Appends a gather, and for each of its index tensors a check that all of its values name something.
+    pub(super) fn gather(&mut self, g: Gather, origins: &[Origin]) -> Result<TensorId, LowerError> {
+        let extents = self.tensors.shape(g.tensor).sizes.clone();
+        if g.output.numel() > 0 {
+            for (coordinate, &extent) in g.coordinates.iter().zip(&extents) {
+                if let Coordinate::Value { tensor, .. } = coordinate {
+                    self.check_range(&g, *tensor, extent, origins)?;
+                }
+            }
+        }
+        let shape = g.output.clone();
+        let op = crate::graph::TensorOp::Gather(Box::new(g));
+        Ok(self.tensors.push(shape, op, origins.to_vec()))
+    }
+
+    fn check_range(&mut self, g: &Gather, index: TensorId, extent: i64, origins: &[Origin]) -> Result<(), LowerError> {
+        let valid = g.valid(extent);
+        let raises = |message: String| LowerError::Raises { message };
+        if extent == 0 {
+            return Err(raises(g.out_of_range(0, 0)));
+        }
+        if let Some(data) = self.tensors.as_constant(index) {
+            let values = frazil_runtime::import::Importer::new()
+                .tensor(data)
+                .map(|t| t.get().to_i64_vec());
+            let outside = values.unwrap_or_default().into_iter().find(|v| !valid.contains(v));
+            return match outside {
+                Some(v) => Err(raises(g.out_of_range(v, extent))),
+                None => Ok(()),
+            };
+        }
+        let place = origins.first().map(Origin::to_string).unwrap_or_default();
+        let message = format!(
+            "{place}: {}",
+            g.message
+                .replace("{index}", "...")
+                .replace("{size}", &extent.to_string())
+        );
+        let shape = self.tensors.shape(index).clone();
+        let program = outside_program(shape, &valid).map_err(|e| LowerError::Malformed(e.to_string()))?;
+        if let Some(Step::Compute(s)) = program.steps.into_iter().next() {
+            let mut s = *s;
+            s.inputs.iter_mut().for_each(|a| a.tensor = index);
+            let id = self.tensors.compute(s, origins.to_vec());
+            self.checks.push((id, message));
+        }
+        Ok(())
+    }
+
+    /// Appends a call of an operator without a program, whose results have the sizes of `like`.
+    pub(super) fn host_call(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        values: &[Value],
+        like: &Results,
+    ) -> Result<Vec<Value>, Refusal> {
+        let mut inputs: Vec<TensorCell> = Vec::new();
+        let arguments = values
+            .iter()
+            .map(|v| argument(v, &mut inputs))
+            .collect::<Option<Vec<_>>>();
+        let arguments = arguments.ok_or("takes a dictionary or an object")?;
+        let shapes = like.iter().map(|v| {
+            let t = v.as_tensor()?;
+            Some(TensorShape {
+                dtype: t.dtype(),
+                sizes: t.sizes().into(),
+            })
+        });
+        let results: Vec<TensorShape> = shapes
+            .collect::<Option<_>>()
+            .ok_or("gives something other than tensors")?;
+        let inputs = inputs
+            .iter()
+            .map(|c| self.read(c))
+            .collect::<Result<Vec<TensorId>, _>>()?;
+        let call = HostCall {
+            op: op.clone(),
+            ctx: self.ctx.clone(),
+            arguments,
+            input_shapes: inputs.iter().map(|&t| self.tensors.shape(t).clone()).collect(),
+            inputs,
+            results,
+            output_types: graph.node_outputs(node).iter().map(|&v| graph.ty(v)).collect(),
+            attributes: graph.attributes(node).to_vec(),
+        };
+        let origins = self.origin(graph, node);
+        let mut given = Vec::new();
+        for id in self.tensors.host(call, origins) {
+            let shape = self.tensors.shape(id).clone();
+            given.push(Value::Tensor(self.store.fresh(id, &shape, false)?));
+        }
+        Ok(given)
+    }
+}
+
+/// A value with its tensors numbered; `None` for what a host call does not take.
+fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
+    let mut inside = Vec::new();
+    tensors_in(value, &mut inside);
+    if inside.is_empty() {
+        return Some(ResultSpec::Value(value.clone()));
+    }
+    let mut all = |items: &[Value]| items.iter().map(|v| argument(v, inputs)).collect::<Option<Vec<_>>>();
+    match value {
+        Value::Tensor(cell) => {
+            inputs.push(cell.clone());
+            Some(ResultSpec::Tensor(inputs.len() as u32 - 1))
+        }
+        Value::List(l) => Some(ResultSpec::List(l.element, all(&l.items())?)),
+        Value::Tuple(t) => Some(ResultSpec::Tuple(all(&t.items)?)),
+        _ => None,
+    }
+}
+
+/// Whether any element of a tensor lies outside of `valid`: one truth value.
+fn outside_program(shape: TensorShape, valid: &std::ops::Range<i64>) -> Result<Program, frazil_runtime::op::OpError> {
+    let dims: Vec<usize> = (0..shape.sizes.len()).collect();
+    let (low, high) = (valid.start, valid.end);
+    let mut p = ProgramBuilder::over(vec![shape]);
+    let fold = Fold {
+        combine: Combine::Or,
+        accumulate: DType::Bool,
+        output: DType::Bool,
+    };
+    let out = p.reduce(
+        &[0],
+        &dims,
+        false,
+        fold,
+        |f, x| {
+            let x = x[0].cast(DType::Long);
+            x.lt(f.int(low, DType::Long)).or(x.ge(f.int(high, DType::Long)))
+        },
+        None,
+    )?;
+    p.finish(&[out])
+}
