@@ -76,7 +76,11 @@ impl HostCall {
             let strides = contiguous_strides(&shape.sizes);
             Tensor::from_storage(storage, shape.dtype, &shape.sizes, &strides, 0).map(Value::from)
         };
-        let tensors = inputs.iter().zip(&self.input_shapes).map(tensor).collect::<Result<Vec<_>, _>>();
+        let tensors = inputs
+            .iter()
+            .zip(&self.input_shapes)
+            .map(tensor)
+            .collect::<Result<Vec<_>, _>>();
         let tensors = tensors.map_err(|e| e.to_string())?;
         let arguments: Vec<Value> = self.arguments.iter().map(|a| a.value(&tensors)).collect();
         let results = invoke(&self.ctx, &self.op, &arguments, &self.output_types, &self.attributes)
