@@ -29,6 +29,35 @@ pub fn corpus() -> Option<PathBuf> {
     Some(path)
 }
 
+/// The archives of the fixtures, and of the large corpus when there is one, sorted in each.
+///
+/// # Panics
+/// When a folder cannot be read.
+pub fn archives() -> Vec<PathBuf> {
+    let mut found = archives_below(&fixtures());
+    if let Some(corpus) = corpus() {
+        found.extend(archives_below(&corpus.join("models")));
+        found.extend(archives_below(&corpus.join("ops")));
+    }
+    found
+}
+
+fn archives_below(folder: &Path) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder can be listed") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "pt") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 /// A tool built in the profile of the running test, such as `jit-run`.
 ///
 /// # Panics

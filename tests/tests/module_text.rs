@@ -3,27 +3,10 @@
 use frazil::ir::{Context, Module};
 use frazil::{FreezeOptions, Model, Session};
 use frazil_syntax::{ModulePrintOptions, equal_modules, print_module_to_string, read_module, write_module};
-use frazil_tests::workspace::{corpus, fixtures};
+use frazil_tests::workspace::archives;
 use frazil_torchscript::{LoadOptions, load};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// Archives below `folder`, in order.
-fn archives(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .map(|e| e.expect("a folder can be listed").path())
-        .collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            archives(&path, found);
-        } else if path.extension().is_some_and(|e| e == "pt") {
-            found.push(path);
-        }
-    }
-}
 
 /// Writes and reads `module`, and says what is different afterwards.
 fn through_files(module: &Module, folder: &Path) -> Result<(), String> {
@@ -43,12 +26,7 @@ fn through_files(module: &Module, folder: &Path) -> Result<(), String> {
 
 #[test]
 fn archives_go_through_text_without_loss() {
-    let mut paths = Vec::new();
-    archives(&fixtures(), &mut paths);
-    if let Some(corpus) = corpus() {
-        archives(&corpus.join("models"), &mut paths);
-        archives(&corpus.join("ops"), &mut paths);
-    }
+    let paths = archives();
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
     let (mut failures, mut unloaded, mut done, mut frozen) = (Vec::new(), Vec::new(), 0, 0);
     for path in &paths {

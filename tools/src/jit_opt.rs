@@ -1,12 +1,13 @@
 //! `jit-opt`: what `mlir-opt` is for MLIR, for TorchScript.
 
-use crate::output::write_atomically;
 use crate::progress::Progress;
 use crate::shape::InputShape;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
-use frazil::{CompileOptions, Emit, FreezeOptions, InputSpec, Loaded, PassOptions, Session};
+use frazil::{
+    CompileOptions, Emit, FreezeOptions, InputSpec, Loaded, PassOptions, SaveOptions, Session, write_atomically,
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -65,7 +66,7 @@ struct Options {
     /// In printed IR, leave out the data of constants with more elements than this; what is left out cannot be read back
     #[arg(long, value_name = "N")]
     elide_constants_larger_than: Option<usize>,
-    /// Which method native code is made of
+    /// Which method native code is made of, and which function an archive
     #[arg(long, default_value = "forward")]
     method: String,
     /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
@@ -83,6 +84,8 @@ struct Options {
 enum EmitKind {
     /// The IR as text; a module's larger tensors go to a .safetensors file beside it
     Ir,
+    /// A .pt archive
+    Pt,
     /// The fused kernels, their shapes and memory
     Kernels,
     /// The kernels in MLIR
@@ -101,6 +104,7 @@ impl EmitKind {
     fn from_extension(path: &Path) -> Option<EmitKind> {
         Some(match path.extension()?.to_str()? {
             "ir" => EmitKind::Ir,
+            "pt" | "pth" => EmitKind::Pt,
             "mlir" => EmitKind::Mlir,
             "ll" => EmitKind::Llvm,
             "s" => EmitKind::Asm,
@@ -154,6 +158,10 @@ fn run(options: &Options) -> Result<(), Failure> {
         progress.stage("writing");
         return write_ir(options, &loaded);
     }
+    if emit == EmitKind::Pt {
+        progress.stage("writing");
+        return write_archive(options, &loaded);
+    }
     emit_native(options, emit, &loaded, &progress)
 }
 
@@ -164,7 +172,7 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
         (None, None) => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
-                "cannot tell what to write from the name `{}`: expected .ir, .mlir, .ll, .s, .o or .so, or --emit",
+                "cannot tell what to write from the name `{}`: expected .ir, .pt, .mlir, .ll, .s, .o or .so, or --emit",
                 path.display()
             ))
         }),
@@ -194,13 +202,21 @@ fn write_ir(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     }
 }
 
+fn write_archive(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
+    let model = loaded.to_model(&options.method)?;
+    match options.output.as_deref().filter(|p| *p != Path::new("-")) {
+        Some(path) => Ok(model.save(path, &SaveOptions::default())?),
+        None => write_bytes(options, &model.save_bytes(&SaveOptions::default())?),
+    }
+}
+
 fn write_text(options: &Options, text: &str) -> Result<(), Failure> {
     write_bytes(options, text.as_bytes())
 }
 
 fn write_bytes(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
     match options.output.as_deref().filter(|p| *p != Path::new("-")) {
-        Some(path) => write_atomically(path, bytes).map_err(|e| Failure::io("write", path, e)),
+        Some(path) => write_atomically(path, |file| file.write_all(bytes)).map_err(|e| Failure::io("write", path, e)),
         None => {
             let mut out = std::io::stdout().lock();
             match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -231,7 +247,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,
         EmitKind::Obj => Emit::Object,
-        EmitKind::Ir | EmitKind::Lib => {
+        EmitKind::Ir | EmitKind::Pt | EmitKind::Lib => {
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
             let path =
                 path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;

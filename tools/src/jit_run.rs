@@ -3,11 +3,10 @@
 use crate::bench::measure;
 use crate::case::{Case, CaseTensors, Results, value_from_json};
 use crate::npy::{Input, npy_bytes};
-use crate::output::write_atomically;
 use crate::progress::Progress;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
-use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Value};
+use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -145,7 +144,7 @@ fn run_case(
         std::fs::create_dir_all(out).map_err(|e| Failure::io("make", out, e))?;
         let write = |name: &str, bytes: &[u8]| {
             let path = out.join(name);
-            write_atomically(&path, bytes).map_err(|e| Failure::io("write", &path, e))
+            write_atomically(&path, |file| file.write_all(bytes)).map_err(|e| Failure::io("write", &path, e))
         };
         write("tensors.safetensors", &tensors)?;
         write("results.json", json.as_bytes())?;
@@ -177,7 +176,8 @@ fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(
             std::fs::create_dir_all(dir).map_err(|e| Failure::io("make", dir, e))?;
             for (i, tensor) in outputs.iter().enumerate() {
                 let path = dir.join(format!("output_{i}.npy"));
-                write_atomically(&path, &npy_bytes(tensor)?).map_err(|e| Failure::io("write", &path, e))?;
+                let bytes = npy_bytes(tensor)?;
+                write_atomically(&path, |file| file.write_all(&bytes)).map_err(|e| Failure::io("write", &path, e))?;
             }
         }
         None => println!("{value:?}"),

@@ -6,7 +6,6 @@ mod failure;
 pub mod jit_opt;
 pub mod jit_run;
 pub mod npy;
-pub mod output;
 pub mod progress;
 pub mod shape;
 

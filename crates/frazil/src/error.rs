@@ -39,6 +39,9 @@ pub enum Error {
     /// A module file that cannot be written.
     #[error(transparent)]
     Write(#[from] frazil_syntax::WriteError),
+    /// A module that cannot be written as an archive.
+    #[error(transparent)]
+    Save(#[from] frazil_torchscript::SaveError),
     /// A tensor that cannot be made.
     #[error(transparent)]
     Tensor(#[from] frazil_runtime::TensorError),

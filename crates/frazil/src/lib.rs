@@ -20,7 +20,7 @@
 //! ```
 //!
 //! - A [`Session`] holds the context, the operators of the dialects, and the passes; nothing is global.
-//! - A [`Model`] is a module: freeze it, run a pipeline of passes over it, write it as text, or make an engine of it.
+//! - A [`Model`] is a module: freeze it, run a pipeline of passes over it, save it as an archive, write it as text, or make an engine of it.
 //! - An [`Engine`] calls methods with values of any type. The native one compiles each method for the shapes that it sees and
 //!   runs what cannot be compiled in the reference interpreter; the other one interprets the module as it is.
 //! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
@@ -30,6 +30,7 @@ mod error;
 mod model;
 #[cfg(feature = "codegen")]
 mod native;
+mod output;
 mod session;
 mod text;
 
@@ -38,9 +39,11 @@ pub use error::{Error, Result};
 pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions};
 #[cfg(feature = "codegen")]
 pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
+pub use output::write_atomically;
 pub use session::Session;
 
 pub use frazil_ir as ir;
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};
+pub use frazil_torchscript::SaveOptions;

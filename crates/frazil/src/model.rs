@@ -1,10 +1,12 @@
 //! Models and loose graphs: what has been read, and what can be made of it.
 
 use crate::text;
-use crate::{Engine, EngineOptions, Error, Result, Session};
-use frazil_ir::{CompilationUnit, Graph, Module};
+use crate::{Engine, EngineOptions, Error, Result, Session, write_atomically};
+use frazil_ir::{CompilationUnit, FunctionId, Graph, Module};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
+use frazil_torchscript::{SaveError, SaveOptions, function_module};
+use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,6 +83,52 @@ impl Model {
         Ok((Model::new(self.session.clone(), module), report))
     }
 
+    /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory is called like the
+    /// file unless `options` say otherwise. Weights are written from where they lie, and are not copied in memory.
+    ///
+    /// # Errors
+    /// When the model has no form as an archive, see [`SaveError`], or the file cannot be written; what was at `path` stays then.
+    pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
+        let path = path.as_ref();
+        let mut options = options.clone();
+        if options.top.is_empty() {
+            options.top = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .unwrap_or_default()
+                .to_owned();
+        }
+        let written = write_atomically(path, |file| {
+            let mut out = self.write_archive(BufWriter::new(file), &options)?;
+            Ok(out.flush()?)
+        });
+        written.map_err(|error| match error {
+            SaveError::Io(source) => Error::io("write", path, source),
+            other => Error::Save(other),
+        })
+    }
+
+    /// Writes the model as a `.pt` archive to `out`.
+    ///
+    /// # Errors
+    /// When the model has no form as an archive, or `out` fails.
+    pub fn save_to<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W> {
+        Ok(self.write_archive(out, options)?)
+    }
+
+    /// The model as a `.pt` archive in memory.
+    ///
+    /// # Errors
+    /// When the model has no form as an archive.
+    pub fn save_bytes(&self, options: &SaveOptions) -> Result<Vec<u8>> {
+        let catalogue = self.session.registry().catalogue();
+        Ok(frazil_torchscript::save_bytes(&self.module, catalogue, options)?)
+    }
+
+    fn write_archive<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W, SaveError> {
+        frazil_torchscript::save(&self.module, self.session.registry().catalogue(), out, options)
+    }
+
     /// Something that calls methods, on an instance of the module of its own.
     ///
     /// # Errors
@@ -111,6 +159,19 @@ impl Graphs {
     /// Their classes and functions.
     pub fn unit(&self) -> &CompilationUnit {
         &self.unit
+    }
+
+    /// The function called `name`, or the only one.
+    fn function(&self, name: &str) -> Result<FunctionId> {
+        let ctx = self.session.ctx();
+        let functions: Vec<_> = self.unit.functions().collect();
+        let named = functions
+            .iter()
+            .find(|(_, f)| ctx.name(f.name).rsplit('.').next() == Some(name));
+        match (named, functions.as_slice()) {
+            (Some((id, _)), _) | (None, [(id, _)]) => Ok(*id),
+            _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
+        }
     }
 
     fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Graphs, Report)> {
@@ -180,16 +241,21 @@ impl Loaded {
     pub fn graph(&self, name: &str) -> Result<&Graph> {
         match self {
             Loaded::Model(model) => model.graph(name),
+            Loaded::Graphs(graphs) => Ok(&graphs.unit.function(graphs.function(name)?).graph),
+        }
+    }
+
+    /// The module; of loose graphs, one whose `forward` is the function called `name`, or the only one, as PyTorch saves functions.
+    ///
+    /// # Errors
+    /// When there is no such function.
+    pub fn to_model(&self, name: &str) -> Result<Model> {
+        match self {
+            Loaded::Model(model) => Ok(model.clone()),
             Loaded::Graphs(graphs) => {
-                let functions: Vec<_> = graphs.unit.functions().map(|(_, f)| f).collect();
                 let ctx = graphs.session.ctx();
-                let named = functions
-                    .iter()
-                    .find(|f| ctx.name(f.name).rsplit('.').next() == Some(name));
-                match (named, functions.as_slice()) {
-                    (Some(f), _) | (None, [f]) => Ok(&f.graph),
-                    _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
-                }
+                let module = function_module(ctx, &graphs.unit, graphs.function(name)?);
+                Ok(Model::new(graphs.session.clone(), module))
             }
         }
     }

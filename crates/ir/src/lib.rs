@@ -51,5 +51,5 @@ pub use module::{
     AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object,
 };
 pub use source::{SourceRange, Span};
-pub use tensor::{Shape, Storage, TensorData, TensorError, contiguous_strides};
+pub use tensor::{Quantizer, Shape, Storage, TensorData, TensorError, contiguous_strides};
 pub use types::{Dim, TensorType, TypeKind};

@@ -96,6 +96,12 @@ impl ClassDef {
         }
     }
 
+    /// The type of what objects restore themselves from, if they have a `__setstate__(self, state)`.
+    pub fn restored_from(&self, ctx: &Context, unit: &CompilationUnit) -> Option<TypeId> {
+        let setstate = self.methods.get(&ctx.find_symbol("__setstate__")?)?;
+        unit.function(*setstate).schema.arguments.get(1).map(|state| state.ty)
+    }
+
     /// Adds an attribute, or changes the one of that name.
     pub fn add_attribute(&mut self, name: SymbolId, ty: TypeId, kind: AttributeKind) {
         self.attributes.insert(name, ClassAttribute { ty, kind });
@@ -205,6 +211,8 @@ pub struct Module {
     /// Classes and functions.
     pub unit: CompilationUnit,
     objects: PrimaryMap<ObjectId, Object>,
+    /// What `__setstate__` is yet to be called with.
+    states: IndexMap<ObjectId, Constant>,
     /// The module itself.
     pub root: ObjectId,
     /// Files that the archive carried beside (`extra/`), by name.
@@ -220,6 +228,7 @@ impl Module {
             ctx,
             unit,
             objects,
+            states: IndexMap::new(),
             root,
             extra_files: IndexMap::new(),
         }
@@ -243,6 +252,29 @@ impl Module {
     /// The object `id`, to be changed.
     pub fn object_mut(&mut self, id: ObjectId) -> &mut Object {
         &mut self.objects[id]
+    }
+
+    /// The state that an object is yet to restore itself from with its `__setstate__`; its attributes are unset until then. Objects of
+    /// classes that C++ code registers have nothing else.
+    pub fn state(&self, id: ObjectId) -> Option<&Constant> {
+        self.states.get(&id)
+    }
+
+    /// The objects that are yet to restore themselves, in the order in which that has to happen.
+    pub fn states(&self) -> impl Iterator<Item = (ObjectId, &Constant)> + '_ {
+        self.states.iter().map(|(id, state)| (*id, state))
+    }
+
+    /// Says what object `id` is to be restored from; `None` when that has been done.
+    pub fn set_state(&mut self, id: ObjectId, state: Option<Constant>) {
+        match state {
+            Some(state) => {
+                self.states.insert(id, state);
+            }
+            None => {
+                self.states.shift_remove(&id);
+            }
+        }
     }
 
     /// All objects.

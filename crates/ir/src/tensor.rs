@@ -63,6 +63,48 @@ pub struct TensorData {
     pub storage: Arc<Storage>,
     /// True for trainable parameters; carried for archives.
     pub requires_grad: bool,
+    /// What the numbers of a quantised tensor mean; carried for archives.
+    pub quantizer: Option<Arc<Quantizer>>,
+}
+
+/// How a quantised tensor's integers stand for real numbers: `(integer - zero point) * scale`.
+#[derive(Clone, Debug)]
+pub enum Quantizer {
+    /// One scale for the whole tensor: `torch.per_tensor_affine`.
+    PerTensor {
+        /// The scale.
+        scale: f64,
+        /// The integer that stands for zero.
+        zero_point: i64,
+    },
+    /// A scale for each index of one dimension: `torch.per_channel_affine`.
+    PerChannel {
+        /// One scale an index.
+        scales: Arc<TensorData>,
+        /// One zero point an index.
+        zero_points: Arc<TensorData>,
+        /// The dimension.
+        axis: i64,
+        /// Whether zero points are real numbers: `torch.per_channel_affine_float_qparams`.
+        float_zero_points: bool,
+    },
+}
+
+impl Quantizer {
+    /// The scheme's name in `torch`.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Quantizer::PerTensor { .. } => "per_tensor_affine",
+            Quantizer::PerChannel {
+                float_zero_points: false,
+                ..
+            } => "per_channel_affine",
+            Quantizer::PerChannel {
+                float_zero_points: true,
+                ..
+            } => "per_channel_affine_float_qparams",
+        }
+    }
 }
 
 /// Why a [`TensorData`] cannot be.
@@ -154,6 +196,7 @@ impl TensorData {
             offset,
             storage,
             requires_grad: false,
+            quantizer: None,
         })
     }
 

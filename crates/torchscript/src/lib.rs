@@ -6,7 +6,9 @@
 
 pub mod archive;
 pub mod code;
+mod export;
 mod frontend;
 mod versions;
 
+pub use export::{SaveError, SaveOptions, function_module, save, save_bytes};
 pub use frontend::{LoadError, LoadOptions, SourceError, compile_source, load, load_archive, load_bytes};

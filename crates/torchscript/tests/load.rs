@@ -8,15 +8,12 @@
 
 mod common;
 
-use std::io::{Cursor, Write};
 use std::sync::Arc;
 
 use common::catalogue;
 use frazil_ir::{Constant, Module, symbols};
 use frazil_torchscript::{LoadError, LoadOptions, load_bytes};
 use proptest::prelude::*;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 const CODE: &str = "\
 class Net(Module):
@@ -71,14 +68,8 @@ fn records(code: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn pack(records: &[(&str, Vec<u8>)]) -> Vec<u8> {
-    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, bytes) in records {
-        let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-        writer.start_file(format!("net/{name}"), options).unwrap();
-        writer.write_all(bytes).unwrap();
-    }
-    writer.finish().unwrap().into_inner()
+fn pack<B: AsRef<[u8]>>(records: &[(&str, B)]) -> Vec<u8> {
+    common::pack("net", records)
 }
 
 fn archive(code: &str) -> Vec<u8> {

@@ -1,7 +1,9 @@
 //! Numbers for what has an identity: tensors, storages, and containers that are reached more than once.
 
 use frazil_ir::schema::FunctionSchema;
-use frazil_ir::{AttributeValue, Constant, Context, DType, Graph, Module, Storage, TensorData, TypeId, TypeKind};
+use frazil_ir::{
+    AttributeValue, Constant, Context, DType, Graph, Module, Quantizer, Storage, TensorData, TypeId, TypeKind,
+};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,6 +44,7 @@ pub(super) fn container(constant: &Constant) -> Option<usize> {
 /// Every constant of the module that stands by itself: slots, class constants, defaults, attributes of nodes.
 fn constants(module: &Module) -> Vec<&Constant> {
     let mut out: Vec<&Constant> = module.objects().flat_map(|(_, o)| &o.slots).collect();
+    out.extend(module.states().map(|(_, state)| state));
     for class in module.unit.classes.values() {
         out.extend(class.constants.values());
         for schema in class.signatures.values() {
@@ -127,6 +130,20 @@ impl Collected {
 
     fn tensor(&mut self, t: &Arc<TensorData>) {
         let address = Arc::as_ptr(t).addr();
+        if self.tensors.contains_key(&address) {
+            return;
+        }
+        // Before the tensor that speaks of them; they are not quantised themselves.
+        if let Some(Quantizer::PerChannel {
+            scales, zero_points, ..
+        }) = t.quantizer.as_deref()
+        {
+            for parameter in [scales, zero_points] {
+                if parameter.quantizer.is_none() {
+                    self.tensor(parameter);
+                }
+            }
+        }
         if self.tensors.insert(address, t.clone()).is_none() {
             let storage = Arc::as_ptr(&t.storage).addr();
             let entry = self.storages.entry(storage).or_insert_with(|| StorageUse {

@@ -1,11 +1,12 @@
 //! Whether two modules are the same but for the numbers of their objects, nodes and values.
 
+use super::element::quantizer_parameters;
 use crate::print::names::Names;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
-    AttributeValue, BlockId, ClassDef, Constant, Context, Graph, Module, NodeId, ObjectId, SymbolId, TensorData,
-    TypeId, ValueId,
+    AttributeValue, BlockId, ClassDef, Constant, Context, Graph, Module, NodeId, ObjectId, Quantizer, SymbolId,
+    TensorData, TypeId, ValueId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -108,6 +109,11 @@ impl<'m> Comparer<'m> {
         }
         self.object(a.root, b.root)?;
         while let Some((x, y)) = self.queue.pop() {
+            match (a.state(x), b.state(y)) {
+                (None, None) => {}
+                (Some(s), Some(t)) => self.at("state of an object", |c| c.constants(s, t))?,
+                (s, t) => return Err(format!("state of an object: {} and {}", s.is_some(), t.is_some())),
+            }
             let (x, y) = (a.object(x), b.object(y));
             let class = self.a.name(x.class);
             self.same(class, self.b.name(y.class), "class of an object")?;
@@ -304,6 +310,11 @@ impl<'m> Comparer<'m> {
         self.same(&a.strides, &b.strides, "strides")?;
         self.same(&a.offset, &b.offset, "offset")?;
         self.same(&a.requires_grad, &b.requires_grad, "requires_grad")?;
+        match (a.quantizer.as_deref(), b.quantizer.as_deref()) {
+            (None, None) => {}
+            (Some(p), Some(q)) => self.quantizers(p, q)?,
+            (p, q) => return Err(format!("quantizer: {p:?} and {q:?}")),
+        }
         let (s, t) = (&a.storage, &b.storage);
         if self.identity(Arc::as_ptr(s).addr(), Arc::as_ptr(t).addr(), "storage")? {
             return Ok(());
@@ -313,6 +324,11 @@ impl<'m> Comparer<'m> {
             return Err("the bytes of a storage differ".to_owned());
         }
         Ok(())
+    }
+
+    fn quantizers(&mut self, a: &Quantizer, b: &Quantizer) -> Compared {
+        self.same(a.scheme(), b.scheme(), "quantization scheme")?;
+        self.constants(&quantizer_parameters(self.a, a), &quantizer_parameters(self.b, b))
     }
 
     fn graphs(&mut self, a: &Graph, b: &Graph) -> Compared {

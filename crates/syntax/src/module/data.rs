@@ -4,7 +4,8 @@ use super::element;
 use super::parse::Parser;
 use super::tensors::{SharedBytes, TensorSource};
 use crate::diagnostics::{Parsed, Reported};
-use frazil_ir::{DType, Device, Diagnostic, Dim, DimsId, Storage, TensorData, TypeKind};
+use crate::parse::value::parse_constant;
+use frazil_ir::{DType, Device, Diagnostic, Dim, DimsId, Quantizer, Storage, TensorData, TypeKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -128,6 +129,7 @@ impl Parser<'_, '_> {
                 .with_help("dtype, sizes and strides: `Float(2, 3, strides=[3, 1], requires_grad=0)`"),
             ));
         };
+        let quantizer = self.quantizer()?;
         self.cur.skip_space();
         let at = self.cur.pos;
         let (storage, offset) = if self.cur.eat_word("elided") {
@@ -173,9 +175,37 @@ impl Parser<'_, '_> {
             let span = self.cur.span_from(at);
             self.cur.sink.error("bad-module", e.to_string(), span, "this data")
         })?;
+        tensor.quantizer = quantizer.map(Arc::new);
         tensor.requires_grad = known.and_then(|t| t.requires_grad).unwrap_or(false);
         self.env.tensors.insert(number, Arc::new(tensor));
         Ok(())
+    }
+
+    /// ` per_tensor_affine (0.1, 128)`, if it stands here
+    fn quantizer(&mut self) -> Parsed<Option<Quantizer>> {
+        self.cur.skip_space();
+        if !self.cur.rest().starts_with("per_") {
+            return Ok(None);
+        }
+        let start = self.cur.pos;
+        let scheme = self.cur.word();
+        let parameters = parse_constant(self.cur, self.ctx, &self.env, None)?;
+        let quantizer = element::quantizer(scheme, &parameters);
+        if quantizer.is_none() {
+            let span = self.cur.span_from(start);
+            return Err(self.cur.sink.report(
+                Diagnostic::error(
+                    "bad-module",
+                    "there is no such quantization",
+                    span,
+                    "scheme and parameters",
+                )
+                .with_help(
+                    "`per_tensor_affine (scale, zero point)` or `per_channel_affine (scales, zero points, dimension)`",
+                ),
+            ));
+        }
+        Ok(quantizer)
     }
 
     /// `[1., 2.5]`

@@ -1,9 +1,9 @@
 //! Elements of tensors in module files: decimal numbers that read back as the same bits, or hexadecimal bytes.
 
-use frazil_ir::literal;
-use frazil_ir::{DType, TensorData};
+use frazil_ir::{Constant, Context, DType, Quantizer, TensorData, literal};
 use half::{bf16, f16};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The elements of `t`, in row-major order, as `[1., 2.5]`; none when a number would not read back as the same bits (a NaN with a payload)
 /// or the dtype has no decimal form.
@@ -48,6 +48,43 @@ fn push(dtype: DType, bytes: &[u8], out: &mut String) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// The parameters of `quantizer` as a tuple: scale and zero point, or scales, zero points and dimension.
+pub(super) fn quantizer_parameters(ctx: &Context, quantizer: &Quantizer) -> Constant {
+    let items = match quantizer {
+        Quantizer::PerTensor { scale, zero_point } => vec![Constant::Float(*scale), Constant::Int(*zero_point)],
+        Quantizer::PerChannel {
+            scales,
+            zero_points,
+            axis,
+            ..
+        } => vec![
+            Constant::Tensor(Arc::clone(scales)),
+            Constant::Tensor(Arc::clone(zero_points)),
+            Constant::Int(*axis),
+        ],
+    };
+    Constant::tuple(ctx, items)
+}
+
+/// The quantizer with these parameters, if they are those that its scheme has.
+pub(super) fn quantizer(scheme: &str, parameters: &Constant) -> Option<Quantizer> {
+    match (scheme, parameters.items()?) {
+        ("per_tensor_affine", [scale, zero_point]) => Some(Quantizer::PerTensor {
+            scale: scale.as_float()?,
+            zero_point: zero_point.as_int()?,
+        }),
+        ("per_channel_affine" | "per_channel_affine_float_qparams", [scales, zero_points, axis]) => {
+            Some(Quantizer::PerChannel {
+                scales: Arc::clone(scales.as_tensor()?),
+                zero_points: Arc::clone(zero_points.as_tensor()?),
+                axis: axis.as_int()?,
+                float_zero_points: scheme != "per_channel_affine",
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Appends the bytes of the number `text` as an element of type `dtype`.

@@ -182,9 +182,10 @@ impl Parser<'_, '_> {
             }
         }
 
-        let mut objects = Vec::new();
+        let (mut objects, mut states) = (Vec::new(), Vec::new());
         self.each("object", |p| {
-            let object = p.object(&unit)?;
+            let (object, state) = p.object(&unit)?;
+            states.extend(state.map(|state| (ObjectId::from_u32(objects.len() as u32), state)));
             objects.push(object);
             Ok(())
         });
@@ -216,6 +217,9 @@ impl Parser<'_, '_> {
         let mut module = Module::new(ctx, unit, first.class, first.slots);
         for object in objects {
             module.add_object(object);
+        }
+        for (object, state) in states {
+            module.set_state(object, Some(state));
         }
         module.root = root;
         module.extra_files = extra_files;
@@ -419,13 +423,21 @@ impl Parser<'_, '_> {
     }
 
     /// `<0> = __torch__.Net { name = value ... }`
-    fn object(&mut self, unit: &CompilationUnit) -> Parsed<Object> {
+    fn object(&mut self, unit: &CompilationUnit) -> Parsed<(Object, Option<Constant>)> {
         self.number()?;
         self.cur.expect(b'=', "behind the object's number")?;
         self.cur.skip_space();
         let start = self.cur.pos;
         let class = self.symbol("a class's qualified name")?;
         let span = self.cur.span_from(start);
+        if self.cur.eat_word("from") {
+            // Classes that C++ code registers have no definition.
+            let def = unit.class(class);
+            let wanted = def.and_then(|def| def.restored_from(self.ctx, unit));
+            let state = parse_constant(self.cur, self.ctx, &self.env, wanted)?;
+            let slots = vec![Constant::None; def.map_or(0, |def| def.attributes.len())];
+            return Ok((Object { class, slots }, Some(state)));
+        }
         let Some(def) = unit.class(class) else {
             if self.cur.sink.has_errors() {
                 // The class may be one that could not be read.
@@ -476,10 +488,8 @@ impl Parser<'_, '_> {
             let message = format!("the object has no value for {}", missing.join(", "));
             return Err(self.cur.sink.error("bad-module", message, span, "this object"));
         }
-        Ok(Object {
-            class,
-            slots: slots.into_iter().flatten().collect(),
-        })
+        let slots = slots.into_iter().flatten().collect();
+        Ok((Object { class, slots }, None))
     }
 
     /// ` object<0>`

@@ -332,6 +332,15 @@ impl Printer<'_> {
         for (id, object) in module.objects() {
             let _ = write!(self.out, "\nobject<{}> = ", id.as_u32());
             self.name(object.class);
+            if let Some(state) = module.state(id) {
+                self.out.push_str(" from ");
+                let wanted = module
+                    .class_of(id)
+                    .and_then(|def| def.restored_from(self.ctx, &module.unit));
+                value::constant(self.ctx, state, &self.style, wanted, &mut self.out);
+                self.out.push('\n');
+                continue;
+            }
             self.out.push_str(" {\n");
             let mut attributes = module.unit.class(object.class).map(|c| c.attributes.iter());
             for (i, slot) in object.slots.iter().enumerate() {
@@ -381,6 +390,12 @@ impl Printer<'_> {
                 strides.join(", "),
                 u8::from(t.requires_grad)
             );
+            if let Some(quantizer) = &t.quantizer {
+                let _ = write!(self.out, "{} ", quantizer.scheme());
+                let parameters = element::quantizer_parameters(self.ctx, quantizer);
+                value::constant(self.ctx, &parameters, &self.style, None, &mut self.out);
+                self.out.push(' ');
+            }
             match self.places.get(storage) {
                 Some(Place::Numbers) => self.out.push_str(&element::show(t).unwrap_or_default()),
                 Some(Place::Elided) => self.out.push_str("elided"),

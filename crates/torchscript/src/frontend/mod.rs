@@ -15,6 +15,9 @@ use frazil_ir::{CompilationUnit, Context, Module};
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
 use program::{ArchiveSources, Program};
 
+pub(crate) use program::plain_argument;
+pub(crate) use source::MAX_DEPTH;
+
 pub use source::SourceError;
 
 /// Why a module cannot be loaded.
@@ -79,6 +82,7 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
         }
         Ok(module)
     })
+    .map_err(LoadError::Thread)?
 }
 
 /// Compiles the functions and classes of a TorchScript source text. Functions are named as they stand there, without a prefix; they may
@@ -93,19 +97,23 @@ pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Resu
         program.compile_all()?;
         Ok(program.unit)
     })
+    .map_err(LoadError::Thread)?
 }
 
 /// Source trees are walked recursively, down to [`source::MAX_DEPTH`]; the caller's stack may be too small for that.
 const STACK_BYTES: usize = 256 << 20;
 
-fn with_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+/// Carries out `work` on a thread with a large stack.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(crate) fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("torchscript".into())
             .stack_size(STACK_BYTES);
-        let handle = thread.spawn_scoped(scope, work).map_err(LoadError::Thread)?;
-        match handle.join() {
-            Ok(result) => result,
+        match thread.spawn_scoped(scope, work)?.join() {
+            Ok(result) => Ok(result),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })

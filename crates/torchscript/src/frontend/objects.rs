@@ -5,19 +5,21 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use frazil_ir::{
-    CompilationUnit, Constant, Context, DType, Device, DictConstant, EnumConstant, Module, Object, ObjectId, Shape,
-    Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
+    CompilationUnit, Constant, Context, DType, Device, DictConstant, EnumConstant, Module, Object, ObjectId, Quantizer,
+    Shape, Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
 };
 use num_complex::Complex64;
 
 use super::Result;
-use super::program::{Global, Program};
+use super::program::{self, Global, Program};
 use super::source::MAX_DEPTH;
 use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue, SharedBytes};
 
 /// All objects of a module, by number; the first is the module itself.
 pub(crate) struct Objects {
     objects: Vec<Object>,
+    /// What objects with `__setstate__` are to be restored from, inner ones first.
+    states: Vec<(ObjectId, Constant)>,
 }
 
 impl Objects {
@@ -32,6 +34,9 @@ impl Objects {
         for object in objects {
             module.add_object(object);
         }
+        for (object, state) in self.states {
+            module.set_state(object, Some(state));
+        }
         module
     }
 }
@@ -45,8 +50,10 @@ pub(crate) fn read(program: &mut Program<'_>, archive: &Archive) -> Result<Objec
         return Err(reader.unexpected(root, "a module object (is this a state_dict?)"));
     }
     reader.value(root, types::ANY, 0)?;
-    let objects = reader.objects;
-    Ok(Objects { objects })
+    Ok(Objects {
+        objects: reader.objects,
+        states: reader.states,
+    })
 }
 
 /// Reads the table of constants that code names.
@@ -68,6 +75,7 @@ struct Reader<'r, 'p> {
     /// The folder of the storages.
     folder: &'static str,
     objects: Vec<Object>,
+    states: Vec<(ObjectId, Constant)>,
     /// What has been read, so that a value that is stored once is one value.
     known: HashMap<PickleId, Constant>,
     storages: HashMap<String, Arc<Storage>>,
@@ -100,6 +108,7 @@ impl<'r, 'p> Reader<'r, 'p> {
             entry,
             folder,
             objects: Vec::new(),
+            states: Vec::new(),
             known: HashMap::new(),
             storages: HashMap::new(),
         }
@@ -237,6 +246,7 @@ impl<'r, 'p> Reader<'r, 'p> {
         let name = self.global(id)?;
         match self.program.global(&name)? {
             Some(Global::Type(ty)) => Ok(ty),
+            None if name.starts_with(program::FOREIGN_CLASSES) => Ok(self.program.ctx.class(&name)),
             _ => Err(self.unexpected(id, format!("a class that the archive's code defines, not `{name}`"))),
         }
     }
@@ -253,10 +263,24 @@ impl<'r, 'p> Reader<'r, 'p> {
             slots: Vec::new(),
         });
         self.known.insert(id, Constant::Object(object));
-        let attributes: Vec<(SymbolId, TypeId)> = match self.program.unit.class(name) {
+        let definition = self.program.unit.class(name);
+        let restored_from = match definition {
+            Some(definition) => definition.restored_from(&self.program.ctx, &self.program.unit),
+            // Classes that C++ code registers restore themselves as well.
+            None => Some(types::ANY),
+        };
+        let attributes: Vec<(SymbolId, TypeId)> = match definition {
             Some(definition) => definition.attributes.iter().map(|(name, a)| (*name, a.ty)).collect(),
             None => Vec::new(),
         };
+        if let (Some(ty), Some(state)) = (restored_from, state) {
+            let state = self.value(state, ty, depth + 1)?;
+            self.states.push((object, state));
+            if let Some(slot) = self.objects.get_mut(object.as_u32() as usize) {
+                slot.slots = vec![Constant::None; attributes.len()];
+            }
+            return Ok(Constant::Object(object));
+        }
         let items = match state.map(|state| (state, self.pickle.value(state))) {
             Some((_, PickleValue::Dict(items))) => items.as_slice(),
             None => &[],
@@ -264,7 +288,7 @@ impl<'r, 'p> Reader<'r, 'p> {
                 return Err(self.unexpected(
                     state,
                     format!(
-                        "a dictionary of attributes: `{}` restores itself with __setstate__, which is not supported",
+                        "a dictionary of attributes: `{}` has no __setstate__",
                         self.program.ctx.name(name)
                     ),
                 ));
@@ -302,7 +326,10 @@ impl<'r, 'p> Reader<'r, 'p> {
         let pickle = self.pickle;
         let arguments = pickle.elements(args).unwrap_or_default();
         match (name.as_str(), arguments) {
-            ("torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor", _) => self.tensor(id, arguments),
+            ("torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor", _) => self
+                .tensor(id, arguments)
+                .map(|tensor| Constant::Tensor(Arc::new(tensor))),
+            ("torch._utils._rebuild_qtensor", _) => self.quantized_tensor(id, arguments, depth),
             ("torch._utils._rebuild_parameter", &[tensor, requires_grad, ..]) => {
                 let tensor = self.value(tensor, ty, depth + 1)?;
                 match (&tensor, pickle.value(requires_grad)) {
@@ -407,7 +434,7 @@ impl<'r, 'p> Reader<'r, 'p> {
     }
 
     /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`
-    fn tensor(&mut self, id: PickleId, arguments: &[PickleId]) -> Result<Constant> {
+    fn tensor(&mut self, id: PickleId, arguments: &[PickleId]) -> Result<TensorData> {
         let &[storage, offset, sizes, strides, ref rest @ ..] = arguments else {
             return Err(self.unexpected(id, "a tensor's storage, offset, sizes and strides"));
         };
@@ -425,7 +452,53 @@ impl<'r, 'p> Reader<'r, 'p> {
             rest.first().map(|&flag| self.pickle.value(flag)),
             Some(PickleValue::Bool(true))
         );
+        Ok(tensor)
+    }
+
+    /// `_rebuild_qtensor(storage, offset, sizes, strides, quantizer, requires_grad, hooks)`
+    fn quantized_tensor(&mut self, id: PickleId, arguments: &[PickleId], depth: usize) -> Result<Constant> {
+        let &[storage, offset, sizes, strides, quantizer, ref rest @ ..] = arguments else {
+            return Err(self.unexpected(id, "a quantised tensor's storage, offset, sizes, strides and quantizer"));
+        };
+        let plain: Vec<PickleId> = [storage, offset, sizes, strides]
+            .into_iter()
+            .chain(rest.iter().copied())
+            .collect();
+        let mut tensor = self.tensor(id, &plain)?;
+        tensor.quantizer = Some(Arc::new(self.quantizer(quantizer, depth)?));
         Ok(Constant::Tensor(Arc::new(tensor)))
+    }
+
+    /// `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`
+    fn quantizer(&mut self, id: PickleId, depth: usize) -> Result<Quantizer> {
+        let expected = "a quantization scheme with its parameters";
+        let parts = self.pickle.elements(id).unwrap_or_default();
+        let scheme = parts.first().and_then(|&scheme| self.pickle.global(scheme));
+        match (scheme, parts) {
+            (Some((_, "per_tensor_affine")), &[_, scale, zero_point]) => Ok(Quantizer::PerTensor {
+                scale: match self.pickle.value(scale) {
+                    PickleValue::Float(scale) => *scale,
+                    _ => return Err(self.unexpected(scale, "a float")),
+                },
+                zero_point: self.int(zero_point)?,
+            }),
+            (
+                Some((_, scheme @ ("per_channel_affine" | "per_channel_affine_float_qparams"))),
+                &[_, scales, zero_points, axis],
+            ) => {
+                let mut tensor = |id| match self.value(id, types::TENSOR, depth + 1)? {
+                    Constant::Tensor(tensor) => Ok(tensor),
+                    _ => Err(self.unexpected(id, "a tensor")),
+                };
+                Ok(Quantizer::PerChannel {
+                    scales: tensor(scales)?,
+                    zero_points: tensor(zero_points)?,
+                    axis: self.int(axis)?,
+                    float_zero_points: scheme.ends_with("float_qparams"),
+                })
+            }
+            _ => Err(self.unexpected(id, expected)),
+        }
     }
 
     fn int(&self, id: PickleId) -> Result<i64> {

@@ -6,11 +6,14 @@
 )]
 
 use std::collections::HashMap;
+use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{AttributeValue, BlockId, Constant, Context, Graph, ValueId, symbols};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 /// The catalogue of the dialects, which stand above this crate.
 const SCHEMAS: &[&str] = &[
@@ -27,6 +30,17 @@ pub fn catalogue() -> (Arc<Context>, Catalogue) {
     let mut catalogue = Catalogue::new(Arc::clone(&ctx));
     SCHEMAS.iter().for_each(|text| catalogue.add_lines(text));
     (ctx, catalogue)
+}
+
+/// An archive of these records, stored below the directory `top`.
+pub fn pack<B: AsRef<[u8]>>(top: &str, records: &[(&str, B)]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in records {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        writer.start_file(format!("{top}/{name}"), options).unwrap();
+        writer.write_all(bytes.as_ref()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
 }
 
 /// All archives in `folder` and the folders below, sorted.

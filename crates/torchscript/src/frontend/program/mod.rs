@@ -18,6 +18,9 @@ use crate::frontend::{LoadOptions, Result, emit, objects};
 
 pub(crate) use literal::{number, string_value};
 
+/// How the names of classes begin that C++ code registers: archives name them and do not define them.
+pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
+
 /// A source text with the record of where its code came from.
 pub(crate) struct SourceText {
     pub(crate) file: String,
@@ -214,7 +217,7 @@ impl<'a> Program<'a> {
         match self.global(name)? {
             Some(Global::Type(ty)) => Ok(ty),
             // Classes that C++ code registers are opaque here.
-            None if name.starts_with("__torch__.torch.classes.") => Ok(self.ctx.class(name)),
+            None if name.starts_with(FOREIGN_CLASSES) => Ok(self.ctx.class(name)),
             _ => Err(file
                 .error("unknown-type", format!("unknown type `{name}`"), node)
                 .into()),

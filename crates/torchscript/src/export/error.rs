@@ -1,0 +1,63 @@
+//! What keeps a module from being written.
+
+/// A module that cannot be written as an archive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// A value that archives have no form for.
+    #[error("{place} cannot be written to an archive: {reason}")]
+    Value {
+        /// The attribute, dotted from the module itself; or the constant of the code.
+        place: String,
+        /// What is the matter with it.
+        reason: String,
+    },
+    /// A class or file with a name that no archive can have.
+    #[error("the name {name:?} cannot be written to an archive: {reason}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is the matter with it.
+        reason: &'static str,
+    },
+    /// A method has no form as source code.
+    #[error(transparent)]
+    Code(#[from] crate::code::CodeError),
+    /// No thread with enough stack could be started.
+    #[error("cannot start the saving thread: {0}")]
+    Thread(std::io::Error),
+    /// The archive cannot be written where it should go.
+    #[error("writing the archive: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl From<zip::result::ZipError> for SaveError {
+    fn from(error: zip::result::ZipError) -> SaveError {
+        SaveError::Io(error.into())
+    }
+}
+
+impl SaveError {
+    /// The error one level further out: in attribute `name`.
+    pub(super) fn within(self, name: &str) -> SaveError {
+        match self {
+            SaveError::Value { place, reason } => {
+                let place = if place.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{name}.{place}")
+                };
+                SaveError::Value { place, reason }
+            }
+            other => other,
+        }
+    }
+}
+
+/// An error about the value at hand; [`SaveError::within`] adds where that is.
+pub(super) fn unwritable(reason: impl Into<String>) -> SaveError {
+    SaveError::Value {
+        place: String::new(),
+        reason: reason.into(),
+    }
+}

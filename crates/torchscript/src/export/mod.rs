@@ -1,0 +1,131 @@
+//! Writing `.pt` archives: the inverse of [`archive`](crate::archive) and of [`load`](crate::load).
+//!
+//! What is written, [`load`](crate::load) reads back without loss, and so does PyTorch: the module object with its shared tensors, the source
+//! code of its classes and functions, the tensors that the code names, and the extra files.
+
+mod debug;
+mod error;
+mod function;
+mod pickle;
+mod records;
+mod values;
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Seek, Write};
+use std::sync::Arc;
+
+use frazil_ir::Module;
+use frazil_ir::schema::Catalogue;
+
+use crate::code::print_module;
+use crate::frontend::with_stack;
+use records::RecordWriter;
+use values::{Pickled, ValueWriter};
+
+pub use error::SaveError;
+pub use function::function_module;
+
+/// The format version that PyTorch states for code whose operators have never changed.
+const LEAST_VERSION: u64 = 3;
+
+/// What an archive holds besides the module.
+#[derive(Debug, Clone, Default)]
+pub struct SaveOptions {
+    /// The directory in the zip file that contains all records; PyTorch calls it like the file. `archive` when empty.
+    pub top: String,
+    /// Files to be written beside those that the module carries, or in place of them.
+    pub extra_files: BTreeMap<String, Arc<[u8]>>,
+}
+
+/// Writes `module` as a `.pt` archive to `out`.
+///
+/// `catalogue` tells the code's printer how operators are called. Tensors are written from where they lie, mapped files included; nothing is copied in memory.
+///
+/// # Errors
+/// When the module has no form as an archive, see [`SaveError`]; before the first byte is written. And when `out` fails.
+pub fn save<W: Write + Seek + Send>(
+    module: &Module,
+    catalogue: &Catalogue,
+    out: W,
+    options: &SaveOptions,
+) -> Result<W, SaveError> {
+    with_stack(|| Parts::new(module, catalogue)?.write(out, module, options)).map_err(SaveError::Thread)?
+}
+
+/// The archive of `module` as bytes.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_bytes(module: &Module, catalogue: &Catalogue, options: &SaveOptions) -> Result<Vec<u8>, SaveError> {
+    save(module, catalogue, Cursor::new(Vec::new()), options).map(Cursor::into_inner)
+}
+
+/// Everything that can fail for the module's sake, done before anything is written.
+struct Parts {
+    data: Pickled,
+    code: Vec<CodeRecord>,
+    constants: Pickled,
+    version: u64,
+}
+
+/// A code file with its debug record.
+struct CodeRecord {
+    entry: String,
+    text: String,
+    debug: Vec<u8>,
+}
+
+impl Parts {
+    fn new(module: &Module, catalogue: &Catalogue) -> Result<Parts, SaveError> {
+        let data = ValueWriter::root(module)?;
+        let printed = print_module(module, catalogue)?;
+        let constants = ValueWriter::constants(module, &printed.constants.values()?)?;
+        let code = printed.files.into_iter().map(|file| CodeRecord {
+            entry: file.entry(),
+            debug: debug::debug_record(module.ctx(), file.code.marks()),
+            text: file.code.into_string(),
+        });
+        Ok(Parts {
+            data,
+            code: code.collect(),
+            constants,
+            version: printed.min_version.max(LEAST_VERSION),
+        })
+    }
+
+    fn write<W: Write + Seek>(&self, out: W, module: &Module, options: &SaveOptions) -> Result<W, SaveError> {
+        let top = match options.top.as_str() {
+            "" => "archive",
+            top => top,
+        };
+        let mut records = RecordWriter::new(out, top)?;
+        let carried = module
+            .extra_files
+            .iter()
+            .filter(|(name, _)| !options.extra_files.contains_key(*name));
+        for (name, bytes) in carried.chain(&options.extra_files) {
+            records.stored(&format!("extra/{name}"), bytes)?;
+        }
+        self.data.write("data", &mut records)?;
+        for file in &self.code {
+            records.deflated(&file.entry, file.text.as_bytes())?;
+            records.deflated(&format!("{}.debug_pkl", file.entry), &file.debug)?;
+        }
+        self.constants.write("constants", &mut records)?;
+        // Readers that are too old for a version do not look where newer ones state theirs.
+        let entry = if self.version < 6 { "version" } else { ".data/version" };
+        records.stored(entry, format!("{}\n", self.version).as_bytes())?;
+        records.stored("byteorder", b"little")?;
+        records.finish()
+    }
+}
+
+impl Pickled {
+    /// Writes the storages as `NAME/0`, `NAME/1`, ... and the pickle as `NAME.pkl`.
+    fn write<W: Write + Seek>(&self, name: &str, records: &mut RecordWriter<W>) -> Result<(), SaveError> {
+        for (number, storage) in self.storages.iter().enumerate() {
+            records.stored(&format!("{name}/{number}"), storage.bytes())?;
+        }
+        records.stored(&format!("{name}.pkl"), &self.bytes)
+    }
+}

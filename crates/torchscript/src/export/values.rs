@@ -1,0 +1,361 @@
+//! Objects and values as pickles: the inverse of the reader in `frontend/objects.rs`.
+//!
+//! Identity is kept through the memo: an object, container or tensor that is reached twice is written once and referred to afterwards, and two
+//! tensors on one storage name one record.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use frazil_ir::types::{TypeStyle, display_type};
+use frazil_ir::{
+    Constant, DType, Device, DictConstant, EnumConstant, ListConstant, Module, ObjectId, Quantizer, Storage, SymbolId,
+    TensorData, TupleConstant, TypeId, TypeKind,
+};
+use indexmap::IndexMap;
+
+use super::error::{SaveError, unwritable};
+use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
+
+/// Deepest nesting that is written; the reader has the same bound.
+const MAX_DEPTH: usize = crate::frontend::MAX_DEPTH;
+
+/// What makes a value one value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Identity {
+    Object(ObjectId),
+    /// The address of a tensor, list, dictionary or tuple.
+    Address(usize),
+    /// The address of a storage, and the element type that a tensor sees in it.
+    Storage(usize, DType),
+}
+
+/// Writes values of `module` to one pickle, and collects the storages that it refers to.
+pub(super) struct ValueWriter<'m> {
+    module: &'m Module,
+    pickle: PickleWriter,
+    memo: HashMap<Identity, MemoSlot>,
+    /// By address; the record of a storage is called by its number.
+    storages: IndexMap<usize, Arc<Storage>>,
+    /// Objects that are being written.
+    open: Vec<ObjectId>,
+}
+
+/// A pickle with the storages that it refers to, in the order of their records' numbers.
+pub(super) struct Pickled {
+    pub(super) bytes: Vec<u8>,
+    pub(super) storages: Vec<Arc<Storage>>,
+}
+
+type Written<T = ()> = Result<T, SaveError>;
+
+impl<'m> ValueWriter<'m> {
+    /// The module itself, with all that it reaches.
+    pub(super) fn root(module: &'m Module) -> Written<Pickled> {
+        let mut writer = ValueWriter::new(module);
+        writer.object(module.root, 0)?;
+        Ok(writer.finish())
+    }
+
+    /// The tensors and other values that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    pub(super) fn constants(module: &'m Module, constants: &[Constant]) -> Written<Pickled> {
+        let mut writer = ValueWriter::new(module);
+        writer.items(constants, 0).map_err(|e| e.within("CONSTANTS"))?;
+        Ok(writer.finish())
+    }
+
+    fn new(module: &'m Module) -> ValueWriter<'m> {
+        ValueWriter {
+            module,
+            pickle: PickleWriter::new(),
+            memo: HashMap::new(),
+            storages: IndexMap::new(),
+            open: Vec::new(),
+        }
+    }
+
+    fn finish(self) -> Pickled {
+        Pickled {
+            bytes: self.pickle.finish(),
+            storages: self.storages.into_values().collect(),
+        }
+    }
+
+    fn value(&mut self, constant: &Constant, depth: usize) -> Written {
+        if depth > MAX_DEPTH {
+            return Err(unwritable(format!("it is nested more than {MAX_DEPTH} levels deep")));
+        }
+        match constant {
+            Constant::None => self.pickle.none(),
+            Constant::Bool(value) => self.pickle.bool(*value),
+            Constant::Int(value) => self.pickle.int(*value),
+            Constant::Float(value) => self.pickle.float(*value),
+            Constant::Complex(value) => {
+                self.pickle.global("builtins", "complex");
+                self.pickle.float(value.re);
+                self.pickle.float(value.im);
+                self.pickle.short_tuple(ShortTuple::Two);
+                self.pickle.reduce();
+            }
+            Constant::Str(text) => self.pickle.str(text),
+            Constant::Device(device) => self.device(*device),
+            Constant::Tensor(tensor) => {
+                self.shared(Identity::Address(Arc::as_ptr(tensor).addr()), |w| {
+                    w.tensor(tensor, depth)
+                })?;
+            }
+            Constant::List(list) => {
+                self.shared(Identity::Address(Arc::as_ptr(list).addr()), |w| w.list(list, depth))?;
+            }
+            Constant::Dict(dict) => {
+                self.shared(Identity::Address(Arc::as_ptr(dict).addr()), |w| w.dict(dict, depth))?;
+            }
+            Constant::Tuple(tuple) => {
+                self.shared(Identity::Address(Arc::as_ptr(tuple).addr()), |w| w.tuple(tuple, depth))?;
+            }
+            Constant::Enum(member) => self.member(member, depth)?,
+            Constant::Object(id) => self.object(*id, depth)?,
+            Constant::Function(_) => return Err(unwritable("archives hold no functions as values")),
+        }
+        Ok(())
+    }
+
+    /// Writes what has an identity, or a reference to where it was written.
+    fn shared(&mut self, identity: Identity, write: impl FnOnce(&mut Self) -> Written) -> Written {
+        if let Some(&slot) = self.memo.get(&identity) {
+            self.pickle.get(slot);
+            return Ok(());
+        }
+        write(self)?;
+        let slot = self.pickle.put();
+        self.memo.insert(identity, slot);
+        Ok(())
+    }
+
+    fn object(&mut self, id: ObjectId, depth: usize) -> Written {
+        self.shared(Identity::Object(id), |w| {
+            if w.open.contains(&id) {
+                return Err(unwritable("it holds itself, and archives hold no cycles"));
+            }
+            w.open.push(id);
+            let module = w.module;
+            let object = module.object(id);
+            w.class(object.class)?;
+            w.pickle.new_object();
+            match module.state(id) {
+                Some(state) => w.value(state, depth + 1)?,
+                None => w.attributes(id, depth)?,
+            }
+            w.pickle.build();
+            w.open.pop();
+            Ok(())
+        })
+    }
+
+    fn attributes(&mut self, id: ObjectId, depth: usize) -> Written {
+        let module = self.module;
+        let ctx = module.ctx();
+        let object = module.object(id);
+        let class = module
+            .class_of(id)
+            .ok_or_else(|| unwritable(format!("its class `{}` is not defined", ctx.name(object.class))))?;
+        if class.attributes.len() != object.slots.len() {
+            return Err(unwritable(format!(
+                "it has {} values for the {} attributes of `{}`",
+                object.slots.len(),
+                class.attributes.len(),
+                ctx.name(object.class)
+            )));
+        }
+        self.pickle.begin_dict();
+        for (&name, slot) in class.attributes.keys().zip(&object.slots) {
+            let name = ctx.name(name);
+            self.pickle.str(name);
+            self.value(slot, depth + 1).map_err(|e| e.within(name))?;
+        }
+        self.pickle.end_dict();
+        Ok(())
+    }
+
+    /// A class of the program. Its file is named by all but the last part of the name.
+    fn class(&mut self, class: SymbolId) -> Written {
+        let name = self.module.ctx().name(class);
+        let bad = |reason| SaveError::Name {
+            name: name.to_owned(),
+            reason,
+        };
+        let (module, simple) = name.rsplit_once('.').unwrap_or_default();
+        if module.split('.').next() != Some("__torch__") {
+            return Err(bad("classes of archives are called `__torch__.` and so on"));
+        }
+        if name.contains(['\n', '/', '\\']) || name.split('.').any(str::is_empty) {
+            return Err(bad("classes are called by identifiers with dots between them"));
+        }
+        self.pickle.global(module, simple);
+        Ok(())
+    }
+
+    fn list(&mut self, list: &ListConstant, depth: usize) -> Written {
+        let ctx = self.module.ctx();
+        let builder = match ctx.type_kind(list.element) {
+            TypeKind::Int => Some("build_intlist"),
+            TypeKind::Float => Some("build_doublelist"),
+            TypeKind::Bool => Some("build_boollist"),
+            TypeKind::Tensor(_) => Some("build_tensorlist"),
+            _ => None,
+        };
+        self.pickle
+            .global("torch.jit._pickle", builder.unwrap_or("restore_type_tag"));
+        if builder.is_some() {
+            self.pickle.mark();
+        }
+        self.pickle.begin_list();
+        for (index, item) in list.items.iter().enumerate() {
+            self.value(item, depth + 1).map_err(|e| e.within(&index.to_string()))?;
+        }
+        self.pickle.end_list();
+        if builder.is_some() {
+            self.pickle.marked_tuple();
+            self.pickle.reduce();
+        } else {
+            self.type_tag(ctx.list_of(list.element));
+        }
+        Ok(())
+    }
+
+    fn dict(&mut self, dict: &DictConstant, depth: usize) -> Written {
+        self.pickle.global("torch.jit._pickle", "restore_type_tag");
+        self.pickle.begin_dict();
+        for (index, (key, value)) in dict.entries.iter().enumerate() {
+            self.value(key, depth + 1).map_err(|e| e.within(&index.to_string()))?;
+            self.value(value, depth + 1).map_err(|e| e.within(&index.to_string()))?;
+        }
+        self.pickle.end_dict();
+        self.type_tag(self.module.ctx().dict_of(dict.key, dict.value));
+        Ok(())
+    }
+
+    /// Ends the call of `restore_type_tag` with the type of the container on top.
+    fn type_tag(&mut self, ty: TypeId) {
+        let text = display_type(self.module.ctx(), ty, TypeStyle::Annotation).to_string();
+        self.pickle.str(&text);
+        self.pickle.short_tuple(ShortTuple::Two);
+        self.pickle.reduce();
+    }
+
+    /// A tuple. A NamedTuple is one, too: the type of the attribute, or of the list, says which.
+    fn tuple(&mut self, tuple: &TupleConstant, depth: usize) -> Written {
+        self.items(&tuple.items, depth)
+    }
+
+    fn items(&mut self, items: &[Constant], depth: usize) -> Written {
+        let short = match items.len() {
+            0 => Some(ShortTuple::Empty),
+            1 => Some(ShortTuple::One),
+            2 => Some(ShortTuple::Two),
+            3 => Some(ShortTuple::Three),
+            _ => None,
+        };
+        if short.is_none() {
+            self.pickle.mark();
+        }
+        for (index, item) in items.iter().enumerate() {
+            self.value(item, depth + 1).map_err(|e| e.within(&index.to_string()))?;
+        }
+        match short {
+            Some(length) => self.pickle.short_tuple(length),
+            None => self.pickle.marked_tuple(),
+        }
+        Ok(())
+    }
+
+    /// A member of an enumeration: its class, called with its value.
+    fn member(&mut self, member: &EnumConstant, depth: usize) -> Written {
+        self.class(member.class)?;
+        self.value(&member.value, depth + 1)?;
+        self.pickle.reduce();
+        Ok(())
+    }
+
+    fn device(&mut self, device: Device) {
+        self.pickle.global("torch", "device");
+        self.pickle.str(&device.to_string());
+        self.pickle.short_tuple(ShortTuple::One);
+        self.pickle.reduce();
+    }
+
+    fn tensor(&mut self, tensor: &TensorData, depth: usize) -> Written {
+        let rebuild = match &tensor.quantizer {
+            Some(_) => "_rebuild_qtensor",
+            None => "_rebuild_tensor_v2",
+        };
+        self.pickle.global("torch._utils", rebuild);
+        self.pickle.mark();
+        self.storage(&tensor.storage, tensor.dtype)?;
+        self.pickle.int(tensor.offset);
+        self.shape(&tensor.sizes);
+        self.shape(&tensor.strides);
+        if let Some(quantizer) = &tensor.quantizer {
+            self.quantizer(quantizer, depth)?;
+        }
+        self.pickle.bool(tensor.requires_grad);
+        self.pickle.global("collections", "OrderedDict");
+        self.pickle.short_tuple(ShortTuple::Empty);
+        self.pickle.reduce();
+        self.pickle.marked_tuple();
+        self.pickle.reduce();
+        Ok(())
+    }
+
+    /// `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`
+    fn quantizer(&mut self, quantizer: &Quantizer, depth: usize) -> Written {
+        self.pickle.mark();
+        self.pickle.global("torch", quantizer.scheme());
+        match quantizer {
+            Quantizer::PerTensor { scale, zero_point } => {
+                self.pickle.float(*scale);
+                self.pickle.int(*zero_point);
+            }
+            Quantizer::PerChannel {
+                scales,
+                zero_points,
+                axis,
+                ..
+            } => {
+                for tensor in [scales, zero_points] {
+                    self.value(&Constant::Tensor(Arc::clone(tensor)), depth + 1)?;
+                }
+                self.pickle.int(*axis);
+            }
+        }
+        self.pickle.marked_tuple();
+        Ok(())
+    }
+
+    fn shape(&mut self, dims: &[i64]) {
+        self.pickle.mark();
+        for &dim in dims {
+            self.pickle.int(dim);
+        }
+        self.pickle.marked_tuple();
+    }
+
+    /// `("storage", torch.FloatStorage, key, device, number of elements)`
+    fn storage(&mut self, storage: &Arc<Storage>, dtype: DType) -> Written {
+        let address = Arc::as_ptr(storage).addr();
+        self.shared(Identity::Storage(address, dtype), |w| {
+            let entry = w.storages.entry(address);
+            let number = entry.index();
+            entry.or_insert_with(|| Arc::clone(storage));
+            w.pickle.mark();
+            w.pickle.str("storage");
+            w.pickle.global("torch", &format!("{}Storage", dtype.type_name()));
+            w.pickle.str(&number.to_string());
+            w.pickle.str(&storage.device().to_string());
+            let elements = storage.bytes().len() / dtype.size();
+            w.pickle.int(i64::try_from(elements).unwrap_or(i64::MAX));
+            w.pickle.marked_tuple();
+            w.pickle.persistent();
+            Ok(())
+        })
+    }
+}

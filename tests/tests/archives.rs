@@ -1,0 +1,123 @@
+//! Modules that were loaded from archives go into archives again without loss: directly, and through their text.
+
+use frazil::ir::{Context, Module};
+use frazil::{FreezeOptions, Model, SaveOptions, Session};
+use frazil_syntax::{equal_modules, read_module, write_module};
+use frazil_tests::workspace::archives;
+use frazil_torchscript::archive::{Archive, Limits, SharedBytes};
+use frazil_torchscript::{LoadOptions, load, load_bytes};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The source code of an archive, by entry.
+fn code(archive: &Archive) -> BTreeMap<String, String> {
+    let files = archive
+        .names()
+        .filter(|name| name.starts_with("code/") && name.ends_with(".py"));
+    files
+        .map(|name| (name.to_owned(), archive.text(name).expect("code is text")))
+        .collect()
+}
+
+fn open(bytes: &[u8]) -> Result<Archive, String> {
+    Archive::new(SharedBytes::from(bytes.to_vec()), Limits::default()).map_err(|e| e.to_string())
+}
+
+/// The first entry that two archives have different code in.
+fn equal_code(a: &Archive, b: &Archive) -> Result<(), String> {
+    let (a, b) = (code(a), code(b));
+    if !a.keys().eq(b.keys()) {
+        return Err(format!("code of {:?} became code of {:?}", a.keys(), b.keys()));
+    }
+    for (name, text) in &a {
+        let differs = text.lines().zip(b[name].lines()).find(|(x, y)| x != y);
+        if let Some((x, y)) = differs {
+            return Err(format!("{name}: `{x}` became `{y}`"));
+        }
+        if text != &b[name] {
+            return Err(format!("{name}: {} bytes became {}", text.len(), b[name].len()));
+        }
+    }
+    Ok(())
+}
+
+/// Saves the model, and says what is different after loading it again.
+fn through_archive(module: &Module, original: Option<&Archive>) -> Result<(), String> {
+    // A session of its own: nothing is equal because it is the same.
+    let session = Session::new();
+    let catalogue = session.registry().catalogue();
+    let bytes =
+        frazil_torchscript::save_bytes(module, catalogue, &SaveOptions::default()).map_err(|e| e.to_string())?;
+    let options = LoadOptions {
+        ctx: session.ctx(),
+        catalogue,
+    };
+    let archive = open(&bytes)?;
+    if let Some(original) = original {
+        equal_code(original, &archive)?;
+    }
+    let back = load_bytes(bytes, &options).map_err(|e| format!("what was written cannot be loaded: {e}"))?;
+    equal_modules(module, &back).map_err(|e| e.to_string())
+}
+
+/// Writes the module as text, reads that, and goes on from there.
+fn through_text(module: &Module, original: Option<&Archive>, folder: &Path) -> Result<(), String> {
+    let path = folder.join("module.ir");
+    write_module(module, &path).map_err(|e| e.to_string())?;
+    let read = read_module(&Arc::new(Context::new()), &path).map_err(|e| e.render(false))?;
+    equal_modules(module, &read).map_err(|e| e.to_string())?;
+    through_archive(&read, original).map_err(|e| format!("through text: {e}"))
+}
+
+#[test]
+fn archives_go_through_archives_without_loss() {
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let (mut failures, mut done, mut unloaded, mut frozen) = (Vec::new(), 0, 0, 0);
+    for path in &archives() {
+        let session = Session::new();
+        let options = LoadOptions {
+            ctx: session.ctx(),
+            catalogue: session.registry().catalogue(),
+        };
+        // Loading has tests of its own.
+        let Ok(module) = load(path, &options) else {
+            unloaded += 1;
+            continue;
+        };
+        done += 1;
+        let archive = Archive::open(path).expect("it was loaded");
+        // Operators of old format versions are replaced by what they meant; such code changes.
+        let is_current = !module
+            .unit
+            .functions()
+            .any(|(_, f)| session.ctx().name(f.name).contains("frazil_upgraders"));
+        let original = is_current.then_some(&archive);
+        let result = through_archive(&module, original).and_then(|()| through_text(&module, original, folder.path()));
+        if let Err(e) = result {
+            failures.push(format!("{}: {e}", path.display()));
+        }
+        let is_model = path.file_name().is_some_and(|name| name == "model.pt");
+        if is_model && let Ok(model) = Model::new(session.clone(), module).freeze(&FreezeOptions::default()) {
+            frozen += 1;
+            // Printing evens out what the passes left, so the code that was loaded back is what stays as it is.
+            let bytes = model.save_bytes(&SaveOptions::default()).map_err(|e| e.to_string());
+            let result = bytes.and_then(|bytes| {
+                let original = open(&bytes)?;
+                let again = load_bytes(bytes, &options).map_err(|e| format!("cannot be loaded: {e}"))?;
+                through_archive(&again, Some(&original))
+            });
+            if let Err(e) = result {
+                failures.push(format!("{}, frozen: {e}", path.display()));
+            }
+        }
+    }
+    println!("{done} modules and {frozen} frozen ones compared, {unloaded} not loaded");
+    assert!(
+        failures.is_empty(),
+        "{} of {done}:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    assert!(done > 0, "no archive was found or loaded");
+}
