@@ -177,14 +177,14 @@ fn callees(unit: &CompilationUnit, function: FunctionId) -> Result<Vec<FunctionI
     Ok(out)
 }
 
-struct Call {
-    callee: FunctionId,
+pub(crate) struct Call {
+    pub(crate) callee: FunctionId,
     /// Operands that are not arguments: the function value of a `prim::CallFunction`.
-    skip: usize,
+    pub(crate) skip: usize,
 }
 
 /// The callee of `node`, if it is a call and the callee is known.
-fn resolve(unit: &CompilationUnit, graph: &Graph, node: NodeId) -> Result<Option<Call>, InlineError> {
+pub(crate) fn resolve(unit: &CompilationUnit, graph: &Graph, node: NodeId) -> Result<Option<Call>, InlineError> {
     let Some(first) = graph.operand(node, 0) else {
         return Ok(None);
     };

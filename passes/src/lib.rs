@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alias_db;
+pub mod concat_frozen_linear;
 pub mod constant_pooling;
 pub mod constant_propagation;
 pub mod cse;
@@ -38,18 +39,22 @@ pub mod fold_frozen_conv_bn;
 pub mod fold_frozen_conv_mul_or_div;
 pub mod fold_frozen_linear_bn;
 pub mod freeze;
+pub mod fuse_frozen_conv_add_relu;
 pub mod inline;
 pub mod manager;
+pub mod optimize_for_inference;
 pub mod optimize_frozen_graph;
 pub mod peephole;
 pub mod pipeline;
 pub mod registry;
 pub mod remove_dropout;
 pub mod support;
+pub mod transpose_frozen_linear;
 
 pub use alias_db::AliasDb;
 pub use freeze::{FreezeError, FreezeOptions, freeze_module};
 pub use manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager};
+pub use optimize_for_inference::optimize_module_for_inference;
 pub use pipeline::PipelineError;
 pub use registry::{OptionInfo, OptionKind, PassInfo, PassOptions, PassRegistry};
 pub use support::operators::Operators;

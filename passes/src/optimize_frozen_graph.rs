@@ -1,9 +1,10 @@
 //! The frozen-graph optimisations: `optimize-frozen-graph`.
 //!
-//! In PyTorch's order: dropouts that are switched off go; then, if numerics may change in the last bits, batch norms, additions and
-//! multiplications are folded into convolutions and batch norms into linears, again and again until nothing more folds. Each is a pass of its own with
+//! In PyTorch's order: dropouts that are switched off go; then, if numerics may change in the last bits, linears on one input become one, and batch norms,
+//! additions and multiplications are folded into convolutions and batch norms into linears, again and again until nothing more folds. Each is a pass of its own with
 //! its own conditions; dead code goes last.
 
+use crate::concat_frozen_linear::ConcatFrozenLinear;
 use crate::dce::DeadCodeElimination;
 use crate::fold_frozen_conv_add_or_sub::FoldFrozenConvAddOrSub;
 use crate::fold_frozen_conv_bn::FoldFrozenConvBatchNorm;
@@ -44,6 +45,7 @@ impl GraphPass for OptimizeFrozenGraph {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         cx.run(&RemoveDropout, graph)?;
         if self.optimize_numerics {
+            cx.run(&ConcatFrozenLinear, graph)?;
             // Every folding removes a node, so that this ends.
             loop {
                 let revision = graph.revision();

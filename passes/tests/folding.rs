@@ -322,6 +322,141 @@ fn foldings_keep_results_and_stop_where_they_must() {
     }
 }
 
+const LINEAR: &[(&str, &[i64])] = &[
+    ("w", &[4, 3]),
+    ("v", &[2, 3]),
+    ("narrow", &[4, 2]),
+    ("b", &[4]),
+    ("c", &[2]),
+    ("vector", &[3]),
+    ("square", &[4, 4]),
+];
+
+/// A pipeline, the body of a graph, an operator, and how many of it are left.
+const REWRITES: &[(&str, &str, &str, &str, usize)] = &[
+    (
+        "linears on one input become one",
+        "concat-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %w, %b)
+  %q : Tensor = aten::linear(%x, %v, %c)
+  %sum : Tensor = aten::sum(%q, %none)
+  %y : Tensor = aten::mul(%p, %sum)
+  return (%y)",
+        "aten::linear",
+        1,
+    ),
+    (
+        "also without biases, and what is viewed is contiguous",
+        "concat-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %w, %none)
+  %q : Tensor = aten::linear(%x, %v, %none)
+  %minus : int = prim::Constant[value=-1]()
+  %flat : int[] = prim::ListConstruct(%minus)
+  %r : Tensor = aten::view(%p, %flat)
+  %t : Tensor = aten::view(%q, %flat)
+  %list : Tensor[] = prim::ListConstruct(%r, %t)
+  %y : Tensor = aten::cat(%list, %zero)
+  return (%y)",
+        "aten::linear",
+        1,
+    ),
+    (
+        "groups behind one another",
+        "concat-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %v, %c)
+  %q : Tensor = aten::linear(%x, %w, %b)
+  %r : Tensor = aten::linear(%p, %narrow, %b)
+  %s : Tensor = aten::linear(%p, %narrow, %b)
+  %t : Tensor = aten::mul(%r, %s)
+  %y : Tensor = aten::mul(%q, %t)
+  return (%y)",
+        "aten::linear",
+        2,
+    ),
+    (
+        "one with a bias and one without stay two",
+        "concat-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %w, %b)
+  %q : Tensor = aten::linear(%x, %w, %none)
+  %y : Tensor = aten::mul(%p, %q)
+  return (%y)",
+        "aten::linear",
+        2,
+    ),
+    (
+        "the input is written in between",
+        "concat-frozen-linear",
+        "  %h : Tensor = aten::mul(%x, %half)
+  %p : Tensor = aten::linear(%h, %w, %b)
+  %u : Tensor = aten::mul_(%h, %two)
+  %q : Tensor = aten::linear(%h, %w, %b)
+  %y : Tensor = aten::mul(%p, %q)
+  return (%y)",
+        "aten::linear",
+        2,
+    ),
+    (
+        "a result is written, and later linears read it",
+        "concat-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %v, %c)
+  %q : Tensor = aten::linear(%x, %w, %b)
+  %r : Tensor = aten::linear(%p, %narrow, %b)
+  %u : Tensor = aten::mul_(%p, %two)
+  %s : Tensor = aten::linear(%p, %narrow, %b)
+  %t : Tensor = aten::mul(%r, %s)
+  %y : Tensor = aten::mul(%q, %t)
+  return (%y)",
+        "aten::linear",
+        3,
+    ),
+    (
+        "a weight is transposed beforehand",
+        "transpose-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %w, %b)
+  %y : Tensor = aten::linear(%p, %square, %none)
+  return (%y)",
+        "aten::linear",
+        0,
+    ),
+    (
+        "a vector is no matrix",
+        "transpose-frozen-linear",
+        "  %y : Tensor = aten::linear(%x, %vector, %none)
+  return (%y)",
+        "aten::linear",
+        1,
+    ),
+];
+
+#[test]
+fn linears_keep_results_and_stop_where_they_must() {
+    let registry = registry();
+    let passes = PassRegistry::standard();
+    for &(name, pipeline, body, operator, left) in REWRITES {
+        let mut manager = PassManager::from_pipeline(&passes, pipeline).unwrap();
+        manager.verify_each(true);
+        let case = Case {
+            name,
+            input: &[5, 3],
+            weights: LINEAR,
+            body,
+            folded: operator,
+            expect: true,
+        };
+        let mut graph = build(registry.ctx(), &case);
+        let before = run(&registry, &graph, &case);
+        manager.run_on_graph(&mut graph, &*registry).unwrap();
+        let kinds = graph.all_nodes();
+        let count = kinds.into_iter().filter(|n| graph.kind_name(*n) == operator).count();
+        assert_eq!(count, left, "{name}");
+        let after = run(&registry, &graph, &case);
+        assert_eq!(before.len(), after.len(), "{name}: shape");
+        for (a, b) in before.iter().zip(&after) {
+            assert!((a - b).abs() <= 2e-5 * a.abs().max(1.0), "{name}: {a} became {b}");
+        }
+    }
+}
+
 #[test]
 fn half_precision_keeps_its_dtype() {
     let registry = registry();

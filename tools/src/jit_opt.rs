@@ -27,6 +27,9 @@ struct Options {
     /// Freeze as torch.jit.freeze does: attributes become constants, and the frozen graph is optimised
     #[arg(long)]
     freeze: bool,
+    /// Optimise for running as torch.jit.optimize_for_inference does: freeze, then fuse and transpose, in operators that archives can hold
+    #[arg(long, conflicts_with = "freeze")]
+    optimize_for_inference: bool,
     /// Attributes, methods and dotted paths of submodules that freezing keeps
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     preserve: Vec<String>,
@@ -39,7 +42,7 @@ struct Options {
     /// List the passes with their options, and stop
     #[arg(long, exclusive = true)]
     list_passes: bool,
-    /// Print what may alias what, instead of the IR
+    /// Print what may alias what and who writes where, instead of the IR; with --freeze, also what keeps the attributes that stayed
     #[arg(long)]
     dump_alias_db: bool,
     /// Verify the IR after every pass
@@ -136,12 +139,16 @@ fn run(options: &Options) -> Result<(), Failure> {
     let session = Session::new();
     progress.stage("reading");
     let mut loaded = session.load_any(&options.input)?;
-    if options.freeze || !options.preserve.is_empty() {
+    if options.freeze || options.optimize_for_inference || !options.preserve.is_empty() {
         progress.stage("freezing");
         let mut freeze = FreezeOptions::default();
         freeze.freeze.preserve.clone_from(&options.preserve);
         freeze.optimize_numerics = !options.no_optimize_numerics;
-        loaded = loaded.freeze(&freeze)?;
+        loaded = if options.optimize_for_inference {
+            loaded.optimize_for_inference(&freeze)?
+        } else {
+            loaded.freeze(&freeze)?
+        };
     }
     if let Some(pipeline) = &options.pass_pipeline {
         progress.stage("running passes");
@@ -152,7 +159,12 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     if options.dump_alias_db {
         progress.done();
-        return write_text(options, &loaded.alias_db_text());
+        let kept = if options.freeze || options.optimize_for_inference {
+            loaded.kept_attributes_text()
+        } else {
+            String::new()
+        };
+        return write_text(options, &(loaded.alias_db_text() + &kept));
     }
     if emit == EmitKind::Ir {
         progress.stage("writing");

@@ -25,6 +25,7 @@
 //!   runs what cannot be compiled in the reference interpreter; the other one interprets the module as it is.
 //! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
 
+mod alias_text;
 mod engine;
 mod error;
 mod model;

@@ -1,7 +1,7 @@
 //! Models and loose graphs: what has been read, and what can be made of it.
 
-use crate::text;
 use crate::{Engine, EngineOptions, Error, Result, Session, write_atomically};
+use crate::{alias_text, text};
 use frazil_ir::{CompilationUnit, FunctionId, Graph, Module};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
@@ -70,6 +70,17 @@ impl Model {
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
         let frozen = frazil_passes::freeze_module(&self.module, options, &**self.session.registry())?;
         Ok(Model::new(self.session.clone(), frozen))
+    }
+
+    /// A copy that is optimised for running, as `torch.jit.optimize_for_inference` gives: frozen, unless it is so already, in evaluation mode, with nothing in
+    /// it that an archive cannot hold.
+    ///
+    /// # Errors
+    /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
+    pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
+        let registry = &**self.session.registry();
+        let optimized = frazil_passes::optimize_module_for_inference(&self.module, options, registry)?;
+        Ok(Model::new(self.session.clone(), optimized))
     }
 
     /// A copy after the passes of a textual pipeline, and what they have to tell.
@@ -203,6 +214,14 @@ impl Loaded {
         Ok(Loaded::Model(self.model("frozen")?.freeze(options)?))
     }
 
+    /// See [`Model::optimize_for_inference`].
+    ///
+    /// # Errors
+    /// Those of [`Model::optimize_for_inference`], and when there is no module.
+    pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Loaded> {
+        Ok(Loaded::Model(self.model("optimised")?.optimize_for_inference(options)?))
+    }
+
     /// See [`Model::run_passes`]; passes over graphs run on loose graphs too.
     ///
     /// # Errors
@@ -291,17 +310,18 @@ impl Loaded {
 
     /// What may alias what in every function, in PyTorch's layout.
     pub fn alias_db_text(&self) -> String {
-        let (session, unit) = match self {
-            Loaded::Model(model) => (&model.session, &model.module.unit),
-            Loaded::Graphs(graphs) => (&graphs.session, &graphs.unit),
-        };
-        let catalogue = session.registry().catalogue();
-        let mut out = String::new();
-        for (_, function) in unit.functions() {
-            out += &format!("# {}\n", session.ctx().name(function.name));
-            out += &text::alias_db(&function.graph, catalogue);
+        match self {
+            Loaded::Model(model) => alias_text::unit(&model.session, &model.module.unit),
+            Loaded::Graphs(graphs) => alias_text::unit(&graphs.session, &graphs.unit),
         }
-        out
+    }
+
+    /// Of a frozen model: a line for each attribute that stayed, with the node that keeps it. Nothing for graphs.
+    pub fn kept_attributes_text(&self) -> String {
+        match self {
+            Loaded::Model(model) => alias_text::kept(&model.session, &model.module),
+            Loaded::Graphs(_) => String::new(),
+        }
     }
 }
 

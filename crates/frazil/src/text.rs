@@ -1,9 +1,8 @@
 //! The text form: reading it with messages for people, and printing whatever there is.
 
 use crate::{Error, Graphs, Loaded, Model, Result, Session};
-use frazil_ir::schema::{Catalogue, FunctionSchema};
+use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{CompilationUnit, Context, Function, Graph, Module, symbols};
-use frazil_passes::AliasDb;
 use frazil_passes::manager::{IrPrinter, IrRef};
 use frazil_syntax::{
     ModulePrintOptions, NoTensors, ParseError, ParseOptions, TextKind, parse_module, read_module, render, sniff,
@@ -77,11 +76,6 @@ pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit) -> String {
 /// Writes a module's text with its tensors beside it.
 pub(crate) fn write_module(module: &Module, path: &Path) -> Result<()> {
     Ok(frazil_syntax::write_module(module, path)?)
-}
-
-/// The alias analysis of a graph as text.
-pub(crate) fn alias_db(graph: &Graph, catalogue: &Catalogue) -> String {
-    AliasDb::new(graph, catalogue).dump(graph)
 }
 
 /// Prints IR between passes to standard error.

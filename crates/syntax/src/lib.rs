@@ -20,4 +20,4 @@ pub use module::{
     write_module,
 };
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
-pub use print::{PrintOptions, print_graph, print_graph_with};
+pub use print::{GraphText, PrintOptions, print_graph, print_graph_with};

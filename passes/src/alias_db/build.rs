@@ -7,8 +7,9 @@ mod operators;
 
 use super::memory::{Kind, Location, Locations, Memory};
 use super::{AliasDb, NodeWrites};
+use crate::inline;
 use frazil_ir::schema::{Catalogue, FunctionSchema};
-use frazil_ir::{BlockId, Graph, Module, NodeId, ObjectId, SymbolId, TypeId, ValueId, symbols};
+use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, SymbolId, TypeId, ValueId, symbols};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +17,23 @@ use std::sync::Arc;
 /// Writes of a node with blocks are the sum of what is below; a sum of more than this is "anything".
 const MAX_WRITES: usize = 32;
 
+/// Calls and forks are followed into their graphs this deep; what is below is unknown.
+const MAX_DEPTH: usize = 32;
+
+/// Graphs that are called from several places are analysed for each; all of them together up to so many nodes.
+const MAX_CALLED_NODES: usize = 1 << 20;
+
 type Signature = (SymbolId, SmallVec<[TypeId; 8]>);
 
 pub(super) struct Analysis<'g> {
     graph: &'g Graph,
     catalogue: &'g Catalogue,
+    /// Where callees are; none: calls are not followed.
+    unit: Option<&'g CompilationUnit>,
+    /// How many graphs we are in.
+    depth: usize,
+    /// Nodes of called graphs that have been analysed.
+    called_nodes: usize,
     memory: Memory<'g>,
     points: Vec<Locations>,
     writes: HashMap<NodeId, NodeWrites>,
@@ -40,10 +53,18 @@ struct Frame {
 }
 
 impl<'g> Analysis<'g> {
-    pub(super) fn new(graph: &'g Graph, catalogue: &'g Catalogue, module: Option<&'g Module>) -> Analysis<'g> {
+    pub(super) fn new(
+        graph: &'g Graph,
+        catalogue: &'g Catalogue,
+        module: Option<&'g Module>,
+        unit: Option<&'g CompilationUnit>,
+    ) -> Analysis<'g> {
         Analysis {
             graph,
             catalogue,
+            unit,
+            depth: 0,
+            called_nodes: 0,
             memory: Memory::new(graph.ctx().clone(), module),
             points: vec![Locations::new(); graph.value_capacity()],
             writes: HashMap::new(),
@@ -146,9 +167,7 @@ impl<'g> Analysis<'g> {
     }
 
     fn set_wildcard(&mut self, value: ValueId) {
-        let kind = self.memory.kind(self.graph.ty(value));
-        let w = self.memory.wildcard(kind);
-        self.points[value.as_u32() as usize] = w.into_iter().collect();
+        self.points[value.as_u32() as usize] = self.memory.wildcards(self.graph.ty(value));
     }
 
     fn alias(&mut self, value: ValueId, of: ValueId) {
@@ -207,6 +226,7 @@ impl<'g> Analysis<'g> {
             symbols::PRIM_ISINSTANCE | symbols::PRIM_RAISE_EXCEPTION | symbols::PRIM_PRINT => {}
             symbols::PRIM_FORK | symbols::PRIM_FORK_CLOSURE => self.fork(node),
             symbols::PRIM_WAIT => self.wait(node),
+            symbols::PRIM_CALL_FUNCTION | symbols::PRIM_CALL_METHOD => self.call(node),
             _ => match self.schema(node) {
                 Some(schema) if !schema.is_varret && g.node_blocks(node).is_empty() => self.operator(node, &schema),
                 _ => self.unknown(node),
@@ -400,23 +420,10 @@ impl<'g> Analysis<'g> {
     fn fork(&mut self, node: NodeId) {
         let g = self.graph;
         let body = g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
-        let (Some(body), Some(future)) = (body, g.output(node)) else {
+        let (Some(body), Some(future)) = (body.filter(|_| self.depth < MAX_DEPTH), g.output(node)) else {
             return self.unknown(node);
         };
-        let arguments: Vec<Locations> = (0..g.operand_count(node)).map(|i| self.operand(node, i)).collect();
-        let outer_points = std::mem::replace(&mut self.points, vec![Locations::new(); body.value_capacity()]);
-        let outer_writes = std::mem::take(&mut self.writes);
-        let outer_carried = std::mem::take(&mut self.carried);
-        self.graph = body;
-        for (&input, argument) in body.inputs().iter().zip(&arguments) {
-            self.set(input, argument);
-        }
-        let writes = self.walk(body.root());
-        let results: Vec<Locations> = body.outputs().map(|v| self.points(v).clone()).collect();
-        self.graph = g;
-        self.points = outer_points;
-        self.writes = outer_writes;
-        self.carried = outer_carried;
+        let (results, writes) = self.subgraph(node, body, 0);
         self.set_fresh(future);
         let holder = self.points(future).clone();
         for result in &results {
@@ -426,6 +433,54 @@ impl<'g> Analysis<'g> {
         if !writes.is_empty() {
             self.writes.insert(node, writes);
         }
+    }
+
+    /// A call whose callee is known does what the callee's graph does with these arguments.
+    fn call(&mut self, node: NodeId) {
+        let g = self.graph;
+        let callee = self.unit.and_then(|unit| {
+            let call = inline::resolve(unit, g, node).ok()??;
+            let body = &unit.function(call.callee).graph;
+            (body.inputs().len() + call.skip == g.operand_count(node)).then_some((body, call.skip))
+        });
+        let fits = |analysis: &Self, body: &Graph| {
+            analysis.depth < MAX_DEPTH && analysis.called_nodes + body.node_capacity() <= MAX_CALLED_NODES
+        };
+        let Some((body, skip)) = callee.filter(|(body, _)| fits(self, body)) else {
+            return self.unknown(node);
+        };
+        self.called_nodes += body.node_capacity();
+        let (results, writes) = self.subgraph(node, body, skip);
+        for (&out, result) in g.node_outputs(node).iter().zip(&results) {
+            if self.memory.kind(g.ty(out)) != Kind::Immutable {
+                self.set(out, result);
+            }
+        }
+        if !writes.is_empty() {
+            self.writes.insert(node, writes);
+        }
+    }
+
+    /// Analyses `body` with the node's operands behind the first `skip` as its inputs. Gives what its outputs may be, and what it writes.
+    fn subgraph(&mut self, node: NodeId, body: &'g Graph, skip: usize) -> (Vec<Locations>, NodeWrites) {
+        let g = self.graph;
+        let arguments: Vec<Locations> = (skip..g.operand_count(node)).map(|i| self.operand(node, i)).collect();
+        self.depth += 1;
+        let outer_points = std::mem::replace(&mut self.points, vec![Locations::new(); body.value_capacity()]);
+        let outer_writes = std::mem::take(&mut self.writes);
+        let outer_carried = std::mem::take(&mut self.carried);
+        self.graph = body;
+        for (&input, argument) in body.inputs().iter().zip(&arguments) {
+            self.set(input, argument);
+        }
+        let writes = self.walk(body.root());
+        let results: Vec<Locations> = body.outputs().map(|v| self.points(v).clone()).collect();
+        self.depth -= 1;
+        self.graph = g;
+        self.points = outer_points;
+        self.writes = outer_writes;
+        self.carried = outer_carried;
+        (results, writes)
     }
 
     /// By now the forked graph has written whatever it writes. Of a future that comes from outside nothing is known.
@@ -458,7 +513,7 @@ impl NodeWrites {
         }
     }
 
-    fn add(&mut self, other: &NodeWrites) {
+    pub(super) fn add(&mut self, other: &NodeWrites) {
         self.wildcards |= other.wildcards;
         self.anything |= other.anything;
         if !self.anything {
@@ -466,7 +521,7 @@ impl NodeWrites {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         !self.wildcards && !self.anything && self.locations.is_empty()
     }
 }

@@ -10,12 +10,12 @@
 
 use frazil_ir::{Constant, Context, Module, ObjectId, SymbolId, TensorData, TypeId, TypeKind, types};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A memory location; compare only after [`Memory::find`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Location(u32);
+pub(super) struct Location(pub(super) u32);
 
 impl Location {
     pub(super) fn index(self) -> usize {
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 
 /// What a container may hold of one kind.
 #[derive(Clone, Debug)]
-enum Cell {
+pub(super) enum Cell {
     /// Nobody has read it yet.
     Open(Vec<Location>),
     /// Somebody has; everything in it is this.
@@ -50,14 +50,14 @@ enum Cell {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Data {
+pub(super) struct Data {
     /// Parent in the union-find forest; itself for a representative.
     parent: u32,
-    kind: Option<Kind>,
-    wildcard: bool,
-    cells: SmallVec<[(Kind, Cell); 1]>,
+    pub(super) kind: Option<Kind>,
+    pub(super) wildcard: bool,
+    pub(super) cells: SmallVec<[(Kind, Cell); 1]>,
     /// Attributes of an instance that have been read or written.
-    fields: SmallVec<[(SymbolId, Location); 1]>,
+    pub(super) fields: SmallVec<[(SymbolId, Location); 1]>,
     /// Objects of the module that this is, where the module is known.
     objects: SmallVec<[ObjectId; 1]>,
 }
@@ -66,14 +66,14 @@ struct Data {
 pub(super) struct Memory<'m> {
     ctx: Arc<Context>,
     module: Option<&'m Module>,
-    data: Vec<Data>,
+    pub(super) data: Vec<Data>,
     kinds: HashMap<TypeId, Kind>,
     wildcards: HashMap<Kind, Location>,
     /// Set once something of any type has escaped: then there is one wildcard only.
     any_wildcard: Option<Location>,
     /// Locations of what constants and attributes hold, by address.
-    by_address: HashMap<usize, Location>,
-    by_object: HashMap<ObjectId, Location>,
+    pub(super) by_address: HashMap<usize, Location>,
+    pub(super) by_object: HashMap<ObjectId, Location>,
 }
 
 impl<'m> Memory<'m> {
@@ -191,6 +191,45 @@ impl<'m> Memory<'m> {
                 }
             }),
         }
+    }
+
+    /// Where a value of type `ty` that comes from outside may be: for a union, wherever its members may.
+    pub(super) fn wildcards(&mut self, ty: TypeId) -> Locations {
+        let ctx = self.ctx.clone();
+        match ctx.type_kind(ty) {
+            TypeKind::Optional(e) => self.wildcards(e),
+            TypeKind::Union(members) => {
+                let mut all = Locations::new();
+                for member in ctx.types(members) {
+                    let locations = self.wildcards(*member);
+                    self.union(&mut all, &locations);
+                }
+                all
+            }
+            _ => {
+                let kind = self.kind(ty);
+                self.wildcard(kind).into_iter().collect()
+            }
+        }
+    }
+
+    /// The wildcards that a wildcard of this kind may hold. Of tuples, objects and the like every one that there is.
+    pub(super) fn held_by_wildcard(&mut self, kind: Kind) -> Vec<Location> {
+        let Kind::Of(ty) = kind else {
+            return self.all_wildcards();
+        };
+        if ty == types::TENSOR {
+            return Vec::new();
+        }
+        match self.component_types(ty) {
+            Some(components) => components.iter().flat_map(|c| self.wildcards(*c)).collect(),
+            None => self.all_wildcards(),
+        }
+    }
+
+    fn all_wildcards(&self) -> Vec<Location> {
+        self.any_wildcard
+            .map_or_else(|| self.wildcards.values().copied().collect(), |any| vec![any])
     }
 
     /// Makes what `locations` are known to everybody.
@@ -387,8 +426,8 @@ impl<'m> Memory<'m> {
         for &container in containers {
             let c = self.find(container);
             if self.data[c.index()].wildcard {
-                let w = self.wildcard(kind);
-                self.union(&mut out, w.as_slice());
+                let w = self.wildcards(ty);
+                self.union(&mut out, &w);
                 continue;
             }
             let fresh = self.fresh(kind);
@@ -414,19 +453,17 @@ impl<'m> Memory<'m> {
         }
         for &instance in instances {
             let i = self.find(instance);
-            let location = if self.data[i.index()].wildcard {
-                self.wildcard(kind)
+            let locations = if self.data[i.index()].wildcard {
+                self.wildcards(ty)
             } else {
                 let mut work = Vec::new();
                 let l = self.load_field(i, name, Some(kind), &mut work);
                 for (a, b) in work {
                     self.unify(a, b);
                 }
-                l
+                l.into_iter().collect()
             };
-            if let Some(l) = location {
-                self.union(&mut out, &[l]);
-            }
+            self.union(&mut out, &locations);
         }
         out
     }
@@ -550,90 +587,5 @@ impl<'m> Memory<'m> {
             }
         }
         Some(location)
-    }
-}
-
-/// What remains of the memory when the analysis is finished: no more unification.
-#[derive(Debug)]
-pub(super) struct Table {
-    parent: Vec<Location>,
-    wildcard: Vec<bool>,
-    /// Directly held locations, by representative.
-    held: Vec<Vec<Location>>,
-    by_address: HashMap<usize, Location>,
-    by_object: HashMap<ObjectId, Location>,
-}
-
-impl Memory<'_> {
-    pub(super) fn into_table(mut self) -> Table {
-        let parent: Vec<Location> = (0..self.data.len() as u32).map(|l| self.find(Location(l))).collect();
-        let representative = |l: &Location| parent[l.index()];
-        let mut held = Vec::with_capacity(self.data.len());
-        for data in &self.data {
-            let mut inside: Vec<Location> = data.fields.iter().map(|f| representative(&f.1)).collect();
-            for (_, cell) in &data.cells {
-                match cell {
-                    Cell::Open(items) => inside.extend(items.iter().map(representative)),
-                    Cell::Sealed(s) => inside.push(representative(s)),
-                }
-            }
-            inside.sort_unstable();
-            inside.dedup();
-            held.push(inside);
-        }
-        Table {
-            wildcard: self.data.iter().map(|d| d.wildcard).collect(),
-            held,
-            by_address: self.by_address,
-            by_object: self.by_object,
-            parent,
-        }
-    }
-}
-
-impl Table {
-    pub(super) fn len(&self) -> usize {
-        self.parent.len()
-    }
-
-    pub(super) fn representative(&self, l: Location) -> Location {
-        self.parent[l.index()]
-    }
-
-    pub(super) fn representatives(&self) -> impl Iterator<Item = Location> + '_ {
-        (0..self.parent.len() as u32)
-            .map(Location)
-            .filter(|l| self.parent[l.index()] == *l)
-    }
-
-    pub(super) fn is_wildcard(&self, representative: Location) -> bool {
-        self.wildcard[representative.index()]
-    }
-
-    /// What a representative holds directly.
-    pub(super) fn held(&self, representative: Location) -> impl Iterator<Item = Location> + '_ {
-        self.held[representative.index()].iter().copied()
-    }
-
-    /// Everything that these representatives hold, at any depth; they themselves only if something holds them.
-    pub(super) fn reachable(&self, from: &[Location]) -> Vec<Location> {
-        let mut seen = Vec::new();
-        let mut marks = HashSet::new();
-        let mut work: Vec<Location> = from.iter().flat_map(|l| self.held(*l)).collect();
-        while let Some(l) = work.pop() {
-            if marks.insert(l) {
-                seen.push(l);
-                work.extend(self.held(l));
-            }
-        }
-        seen
-    }
-
-    pub(super) fn by_address(&self, address: usize) -> Option<Location> {
-        self.by_address.get(&address).map(|l| self.representative(*l))
-    }
-
-    pub(super) fn by_object(&self, id: ObjectId) -> Option<Location> {
-        self.by_object.get(&id).map(|l| self.representative(*l))
     }
 }

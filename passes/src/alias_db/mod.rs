@@ -14,15 +14,21 @@
 //! **Cost.** One walk, unification by union-find, bounded sets: almost linear in the size of the graph.
 
 mod build;
+mod describe;
 mod memory;
 mod moves;
+mod table;
+
+pub use describe::{Description, Place};
+pub use moves::Side;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{BlockId, Constant, Graph, Module, NodeId, ObjectId, ValueId, symbols};
-use memory::{Location, Locations, Table};
+use frazil_ir::{CompilationUnit, Constant, Graph, Module, NodeId, ObjectId, ValueId, symbols};
+use memory::{Location, Locations};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use table::Table;
 
 /// What a node, with all that its blocks hold, writes to.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +41,11 @@ struct NodeWrites {
 }
 
 /// Alias information of one graph at one revision. See the [module documentation](self).
-#[derive(Debug)]
+///
+/// A pass that edits the graph may keep it true with [`copy_value`](Self::copy_value), [`create_value`](Self::create_value),
+/// [`replace_value`](Self::replace_value) and [`replace_node`](Self::replace_node); moving and erasing nodes needs nothing. After any other edit it has to be
+/// made anew.
+#[derive(Clone, Debug)]
 pub struct AliasDb {
     table: Table,
     points: Vec<Locations>,
@@ -55,13 +65,18 @@ pub(crate) struct LocationSet(Vec<bool>);
 impl AliasDb {
     /// Analyses `graph`. Its inputs may alias one another where their types admit it.
     pub fn new(graph: &Graph, catalogue: &Catalogue) -> AliasDb {
-        build::Analysis::new(graph, catalogue, None).run(None)
+        build::Analysis::new(graph, catalogue, None, None).run(None)
+    }
+
+    /// As [`new`](Self::new), but calls of functions and methods of `unit` are followed instead of being taken for unknown.
+    pub fn with_calls(graph: &Graph, catalogue: &Catalogue, unit: &CompilationUnit) -> AliasDb {
+        build::Analysis::new(graph, catalogue, None, Some(unit)).run(None)
     }
 
     /// Analyses a method whose first input is the object `this` of `module`: attributes are what the module's objects hold, told apart by
-    /// the storages and objects that they are.
+    /// the storages and objects that they are. Calls are followed.
     pub fn of_method(graph: &Graph, catalogue: &Catalogue, module: &Module, this: ObjectId) -> AliasDb {
-        build::Analysis::new(graph, catalogue, Some(module)).run(Some(this))
+        build::Analysis::new(graph, catalogue, Some(module), Some(&module.unit)).run(Some(this))
     }
 
     fn finish(
@@ -185,9 +200,12 @@ impl AliasDb {
 
     /// True when somebody may write to an operand or output of `node`, or to what they hold: its results depend on when it runs.
     pub fn node_has_writers(&self, graph: &Graph, node: NodeId) -> bool {
-        self.any_write
-            && (graph.operands(node).any(|v| self.has_writers_inside(v))
-                || graph.node_outputs(node).iter().any(|v| self.has_writers_inside(*v)))
+        // Which object an attribute is does not depend on what is written to that object.
+        let written = |v: ValueId| match graph.kind(node) {
+            symbols::PRIM_GET_ATTR => self.has_writers(v),
+            _ => self.has_writers_inside(v),
+        };
+        self.any_write && (graph.operands(node).any(written) || graph.node_outputs(node).iter().any(|v| written(*v)))
     }
 
     /// True when `node`, or something in its blocks, writes to any memory.
@@ -319,6 +337,14 @@ impl AliasDb {
         self.any_write && self.any_in_constant(value, &|l| self.written[l.index()])
     }
 
+    /// True when `node`, or something in its blocks, may write to this value of the module, or to anything that it holds.
+    pub fn node_writes_to_constant(&self, node: NodeId, value: &Constant) -> bool {
+        let Some(writes) = self.writes.get(&node) else {
+            return false;
+        };
+        self.any_in_constant(value, &|l| self.is_written_by(writes, l))
+    }
+
     /// True when this value of the module, or anything that it holds, may have become known outside through a call to something unknown, or by
     /// being stored where the analysis cannot follow.
     pub fn has_escaped(&self, value: &Constant) -> bool {
@@ -344,52 +370,46 @@ impl AliasDb {
         }
     }
 
-    // --- text
+    // --- edits
 
-    /// The three sections that PyTorch dumps: the graph's values with what they may be, and who writes where.
-    pub fn dump(&self, graph: &Graph) -> String {
-        use std::fmt::Write;
-        let name = |v: ValueId| graph.show_value(v).to_string();
-        let location = |l: &Location| {
-            let suffix = if self.table.is_wildcard(*l) { "*" } else { "" };
-            format!("{}{suffix}", l.index())
-        };
-        let mut out = String::from("===2. ALIAS DB===\n");
-        let mut values: Vec<ValueId> = graph.inputs().to_vec();
-        let mut blocks: Vec<BlockId> = Vec::new();
-        for node in graph.all_nodes() {
-            blocks.extend_from_slice(graph.node_blocks(node));
-            values.extend_from_slice(graph.node_outputs(node));
+    /// The graph has a value that the analysis has not seen: a copy of `of`, or a view of it. From now on it may be what `of` may be.
+    pub fn copy_value(&mut self, of: ValueId, new: ValueId) {
+        let locations = self.points.get(of.as_u32() as usize).cloned().unwrap_or_default();
+        *self.slot(new) = locations;
+    }
+
+    /// The graph has a value that the analysis has not seen, and that shares nothing with any other: the result of an operator that neither
+    /// aliases nor writes its operands.
+    pub fn create_value(&mut self, graph: &Graph, new: ValueId) {
+        let fresh = self.table.fresh(graph.ctx(), graph.ty(new));
+        for marks in [&mut self.written, &mut self.written_inside, &mut self.returned] {
+            marks.resize(self.table.len(), false);
         }
-        values.extend(blocks.iter().flat_map(|b| graph.parameters(*b).iter().copied()));
-        for v in values {
-            let locations = self.locations(v);
-            if !locations.is_empty() {
-                let places: Vec<_> = locations.iter().map(location).collect();
-                let _ = writeln!(out, "{} points to: {}", name(v), places.join(", "));
-            }
+        *self.slot(new) = fresh.into_iter().collect();
+    }
+
+    /// `old` has been replaced by `new` in all its uses, so that `new` is now known wherever `old` was.
+    pub fn replace_value(&mut self, old: ValueId, new: ValueId) {
+        let both: Locations = self.locations(old).iter().chain(self.locations(new)).copied().collect();
+        let slot = self.slot(new);
+        *slot = both;
+        slot.sort_unstable();
+        slot.dedup();
+    }
+
+    /// `new` has taken the place of `old`, and writes what that wrote; blocks around them stay as they are.
+    pub fn replace_node(&mut self, old: NodeId, new: NodeId) {
+        if let Some(writes) = self.writes.remove(&old) {
+            self.writes.insert(new, writes);
         }
-        out.push_str("\n===3. Writes===\n");
-        for node in graph.all_nodes() {
-            if let Some(w) = self.writes.get(&node) {
-                let mut places: Vec<_> = w.locations.iter().map(location).collect();
-                if w.wildcards {
-                    places.push("wildcards".to_owned());
-                }
-                if w.anything {
-                    places.push("anything".to_owned());
-                }
-                let outputs: Vec<_> = graph.node_outputs(node).iter().map(|v| name(*v)).collect();
-                let _ = writeln!(
-                    out,
-                    "{} [{}] writes to: {}",
-                    graph.kind_name(node),
-                    outputs.join(", "),
-                    places.join(", ")
-                );
-            }
+    }
+
+    fn slot(&mut self, value: ValueId) -> &mut Locations {
+        let index = value.as_u32() as usize;
+        if self.points.len() <= index {
+            self.points.resize(index + 1, Locations::new());
         }
-        out
+        &mut self.points[index]
     }
 }
 

@@ -1,38 +1,66 @@
 //! Moving nodes without changing what anybody sees.
+//!
+//! A node moves towards another of its block, and takes along whatever stands between them that it cannot pass. Which of the two stands first does not
+//! matter: one walk over a [`Direction`] serves all four cases.
 
-use super::AliasDb;
+use super::{AliasDb, NodeWrites};
+use crate::alias_db::memory::Location;
 use crate::support::effects::{self, Effect};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Graph, NodeId, ValueId};
 use std::collections::HashSet;
 
-/// What a set of nodes that move together uses, gives, reads and writes.
-#[derive(Default)]
-struct Moving {
-    nodes: Vec<NodeId>,
-    members: HashSet<NodeId>,
-    defined: HashSet<ValueId>,
-    used: HashSet<ValueId>,
-    visible: bool,
+/// The side of the target on which a node is to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Directly before it.
+    Before,
+    /// Directly behind it.
+    After,
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Before => Side::After,
+            Side::After => Side::Before,
+        }
+    }
+
+    fn place(self, graph: &mut Graph, node: NodeId, target: NodeId) {
+        match self {
+            Side::Before => graph.move_before(node, target),
+            Side::After => graph.move_after(node, target),
+        }
+    }
+}
+
+/// Which way a node moves through its block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+impl Direction {
+    fn step(self, graph: &Graph, node: NodeId) -> Option<NodeId> {
+        match self {
+            Direction::Forward => graph.next(node),
+            Direction::Backward => graph.previous(node),
+        }
+    }
 }
 
 impl AliasDb {
     /// True when the order of `a` and `b` matters: one writes what the other reads or writes, or both are seen from outside.
     pub fn conflict(&self, graph: &Graph, a: NodeId, b: NodeId, catalogue: &Catalogue) -> bool {
-        if is_visible(graph, a, catalogue) && is_visible(graph, b, catalogue) {
-            return true;
-        }
-        let touched = |n: NodeId| {
-            let mut values = used_values(graph, n);
-            values.extend_from_slice(graph.node_outputs(n));
-            values
-        };
-        (self.is_mutable(a) && self.writes_to_alias(a, &touched(b)))
-            || (self.is_mutable(b) && self.writes_to_alias(b, &touched(a)))
+        let mut moving = Moving::new(self, graph, catalogue);
+        moving.add(a);
+        moving.conflicts(b)
     }
 
-    /// Moves `node` after `target`, which comes later in the same block, together with the nodes between that depend on it. False, and
-    /// nothing moved, when `target` itself depends on it.
+    /// Moves `node` directly behind `target`, which stands in the same block. Nodes between the two that `node` cannot pass stay on its far
+    /// side: behind it when it moves forward, before `target` when it moves backward. False, and nothing moved, when that cannot be.
     pub fn move_after_topologically_valid(
         &self,
         graph: &mut Graph,
@@ -40,38 +68,11 @@ impl AliasDb {
         target: NodeId,
         catalogue: &Catalogue,
     ) -> bool {
-        if node == target || graph.parent(node) != graph.parent(target) || !graph.is_before(node, target) {
-            return node == target;
-        }
-        let mut moving = Moving::default();
-        moving.add(graph, node, catalogue);
-        let mut cursor = graph.next(node);
-        while let Some(n) = cursor {
-            let depends = self.depends(graph, &moving, n, catalogue);
-            if n == target {
-                if depends {
-                    return false;
-                }
-                break;
-            }
-            if depends {
-                moving.add(graph, n, catalogue);
-            }
-            cursor = graph.next(n);
-        }
-        if cursor.is_none() {
-            return false;
-        }
-        let mut place = target;
-        for n in moving.nodes {
-            graph.move_after(n, place);
-            place = n;
-        }
-        true
+        self.try_move(graph, node, target, Side::After, catalogue)
     }
 
-    /// Moves `node` before `target`, which comes earlier in the same block, together with the nodes between that it depends on. False, and
-    /// nothing moved, when it depends on `target` itself.
+    /// Moves `node` directly before `target`, which stands in the same block; as
+    /// [`move_after_topologically_valid`](Self::move_after_topologically_valid).
     pub fn move_before_topologically_valid(
         &self,
         graph: &mut Graph,
@@ -79,59 +80,148 @@ impl AliasDb {
         target: NodeId,
         catalogue: &Catalogue,
     ) -> bool {
-        if node == target || graph.parent(node) != graph.parent(target) || !graph.is_before(target, node) {
-            return node == target;
+        self.try_move(graph, node, target, Side::Before, catalogue)
+    }
+
+    /// Whether `node` could be moved to this side of `target`; nothing is moved.
+    pub fn could_move(&self, graph: &Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
+        node == target || self.plan_move(graph, node, target, side, catalogue).is_some()
+    }
+
+    fn try_move(&self, graph: &mut Graph, node: NodeId, target: NodeId, side: Side, catalogue: &Catalogue) -> bool {
+        if node == target {
+            return true;
         }
-        let mut moving = Moving::default();
-        moving.add(graph, node, catalogue);
-        let mut cursor = graph.previous(node);
-        while let Some(n) = cursor {
-            let needed = self.depends(graph, &moving, n, catalogue);
-            if n == target {
-                if needed {
-                    return false;
-                }
-                break;
-            }
-            if needed {
-                moving.add(graph, n, catalogue);
-            }
-            cursor = graph.previous(n);
-        }
-        if cursor.is_none() {
+        let Some(plan) = self.plan_move(graph, node, target, side, catalogue) else {
             return false;
-        }
-        for n in moving.nodes.into_iter().rev() {
-            graph.move_before(n, target);
+        };
+        side.place(graph, node, target);
+        // What comes along stands behind the node, seen in the direction of the move's end: next to the node, or beyond the target.
+        let (mut place, along) = if plan.split {
+            (target, side.other())
+        } else {
+            (node, side)
+        };
+        for n in plan.along {
+            along.place(graph, n, place);
+            place = n;
         }
         true
     }
 
-    /// True when `node` uses what the moving nodes give or the reverse, or their order matters.
-    fn depends(&self, graph: &Graph, moving: &Moving, node: NodeId, catalogue: &Catalogue) -> bool {
-        let outputs = graph.node_outputs(node);
-        if outputs.iter().any(|v| moving.used.contains(v)) {
-            return true;
+    fn plan_move(
+        &self,
+        graph: &Graph,
+        node: NodeId,
+        target: NodeId,
+        side: Side,
+        catalogue: &Catalogue,
+    ) -> Option<Plan> {
+        if graph.parent(node).is_none() || graph.parent(node) != graph.parent(target) {
+            return None;
         }
-        if used_values(graph, node).iter().any(|v| moving.defined.contains(v)) {
-            return true;
+        let direction = if graph.is_before(node, target) {
+            Direction::Forward
+        } else {
+            Direction::Backward
+        };
+        let mut moving = Moving::new(self, graph, catalogue);
+        moving.add(node);
+        let mut cursor = direction.step(graph, node);
+        while let Some(n) = cursor.filter(|n| *n != target) {
+            if moving.depends(n) {
+                moving.add(n);
+            }
+            cursor = direction.step(graph, n);
         }
-        if moving.visible && is_visible(graph, node, catalogue) {
-            return true;
+        cursor?;
+        // The node itself does not pass the target when it stops short of it; only what it could not pass does.
+        let split = (side == Side::Before) == (direction == Direction::Forward);
+        let along = moving.nodes[1..].to_vec();
+        if split {
+            moving = Moving::new(self, graph, catalogue);
+            along.iter().for_each(|n| moving.add(*n));
         }
-        let writes = self.is_mutable(node) || moving.nodes.iter().any(|n| self.is_mutable(*n));
-        writes && moving.nodes.iter().any(|n| self.conflict(graph, *n, node, catalogue))
+        (!moving.depends(target)).then_some(Plan { split, along })
     }
 }
 
-impl Moving {
-    fn add(&mut self, graph: &Graph, node: NodeId, catalogue: &Catalogue) {
-        if self.members.insert(node) {
-            self.nodes.push(node);
-            self.defined.extend(graph.node_outputs(node));
-            self.used.extend(used_values(graph, node));
-            self.visible |= is_visible(graph, node, catalogue);
+/// How a node gets to its target.
+struct Plan {
+    /// The node stays on its side of the target, and what comes along goes to the other.
+    split: bool,
+    /// What comes along, in the order in which the walk met it.
+    along: Vec<NodeId>,
+}
+
+/// What a set of nodes that move together uses, gives, reads and writes.
+struct Moving<'a> {
+    db: &'a AliasDb,
+    graph: &'a Graph,
+    catalogue: &'a Catalogue,
+    nodes: Vec<NodeId>,
+    defined: HashSet<ValueId>,
+    used: HashSet<ValueId>,
+    /// Memory that the nodes read or write, and all that it holds; kept only if the graph writes at all.
+    touched: HashSet<Location>,
+    writes: NodeWrites,
+    visible: bool,
+}
+
+impl<'a> Moving<'a> {
+    fn new(db: &'a AliasDb, graph: &'a Graph, catalogue: &'a Catalogue) -> Moving<'a> {
+        Moving {
+            db,
+            graph,
+            catalogue,
+            nodes: Vec::new(),
+            defined: HashSet::new(),
+            used: HashSet::new(),
+            touched: HashSet::new(),
+            writes: NodeWrites::default(),
+            visible: false,
         }
+    }
+
+    fn add(&mut self, node: NodeId) {
+        self.nodes.push(node);
+        self.defined.extend(self.graph.node_outputs(node));
+        self.used.extend(used_values(self.graph, node));
+        self.visible |= is_visible(self.graph, node, self.catalogue);
+        if self.db.any_write {
+            self.touched.extend(self.touched_by(node));
+            if let Some(writes) = self.db.writes.get(&node) {
+                self.writes.add(writes);
+            }
+        }
+    }
+
+    fn touched_by(&self, node: NodeId) -> Vec<Location> {
+        let mut values = used_values(self.graph, node);
+        values.extend_from_slice(self.graph.node_outputs(node));
+        self.db.closure(&values)
+    }
+
+    /// True when `node` uses what the moving nodes give or the reverse, or their order matters.
+    fn depends(&self, node: NodeId) -> bool {
+        let outputs = self.graph.node_outputs(node);
+        outputs.iter().any(|v| self.used.contains(v))
+            || used_values(self.graph, node).iter().any(|v| self.defined.contains(v))
+            || self.conflicts(node)
+    }
+
+    /// True when the order of `node` and the moving nodes matters for what is written, or for who looks on.
+    fn conflicts(&self, node: NodeId) -> bool {
+        if self.visible && is_visible(self.graph, node, self.catalogue) {
+            return true;
+        }
+        let hit = |writes: &NodeWrites, l: &Location| self.db.is_written_by(writes, *l);
+        if let Some(writes) = self.db.writes.get(&node)
+            && self.touched.iter().any(|l| hit(writes, l))
+        {
+            return true;
+        }
+        !self.writes.is_empty() && self.touched_by(node).iter().any(|l| hit(&self.writes, l))
     }
 }
 

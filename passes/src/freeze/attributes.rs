@@ -22,7 +22,7 @@ pub(super) struct Attributes {
     /// Attributes that a `prim::GetAttr` may be folded of, as constants.
     foldable: HashMap<(ObjectId, SymbolId), Constant>,
     /// Where an object is found first from the root: `self.layer1.0`.
-    paths: HashMap<ObjectId, String>,
+    pub(super) paths: HashMap<ObjectId, String>,
 }
 
 /// Which object a value is.
@@ -330,7 +330,7 @@ pub(super) fn objects_in(value: &Constant, each: &mut dyn FnMut(ObjectId)) {
 }
 
 /// Addresses of the storages and containers that `value` is or holds.
-fn identities(value: &Constant, out: &mut HashSet<usize>) {
+pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     match value {
         Constant::Tensor(t) => {
             out.insert(Arc::as_ptr(&t.storage) as usize);

@@ -16,6 +16,7 @@
 //! with one that is written through a container is an error there and kept here; it looks for overlaps by type, and so keeps more.
 
 mod attributes;
+mod explain;
 mod prune;
 
 use crate::constant_pooling::ConstantPooling;
@@ -31,6 +32,8 @@ use crate::support::operators::Operators;
 use attributes::Attributes;
 use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, symbols};
 use std::collections::HashSet;
+
+pub use explain::{Keeper, Kept, kept_attributes};
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
@@ -172,7 +175,8 @@ pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn O
     Ok(frozen)
 }
 
-fn methods_of(module: &Module) -> Vec<SymbolId> {
+/// Methods of the root.
+pub(crate) fn methods_of(module: &Module) -> Vec<SymbolId> {
     module
         .class_of(module.root)
         .map_or(Vec::new(), |c| c.methods.keys().copied().collect())

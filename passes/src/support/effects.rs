@@ -4,7 +4,7 @@
 //! An operator without a schema has every effect.
 
 use frazil_ir::schema::{Catalogue, FunctionSchema};
-use frazil_ir::{Constant, Graph, NodeId, symbols, types};
+use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols, types};
 use std::sync::Arc;
 
 /// What a single node does, its blocks left aside.
@@ -53,6 +53,29 @@ const RANDOM: &[(&str, Option<&str>)] = &[
     ("prim::TimePoint", None),
 ];
 
+/// Operators that update their running statistics, operands 3 and 4, unless operand 5 is false; their schemas do not say so.
+const UPDATES_STATISTICS: &[&str] = &[
+    "aten::_batch_norm_impl_index",
+    "aten::batch_norm",
+    "aten::cudnn_batch_norm",
+    "aten::instance_norm",
+    "aten::miopen_batch_norm",
+    "aten::native_batch_norm",
+];
+
+/// The tensors that `node` writes without its schema saying so: the running statistics of a norm that trains, or may.
+pub fn written_statistics(graph: &Graph, node: NodeId) -> Option<[ValueId; 2]> {
+    if !UPDATES_STATISTICS.contains(&graph.kind_name(node)) {
+        return None;
+    }
+    let trains = graph.operand(node, 5)?;
+    if matches!(graph.constant(trains), Some(Constant::Bool(false))) {
+        return None;
+    }
+    let statistics = [graph.operand(node, 3)?, graph.operand(node, 4)?];
+    (!statistics.iter().all(|v| graph.ty(*v) == types::NONE)).then_some(statistics)
+}
+
 /// The effect of `node`, which resolves to `schema` (none: not known).
 pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>) -> Effect {
     match graph.kind(node) {
@@ -85,7 +108,7 @@ pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>)
     let Some(schema) = schema.filter(|s| !s.is_varret) else {
         return Effect::Visible;
     };
-    if schema.is_mutable() {
+    if schema.is_mutable() || written_statistics(graph, node).is_some() {
         return if is_random(graph, node, schema) {
             Effect::Visible
         } else {

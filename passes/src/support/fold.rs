@@ -166,7 +166,8 @@ impl Layer {
     }
 }
 
-fn name_of(graph: &Graph, value: ValueId) -> Option<String> {
+/// The name of `value`, if it has one.
+pub(crate) fn name_of(graph: &Graph, value: ValueId) -> Option<String> {
     graph.value_name(value).map(|n| n.display(graph.ctx()).to_string())
 }
 

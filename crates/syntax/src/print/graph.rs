@@ -44,9 +44,10 @@ pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
 
 /// Appends `graph`, then the graphs that its nodes hold, each with its own.
 pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Style, out: &mut String) {
+    let names = Names::new(graph);
     let mut printer = Printer {
         graph,
-        names: Names::new(graph),
+        names: &names,
         types: HashMap::new(),
         range: None,
         options,
@@ -62,9 +63,50 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
     }
 }
 
+/// The values and nodes of one graph as [`print_graph`] prints them, one by one.
+pub struct GraphText<'g> {
+    graph: &'g Graph,
+    names: Names<'g>,
+}
+
+impl<'g> GraphText<'g> {
+    /// Names the values of `graph`.
+    pub fn new(graph: &'g Graph) -> GraphText<'g> {
+        GraphText {
+            graph,
+            names: Names::new(graph),
+        }
+    }
+
+    /// `%x.1`
+    pub fn value(&self, value: ValueId) -> String {
+        let mut out = String::new();
+        self.names.push(value, &mut out);
+        out
+    }
+
+    /// The line of a node, without its blocks, indentation and line end.
+    pub fn node(&self, node: NodeId) -> String {
+        let mut out = String::new();
+        let mut printer = Printer {
+            graph: self.graph,
+            names: &self.names,
+            types: HashMap::new(),
+            file: None,
+            options: PrintOptions::default(),
+            style: &Plain,
+            groups: Vec::new(),
+            out: &mut out,
+        };
+        printer.node(node, 0);
+        out.truncate(out.trim_end().len());
+        out
+    }
+}
+
 struct Printer<'a> {
     graph: &'a Graph,
-    names: Names<'a>,
+    names: &'a Names<'a>,
     /// Printed types: graphs have few, and many uses of each.
     types: HashMap<TypeId, String>,
     /// The last source range and its text.

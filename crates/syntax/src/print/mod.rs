@@ -5,4 +5,4 @@ pub(crate) mod names;
 pub(crate) mod tensor;
 pub(crate) mod value;
 
-pub use graph::{PrintOptions, print_graph, print_graph_with};
+pub use graph::{GraphText, PrintOptions, print_graph, print_graph_with};

@@ -2,6 +2,7 @@
 
 use super::super::memory::{Kind, Locations};
 use super::Analysis;
+use crate::support::effects::written_statistics;
 use frazil_ir::schema::{AliasInfo, AliasSet, Argument, FunctionSchema};
 use frazil_ir::{NodeId, SymbolId, TypeId, TypeKind, ValueId};
 use smallvec::SmallVec;
@@ -56,6 +57,12 @@ impl Analysis<'_> {
                         self.writes_to(node, &elements);
                     }
                 }
+            }
+        }
+        for statistics in written_statistics(g, node).into_iter().flatten() {
+            let locations = self.points(statistics).clone();
+            if !locations.is_empty() {
+                self.writes_to(node, &locations);
             }
         }
         if !written.is_empty() {

@@ -1,0 +1,179 @@
+//! Making one linear of several on the same input: `concat-frozen-linear`.
+//!
+//! Linears that read the same tensor become one whose weight has the rows of all of them; each result is a slice of its features. One large matrix
+//! product is faster than several small ones.
+//!
+//! **Sound when** weights and biases are constants that nobody writes to, of one dtype and one number of columns, all with a bias or all without; the
+//! linears stand in one block; and each can move up to the first of them: nobody writes to the input in between. A slice is not contiguous as a linear's result
+//! is: where somebody may tell (it is returned, stored, viewed, or given to an operator that is not known to look at elements only) it is
+//! made so.
+//!
+//! PyTorch does this on CUDA only, asks for a bias, and leaves the slices as they are, so that a `view` of one may fail.
+
+use crate::alias_db::{AliasDb, Side};
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::constants::insert_constant;
+use crate::support::{self, fold};
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, TensorData, ValueId, types};
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "concat-frozen-linear",
+    summary: "Makes one linear of several with constant weights that read the same tensor.",
+    before: "%a = aten::linear(%x, %wa, %ba)\n%b = aten::linear(%x, %wb, %bb)",
+    after: "%ab = aten::linear(%x, %wab, %bab)\n%a = aten::slice(%ab, %minus_one, %zero, %n, %one)\n%b = aten::slice(%ab, %minus_one, %n, %m, %one)",
+    options: &[],
+    build: |_| AnyPass::graph(ConcatFrozenLinear),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConcatFrozenLinear;
+
+/// Operators that look at elements only, whatever the strides of their operands, and give results of their own.
+const ELEMENTS_ONLY: &[&str] = &[
+    "aten::add",
+    "aten::bmm",
+    "aten::cat",
+    "aten::div",
+    "aten::gelu",
+    "aten::linear",
+    "aten::matmul",
+    "aten::mul",
+    "aten::relu",
+    "aten::sigmoid",
+    "aten::silu",
+    "aten::softmax",
+    "aten::sub",
+    "aten::tanh",
+];
+
+impl GraphPass for ConcatFrozenLinear {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        // Kept true as linears become slices, which later linears may read.
+        let mut db = (*cx.alias_db(graph)).clone();
+        let mut merged = 0;
+        for group in groups(graph, &db) {
+            merged += merge_compatible(graph, &group, &mut db, cx.operators.catalogue());
+        }
+        cx.count("linears merged", merged);
+        Ok(())
+    }
+}
+
+/// Linears with constant weights by block and input, in the order of the graph.
+fn groups(graph: &Graph, db: &AliasDb) -> Vec<Vec<NodeId>> {
+    let mut groups: IndexMap<(BlockId, ValueId), Vec<NodeId>> = IndexMap::new();
+    for node in graph.all_nodes() {
+        if let (Some(_), Some(block), Some(input)) = (
+            fold::Layer::linear(graph, node, db),
+            graph.parent(node),
+            graph.operand(node, 0),
+        ) {
+            groups.entry((block, input)).or_default().push(node);
+        }
+    }
+    groups.into_values().filter(|g| g.len() > 1).collect()
+}
+
+/// Merges those of `group` that go together. Gives how many linears went.
+fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, catalogue: &Catalogue) -> usize {
+    let mut left: Vec<NodeId> = group.to_vec();
+    let mut gone = 0;
+    while let Some(&first) = left.first() {
+        let Some(base) = fold::Layer::linear(graph, first, db) else {
+            break;
+        };
+        let fits = |node: &NodeId| {
+            *node == first
+                || fold::Layer::linear(graph, *node, db).is_some_and(|l| {
+                    l.weight.dtype == base.weight.dtype
+                        && l.weight.sizes[1] == base.weight.sizes[1]
+                        && l.bias.is_some() == base.bias.is_some()
+                        && db.could_move(graph, *node, first, Side::Before, catalogue)
+                })
+        };
+        let (chosen, others): (Vec<NodeId>, Vec<NodeId>) = left.iter().partition(|n| fits(n));
+        left = others;
+        if chosen.len() > 1 && merge(graph, &chosen, db).is_some() {
+            gone += chosen.len() - 1;
+        }
+    }
+    gone
+}
+
+/// Puts one linear where the first of `nodes` stands, and slices in their places. `None`, and nothing changed, when the weights cannot be joined.
+fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
+    let first = *nodes.first()?;
+    let layers: Vec<fold::Layer> = nodes
+        .iter()
+        .map(|n| fold::Layer::linear(graph, *n, db))
+        .collect::<Option<_>>()?;
+    let weight = join_rows(layers.iter().map(|l| &l.weight))?;
+    let bias = match layers.first()?.bias {
+        Some(_) => Some(join_rows(layers.iter().filter_map(|l| l.bias.as_ref()))?),
+        None => None,
+    };
+    let (input, old_bias) = (graph.operand(first, 0)?, graph.operand(first, 2)?);
+    let weight = insert_constant(graph, first, Constant::Tensor(weight), types::TENSOR);
+    let bias = match bias {
+        Some(data) => insert_constant(graph, first, Constant::Tensor(data), types::TENSOR),
+        None => old_bias,
+    };
+    let [linear, slice, contiguous] =
+        ["aten::linear", "aten::slice", "aten::contiguous"].map(|name| graph.ctx().symbol(name));
+    let range = graph.source_range_id(first);
+    let mut builder = Builder::before(graph, first);
+    builder.set_range(range);
+    let joined = builder.op(linear, &[input, weight, bias], types::TENSOR);
+    let (last_dim, one, contiguous_format) = (builder.constant(-1), builder.constant(1), builder.constant(0));
+    let mut start = builder.constant(0);
+    let mut end = 0;
+    for (&node, layer) in nodes.iter().zip(&layers) {
+        end += layer.channels();
+        let output = graph.output(node)?;
+        let ty = graph.ty(output);
+        let strided = only_elements(graph, output);
+        // Where the first linear stands, so that what moved along with nobody stays behind its operands.
+        let mut builder = Builder::before(graph, first);
+        builder.set_range(range);
+        let stop = builder.constant(end);
+        let mut result = builder.op(slice, &[joined, last_dim, start, stop, one], types::TENSOR);
+        if !strided {
+            result = builder.op(contiguous, &[result, contiguous_format], types::TENSOR);
+        }
+        // Shapes that were known stay true, strides only of what is contiguous.
+        if !strided {
+            graph.set_type(result, ty);
+        }
+        db.copy_value(output, result);
+        graph.replace_all_uses_with(output, result);
+        start = stop;
+    }
+    for &node in nodes {
+        graph.erase(node);
+    }
+    Some(())
+}
+
+/// True when every user of `value` looks at its elements only.
+fn only_elements(graph: &Graph, value: ValueId) -> bool {
+    graph
+        .uses(value)
+        .all(|u| ELEMENTS_ONLY.contains(&graph.kind_name(u.user)))
+}
+
+/// The rows of all of these, one after the other; for vectors, their elements.
+fn join_rows<'a>(parts: impl Iterator<Item = &'a Arc<TensorData>>) -> Option<Arc<TensorData>> {
+    let parts: Vec<_> = parts.collect();
+    let first = *parts.first()?;
+    let mut sizes = first.sizes.to_vec();
+    *sizes.first_mut()? = parts.iter().map(|p| p.sizes.first().copied().unwrap_or(0)).sum();
+    let bytes: Vec<u8> = parts.iter().flat_map(|p| p.to_bytes().to_vec()).collect();
+    TensorData::contiguous(first.dtype, &sizes, bytes).ok().map(Arc::new)
+}

@@ -1,0 +1,182 @@
+//! What keeps the attributes that a frozen module still has.
+
+use super::attributes::{Attributes, Scope, accesses, identities};
+use super::{Freeze, Preserved, methods_of};
+use crate::AliasDb;
+use crate::manager::PassContext;
+use crate::support::operators::Operators;
+use frazil_ir::{Constant, FunctionId, Graph, Module, NodeId, ObjectId, SymbolId, TypeKind, symbols};
+use std::collections::HashSet;
+
+/// What keeps an attribute from being folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// A node assigns it.
+    Assigned,
+    /// A node writes to its value, to memory that it shares, or to something in it.
+    Written,
+    /// A node of which nothing is known gets hold of its value.
+    Escapes,
+    /// It belongs to an object that a node uses other than to read its attributes.
+    UsedAsValue,
+    /// It shares memory with an attribute of such an object; where that is found.
+    Shared(String),
+    /// Nothing that the methods do: it was asked for.
+    Preserved,
+}
+
+/// An attribute that stayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// `self.layer1.count`
+    pub path: String,
+    /// Why.
+    pub keeper: Keeper,
+    /// The node that keeps it, in a method of the module.
+    pub at: Option<(FunctionId, NodeId)>,
+}
+
+/// For each attribute of a frozen module, submodules aside, why it is still there; in the order of the object tree. A module that is not frozen yet calls its
+/// submodules, which makes values of all of them.
+pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
+    let graphs: Vec<(FunctionId, Graph)> = methods_of(module)
+        .into_iter()
+        .filter_map(|name| module.method(name))
+        .map(|id| (id, module.unit.function(id).graph.clone()))
+        .collect();
+    let cx = PassContext::new(operators);
+    let Ok(attributes) = Attributes::find(module, &graphs, &Preserved::default(), &Freeze::default(), &cx) else {
+        return Vec::new();
+    };
+    let explanation = Explanation {
+        module,
+        dbs: graphs
+            .iter()
+            .map(|(_, g)| AliasDb::of_method(g, operators.catalogue(), module, module.root))
+            .collect(),
+        graphs: &graphs,
+        attributes: &attributes,
+    };
+    let mut kept = Vec::new();
+    for (id, object) in module.objects() {
+        let (Some(class), Some(path)) = (module.class_of(id), attributes.paths.get(&id)) else {
+            continue;
+        };
+        for (name, value) in class.attributes.keys().zip(&object.slots) {
+            if !matches!(value, Constant::Object(_)) {
+                let (keeper, at) = explanation.of(id, *name, value);
+                kept.push(Kept {
+                    path: format!("{path}.{}", module.ctx().name(*name)),
+                    keeper,
+                    at,
+                });
+            }
+        }
+    }
+    kept
+}
+
+type Place = Option<(FunctionId, NodeId)>;
+
+struct Explanation<'a> {
+    module: &'a Module,
+    graphs: &'a [(FunctionId, Graph)],
+    attributes: &'a Attributes,
+    dbs: Vec<AliasDb>,
+}
+
+impl Explanation<'_> {
+    fn of(&self, object: ObjectId, name: SymbolId, value: &Constant) -> (Keeper, Place) {
+        if let Some(at) = self.assigner(object, name) {
+            return (Keeper::Assigned, Some(at));
+        }
+        let writer = self.find_node(|db, _, node| db.node_writes_to_constant(node, value));
+        if writer.is_some() {
+            return (Keeper::Written, writer);
+        }
+        if self.attributes.whole.contains(&object) {
+            return (Keeper::UsedAsValue, self.user(object));
+        }
+        if self.dbs.iter().any(|db| db.has_escaped(value)) {
+            return (
+                Keeper::Escapes,
+                self.find_node(|db, _, node| db.writes_to_wildcard(node)),
+            );
+        }
+        match self.sharer(value) {
+            Some(path) => (Keeper::Shared(path), None),
+            None => (Keeper::Preserved, None),
+        }
+    }
+
+    /// The first node of which `wanted` holds, one without blocks if there is one.
+    fn find_node(&self, wanted: impl Fn(&AliasDb, &Graph, NodeId) -> bool) -> Place {
+        let mut found = None;
+        for ((id, graph), db) in self.graphs.iter().zip(&self.dbs) {
+            for node in graph.all_nodes().into_iter().filter(|n| wanted(db, graph, *n)) {
+                if graph.node_blocks(node).is_empty() {
+                    return Some((*id, node));
+                }
+                found = found.or(Some((*id, node)));
+            }
+        }
+        found
+    }
+
+    fn assigner(&self, object: ObjectId, name: SymbolId) -> Place {
+        let class = self.module.object(object).class;
+        for ((id, graph), scope) in self.graphs.iter().zip(&self.attributes.objects) {
+            for access in accesses(graph).into_iter().filter(|a| a.is_write && a.name == name) {
+                let may_be = match scope.known.get(&access.object) {
+                    Some(known) => *known == object,
+                    None => graph.ctx().type_kind(graph.ty(access.object)) == TypeKind::Class(class),
+                };
+                if may_be {
+                    return Some((*id, access.node));
+                }
+            }
+        }
+        None
+    }
+
+    /// A node that uses the object, or one that holds it, as a value.
+    fn user(&self, object: ObjectId) -> Place {
+        let users = |exactly: bool| {
+            let pairs = self.graphs.iter().zip(&self.attributes.objects);
+            pairs
+                .into_iter()
+                .find_map(|((id, graph), scope): (&(FunctionId, Graph), &Scope)| {
+                    let mut values: Vec<_> = scope.known.iter().filter(|(_, o)| !exactly || **o == object).collect();
+                    values.sort_unstable();
+                    values.into_iter().find_map(|(value, _)| {
+                        let by_value = |u: &frazil_ir::Use| match graph.kind(u.user) {
+                            symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR => u.index != 0,
+                            _ => true,
+                        };
+                        graph.uses(*value).find(by_value).map(|u| (*id, u.user))
+                    })
+                })
+        };
+        users(true).or_else(|| users(false))
+    }
+
+    /// An attribute of an object that is kept whole and shares memory with `value`.
+    fn sharer(&self, value: &Constant) -> Option<String> {
+        let mut own = HashSet::new();
+        identities(value, &mut own);
+        let mut whole: Vec<_> = self.attributes.whole.iter().collect();
+        whole.sort_unstable();
+        whole.into_iter().find_map(|object| {
+            let (class, path) = (self.module.class_of(*object)?, self.attributes.paths.get(object)?);
+            class
+                .attributes
+                .keys()
+                .zip(&self.module.object(*object).slots)
+                .find_map(|(name, other)| {
+                    let mut theirs = HashSet::new();
+                    identities(other, &mut theirs);
+                    (!own.is_disjoint(&theirs)).then(|| format!("{path}.{}", self.module.ctx().name(*name)))
+                })
+        })
+    }
+}

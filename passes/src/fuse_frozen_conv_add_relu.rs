@@ -1,0 +1,59 @@
+//! Convolution, addition and relu in one piece of memory: `fuse-frozen-conv-add-relu`.
+//!
+//! A relu behind a convolution with constant weights, or behind an addition to the result of one, works in place on what it is given, which nobody else
+//! has. Native code fuses the three anyhow; this is for those who run the graph operator by operator, in operators that every CPU build of
+//! PyTorch has.
+//!
+//! **Sound when** the relu's operand is made by such a convolution or addition in the same block, is used by the relu alone, and nobody writes to it in
+//! between.
+//!
+//! PyTorch makes `cudnn_convolution_add_relu` of it, on CUDA only.
+
+use crate::AliasDb;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::{self, fold};
+use frazil_ir::{Graph, NodeId};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "fuse-frozen-conv-add-relu",
+    summary: "Lets a relu behind a convolution, or behind an addition to one, work in place.",
+    before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%a = aten::add(%c, %z, %one)\n%y = aten::relu(%a)",
+    after: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%a = aten::add(%c, %z, %one)\n%y = aten::relu_(%a)",
+    options: &[],
+    build: |_| AnyPass::graph(FuseFrozenConvAddRelu),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FuseFrozenConvAddRelu;
+
+impl GraphPass for FuseFrozenConvAddRelu {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let fused = fold::each(graph, cx, &["aten::relu"], |graph, node, db| {
+            let producer = only_for(graph, node, db)?;
+            let is_convolution = |n: NodeId| fold::Layer::convolution(graph, n, db).is_some();
+            let is_sum = || {
+                let summands = graph.operands(producer).take(2);
+                graph.kind_name(producer) == "aten::add"
+                    && summands.filter_map(|v| graph.defining_node(v)).any(is_convolution)
+            };
+            if !is_convolution(producer) && !is_sum() {
+                return None;
+            }
+            let in_place = graph.ctx().symbol("aten::relu_");
+            graph.set_kind(node, in_place);
+            Some(())
+        });
+        cx.count("relus fused", fused);
+        Ok(())
+    }
+}
+
+/// The node that gives operand 0 of `node` for it alone.
+fn only_for(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<NodeId> {
+    graph.single_use(graph.operand(node, 0)?)?;
+    fold::sole_producer(graph, node, db)
+}

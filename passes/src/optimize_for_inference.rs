@@ -1,0 +1,76 @@
+//! What is worth doing to a frozen graph that only runs: `optimize-for-inference`.
+//!
+//! In PyTorch's order: relus behind convolutions fuse; then the weights of linears are transposed beforehand. Each is a pass of its own with its own
+//! conditions.
+//!
+//! PyTorch converts to MKLDNN in between, and what it then saves cannot be loaded. Nothing here makes an operator or a constant that an archive cannot hold;
+//! layouts are the business of native code.
+
+use crate::dce::DeadCodeElimination;
+use crate::freeze::{FreezeOptions, freeze_module, methods_of};
+use crate::fuse_frozen_conv_add_relu::FuseFrozenConvAddRelu;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::operators::Operators;
+use crate::transpose_frozen_linear::TransposeFrozenLinear;
+use frazil_ir::{Constant, Graph, Module, symbols};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "optimize-for-inference",
+    summary: "Fuses relus into convolutions and transposes the weights of linears, in a frozen graph.",
+    before: "%y = aten::linear(%x, %w, %b)",
+    after: "%p = aten::matmul(%x, %w_transposed)\n%y = aten::add(%p, %b, %one)",
+    options: &[],
+    build: |_| AnyPass::graph(OptimizeForInference),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OptimizeForInference;
+
+impl GraphPass for OptimizeForInference {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        cx.run(&FuseFrozenConvAddRelu, graph)?;
+        cx.run(&TransposeFrozenLinear, graph)?;
+        cx.run(&DeadCodeElimination::default(), graph)
+    }
+}
+
+/// The module with all its parts in evaluation mode.
+fn evaluating(module: &Module) -> Module {
+    let mut module = module.clone();
+    let objects: Vec<_> = module.objects().map(|(id, _)| id).collect();
+    for object in objects {
+        if module.attribute(object, symbols::TRAINING).is_some() {
+            module.set_attribute(object, symbols::TRAINING, Constant::Bool(false));
+        }
+    }
+    module
+}
+
+/// What `torch.jit.optimize_for_inference` does: freezes the module, unless it is frozen already, whatever mode it is in, and optimises the methods that are
+/// left.
+///
+/// # Errors
+/// What freezing refuses, training mode aside.
+pub fn optimize_module_for_inference(
+    module: &Module,
+    options: &FreezeOptions,
+    operators: &dyn Operators,
+) -> Result<Module, PassError> {
+    let _span = tracing::info_span!("optimize_module_for_inference").entered();
+    let is_frozen = module.attribute(module.root, symbols::TRAINING).is_none();
+    let mut optimized = if is_frozen {
+        module.clone()
+    } else {
+        freeze_module(&evaluating(module), options, operators)?
+    };
+    let mut cx = PassContext::new(operators);
+    for name in methods_of(&optimized) {
+        if let Some(id) = optimized.method(name) {
+            cx.run(&OptimizeForInference, &mut optimized.unit.function_mut(id).graph)?;
+        }
+    }
+    Ok(optimized)
+}
