@@ -1,6 +1,6 @@
 //! Which attributes may change, and folding the others.
 
-use super::{Freeze, FreezeError, Preserved};
+use super::{Freeze, FreezeError, Preserved, overlaps};
 use crate::AliasDb;
 use crate::inline;
 use crate::manager::{PassContext, PassError};
@@ -198,6 +198,7 @@ impl Attributes {
             paths: paths(module),
         };
         round.find_foldable(module, kept, options, &assigned, &dbs);
+        overlaps::check(module, graphs, &round, &dbs, cx.operators.catalogue())?;
         Ok(round)
     }
 

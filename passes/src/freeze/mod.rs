@@ -12,11 +12,15 @@
 //! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than to read their attributes,
 //! with everything that they reach.
 //!
-//! PyTorch differs: it does not see writes to elements of lists and tuples, and folds what is then written; an attribute that overlaps
-//! with one that is written through a container is an error there and kept here; it looks for overlaps by type, and so keeps more.
+//! An element of a list, tuple or dictionary that is written through the container, and is shared with another attribute that is read, is an error as in
+//! PyTorch.
+//!
+//! PyTorch differs: it does not see writes to elements of lists and tuples, and folds what is then written; it refuses containers that overlap with other
+//! attributes even if nobody writes; it looks for overlaps by type, and so keeps more; it forgets the module's own hooks.
 
 mod attributes;
 mod explain;
+mod overlaps;
 mod prune;
 
 use crate::constant_pooling::ConstantPooling;
@@ -86,9 +90,16 @@ pub enum FreezeError {
         /// What there is.
         known: Vec<String>,
     },
-    /// There is nothing to freeze.
-    #[error("Freezing needs a method: the module has no 'forward', and no other method is preserved")]
-    NoMethod,
+    /// An element of one attribute is written that is, or is in, another attribute that is read.
+    #[error(
+        "module contains attributes values that overlaps: an element of {container} is written, and shared with {other}"
+    )]
+    Overlap {
+        /// Path of the attribute whose element is written.
+        container: String,
+        /// Path of the other one.
+        other: String,
+    },
     /// A kept method returns the module that it belongs to.
     #[error("attempted to freeze a module that return itself")]
     ReturnsItself,
@@ -236,8 +247,19 @@ impl Freeze {
                 }
             }
         }
+        let root = module.class_of(module.root);
         if kept.methods.is_empty() {
-            return Err(FreezeError::NoMethod);
+            // Nobody said what the module is for, so that any of its methods may be called.
+            kept.methods.extend(root.iter().flat_map(|c| c.methods.values()));
+        }
+        // Whoever calls the module calls its hooks around `forward`.
+        let hooks = root
+            .iter()
+            .flat_map(|c| c.forward_pre_hooks.iter().chain(&c.forward_hooks));
+        for hook in hooks.filter_map(|name| module.method(*name)) {
+            if !kept.methods.contains(&hook) {
+                kept.methods.push(hook);
+            }
         }
         Ok(kept)
     }

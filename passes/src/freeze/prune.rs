@@ -188,6 +188,11 @@ fn new_classes(
             new.attributes.insert(*name, attribute);
         }
         new.constants = class.constants.clone();
+        if object == module.root {
+            // Hooks of submodules are part of the methods that call them by now.
+            new.forward_pre_hooks = class.forward_pre_hooks.clone();
+            new.forward_hooks = class.forward_hooks.clone();
+        }
         out.insert(object, new);
     }
     out

@@ -217,6 +217,11 @@ impl Analysis<'_> {
                     if types.iter().any(|ty| self.memory.kind(*ty) == kind) {
                         let elements = self.memory.load(&locations, g.ty(out));
                         all.extend_from_slice(&elements);
+                    } else if let Some(elements) = self.elements_of_new(out, &locations, &types) {
+                        self.set_fresh(out);
+                        let container = self.points(out).clone();
+                        self.memory.store(&container, &elements);
+                        return;
                     } else {
                         return self.give_up(out, &locations);
                     }
@@ -229,6 +234,22 @@ impl Analysis<'_> {
         } else {
             self.set(out, &all);
         }
+    }
+
+    /// `out` is a container that cannot be found in one that holds `types`, but its elements can (the values of a dictionary): those.
+    fn elements_of_new(&mut self, out: ValueId, container: &Locations, types: &[TypeId]) -> Option<Locations> {
+        let mut elements = Locations::new();
+        for wanted in self.memory.component_types(self.graph.ty(out))? {
+            let kind = self.memory.kind(wanted);
+            if kind == Kind::Immutable {
+                continue;
+            }
+            if !types.iter().any(|ty| self.memory.kind(*ty) == kind) {
+                return None;
+            }
+            elements.extend(self.memory.load(container, wanted));
+        }
+        Some(elements)
     }
 
     /// What other operands hold may move into a container that the operator writes to (`extend`, `update`).

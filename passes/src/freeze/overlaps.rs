@@ -1,0 +1,118 @@
+//! Containers whose elements are written and are other attributes too: refused, as PyTorch refuses them.
+//!
+//! `self.l[0] += 1` where `self.l[0]` shares its storage with `self.a`, which is read as well, is an error; so is the same with tuples and dictionaries. When
+//! the other attribute is written by its own name, both are kept.
+
+use super::FreezeError;
+use super::attributes::{Attributes, accesses, identities};
+use crate::AliasDb;
+use crate::support::effects;
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, ValueId};
+use std::collections::HashSet;
+use std::convert::Infallible;
+
+/// Attributes that are read, each with whether what is read is written to, as such or through a view.
+type Reads = Vec<((ObjectId, SymbolId), bool)>;
+
+/// # Errors
+/// [`FreezeError::Overlap`].
+pub(super) fn check(
+    module: &Module,
+    graphs: &[(FunctionId, Graph)],
+    attributes: &Attributes,
+    dbs: &[AliasDb],
+    catalogue: &Catalogue,
+) -> Result<(), FreezeError> {
+    let reads = reads(graphs, attributes, catalogue);
+    let path = |(object, name): (ObjectId, SymbolId)| {
+        let base = attributes.paths.get(&object).map_or("self", String::as_str);
+        format!("{base}.{}", module.ctx().name(name))
+    };
+    for &(key, _) in &reads {
+        let Some(value) = module.attribute(key.0, key.1) else {
+            continue;
+        };
+        let mut written = HashSet::new();
+        for element in elements(value) {
+            if dbs.iter().any(|db| db.writes_to_constant(element)) {
+                identities(element, &mut written);
+            }
+        }
+        if written.is_empty() {
+            continue;
+        }
+        let sharers: Vec<_> = reads
+            .iter()
+            .filter(|(other, _)| *other != key)
+            .filter(|(other, _)| {
+                let mut own = HashSet::new();
+                if let Some(value) = module.attribute(other.0, other.1) {
+                    identities(value, &mut own);
+                }
+                !own.is_disjoint(&written)
+            })
+            .collect();
+        if let (Some((other, _)), false) = (sharers.first(), sharers.iter().any(|(_, by_name)| *by_name)) {
+            return Err(FreezeError::Overlap {
+                container: path(key),
+                other: path(*other),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn reads(graphs: &[(FunctionId, Graph)], attributes: &Attributes, catalogue: &Catalogue) -> Reads {
+    let mut reads = Reads::new();
+    for ((_, graph), scope) in graphs.iter().zip(&attributes.objects) {
+        let _: Result<(), Infallible> = scope.visit(graph, &mut |graph, known| {
+            for access in accesses(graph).into_iter().filter(|a| !a.is_write) {
+                if let (Some(object), Some(value)) = (known.get(&access.object), graph.output(access.node)) {
+                    reads.push(((*object, access.name), is_written(graph, value, catalogue)));
+                }
+            }
+            Ok(())
+        });
+    }
+    reads.sort_unstable();
+    reads.dedup();
+    reads
+}
+
+/// True when a node writes to `value` or to a view of it, not counting what goes through containers.
+fn is_written(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
+    if !graph.ctx().is_tensor(graph.ty(value)) {
+        return false;
+    }
+    let mut seen = HashSet::from([value]);
+    let mut work = vec![value];
+    while let Some(v) = work.pop() {
+        for u in graph.uses(v) {
+            let Some(schema) = effects::schema(graph, u.user, catalogue) else {
+                continue;
+            };
+            let Some(alias) = schema.arguments.get(u.index as usize).and_then(|a| a.alias.as_ref()) else {
+                continue;
+            };
+            if alias.is_write {
+                return true;
+            }
+            for (&out, result) in graph.node_outputs(u.user).iter().zip(&schema.returns) {
+                if result.alias.is_some() && graph.ctx().is_tensor(graph.ty(out)) && seen.insert(out) {
+                    work.push(out);
+                }
+            }
+        }
+    }
+    false
+}
+
+/// What a container holds directly.
+fn elements(value: &Constant) -> Vec<&Constant> {
+    match value {
+        Constant::List(_) | Constant::Tuple(_) => value.items().unwrap_or_default().iter().collect(),
+        Constant::Dict(d) => d.entries.iter().map(|(_, v)| v).collect(),
+        _ => Vec::new(),
+    }
+}
