@@ -127,7 +127,7 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     };
     let [linear, slice, contiguous] =
         ["aten::linear", "aten::slice", "aten::contiguous"].map(|name| graph.ctx().symbol(name));
-    let range = graph.source_range_id(first);
+    let range = graph.source_range(first);
     let mut builder = Builder::before(graph, first);
     builder.set_range(range);
     let joined = builder.op(linear, &[input, weight, bias], types::TENSOR);

@@ -29,7 +29,7 @@ impl Setting {
         let g = &self.graph;
         let mut values = g.inputs().to_vec();
         values.extend(g.all_nodes().iter().flat_map(|n| g.node_outputs(*n).to_vec()));
-        let named = |v: &ValueId| g.value_name(*v).is_some_and(|s| g.ctx().name(s) == name);
+        let named = |v: &ValueId| g.show_value(*v).to_string() == format!("%{name}");
         values
             .into_iter()
             .find(named)
@@ -89,7 +89,7 @@ impl Setting {
             graph
                 .output(n)
                 .and_then(|v| graph.value_name(v))
-                .map(|s| graph.ctx().name(s))
+                .map(|s| s.display(graph.ctx()).to_string())
         };
         let order: String = graph.nodes(graph.root()).filter_map(name).collect();
         done.then_some(order)

@@ -92,7 +92,7 @@ impl<'g> GraphText<'g> {
             graph: self.graph,
             names: &self.names,
             types: HashMap::new(),
-            file: None,
+            range: None,
             options: PrintOptions::default(),
             style: &Plain,
             groups: Vec::new(),
