@@ -2,6 +2,25 @@
 
 use std::fmt::Write;
 
+/// A whole number. Graphs hold so many that the machinery of `write!` would be felt.
+pub fn integer(value: i64, out: &mut String) {
+    if value < 0 {
+        out.push('-');
+    }
+    let mut rest = value.unsigned_abs();
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    while let Some(slot) = at.checked_sub(1).and_then(|i| digits.get_mut(i)) {
+        *slot = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        at -= 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
 /// `%.{precision}g`: the default form of a C++ stream.
 pub fn general(value: f64, precision: usize, out: &mut String) {
     if let Some(word) = not_finite(value) {
@@ -66,7 +85,12 @@ pub fn double(value: f64, out: &mut String) {
         } else {
             ""
         };
-        let _ = write!(out, "{sign}{}.", value as i64);
+        out.push_str(sign);
+        integer(value as i64, out);
+        out.push('.');
+    } else if (1e-3..1e3).contains(&value.abs()) && (value * 1024.0).trunc() == value * 1024.0 {
+        // Its decimals come to an end before the seventeenth digit, so that the shortest form is the exact one.
+        let _ = write!(out, "{value}");
     } else {
         general(value, 17, out);
     }
@@ -193,10 +217,22 @@ mod tests {
             (1e16, "10000000000000000"),
             (1e-5, "1.0000000000000001e-05"),
             (0.1, "0.10000000000000001"),
+            (0.5, "0.5"),
+            (-999.0009765625, "-999.0009765625"),
+            (0.0009765625, "0.0009765625"),
+            (0.001, "0.001"),
+            (0.003, "0.0030000000000000001"),
             (123456789.0, "123456789."),
             (f64::NEG_INFINITY, "-inf"),
         ] {
             assert_eq!(shown(|o| double(value, o)), text);
+        }
+    }
+
+    #[test]
+    fn integers_have_their_digits() {
+        for value in [0, 7, -10, 1234567890, i64::MAX, i64::MIN] {
+            assert_eq!(shown(|o| integer(value, o)), value.to_string());
         }
     }
 

@@ -142,18 +142,23 @@ pub struct Graph {
 impl Graph {
     /// An empty graph: one block without parameters, results and nodes.
     pub fn new(ctx: Arc<Context>) -> Graph {
+        Graph::with_capacity(ctx, 0)
+    }
+
+    /// An empty graph with room for `nodes` nodes of a few operands and one output.
+    pub fn with_capacity(ctx: Arc<Context>, nodes: usize) -> Graph {
         let mut graph = Graph {
             ctx,
-            nodes: PrimaryMap::new(),
-            values: PrimaryMap::new(),
+            nodes: PrimaryMap::with_capacity(nodes),
+            values: PrimaryMap::with_capacity(nodes),
             blocks: PrimaryMap::new(),
-            operands: OperandPool::default(),
-            value_lists: ListPool::new(),
+            operands: OperandPool::with_capacity(nodes),
+            value_lists: ListPool::with_capacity(4 * nodes),
             block_lists: ListPool::new(),
             attributes: PrimaryMap::new(),
-            order: SecondaryMap::new(),
+            order: SecondaryMap::with_capacity(nodes),
             ranges: SecondaryMap::new(),
-            names: SecondaryMap::new(),
+            names: SecondaryMap::with_capacity(nodes),
             scopes: HashMap::new(),
             root: BlockId(0),
             revision: 0,

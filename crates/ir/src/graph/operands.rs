@@ -48,6 +48,14 @@ pub(super) struct OperandPool {
 type Values = PrimaryMap<ValueId, ValueData>;
 
 impl OperandPool {
+    /// An empty pool with room for the operands of `nodes` nodes that have up to three.
+    pub(super) fn with_capacity(nodes: usize) -> OperandPool {
+        OperandPool {
+            slots: Vec::with_capacity(4 * nodes),
+            ..OperandPool::default()
+        }
+    }
+
     fn slot(&self, id: OperandId) -> &Slot {
         &self.slots[id.index()]
     }

@@ -81,9 +81,46 @@ impl<'a> Cursor<'a> {
         self.text.get(start..self.pos).unwrap_or_default()
     }
 
+    /// The text at `span`.
+    pub(crate) fn slice(&self, span: Span) -> &'a str {
+        self.text
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+    }
+
     /// The text that is left.
     pub(crate) fn rest(&self) -> &'a str {
         self.text.get(self.pos..).unwrap_or_default()
+    }
+
+    /// True when `token` comes next.
+    #[inline]
+    pub(crate) fn next_is(&self, token: &[u8]) -> bool {
+        self.bytes.get(self.pos..).is_some_and(|rest| rest.starts_with(token))
+    }
+
+    /// The text up to where a type that begins here can end, of at most `limit` bytes: to the first comma, blank or closing bracket
+    /// outside of brackets. Nothing is taken.
+    #[inline]
+    pub(crate) fn type_text(&self, limit: usize) -> &'a str {
+        let rest = self.bytes.get(self.pos..).unwrap_or_default();
+        let mut depth = 0_usize;
+        let end = rest[..rest.len().min(limit)].iter().position(|b| match b {
+            b'(' | b'[' | b'<' => {
+                depth += 1;
+                false
+            }
+            b')' | b']' | b'>' if depth > 0 => {
+                depth -= 1;
+                false
+            }
+            b')' => true,
+            b',' | b' ' => depth == 0,
+            b'\n' => true,
+            _ => false,
+        });
+        end.and_then(|end| self.text.get(self.pos..self.pos + end))
+            .unwrap_or_default()
     }
 
     pub(crate) fn span_from(&self, start: usize) -> Span {
@@ -165,10 +202,7 @@ impl<'a> Cursor<'a> {
     #[cold]
     pub(crate) fn unexpected(&mut self, wanted: &str) -> Reported {
         let span = self.here();
-        let found = self
-            .text
-            .get(span.start as usize..span.end as usize)
-            .unwrap_or_default();
+        let found = self.slice(span);
         if self.at_end() {
             let message = format!("expected {wanted}, but the text ends");
             return self
@@ -192,10 +226,27 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn name(&mut self) -> &'a str {
         let start = self.pos;
-        while NAME[self.peek() as usize] {
-            self.pos += 1;
-        }
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        self.pos += rest.iter().position(|b| !NAME[*b as usize]).unwrap_or(rest.len());
         self.since(start)
+    }
+
+    /// A name that is a number of at most nine digits, written without leading zeros; nothing is taken of others.
+    #[inline(always)]
+    pub(crate) fn small_number(&mut self) -> Option<u32> {
+        let rest = self.bytes.get(self.pos..).unwrap_or_default();
+        let mut number = 0;
+        let mut len = 0;
+        while let Some(b) = rest.get(len).filter(|b| b.is_ascii_digit() && len < 9) {
+            number = 10 * number + u32::from(b - b'0');
+            len += 1;
+        }
+        let ends = rest.get(len).is_none_or(|b| !NAME[*b as usize]);
+        if len == 0 || !ends || (len > 1 && rest.first() == Some(&b'0')) {
+            return None;
+        }
+        self.pos += len;
+        Some(number)
     }
 
     /// A name of one word; empty when there is none.

@@ -10,7 +10,8 @@ use super::value::Env;
 use crate::diagnostics::{ParseError, Parsed, Reported};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{
-    AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, SourceRange, Span, SymbolId, ValueId, symbols, types,
+    AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, SourceRange, Span, SymbolId, TypeId, ValueId, symbols,
+    types,
 };
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ use std::sync::Arc;
 const MAX_BLOCKS: usize = 512;
 /// How deep graphs may nest in nodes of graphs.
 const MAX_GRAPHS: usize = 16;
+
+/// Few texts have shorter nodes on average; room that is not used costs no memory.
+const BYTES_OF_NODE: usize = 48;
 
 /// How to read a text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +101,9 @@ pub fn parse_graph(ctx: &Arc<Context>, text: &str) -> Result<ParsedGraph, ParseE
 pub fn parse_graph_with(ctx: &Arc<Context>, text: &str, options: ParseOptions<'_>) -> Result<ParsedGraph, ParseError> {
     let mut cur = Cursor::new(text);
     let env = Env::default();
-    let parsed = GraphParser::new(&mut cur, ctx, &env, options).graph(0);
+    let mut parser = GraphParser::new(&mut cur, ctx, &env, options);
+    parser.reserve(text.len() / BYTES_OF_NODE);
+    let parsed = parser.graph(0);
     if parsed.is_ok() {
         cur.skip_space();
         if !cur.at_end() && !cur.sink.has_errors() {
@@ -138,9 +144,9 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) env: &'p Env,
     pub(super) options: ParseOptions<'p>,
     pub(super) graph: Graph,
-    pub(super) scopes: Scopes<'a>,
+    pub(super) scopes: Scopes,
     pub(super) spans: SpanTable,
-    /// Kinds and attribute names of this text, so that the context is asked once for each.
+    /// Kinds, attribute names and words of values' names, so that the context is asked once for each.
     pub(super) symbols: NameMap<'a, SymbolId>,
     /// The last source range's file.
     pub(super) file: (&'a str, SymbolId),
@@ -148,7 +154,12 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) last_range: (&'a str, Option<SourceRange>),
     /// Nodes whose kind ends in `_N`: they may name a graph behind this one.
     pub(super) candidates: Vec<(&'a str, NodeId)>,
+    /// Undefined names that have been reported.
     pub(super) names: Vec<&'a str>,
+    /// Types of values by their text.
+    pub(super) types: NameMap<'a, TypeId>,
+    /// The operands that are being read.
+    pub(super) operands: Vec<ValueId>,
 }
 
 /// An open block.
@@ -165,21 +176,29 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         env: &'p Env,
         options: ParseOptions<'p>,
     ) -> GraphParser<'p, 'a> {
-        let len = cur.rest().len();
         GraphParser {
             cur,
             ctx,
             env,
             options,
             graph: Graph::new(ctx.clone()),
-            scopes: Scopes::new(len),
+            scopes: Scopes::default(),
             spans: SpanTable::default(),
             symbols: NameMap::default(),
             file: ("", symbols::EMPTY),
             last_range: ("", None),
             candidates: Vec::new(),
             names: Vec::new(),
+            types: NameMap::default(),
+            operands: Vec::new(),
         }
+    }
+
+    /// Makes room for a graph of `nodes` nodes, before it is read.
+    fn reserve(&mut self, nodes: usize) {
+        self.graph = Graph::with_capacity(self.ctx.clone(), nodes);
+        self.spans.nodes.reserve(nodes);
+        self.spans.values.reserve(nodes);
     }
 
     /// Reads `graph(...): ... return (...)` and the `with` parts behind it.
@@ -210,9 +229,10 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         if !self.cur.eat(b')') {
             let first_span = self.cur.pos;
             loop {
-                let (name, span) = self.value_name()?;
-                let ty = self.annotation()?;
-                let output = Output { name, span, ty };
+                let output = Output {
+                    name: self.value_name()?,
+                    ty: self.annotation()?,
+                };
                 let value = self.graph.add_parameter(block, output.ty.unwrap_or(types::TENSOR));
                 let defined = self.define(&output, value);
                 if let Some(before) = defined.filter(|b| b.start as usize >= first_span) {
@@ -340,9 +360,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         let node = self.graph.return_node(block);
         SpanTable::set(&mut self.spans.nodes, node.as_u32(), Span::new(start, self.cur.pos));
         self.cur.expect(b'(', "before the results")?;
-        let values = self.operands()?;
-        self.graph.add_operands(node, &values);
-        Ok(())
+        self.operands(node)
     }
 
     /// `block0(%i : int):`, the header of a block of `owner`.

@@ -1,26 +1,36 @@
 //! Reading nodes: outputs, kind, attributes, operands, and what may follow on their line.
 
 use super::graph::{GraphParser, SpanTable};
-use super::scope::Lookup;
 use super::suggest::nearest;
 use super::types::parse_type;
 use super::value::parse_attribute;
-use crate::diagnostics::Parsed;
+use crate::diagnostics::{Parsed, Reported};
 use frazil_ir::schema::{Catalogue, Resolution};
 use frazil_ir::types::{Bindings, is_subtype, match_formal, substitute};
 use frazil_ir::{
-    BlockId, Diagnostic, NodeId, Severity, SourceRange, Span, SymbolId, TypeId, TypeKind, ValueId, symbols, types,
+    BlockId, Diagnostic, NodeId, Severity, SourceRange, Span, SymbolId, TypeId, TypeKind, ValueId, ValueName, symbols,
+    types,
 };
 use smallvec::SmallVec;
 
 /// The outputs of a statement, before the node exists.
-pub(super) struct Output<'a> {
-    pub(super) name: &'a str,
-    pub(super) span: Span,
+pub(super) struct Output {
+    pub(super) name: Name,
     pub(super) ty: Option<TypeId>,
 }
 
-pub(super) type Outputs<'a> = SmallVec<[Output<'a>; 4]>;
+/// A value's name in the text.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
+    pub(super) id: ValueName,
+    /// With the `%`.
+    pub(super) span: Span,
+}
+
+pub(super) type Outputs = SmallVec<[Output; 2]>;
+
+/// Longer types are read each time.
+const MAX_KNOWN_TYPE: usize = 256;
 
 impl<'a> GraphParser<'_, 'a> {
     /// A node. `None` when it could not even be told which; then the rest of its line is skipped.
@@ -44,14 +54,14 @@ impl<'a> GraphParser<'_, 'a> {
         if !had_node || read.is_err() {
             for output in outputs.iter().skip(self.graph.node_outputs(node).len()) {
                 let value = self.graph.add_output(node, output.ty.unwrap_or(types::TENSOR));
-                self.scopes.define(output.name, value, output.span);
+                self.define(output, value);
             }
         }
         Some(node)
     }
 
     /// `%a : T, %b =`; nothing, or a lone `=`, for a node without outputs.
-    fn outputs(&mut self, outputs: &mut Outputs<'a>) -> Parsed<()> {
+    fn outputs(&mut self, outputs: &mut Outputs) -> Parsed<()> {
         if self.cur.peek() == b'=' {
             self.cur.pos += 1;
             return Ok(());
@@ -60,9 +70,9 @@ impl<'a> GraphParser<'_, 'a> {
             return Ok(());
         }
         loop {
-            let (name, span) = self.value_name()?;
+            let name = self.value_name()?;
             // On record before its type is read: with a bad type it is still a value.
-            outputs.push(Output { name, span, ty: None });
+            outputs.push(Output { name, ty: None });
             let ty = self.annotation()?;
             if let Some(output) = outputs.last_mut() {
                 output.ty = ty;
@@ -81,39 +91,65 @@ impl<'a> GraphParser<'_, 'a> {
             return Ok(None);
         }
         self.cur.pos += 1;
-        parse_type(self.cur, self.ctx, &self.env.nominal).map(Some)
+        self.cur.skip_blanks();
+        let known = self.cur.type_text(MAX_KNOWN_TYPE);
+        if let Some(&ty) = self.types.get(known) {
+            self.cur.pos += known.len();
+            return Ok(Some(ty));
+        }
+        let end = self.cur.pos + known.len();
+        let ty = parse_type(self.cur, self.ctx, &self.env.nominal)?;
+        if self.cur.pos == end {
+            self.types.insert(known, ty);
+        }
+        Ok(Some(ty))
     }
 
-    /// `%name`, given without the sign.
-    #[inline]
-    pub(super) fn value_name(&mut self) -> Parsed<(&'a str, Span)> {
+    /// `%name`. Every operand goes through here: inlined, its parts stay in registers.
+    #[inline(always)]
+    pub(super) fn value_name(&mut self) -> Parsed<Name> {
         self.cur.skip_space();
         let start = self.cur.pos;
         if self.cur.peek() != b'%' {
             return Err(self.cur.unexpected("a value (`%name`)"));
         }
         self.cur.pos += 1;
-        let name = self.cur.name();
-        if name.is_empty() {
+        let id = match self.cur.small_number() {
+            Some(number) => ValueName::of_parts(symbols::EMPTY, Some(number)),
+            None => self.word_name()?,
+        };
+        Ok(Name {
+            id,
+            span: self.cur.span_from(start),
+        })
+    }
+
+    /// A value's name that is more than a number.
+    #[inline(never)]
+    fn word_name(&mut self) -> Parsed<ValueName> {
+        let text = self.cur.name();
+        if text.is_empty() {
             return Err(self.cur.unexpected("a value's name behind `%`"));
         }
-        Ok((name, self.cur.span_from(start)))
+        let (word, number) = ValueName::split(text);
+        Ok(ValueName::of_parts(self.symbol(word), number))
     }
 
     /// Names `value`; gives the place of another definition that this hides.
-    pub(super) fn define(&mut self, output: &Output<'a>, value: ValueId) -> Option<Span> {
-        SpanTable::set(&mut self.spans.values, value.as_u32(), output.span);
-        self.graph.name_value(value, output.name);
-        self.scopes.define(output.name, value, output.span)
+    pub(super) fn define(&mut self, output: &Output, value: ValueId) -> Option<Span> {
+        SpanTable::set(&mut self.spans.values, value.as_u32(), output.name.span);
+        self.graph.set_value_name(value, output.name.id);
+        let before = self.scopes.define(output.name.id, value)?;
+        self.spans.value(before)
     }
 
     #[cold]
-    pub(super) fn twice(&mut self, output: &Output<'a>, before: Span) {
+    pub(super) fn twice(&mut self, output: &Output, before: Span) {
         self.cur.sink.report(
             Diagnostic::error(
                 "redefined-value",
-                format!("`%{}` stands for two values", output.name),
-                output.span,
+                format!("`{}` stands for two values", self.cur.slice(output.name.span)),
+                output.name.span,
                 "the second one",
             )
             .with_label(before, "the first one"),
@@ -122,11 +158,11 @@ impl<'a> GraphParser<'_, 'a> {
 
     /// A name that was used before is taken over, as PyTorch's parser does; people should know.
     #[cold]
-    fn redefined(&mut self, output: &Output<'a>, before: Span) {
+    fn redefined(&mut self, output: &Output, before: Span) {
         let mut diagnostic = Diagnostic::error(
             "redefined-value",
-            format!("`%{}` is defined again", output.name),
-            output.span,
+            format!("`{}` is defined again", self.cur.slice(output.name.span)),
+            output.name.span,
             "from here on it means this value",
         )
         .with_label(before, "defined before");
@@ -135,12 +171,16 @@ impl<'a> GraphParser<'_, 'a> {
     }
 
     pub(super) fn symbol(&mut self, name: &'a str) -> SymbolId {
-        let ctx = self.ctx;
-        *self.symbols.entry(name).or_insert_with(|| ctx.symbol(name))
+        if let Some(&symbol) = self.symbols.get(name) {
+            return symbol;
+        }
+        let symbol = self.ctx.symbol(name);
+        self.symbols.insert(name, symbol);
+        symbol
     }
 
     /// `kind[attributes](operands), scope: s # file:1:2`
-    fn node(&mut self, block: BlockId, outputs: &Outputs<'a>, slot: &mut Option<NodeId>) -> Parsed<()> {
+    fn node(&mut self, block: BlockId, outputs: &Outputs, slot: &mut Option<NodeId>) -> Parsed<()> {
         self.cur.skip_space();
         let start = self.cur.pos;
         if self.cur.peek() == b'^' {
@@ -164,7 +204,7 @@ impl<'a> GraphParser<'_, 'a> {
         self.graph.append(block, node);
         *slot = Some(node);
         SpanTable::set(&mut self.spans.nodes, node.as_u32(), span);
-        if kind.ends_with(|c: char| c.is_ascii_digit()) && kind.contains('_') {
+        if kind.as_bytes().last().is_some_and(u8::is_ascii_digit) && kind.contains('_') {
             self.candidates.push((kind, node));
         }
         if self.cur.peek() == b'[' {
@@ -175,8 +215,7 @@ impl<'a> GraphParser<'_, 'a> {
             self.attributes(node, wanted)?;
         }
         self.cur.expect(b'(', "before the operands")?;
-        let operands = self.operands()?;
-        self.graph.add_operands(node, &operands);
+        self.operands(node)?;
         self.trailer(node);
         self.add_outputs(node, outputs, span);
         Ok(())
@@ -188,7 +227,7 @@ impl<'a> GraphParser<'_, 'a> {
         if self.cur.name().is_empty() {
             return Err(self.cur.unexpected("an operator (`aten::relu`)"));
         }
-        if !self.cur.rest().starts_with("::") {
+        if !self.cur.next_is(b"::") {
             let span = self.cur.span_from(start);
             let name = self.cur.since(start);
             return Err(self.cur.sink.report(
@@ -201,7 +240,7 @@ impl<'a> GraphParser<'_, 'a> {
                 .with_help(format!("operators have a namespace: `aten::{name}`")),
             ));
         }
-        while self.cur.rest().starts_with("::") {
+        while self.cur.next_is(b"::") {
             self.cur.pos += 2;
             if self.cur.name().is_empty() {
                 return Err(self.cur.unexpected("the operator's name behind `::`"));
@@ -241,52 +280,69 @@ impl<'a> GraphParser<'_, 'a> {
         self.cur.expect(b']', "behind the attributes")
     }
 
-    /// The values up to `)`. Unknown ones are reported and left out.
-    pub(super) fn operands(&mut self) -> Parsed<SmallVec<[ValueId; 12]>> {
-        let mut values = SmallVec::new();
+    /// Gives `node` the values up to `)`. Unknown ones are reported and left out.
+    pub(super) fn operands(&mut self, node: NodeId) -> Parsed<()> {
         if self.cur.eat(b')') {
-            return Ok(values);
+            return Ok(());
         }
+        self.operands.clear();
         loop {
-            let (name, span) = self.value_name()?;
-            match self.scopes.look_up(name) {
-                Lookup::Found(v) => values.push(v),
-                Lookup::Ended(before) => self.out_of_scope(name, span, before),
-                Lookup::Unknown => self.undefined(name, span),
+            let name = self.value_name()?;
+            match self.scopes.look_up(name.id) {
+                Some(value) => self.operands.push(value),
+                None => self.undefined(name)?,
             }
             if !self.cur.eat(b',') {
                 break;
             }
         }
         self.cur.expect(b')', "behind the operands")?;
-        Ok(values)
+        self.graph.add_operands(node, &self.operands);
+        Ok(())
     }
 
     #[cold]
-    fn undefined(&mut self, name: &'a str, span: Span) {
-        if self.names.contains(&name) {
-            return;
+    fn undefined(&mut self, name: Name) -> Parsed<()> {
+        if self.cur.sink.is_full() {
+            return Err(Reported);
         }
-        self.names.push(name);
+        let Name { id, span } = name;
+        if let Some(before) = self.definition_of(id) {
+            self.out_of_scope(span, before);
+            return Ok(());
+        }
+        let text = self.cur.slice(span).trim_start_matches('%');
+        if self.names.contains(&text) {
+            return Ok(());
+        }
+        self.names.push(text);
         let mut diagnostic = Diagnostic::error(
             "undefined-value",
-            format!("there is no value `%{name}`"),
+            format!("there is no value `%{text}`"),
             span,
             "nothing defines it before here",
         );
-        let near = nearest(name, self.scopes.visible());
+        let near = nearest(text, self.scopes.visible(self.ctx));
         if let Some(near) = near {
             diagnostic = diagnostic.with_help(format!("did you mean `%{near}`?"));
         }
         self.cur.sink.report(diagnostic);
+        Ok(())
+    }
+
+    /// Where the last value of this name was defined, in whatever block.
+    fn definition_of(&self, name: ValueName) -> Option<Span> {
+        let values = (0..self.graph.value_capacity() as u32).rev().map(ValueId::from_u32);
+        let mut named = values.filter(|v| self.graph.value_name(*v) == Some(name));
+        named.next().and_then(|v| self.spans.value(v))
     }
 
     #[cold]
-    fn out_of_scope(&mut self, name: &str, span: Span, before: Span) {
+    fn out_of_scope(&mut self, span: Span, before: Span) {
         self.cur.sink.report(
             Diagnostic::error(
                 "out-of-scope-value",
-                format!("`%{name}` belongs to a block that has ended"),
+                format!("`{}` belongs to a block that has ended", self.cur.slice(span)),
                 span,
                 "used outside of its block",
             )
@@ -298,7 +354,7 @@ impl<'a> GraphParser<'_, 'a> {
     /// What may follow on the node's line: its tracing scope and its source range.
     fn trailer(&mut self, node: NodeId) {
         self.cur.skip_blanks();
-        if self.cur.rest().starts_with(", scope: ") {
+        if self.cur.next_is(b", scope: ") {
             self.cur.pos += ", scope: ".len();
             let start = self.cur.pos;
             self.cur.skip_line();
@@ -325,12 +381,10 @@ impl<'a> GraphParser<'_, 'a> {
 
     /// ` file.py:10:5`; anything else is a comment.
     fn range(&mut self, comment: &'a str) -> Option<SourceRange> {
-        let comment = comment.trim_end();
+        let comment = comment.trim_ascii_end();
         let comment = comment.strip_prefix(' ').unwrap_or(comment);
-        let (rest, column) = comment.rsplit_once(':')?;
-        let (file, line) = rest.rsplit_once(':')?;
-        let column = column.parse().ok()?;
-        let line = line.parse().ok()?;
+        let (rest, column) = number_behind_colon(comment)?;
+        let (file, line) = number_behind_colon(rest)?;
         if self.file.0 != file {
             self.file = (file, self.ctx.symbol(file));
         }
@@ -342,7 +396,7 @@ impl<'a> GraphParser<'_, 'a> {
     }
 
     /// Gives the node its outputs, with the types that the text says, or else the operator's schema, or else `Tensor`.
-    fn add_outputs(&mut self, node: NodeId, outputs: &Outputs<'a>, span: Span) {
+    fn add_outputs(&mut self, node: NodeId, outputs: &Outputs, span: Span) {
         let returns = match self.options.catalogue {
             Some(catalogue) => self.returns(catalogue, node, outputs, span),
             None => SmallVec::new(),
@@ -359,7 +413,7 @@ impl<'a> GraphParser<'_, 'a> {
             let ty = output.ty.or(inferred).unwrap_or(types::TENSOR);
             let value = self.graph.add_output(node, ty);
             if let Some(before) = self.define(output, value) {
-                let same_statement = outputs[..i].iter().any(|o| o.name == output.name);
+                let same_statement = outputs[..i].iter().any(|o| o.name.id == output.name.id);
                 if same_statement {
                     self.twice(output, before);
                 } else {
@@ -374,7 +428,7 @@ impl<'a> GraphParser<'_, 'a> {
         &mut self,
         catalogue: &Catalogue,
         node: NodeId,
-        outputs: &Outputs<'a>,
+        outputs: &Outputs,
         span: Span,
     ) -> SmallVec<[Option<TypeId>; 4]> {
         let Resolution::Found(schema) = catalogue.resolve(&self.graph, node) else {
@@ -407,18 +461,25 @@ impl<'a> GraphParser<'_, 'a> {
     }
 
     #[cold]
-    fn wrong_type(&mut self, node: NodeId, output: &Output<'a>, said: TypeId, inferred: TypeId) {
+    fn wrong_type(&mut self, node: NodeId, output: &Output, said: TypeId, inferred: TypeId) {
         let message = format!(
-            "`%{}` is said to be {}, but {} gives {}",
-            output.name,
+            "`{}` is said to be {}, but {} gives {}",
+            self.cur.slice(output.name.span),
             self.ctx.show_type(said),
             self.graph.kind_name(node),
             self.ctx.show_type(inferred)
         );
-        let span = self.spans.node(node).unwrap_or(output.span);
+        let span = self.spans.node(node).unwrap_or(output.name.span);
         self.cur.sink.report(
-            Diagnostic::error("output-type", message, output.span, "this type does not fit")
+            Diagnostic::error("output-type", message, output.name.span, "this type does not fit")
                 .with_label(span, "the operator"),
         );
     }
+}
+
+/// Splits `file.py:10` into the file and the number.
+fn number_behind_colon(text: &str) -> Option<(&str, u32)> {
+    let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (rest, digits) = text.split_at_checked(text.len() - digits)?;
+    Some((rest.strip_suffix(':')?, digits.parse().ok()?))
 }

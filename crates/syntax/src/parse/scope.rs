@@ -1,6 +1,7 @@
 //! Names of values while a graph is parsed: what each means now, and what it meant outside of the block.
 
-use frazil_ir::{Span, ValueId};
+use cranelift_entity::packed_option::PackedOption;
+use frazil_ir::{Context, ValueId, ValueName, symbols};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -8,166 +9,172 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Default, Clone, Copy)]
 pub(crate) struct NameHasher(u64);
 
+impl NameHasher {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        const K: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0 ^ word).wrapping_mul(K).rotate_left(29);
+    }
+}
+
 impl Hasher for NameHasher {
     fn finish(&self) -> u64 {
         self.0
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        const K: u64 = 0x9e37_79b9_7f4a_7c15;
         let (chunks, rest) = bytes.as_chunks::<8>();
         for chunk in chunks {
-            self.0 = (self.0 ^ u64::from_le_bytes(*chunk)).wrapping_mul(K).rotate_left(29);
+            self.mix(u64::from_le_bytes(*chunk));
         }
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        self.0 = (self.0 ^ u64::from_le_bytes(last) ^ bytes.len() as u64)
-            .wrapping_mul(K)
-            .rotate_left(29);
+        let mut last = bytes.len() as u64;
+        for b in rest {
+            last = (last << 8) | u64::from(*b);
+        }
+        self.mix(last);
     }
 
+    #[inline]
     fn write_u8(&mut self, byte: u8) {
         self.0 ^= u64::from(byte);
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.mix(u64::from(number));
     }
 }
 
 /// A map keyed by names of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
-/// What a name stands for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Binding {
-    pub(crate) value: ValueId,
-    /// Where it was defined.
-    pub(crate) span: Span,
-    /// The scope it was defined in.
-    scope: u32,
-}
-
-/// The number that `name` is, if it is one in its usual form.
-#[inline]
-fn number(name: &str) -> Option<usize> {
-    let bytes = name.as_bytes();
-    if bytes.is_empty() || bytes.len() > 9 || (bytes[0] == b'0' && bytes.len() > 1) {
-        return None;
-    }
-    let mut number = 0;
-    for b in bytes {
-        if !b.is_ascii_digit() {
-            return None;
-        }
-        number = 10 * number + usize::from(b - b'0');
-    }
-    Some(number)
-}
-
-/// What a look-up finds.
-pub(crate) enum Lookup {
-    Found(ValueId),
-    /// Defined here, in a block that has ended.
-    Ended(Span),
-    Unknown,
-}
-
 /// The names of a graph's values by nested block.
-pub(crate) struct Scopes<'a> {
-    /// Bindings of names that are numbers without leading zeros, below a limit: most names of traced graphs.
-    numbers: Vec<Option<Binding>>,
-    /// Numbers from here on are names like others.
-    limit: usize,
-    bindings: NameMap<'a, Binding>,
-    /// Whether each scope that has been entered is still open.
-    open: Vec<bool>,
-    /// The open scopes: number, and how long `shadowed` was at the start.
-    stack: Vec<(u32, usize)>,
-    /// Bindings of outer scopes that inner ones hide, to be put back.
-    shadowed: Vec<(&'a str, Binding)>,
+#[derive(Default)]
+pub(crate) struct Scopes {
+    /// What names that are small numbers stand for: most names of traced graphs.
+    numbers: Vec<PackedOption<ValueId>>,
+    /// What the other names stand for.
+    words: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
+    /// What the names that open blocks define stood for before, to be put back when the block ends.
+    hidden: Vec<(ValueName, PackedOption<ValueId>)>,
+    /// Length of `hidden` at the start of each open block but the outermost.
+    starts: Vec<usize>,
+    /// Number of definitions.
+    defined: usize,
+    /// Whether `words` has numbers, which were too large for the table when they came.
+    has_large: bool,
 }
 
-impl<'a> Scopes<'a> {
-    /// No names yet, for a text of `len` bytes.
-    pub(crate) fn new(len: usize) -> Scopes<'a> {
-        Scopes {
-            numbers: Vec::new(),
-            // A definition takes more than eight bytes, so that the table stays below the text's size.
-            limit: len / 8,
-            bindings: NameMap::default(),
-            open: vec![true],
-            stack: vec![(0, 0)],
-            shadowed: Vec::new(),
-        }
-    }
-
+impl Scopes {
     pub(crate) fn enter(&mut self) {
-        let number = self.open.len() as u32;
-        self.open.push(true);
-        self.stack.push((number, self.shadowed.len()));
+        self.starts.push(self.hidden.len());
     }
 
     pub(crate) fn leave(&mut self) {
-        let Some((number, from)) = self.stack.pop() else { return };
-        if let Some(open) = self.open.get_mut(number as usize) {
-            *open = false;
-        }
-        while self.shadowed.len() > from
-            && let Some((name, binding)) = self.shadowed.pop()
+        let Some(start) = self.starts.pop() else { return };
+        while self.hidden.len() > start
+            && let Some((name, before)) = self.hidden.pop()
         {
-            self.bind(name, binding);
+            self.bind(name, before);
         }
     }
 
-    /// Binds `name` and gives what it was bound to.
-    #[inline]
-    fn bind(&mut self, name: &'a str, binding: Binding) -> Option<Binding> {
-        let Some(number) = number(name).filter(|n| *n < self.limit) else {
-            return self.bindings.insert(name, binding);
-        };
-        if number >= self.numbers.len() {
-            self.numbers.resize(number + 1, None);
-        }
-        self.numbers.get_mut(number)?.replace(binding)
-    }
-
-    #[inline]
-    fn binding(&self, name: &str) -> Option<&Binding> {
-        match number(name).filter(|n| *n < self.limit) {
-            Some(number) => self.numbers.get(number)?.as_ref(),
-            None => self.bindings.get(name),
-        }
-    }
-
-    /// Number of open scopes.
+    /// Number of open blocks, the outermost included.
     pub(crate) fn depth(&self) -> usize {
-        self.stack.len()
+        self.starts.len() + 1
     }
 
-    /// Makes `name` stand for `value`; gives where it was defined before, if that is still in scope.
-    pub(crate) fn define(&mut self, name: &'a str, value: ValueId, span: Span) -> Option<Span> {
-        let scope = self.stack.last().map_or(0, |s| s.0);
-        let old = self.bind(name, Binding { value, span, scope })?;
-        if !self.open.get(old.scope as usize).copied().unwrap_or(false) {
-            return None;
+    /// Makes `name` stand for `value`; gives what it stood for before, in this block or around it.
+    #[inline]
+    pub(crate) fn define(&mut self, name: ValueName, value: ValueId) -> Option<ValueId> {
+        self.defined += 1;
+        let before = self.bind(name, value.into());
+        if !self.starts.is_empty() {
+            self.hidden.push((name, before.into()));
         }
-        if old.scope != scope {
-            self.shadowed.push((name, old));
-        }
-        Some(old.span)
+        before
     }
 
     #[inline]
-    pub(crate) fn look_up(&self, name: &str) -> Lookup {
-        match self.binding(name) {
-            None => Lookup::Unknown,
-            Some(b) if self.open.get(b.scope as usize).copied().unwrap_or(false) => Lookup::Found(b.value),
-            Some(b) => Lookup::Ended(b.span),
+    pub(crate) fn look_up(&self, name: ValueName) -> Option<ValueId> {
+        if let Some(number) = small(name)
+            && let Some(value) = self.numbers.get(number).and_then(|v| v.expand())
+        {
+            return Some(value);
+        }
+        self.words.get(&name).copied()
+    }
+
+    #[inline]
+    fn bind(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
+        let Some(number) = small(name) else {
+            return self.bind_word(name, value);
+        };
+        if number >= self.numbers.len() && !self.grow(number) {
+            self.has_large = true;
+            return self.bind_word(name, value);
+        }
+        let before = std::mem::replace(self.numbers.get_mut(number)?, value);
+        if self.has_large && before.is_none() {
+            return self.words.remove(&name);
+        }
+        before.expand()
+    }
+
+    fn bind_word(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
+        match value.expand() {
+            Some(value) => self.words.insert(name, value),
+            None => self.words.remove(&name),
         }
     }
 
-    /// The names that are in scope, for suggestions.
-    pub(crate) fn visible(&self) -> impl Iterator<Item = &'a str> + '_ {
-        self.bindings
-            .iter()
-            .filter(|(_, b)| self.open.get(b.scope as usize).copied().unwrap_or(false))
-            .map(|(name, _)| *name)
+    /// Makes room for `number` when the table stays in proportion to what has been defined.
+    fn grow(&mut self, number: usize) -> bool {
+        let fits = number < 2 * self.defined + 64;
+        if fits {
+            self.numbers.resize(number + 1, None.into());
+        }
+        fits
+    }
+
+    /// The names with words that are in scope, for suggestions.
+    pub(crate) fn visible<'c>(&'c self, ctx: &'c Context) -> impl Iterator<Item = String> + 'c {
+        self.words.keys().map(|name| name.display(ctx).to_string())
+    }
+}
+
+/// The number that a name is.
+#[inline]
+fn small(name: ValueName) -> Option<usize> {
+    let number = name.number().filter(|_| name.word() == symbols::EMPTY)?;
+    Some(number as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_hide_names_and_give_them_back() {
+        let ctx = Context::new();
+        let mut scopes = Scopes::default();
+        let value = ValueId::from_u32;
+        // In the table, and too large for it at first.
+        for text in ["3", "x.7", "y", "200"] {
+            let name = ValueName::new(&ctx, text);
+            assert_eq!(scopes.define(name, value(1)), None);
+            scopes.enter();
+            assert_eq!(scopes.look_up(name), Some(value(1)));
+            assert_eq!(scopes.define(name, value(2)), Some(value(1)));
+            for n in 0..100 {
+                scopes.define(ValueName::new(&ctx, &format!("z.{n}")), value(n));
+            }
+            assert_eq!(scopes.define(name, value(3)), Some(value(2)));
+            scopes.leave();
+            assert_eq!(scopes.look_up(name), Some(value(1)));
+            assert_eq!(scopes.look_up(ValueName::new(&ctx, "z.5")), None);
+        }
+        assert_eq!(scopes.depth(), 1);
     }
 }

@@ -1,12 +1,18 @@
 //! "Did you mean": the nearest of some names.
 
+/// Nobody mistypes longer names by hand; comparing takes the square of the length.
+const MAX_LENGTH: usize = 64;
+
 /// The candidate that needs the fewest edits to become `name`, when these are few for its length.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<T: AsRef<str>>(name: &str, candidates: impl IntoIterator<Item = T>) -> Option<T> {
+    if name.len() > MAX_LENGTH {
+        return None;
+    }
     let limit = (name.len() / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .filter(|c| c.len().abs_diff(name.len()) <= limit && *c != name)
-        .map(|c| (distance(name.as_bytes(), c.as_bytes()), c))
+        .filter(|c| c.as_ref().len().abs_diff(name.len()) <= limit && c.as_ref() != name)
+        .map(|c| (distance(name.as_bytes(), c.as_ref().as_bytes()), c))
         .filter(|(d, _)| *d <= limit)
         .min_by_key(|(d, _)| *d)
         .map(|(_, c)| c)

@@ -21,6 +21,9 @@ pub(crate) struct Suffix {
     body: usize,
 }
 
+/// No tensor's end is longer; looking further for it would take time at every bracket of the text.
+const MAX_SUFFIX: usize = 256;
+
 /// The printed tensor at the start of `text`, if there is one.
 pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
     let bytes = text.as_bytes();
@@ -47,11 +50,9 @@ pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
 
 /// `[ CPUFloatType{2,3} ]`
 fn suffix(text: &str, body: usize) -> Option<(Suffix, usize)> {
-    let end = text.find(" ]")? + 2;
-    let inner = text.get(2..end - 2)?;
-    if inner.len() > 256 {
-        return None;
-    }
+    let near = &text.as_bytes()[..text.len().min(MAX_SUFFIX)];
+    let end = near.windows(2).position(|pair| pair == b" ]")? + 2;
+    let inner = text.get(2..end.max(4) - 2)?;
     let (name, dims) = inner.strip_suffix('}')?.split_once("Type{")?;
     let (device, name) = [
         ("CPU", DeviceKind::Cpu),

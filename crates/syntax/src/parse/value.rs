@@ -233,6 +233,12 @@ impl Values<'_, '_> {
     fn number(&mut self) -> Parsed<Constant> {
         let start = self.cur.pos;
         let text = self.cur.number();
+        // Most numbers are whole, and end with their digits.
+        if !matches!(self.cur.peek(), b'j' | b'+' | b'-')
+            && let Ok(whole) = text.parse()
+        {
+            return Ok(Constant::Int(whole));
+        }
         let bad_number = |cur: &mut Cursor<'_>| {
             let span = cur.span_from(start);
             let text = cur.since(start).to_owned();

@@ -2,10 +2,13 @@
 
 use super::names::Names;
 use super::value::{self, Plain, Style};
+use crate::parse::NameHasher;
+use frazil_ir::literal;
 use frazil_ir::types::display_type;
-use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, SourceRange, TypeId, TypeKind, ValueId, symbols};
+use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// What to print.
@@ -48,8 +51,7 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
     let mut printer = Printer {
         graph,
         names: &names,
-        types: HashMap::new(),
-        range: None,
+        types: HashMap::default(),
         options,
         style,
         groups: Vec::new(),
@@ -91,8 +93,7 @@ impl<'g> GraphText<'g> {
         let mut printer = Printer {
             graph: self.graph,
             names: &self.names,
-            types: HashMap::new(),
-            range: None,
+            types: HashMap::default(),
             options: PrintOptions::default(),
             style: &Plain,
             groups: Vec::new(),
@@ -108,9 +109,7 @@ struct Printer<'a> {
     graph: &'a Graph,
     names: &'a Names<'a>,
     /// Printed types: graphs have few, and many uses of each.
-    types: HashMap<TypeId, String>,
-    /// The last source range and its text.
-    range: Option<(SourceRange, String)>,
+    types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
     options: PrintOptions,
     style: &'a dyn Style,
     /// Nodes with a graph of their own, to be printed behind this one.
@@ -257,12 +256,11 @@ impl Printer<'_> {
         let Some(range) = g.source_range(node) else {
             return;
         };
-        // Neighbours often share their range.
-        if self.range.as_ref().is_none_or(|(last, _)| *last != range) {
-            self.range = Some((range, format!(" # {}", range.display(g.ctx()))));
-        }
-        if let Some((_, text)) = &self.range {
-            self.out.push_str(text);
-        }
+        self.out.push_str(" # ");
+        self.out.push_str(g.ctx().name(range.file));
+        self.out.push(':');
+        literal::integer(range.line.into(), self.out);
+        self.out.push(':');
+        literal::integer(range.column.into(), self.out);
     }
 }

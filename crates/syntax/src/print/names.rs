@@ -1,10 +1,12 @@
 //! The names that values get in print.
 
+use crate::parse::NameHasher;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
-use frazil_ir::{Graph, ValueId, ValueName, symbols};
+use frazil_ir::{Graph, ValueId, ValueName, literal, symbols};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::hash::BuildHasherDefault;
 
 /// Names of values, unique within their graph.
 ///
@@ -29,7 +31,7 @@ impl<'g> Names<'g> {
     fn assign(&mut self) {
         let graph = self.graph;
         let values = values_in_order(graph);
-        let mut taken = HashSet::with_capacity(values.len());
+        let mut taken = Taken::new(values.len());
         let (mut clashes, mut nameless) = (Vec::new(), Vec::new());
         for &v in &values {
             match graph.value_name(v) {
@@ -61,7 +63,7 @@ impl<'g> Names<'g> {
         }
         let mut numbers = (0..).map(|n| ValueName::of_parts(symbols::EMPTY, Some(n)));
         for v in nameless {
-            self.given[v] = numbers.find(|name| !taken.contains(name)).into();
+            self.given[v] = numbers.find(|name| !taken.contains(*name)).into();
         }
     }
 
@@ -73,28 +75,66 @@ impl<'g> Names<'g> {
             let _ = write!(out, "detached_{}", value.as_u32());
             return;
         };
-        out.push_str(self.graph.ctx().name(name.word()));
+        if name.word() != symbols::EMPTY {
+            out.push_str(self.graph.ctx().name(name.word()));
+        }
         if let Some(number) = name.number() {
             if name.word() != symbols::EMPTY {
                 out.push('.');
             }
-            push_number(number, out);
+            literal::integer(i64::from(number), out);
         }
     }
 }
 
-fn push_number(mut number: u32, out: &mut String) {
-    let mut digits = [0u8; 10];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
+/// Names that values have.
+#[derive(Default)]
+struct Taken {
+    /// A bit for each small number that is a name.
+    numbers: Vec<u64>,
+    others: HashSet<ValueName, BuildHasherDefault<NameHasher>>,
+    /// Numbers below this go into `numbers`.
+    limit: u32,
+}
+
+impl Taken {
+    /// For `values` values: numbers far above that are stored one by one.
+    fn new(values: usize) -> Taken {
+        Taken {
+            limit: u32::try_from(values.saturating_mul(4)).unwrap_or(u32::MAX),
+            ..Taken::default()
         }
     }
-    out.extend(digits[at..].iter().map(|d| *d as char));
+
+    fn bit(&self, name: ValueName) -> Option<(usize, u64)> {
+        let number = name
+            .number()
+            .filter(|n| name.word() == symbols::EMPTY && *n < self.limit)?;
+        Some((number as usize / 64, 1 << (number % 64)))
+    }
+
+    /// False when it was taken before.
+    fn insert(&mut self, name: ValueName) -> bool {
+        let Some((index, bit)) = self.bit(name) else {
+            return self.others.insert(name);
+        };
+        if index >= self.numbers.len() {
+            self.numbers.resize(index + 1, 0);
+        }
+        let Some(word) = self.numbers.get_mut(index) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn contains(&self, name: ValueName) -> bool {
+        match self.bit(name) {
+            Some((index, bit)) => self.numbers.get(index).is_some_and(|word| word & bit != 0),
+            None => self.others.contains(&name),
+        }
+    }
 }
 
 /// Every value of the graph in the order of the text.

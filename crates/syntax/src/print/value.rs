@@ -103,9 +103,7 @@ impl Values<'_> {
         match value {
             Constant::None => out.push_str("None"),
             Constant::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
-            Constant::Int(i) => {
-                let _ = write!(out, "{i}");
-            }
+            Constant::Int(i) => literal::integer(*i, out),
             Constant::Float(f) => self.float(*f, out),
             Constant::Complex(c) => self.complex(*c, out),
             Constant::Str(text) => quoted(text, self.style.is_exact(), out),
