@@ -89,6 +89,8 @@ enum EmitKind {
     Ir,
     /// A .pt archive
     Pt,
+    /// The graphs as pictures, for Graphviz: `jit-opt model.pt --emit=dot | dot -Tsvg`
+    Dot,
     /// The fused kernels, their shapes and memory
     Kernels,
     /// The kernels in MLIR
@@ -108,6 +110,7 @@ impl EmitKind {
         Some(match path.extension()?.to_str()? {
             "ir" => EmitKind::Ir,
             "pt" | "pth" => EmitKind::Pt,
+            "dot" | "gv" => EmitKind::Dot,
             "mlir" => EmitKind::Mlir,
             "ll" => EmitKind::Llvm,
             "s" => EmitKind::Asm,
@@ -174,6 +177,10 @@ fn run(options: &Options) -> Result<(), Failure> {
         progress.stage("writing");
         return write_archive(options, &loaded);
     }
+    if emit == EmitKind::Dot {
+        progress.stage("writing");
+        return write_text(options, &loaded.dot_text());
+    }
     emit_native(options, emit, &loaded, &progress)
 }
 
@@ -184,7 +191,7 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
         (None, None) => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
-                "cannot tell what to write from the name `{}`: expected .ir, .pt, .mlir, .ll, .s, .o or .so, or --emit",
+                "cannot tell what to write from the name `{}`: expected .ir, .pt, .dot, .mlir, .ll, .s, .o or .so, or --emit",
                 path.display()
             ))
         }),
@@ -259,7 +266,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,
         EmitKind::Obj => Emit::Object,
-        EmitKind::Ir | EmitKind::Pt | EmitKind::Lib => {
+        EmitKind::Ir | EmitKind::Pt | EmitKind::Dot | EmitKind::Lib => {
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
             let path =
                 path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;

@@ -308,6 +308,15 @@ impl Loaded {
         text::write_module(self.model("written with their tensors")?.module(), path)
     }
 
+    /// Every function's graph as a picture, in Graphviz's DOT language.
+    pub fn dot_text(&self) -> String {
+        let (session, unit) = match self {
+            Loaded::Model(model) => (&model.session, &model.module.unit),
+            Loaded::Graphs(graphs) => (&graphs.session, &graphs.unit),
+        };
+        frazil_syntax::print_dot(unit.functions().map(|(_, f)| (session.ctx().name(f.name), &f.graph)))
+    }
+
     /// What may alias what in every function, in PyTorch's layout.
     pub fn alias_db_text(&self) -> String {
         match self {

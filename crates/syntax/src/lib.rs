@@ -2,18 +2,21 @@
 //!
 //! - [`parse_graph`] and [`print_graph`] read and write graphs as PyTorch prints them, byte for byte.
 //! - [`write_module`] and [`read_module`] write and read whole modules, without loss.
+//! - [`print_dot`] draws graphs.
 //! - [`parse_any`] tells a graph from a module.
 //! - [`render`] shows [diagnostics](frazil_ir::Diagnostic) with the lines they are about.
 #![deny(unsafe_code)]
 
 mod any;
 mod diagnostics;
+mod dot;
 mod module;
 mod parse;
 mod print;
 
 pub use any::{Parsed, TextKind, parse_any, sniff};
 pub use diagnostics::{ParseError, render};
+pub use dot::print_dot;
 pub use module::{
     Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,
     equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_with,
