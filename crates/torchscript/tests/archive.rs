@@ -10,7 +10,7 @@
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
 
-use frazil_torchscript::archive::{Archive, ArchiveError, Limits, SharedBytes, SourceMap};
+use frazil_torchscript::archive::{Archive, ArchiveError, Limits, SMALL_BYTES, SharedBytes, SourceMap};
 use proptest::prelude::*;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -86,8 +86,73 @@ fn bounds_are_kept() {
         inflated_bytes: 1 << 10,
         ..Limits::default()
     };
-    let archive = Archive::new(SharedBytes::from(bomb), limits).unwrap();
-    assert!(matches!(archive.bytes("data/0"), Err(ArchiveError::Limit { .. })));
+    let error = Archive::new(SharedBytes::from(bomb), limits).unwrap_err();
+    assert!(
+        matches!(error, ArchiveError::Limit { ref entry, .. } if entry == "data/0"),
+        "{error}"
+    );
+}
+
+#[test]
+fn bombs_are_refused_before_they_go_off() {
+    // Each entry alone is small enough.
+    let zeros = vec![0; (SMALL_BYTES / 4) as usize];
+    let names: Vec<_> = (0..5).map(|i| format!("m/data/{i}")).collect();
+    let mut entries = vec![("m/version", &b"3"[..])];
+    entries.extend(names.iter().map(|name| (name.as_str(), zeros.as_slice())));
+    let error = open(zip(&entries[..5], CompressionMethod::Deflated)).err();
+    assert!(error.is_none(), "{error:?}");
+    let error = open(zip(&entries, CompressionMethod::Deflated)).unwrap_err();
+    let place = matches!(error, ArchiveError::Limit { ref entry, limit: SMALL_BYTES, .. } if entry == "data/3");
+    assert!(place, "{error}");
+}
+
+/// Sets every occurrence of `from` in the headers of a zip file to `to`, of the same length.
+fn patch(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    let mut at = 0;
+    while let Some(found) = bytes[at..].windows(from.len()).position(|w| w == from) {
+        bytes[at + found..at + found + to.len()].copy_from_slice(to);
+        at += found + from.len();
+    }
+}
+
+#[test]
+fn entries_that_share_their_bytes_are_refused() {
+    let data = [7; 1000];
+    let mut bytes = zip(
+        &[("m/version", b"3"), ("m/data/0", &data), ("m/data/1", b"")],
+        CompressionMethod::Stored,
+    );
+    // The last directory entry is made to say that it is the one before it, under another name.
+    let directory = bytes.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+    let before = bytes[..directory].windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+    let same = bytes[before + 16..before + 28].to_vec();
+    bytes[directory + 16..directory + 28].copy_from_slice(&same);
+    let offset = bytes[before + 42..before + 46].to_vec();
+    bytes[directory + 42..directory + 46].copy_from_slice(&offset);
+    let error = open(bytes).unwrap_err();
+    let place = matches!(error, ArchiveError::Entry { ref entry, .. } if entry == "data/1");
+    assert!(place && error.to_string().contains("shares bytes"), "{error}");
+}
+
+#[test]
+fn claimed_sizes_are_not_trusted() {
+    let mut bytes = zip(
+        &[("m/version", b"3"), ("m/data/0", &[7; 1000])],
+        CompressionMethod::Stored,
+    );
+    patch(&mut bytes, &1000_u32.to_le_bytes(), &0x7fff_ffff_u32.to_le_bytes());
+    let error = open(bytes).unwrap_err();
+    let place = matches!(error, ArchiveError::Entry { ref entry, .. } if entry == "data/0");
+    assert!(place && error.to_string().contains("beyond the end"), "{error}");
+    let mut bytes = zip(
+        &[("m/version", b"3"), ("m/data/0", &[7; 1000])],
+        CompressionMethod::Deflated,
+    );
+    patch(&mut bytes, &1000_u32.to_le_bytes(), &999_u32.to_le_bytes());
+    let error = open(bytes).unwrap().bytes("data/0").unwrap_err();
+    let place = matches!(error, ArchiveError::Entry { ref entry, .. } if entry == "data/0");
+    assert!(place, "{error}");
 }
 
 #[test]

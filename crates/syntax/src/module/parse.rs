@@ -408,8 +408,9 @@ impl Parser<'_, '_> {
         self.cur.expect(b':', "behind the value's number")?;
         let ty = self.ty()?;
         self.cur.expect(b'=', "behind the value's type")?;
+        self.cur.deepest = 0;
         let value = parse_constant(self.cur, self.ctx, &self.env, Some(ty))?;
-        self.env.shared.insert(number, value);
+        self.env.shared.insert(number, (value, self.cur.deepest));
         Ok(())
     }
 

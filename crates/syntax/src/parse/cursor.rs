@@ -11,6 +11,8 @@ pub(crate) struct Cursor<'a> {
     pub(crate) pos: usize,
     /// How deep types and values are nested at the moment.
     depth: u32,
+    /// How deep they have been since this was last set to 0.
+    pub(crate) deepest: u32,
     pub(crate) sink: Sink,
 }
 
@@ -56,6 +58,7 @@ impl<'a> Cursor<'a> {
             bytes: text.as_bytes(),
             pos: 0,
             depth: 0,
+            deepest: 0,
             sink: Sink::default(),
         }
     }
@@ -338,7 +341,15 @@ impl<'a> Cursor<'a> {
     }
 
     fn deepen(&mut self) -> Parsed<()> {
-        if self.depth >= MAX_DEPTH {
+        self.reach(1)?;
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Checks that what stands here may be `levels` deep.
+    pub(crate) fn reach(&mut self, levels: u32) -> Parsed<()> {
+        self.deepest = self.deepest.max(self.depth + levels);
+        if self.depth + levels > MAX_DEPTH {
             let span = self.here();
             return Err(self.sink.error(
                 "nesting-too-deep",
@@ -347,7 +358,6 @@ impl<'a> Cursor<'a> {
                 "one level too deep",
             ));
         }
-        self.depth += 1;
         Ok(())
     }
 

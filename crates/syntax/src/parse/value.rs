@@ -22,8 +22,8 @@ pub(crate) struct Env {
     pub(crate) enums: HashMap<SymbolId, IndexMap<SymbolId, Constant>>,
     /// `tensor<n>`
     pub(crate) tensors: HashMap<u32, Arc<TensorData>>,
-    /// `value<n>`: lists, dictionaries and tuples that are shared.
-    pub(crate) shared: HashMap<u32, Constant>,
+    /// `value<n>`: lists, dictionaries and tuples that are shared, and how deep they are nested.
+    pub(crate) shared: HashMap<u32, (Constant, u32)>,
     /// `object<n>`
     pub(crate) objects: HashMap<u32, ObjectId>,
     /// Everything that the text defines, well or badly: kind and number.
@@ -310,7 +310,9 @@ impl Values<'_, '_> {
                 self.cur.expect(b')', "behind the address")?;
                 return Ok(Value::Elided);
             }
-            "object" | "tensor" | "value" if self.cur.peek() == b'<' => self.reference(start, name)?,
+            "object" if self.cur.peek() == b'<' => self.reference(start, "object")?,
+            "tensor" if self.cur.peek() == b'<' => self.reference(start, "tensor")?,
+            "value" if self.cur.peek() == b'<' => self.reference(start, "value")?,
             "function" if self.cur.peek() == b'<' => {
                 self.cur.pos += 1;
                 let function = self.cur.expect_name("a function's qualified name")?;
@@ -364,7 +366,7 @@ impl Values<'_, '_> {
     }
 
     /// `object<3>`, `tensor<3>`, `value<3>`.
-    fn reference(&mut self, start: usize, kind: &str) -> Parsed<Constant> {
+    fn reference(&mut self, start: usize, kind: &'static str) -> Parsed<Constant> {
         self.cur.pos += 1;
         let number = self.cur.integer("a number")?;
         self.cur.expect(b'>', "behind the number")?;
@@ -372,11 +374,16 @@ impl Values<'_, '_> {
         let found = match kind {
             "object" => self.env.objects.get(&number).map(|o| Constant::Object(*o)),
             "tensor" => self.env.tensors.get(&number).map(|t| Constant::Tensor(t.clone())),
-            _ => self.env.shared.get(&number).cloned(),
+            _ => match self.env.shared.get(&number) {
+                Some((value, depth)) => {
+                    self.cur.reach(*depth)?;
+                    Some(value.clone())
+                }
+                None => None,
+            },
         };
         found.ok_or_else(|| {
-            let is_declared = self.env.declared.iter().any(|(k, n)| *k == kind && *n == number);
-            if is_declared && self.cur.sink.has_errors() {
+            if self.env.declared.contains(&(kind, number)) && self.cur.sink.has_errors() {
                 // What is wrong with its definition has been said.
                 return Reported;
             }

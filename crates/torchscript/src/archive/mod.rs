@@ -23,7 +23,7 @@ use std::path::Path;
 pub use debug::{SourceMap, SourcePlace};
 pub use error::ArchiveError;
 pub use pickle::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue};
-pub use zip::{Limits, SharedBytes};
+pub use zip::{Limits, SMALL_BYTES, SharedBytes};
 
 use zip::ZipDirectory;
 

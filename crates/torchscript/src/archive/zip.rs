@@ -68,11 +68,16 @@ pub struct Limits {
     pub entries: usize,
     /// Most bytes in an entry's name.
     pub name_bytes: usize,
-    /// Most bytes that one compressed entry may inflate to. Stored entries are bounded by the file itself.
+    /// Most bytes that all compressed entries may inflate to together. Stored entries are bounded by the file itself.
     pub inflated_bytes: u64,
+    /// Most bytes that a byte of the file may inflate to on average, once there are more than [`SMALL_BYTES`].
+    pub inflation: u64,
     /// Most bytes of one source file, pickle or debug record.
     pub text_bytes: u64,
 }
+
+/// Archives that inflate to no more than this are no danger, however small they were.
+pub const SMALL_BYTES: u64 = 64 << 20;
 
 impl Default for Limits {
     fn default() -> Limits {
@@ -80,6 +85,8 @@ impl Default for Limits {
             entries: 1 << 20,
             name_bytes: 4096,
             inflated_bytes: 1 << 32,
+            // Weights hardly compress, and code by a factor of ten; deflate itself reaches a thousand.
+            inflation: 64,
             text_bytes: 1 << 30,
         }
     }
@@ -127,6 +134,9 @@ impl ZipDirectory {
         }
         let top = top_directory(&zip, &limits)?;
         let mut entries = IndexMap::with_capacity(zip.len());
+        let (mut stored_bytes, mut inflated_bytes) = (0_u64, 0_u64);
+        let most = SMALL_BYTES.max(limits.inflation.saturating_mul(length as u64));
+        let most = most.min(limits.inflated_bytes);
         for index in 0..zip.len() {
             let raw = zip
                 .by_index_raw(index)
@@ -152,9 +162,24 @@ impl ZipDirectory {
                     if raw.size() != raw.compressed_size() {
                         return Err(broken("its two sizes differ although it is not compressed"));
                     }
+                    stored_bytes = stored_bytes.saturating_add(raw.size());
+                    if stored_bytes > length as u64 {
+                        return Err(broken("it shares bytes with other entries"));
+                    }
                     Some(start as usize..end as usize)
                 }
-                CompressionMethod::Deflated => None,
+                CompressionMethod::Deflated => {
+                    inflated_bytes = inflated_bytes.saturating_add(raw.size());
+                    if inflated_bytes > most {
+                        return Err(ArchiveError::Limit {
+                            entry: name,
+                            what: "the inflated size in bytes, of this and the entries before it,",
+                            limit: most,
+                            found: inflated_bytes,
+                        });
+                    }
+                    None
+                }
                 other => return Err(broken(&format!("compression method {other} is not supported"))),
             };
             let (header_start, size) = (raw.header_start(), raw.size());
@@ -245,16 +270,6 @@ impl ZipDirectory {
     }
 
     fn inflate(&self, name: &str, entry: &Entry) -> Result<Vec<u8>, ArchiveError> {
-        let limit = self.limits.inflated_bytes;
-        let too_large = |found| ArchiveError::Limit {
-            entry: name.to_owned(),
-            what: "the inflated size in bytes",
-            limit,
-            found,
-        };
-        if entry.size > limit {
-            return Err(too_large(entry.size));
-        }
         let broken = |reason: String| ArchiveError::Entry {
             entry: name.to_owned(),
             offset: entry.header_start,

@@ -159,6 +159,19 @@ impl SourceFile {
     }
 }
 
+/// Whether the byte at `at` ends one of the operators that are words.
+fn ends_operator(text: &[u8], at: usize) -> bool {
+    let is_word = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
+    };
+    !is_word(at.checked_add(1))
+        && ["not", "and", "or"].iter().any(|word| {
+            let start = (at + 1).checked_sub(word.len());
+            start.is_some_and(|start| text.get(start..=at) == Some(word.as_bytes()) && !is_word(start.checked_sub(1)))
+        })
+}
+
 /// The byte at which brackets or blocks nest too deeply, before the parser would recurse into them. Strings are not told from code, which
 /// errs on the side of refusal only for strings with a thousand unmatched brackets.
 fn too_deep(text: &str) -> Option<usize> {
@@ -189,8 +202,8 @@ fn too_deep(text: &str) -> Option<usize> {
             b')' | b']' | b'}' => brackets = brackets.saturating_sub(1),
             b',' | b':' | b'"' | b'\'' => operators = 0,
             b'+' | b'-' | b'~' | b'*' | b'/' | b'.' | b'|' | b'&' | b'^' | b'%' | b'<' | b'>' | b'@' => operators += 1,
-            // `not not not ...`
-            b't' if text.as_bytes().get(at.saturating_sub(2)..=at) == Some(b"not") => operators += 1,
+            // `not not not ...`, `a and b and ...`
+            b't' | b'd' | b'r' if ends_operator(text.as_bytes(), at) => operators += 1,
             _ => {}
         }
         if brackets > MAX_DEPTH || indents.len() > MAX_DEPTH || operators > MAX_DEPTH {
