@@ -48,7 +48,6 @@ entity_impl!(DimsId, "dims");
 ///
 /// A context is append-only and `Sync`: threads that compile different graphs may intern at the same time. Ids of one context
 /// mean nothing in another. There is no global context; drop it and all its memory goes.
-#[derive(Default)]
 pub struct Context {
     symbols: Interner<str>,
     types: Interner<[TypeKind]>,
@@ -60,7 +59,13 @@ pub struct Context {
 impl Context {
     /// A context that knows the names in [`crate::symbols`] and the simple types in [`crate::types`] at their fixed numbers.
     pub fn new() -> Context {
-        let ctx = Context::default();
+        let ctx = Context {
+            symbols: Interner::new(),
+            types: Interner::new(),
+            type_lists: Interner::new(),
+            symbol_lists: Interner::new(),
+            dims: Interner::new(),
+        };
         for name in crate::symbols::WELL_KNOWN {
             ctx.symbols.intern(name);
         }
@@ -127,6 +132,12 @@ impl Context {
     /// The dimensions of a list.
     pub fn dims(&self, id: DimsId) -> &[Dim] {
         self.dims.get(id.0).unwrap_or_default()
+    }
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context::new()
     }
 }
 
