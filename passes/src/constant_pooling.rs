@@ -32,7 +32,6 @@ impl GraphPass for ConstantPooling {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
         let mut known: HashMap<(TypeId, u64), Vec<NodeId>> = HashMap::new();
-        let mut merged = 0;
         let root = graph.root();
         for node in graph.all_nodes() {
             if graph.kind(node) != symbols::PRIM_CONSTANT {
@@ -51,10 +50,10 @@ impl GraphPass for ConstantPooling {
                 equal(&v, &value) && db.safe_to_change_aliasing(other, output)
             });
             match same.and_then(|n| graph.output(n)) {
+                Some(_) if !cx.rewrite("constants merged") => break,
                 Some(kept) => {
                     graph.replace_all_uses_with(output, kept);
                     graph.erase(node);
-                    merged += 1;
                 }
                 None => {
                     same_key.push(node);
@@ -66,7 +65,6 @@ impl GraphPass for ConstantPooling {
                 }
             }
         }
-        cx.count("constants merged", merged);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support::constants::{insert_constant, is_immutable, typed};
 use crate::support::effects::{self, Effect};
+use crate::support::rewrite::clean_up;
 use crate::{AliasDb, support};
 use frazil_ir::types::is_subtype;
 use frazil_ir::{BlockId, Constant, Graph, NodeId, TupleConstant, TypeKind, ValueId, symbols};
@@ -40,6 +41,8 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
+const STATISTIC: &str = "nodes folded";
+
 /// See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub struct ConstantPropagation {
@@ -56,40 +59,38 @@ impl Default for ConstantPropagation {
 impl GraphPass for ConstantPropagation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let before = cx.counted(STATISTIC);
         let db = cx.alias_db(graph);
-        let mut folded = 0;
         let mut stack = vec![Step::Nodes(graph.first(graph.root()))];
         while let Some(top) = stack.pop() {
             let node = match top {
                 Step::Nodes(Some(node)) => node,
                 Step::Nodes(None) => continue,
                 Step::Finish(node) => {
-                    folded += match graph.kind(node) {
-                        symbols::PRIM_IF => join_branches(graph, node),
-                        symbols::PRIM_LOOP => drop_invariants(graph, node),
-                        _ => 0,
-                    };
+                    match graph.kind(node) {
+                        symbols::PRIM_IF => join_branches(graph, node, cx),
+                        symbols::PRIM_LOOP => drop_invariants(graph, node, cx),
+                        _ => {}
+                    }
                     continue;
                 }
             };
             let next = graph.next(node);
             let gone = match graph.kind(node) {
                 symbols::PRIM_CONSTANT => false,
-                symbols::PRIM_IF => match splice_branch(graph, node) {
+                symbols::PRIM_IF => match splice_branch(graph, node, cx) {
                     Some(first) => {
-                        folded += 1;
                         // What was spliced in is walked in its new place.
                         stack.push(Step::Nodes(first));
                         continue;
                     }
                     None => false,
                 },
-                symbols::PRIM_LOOP => drop_idle_loop(graph, node),
+                symbols::PRIM_LOOP => drop_idle_loop(graph, node, cx),
                 _ => self.fold(graph, node, &db, cx),
             };
             stack.push(Step::Nodes(next));
             if gone {
-                folded += 1;
                 continue;
             }
             let blocks = graph.node_blocks(node);
@@ -98,8 +99,7 @@ impl GraphPass for ConstantPropagation {
                 stack.extend(blocks.iter().rev().map(|b| Step::Nodes(graph.first(*b))));
             }
         }
-        cx.count("nodes folded", folded);
-        Ok(())
+        clean_up(graph, cx, STATISTIC, before)
     }
 }
 
@@ -112,7 +112,7 @@ enum Step {
 
 impl ConstantPropagation {
     /// Evaluates one node; true when it is gone.
-    fn fold(&self, graph: &mut Graph, node: NodeId, db: &AliasDb, cx: &PassContext<'_>) -> bool {
+    fn fold(&self, graph: &mut Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<'_>) -> bool {
         if !graph.node_blocks(node).is_empty() || graph.node_outputs(node).is_empty() {
             return false;
         }
@@ -136,6 +136,9 @@ impl ConstantPropagation {
         let Some(results) = results.filter(|r| r.len() == graph.node_outputs(node).len()) else {
             return false;
         };
+        if !cx.rewrite(STATISTIC) {
+            return false;
+        }
         for (output, constant) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
             let new = insert_constant(graph, node, constant, graph.ty(output));
             graph.replace_all_uses_with(output, new);
@@ -168,11 +171,14 @@ fn structural(graph: &Graph, node: NodeId, operands: &[Constant]) -> Option<Vec<
 
 /// Puts the side of a branch on a constant in the branch's place. Gives the first node to go on with, or `None` when the condition is
 /// not constant.
-fn splice_branch(graph: &mut Graph, node: NodeId) -> Option<Option<NodeId>> {
+fn splice_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> Option<Option<NodeId>> {
     let condition = graph.constant(graph.operand(node, 0)?)?.as_bool()?;
     let taken = *graph.node_blocks(node).get(usize::from(!condition))?;
     let results: Vec<ValueId> = graph.results(taken).collect();
     let first = graph.first(taken);
+    if !cx.rewrite(STATISTIC) {
+        return None;
+    }
     for (output, result) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
         graph.replace_all_uses_with(output, result);
     }
@@ -183,11 +189,11 @@ fn splice_branch(graph: &mut Graph, node: NodeId) -> Option<Option<NodeId>> {
 }
 
 /// Removes a loop that does not run; true when it is gone.
-fn drop_idle_loop(graph: &mut Graph, node: NodeId) -> bool {
+fn drop_idle_loop(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) -> bool {
     let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
     let idle = constant(0).and_then(|c| c.as_int()).is_some_and(|n| n <= 0)
         || constant(1).and_then(|c| c.as_bool()) == Some(false);
-    if !idle {
+    if !idle || !cx.rewrite(STATISTIC) {
         return false;
     }
     let initial: Vec<ValueId> = graph.operands(node).skip(2).collect();
@@ -197,38 +203,36 @@ fn drop_idle_loop(graph: &mut Graph, node: NodeId) -> bool {
     graph.erase(node)
 }
 
-/// Replaces outputs of a branch that are one value, or one immutable constant, on both sides. Gives how many.
-fn join_branches(graph: &mut Graph, node: NodeId) -> usize {
+/// Replaces outputs of a branch that are one value, or one immutable constant, on both sides.
+fn join_branches(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let &[then, other] = graph.node_blocks(node) else {
-        return 0;
+        return;
     };
-    let mut joined = 0;
     for index in (0..graph.node_outputs(node).len()).rev() {
         let (Some(a), Some(b)) = (graph.results(then).nth(index), graph.results(other).nth(index)) else {
             continue;
         };
         let output = graph.node_outputs(node)[index];
-        let value = if a == b {
-            a
-        } else {
-            match (graph.constant(a), graph.constant(b)) {
-                (Some(x), Some(y)) if x.same(&y) && is_immutable(graph.ctx(), graph.ty(a)) => {
-                    insert_constant(graph, node, x, graph.ty(a))
-                }
-                _ => continue,
-            }
+        let constant = match (graph.constant(a), graph.constant(b)) {
+            _ if a == b => None,
+            (Some(x), Some(y)) if x.same(&y) && is_immutable(graph.ctx(), graph.ty(a)) => Some(x),
+            _ => continue,
+        };
+        if !cx.rewrite(STATISTIC) {
+            return;
+        }
+        let value = match constant {
+            None => a,
+            Some(x) => insert_constant(graph, node, x, graph.ty(a)),
         };
         graph.replace_all_uses_with(output, value);
         remove_output(graph, node, index, &[then, other], 0);
-        joined += 1;
     }
-    joined
 }
 
-/// Replaces what a loop carries but never changes. Gives how many.
-fn drop_invariants(graph: &mut Graph, node: NodeId) -> usize {
-    let &[body] = graph.node_blocks(node) else { return 0 };
-    let mut dropped = 0;
+/// Replaces what a loop carries but never changes.
+fn drop_invariants(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
+    let &[body] = graph.node_blocks(node) else { return };
     for index in (0..graph.node_outputs(node).len()).rev() {
         let (Some(initial), Some(passed_on), Some(&parameter)) = (
             graph.operand(node, index + 2),
@@ -240,15 +244,16 @@ fn drop_invariants(graph: &mut Graph, node: NodeId) -> usize {
         if passed_on != parameter && passed_on != initial {
             continue;
         }
+        if !cx.rewrite(STATISTIC) {
+            return;
+        }
         let output = graph.node_outputs(node)[index];
         graph.replace_all_uses_with(output, initial);
         graph.replace_all_uses_with(parameter, initial);
         remove_output(graph, node, index, &[body], 1);
         graph.remove_operand(node, index + 2);
         graph.remove_parameter(body, index + 1);
-        dropped += 1;
     }
-    dropped
 }
 
 fn remove_output(graph: &mut Graph, node: NodeId, index: usize, blocks: &[BlockId], shift: usize) {

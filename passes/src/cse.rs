@@ -43,7 +43,6 @@ impl GraphPass for CommonSubexpressionElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
-        let mut merged = 0;
         // Scopes nest as blocks do: a block sees what stands before it in the blocks around it.
         let mut known: HashMap<Key, Vec<NodeId>> = HashMap::new();
         let mut frames = vec![(graph.first(graph.root()), Vec::<NodeId>::new())];
@@ -77,6 +76,7 @@ impl GraphPass for CommonSubexpressionElimination {
                     .find(|&earlier| same_attributes(graph, earlier, node) && db.safe_to_merge(graph, earlier, node))
             });
             match same {
+                Some(_) if !cx.rewrite("nodes merged") => break,
                 Some(earlier) => {
                     let pairs: Vec<_> = graph
                         .node_outputs(node)
@@ -88,7 +88,6 @@ impl GraphPass for CommonSubexpressionElimination {
                         graph.replace_all_uses_with(from, to);
                     }
                     graph.erase(node);
-                    merged += 1;
                 }
                 None => {
                     known.entry(k).or_default().push(node);
@@ -98,7 +97,6 @@ impl GraphPass for CommonSubexpressionElimination {
                 }
             }
         }
-        cx.count("nodes merged", merged);
         Ok(())
     }
 }

@@ -37,6 +37,8 @@ pub static INFO: PassInfo = PassInfo {
     },
 };
 
+const STATISTIC: &str = "nodes removed";
+
 /// See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct DeadCodeElimination {
@@ -59,8 +61,7 @@ impl GraphPass for DeadCodeElimination {
         };
         live.mark_all(cx, self.remove_side_effects);
         let Liveness { nodes, values, .. } = live;
-        let removed = sweep(graph, &nodes, &values);
-        cx.count("nodes removed", removed);
+        sweep(graph, &nodes, &values, cx);
         Ok(())
     }
 }
@@ -248,11 +249,22 @@ impl Liveness<'_> {
     }
 }
 
-/// Erases what is not live. Gives how many nodes went.
-fn sweep(graph: &mut Graph, nodes: &[bool], values: &[bool]) -> usize {
+/// Erases what is not live.
+fn sweep(graph: &mut Graph, nodes: &[bool], values: &[bool], cx: &mut PassContext<'_>) {
     let is_live = |n: NodeId| nodes.get(n.as_u32() as usize).copied().unwrap_or(true);
     let value_live = |v: ValueId| values.get(v.as_u32() as usize).copied().unwrap_or(true);
     let all = graph.all_nodes();
+    let dead = all.iter().filter(|n| !is_live(**n)).count() as u64;
+    if cx.fuel_left().is_some_and(|left| left < dead) {
+        // Not enough for all: the last ones, which nobody uses; outputs of branches and loops stay.
+        for &node in all.iter().rev().filter(|n| !is_live(**n)) {
+            let used = graph.node_outputs(node).iter().any(|v| graph.has_uses(*v));
+            if graph.is_alive(node) && !used && cx.rewrite(STATISTIC) {
+                graph.erase(node);
+            }
+        }
+        return;
+    }
     // Outputs of live branches and loops first: that frees what dead nodes give.
     for &node in all.iter().filter(|n| is_live(**n)) {
         let is_loop = match graph.kind(node) {
@@ -280,11 +292,11 @@ fn sweep(graph: &mut Graph, nodes: &[bool], values: &[bool]) -> usize {
             }
         }
     }
-    let mut removed = 0;
     // Backwards, and users before what they use: a dead node is used only by dead nodes behind it.
     for &node in all.iter().rev() {
         if !is_live(node) && graph.is_alive(node) {
-            removed += usize::from(graph.erase(node));
+            // There is fuel for all.
+            let _ = graph.erase(node) && cx.rewrite(STATISTIC);
         }
     }
     // With their users gone, outputs and parameters that were marked above can go.
@@ -312,7 +324,6 @@ fn sweep(graph: &mut Graph, nodes: &[bool], values: &[bool]) -> usize {
             }
         }
     }
-    removed
 }
 
 #[cfg(test)]

@@ -1,45 +1,69 @@
 //! Peephole rewrites: `peephole`.
 //!
-//! - `x is None` and `x is not None` are constants when the type of `x` is None's, or admits no None;
-//! - `prim::unchecked_cast` and unwrapping an optional go when the operand's type is already what is asked for;
-//! - a branch that gives true on one side and false on the other is its condition, or the opposite of it;
-//! - `not (not a)` is `a`;
-//! - conversions of a number to the type that it has, and of a number to a tensor and back, go;
-//! - `aten::dim`, `aten::size`, `prim::dtype`, `prim::device` and `aten::is_floating_point` of a tensor whose type says so are constants
-//!   (unless `disable-shape-peepholes` is set);
+//! All small rewrites that types and operands give away, in PyTorch's order: those below, then [lists](crate::peephole_list_idioms),
+//! [dictionaries](crate::peephole_dict_idioms), [tensors](crate::peephole_alias_sensitive),
+//! [numbers, truth values and None](crate::peephole_non_tensor), and [concatenations](crate::combine_concats); what is without use then goes.
+//!
+//! - `aten::dim`, `aten::size`, `prim::dtype`, `prim::device`, `prim::is_cuda`, `aten::is_floating_point` and `aten::is_complex` of a tensor whose type
+//!   says so are constants, as is the length of its sizes (unless `disable-shape-peepholes` is set);
+//! - `x.t().t()`, `x.type_as(y)` of one dtype and device, and `x.expand(x.size())` are `x`;
+//! - `aten::device` of constants is one;
 //! - unpacking or indexing a tuple that was just built gives its elements;
-//! - the rank of a convolution's result is that of its weight where it decides only whether an exception is raised (the check of a batch norm
-//!   behind a convolution): see below.
+//! - the rank of a convolution's result is that of its weight.
 //!
-//! **Sound** for any use: nothing here makes or merges mutable objects, and what a type says of a tensor is true for as long as nobody writes
-//! to it: shapes are believed only of values without writers (in-place operators may resize).
+//! **Sound** for any use: what a type says of a tensor is true for as long as nobody writes to it, so shapes are believed only of values without
+//! writers (in-place operators may resize), and a view is replaced by its base only where nobody can tell.
 //!
-//! **One exception**, which PyTorch makes too: a convolution whose input lacks the batch dimension gives a result of one dimension less, which a
-//! check behind it would refuse; with the check gone the program goes on. What ran without an exception gives the same results; PyTorch takes the
-//! rank for granted in every use and changes those too.
+//! **One exception**, which PyTorch makes too: a convolution whose input lacks the batch dimension gives a result of one dimension less. Where the rank
+//! decides only whether an exception is raised (the check of a batch norm behind a convolution) it is taken for granted: what ran without
+//! an exception gives the same results. PyTorch takes it for granted in every use; so does this pass with `like-pytorch`, which is the default in pipelines
+//! and which freezing does without.
 
+use crate::dce::DeadCodeElimination;
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::peephole_alias_sensitive::PeepholeAliasSensitive;
+use crate::peephole_dict_idioms::PeepholeDictIdioms;
+use crate::peephole_list_idioms::PeepholeListIdioms;
+use crate::peephole_non_tensor::PeepholeNonTensor;
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
-use crate::support::constants::insert_constant;
+use crate::support::rewrite::{Replacement, built_by, element_index, int, rewrite_nodes};
 use crate::{AliasDb, support};
-use frazil_ir::types::is_subtype;
-use frazil_ir::{Constant, Context, Dim, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_ir::{Constant, Device, DeviceKind, Dim, Graph, NodeId, TensorType, TypeKind, ValueId, symbols};
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole",
     summary: "Rewrites single nodes whose result their types or operands give away.",
-    before: "%none : NoneType = prim::Constant()\n%missing : bool = aten::__is__(%bias, %none)",
-    after: "%missing : bool = prim::Constant[value=0]()",
-    options: &[OptionInfo {
-        name: "disable-shape-peepholes",
-        kind: OptionKind::Bool,
-        default: "false",
-        doc: "Do not believe the sizes that tensor types say.",
-    }],
+    before: "graph(%x : Float(2, 3), %y : Tensor):
+  %d : int = aten::dim(%x)
+  %t : Tensor = aten::t(%y)
+  %u : Tensor = aten::t(%t)
+  %z : Tensor = aten::relu(%u)
+  return (%d, %z)
+",
+    after: "graph(%x : Float(2, 3), %y : Tensor):
+  %6 : int = prim::Constant[value=2]()
+  %z : Tensor = aten::relu(%y)
+  return (%6, %z)
+",
+    options: &[
+        OptionInfo {
+            name: "disable-shape-peepholes",
+            kind: OptionKind::Bool,
+            default: "false",
+            doc: "Do not believe the sizes and dtypes that tensor types say.",
+        },
+        OptionInfo {
+            name: "like-pytorch",
+            kind: OptionKind::Bool,
+            default: "true",
+            doc: "Take for granted what PyTorch does: inputs of convolutions are batches, tensors of unknown dtype hold no truth values, integers fit into floats.",
+        },
+    ],
     build: |options| {
         AnyPass::graph(Peephole {
             disable_shape_peepholes: options.bool("disable-shape-peepholes"),
+            like_pytorch: options.bool("like-pytorch"),
         })
     },
 };
@@ -47,209 +71,194 @@ pub static INFO: PassInfo = PassInfo {
 /// See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct Peephole {
-    /// Do not believe the sizes that tensor types say.
+    /// Do not believe the sizes and dtypes that tensor types say.
     pub disable_shape_peepholes: bool,
+    /// Take for granted what PyTorch does: inputs of convolutions are batches, tensors of unknown dtype hold no truth values, integers fit
+    /// into floats.
+    pub like_pytorch: bool,
 }
 
-/// What a node is replaced by.
-enum Replacement {
-    Value(ValueId),
-    Values(Vec<ValueId>),
-    Constant(Constant),
-    /// The node of that kind on those operands.
-    Operator(&'static str, Vec<ValueId>),
-}
+const STATISTIC: &str = "nodes rewritten";
 
 impl GraphPass for Peephole {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let revision = graph.revision();
         let db = cx.alias_db(graph);
-        let mut rewritten = 0;
-        for node in graph.all_nodes() {
-            if !graph.is_alive(node) {
-                continue;
-            }
-            let Some(replacement) = self.rewrite(graph, node, &db) else {
-                continue;
-            };
-            let outputs = graph.node_outputs(node).to_vec();
-            let Some(&output) = outputs.first() else { continue };
-            let news = match replacement {
-                Replacement::Value(v) => vec![v],
-                Replacement::Values(vs) => vs,
-                Replacement::Constant(c) => vec![insert_constant(graph, node, c, graph.ty(output))],
-                Replacement::Operator(kind, operands) => {
-                    let (kind, ty) = (graph.ctx().symbol(kind), graph.ty(output));
-                    vec![frazil_ir::Builder::before(graph, node).op(kind, &operands, ty)]
-                }
-            };
-            for (old, new) in outputs.into_iter().zip(news) {
-                graph.replace_all_uses_with(old, new);
-            }
-            graph.erase(node);
-            rewritten += 1;
+        rewrite_nodes(graph, cx, STATISTIC, |g, n| self.rewrite(g, n, &db));
+        cx.run(&PeepholeListIdioms::default(), graph)?;
+        cx.run(&PeepholeDictIdioms, graph)?;
+        let alias_sensitive = PeepholeAliasSensitive {
+            disable_shape_peepholes: self.disable_shape_peepholes,
+            like_pytorch: self.like_pytorch,
+        };
+        cx.run(&alias_sensitive, graph)?;
+        let non_tensor = PeepholeNonTensor {
+            like_pytorch: self.like_pytorch,
+        };
+        cx.run(&non_tensor, graph)?;
+        cx.run(&crate::combine_concats::CombineConcats, graph)?;
+        if graph.revision() == revision {
+            return Ok(());
         }
-        cx.count("nodes rewritten", rewritten);
-        Ok(())
+        cx.run(&DeadCodeElimination::default(), graph)
     }
 }
 
 impl Peephole {
     fn rewrite(&self, graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
-        let ctx = graph.ctx();
         let operand = |i: usize| graph.operand(node, i);
+        let same = |value: ValueId| {
+            let output = graph.output(node)?;
+            db.safe_to_merge_values(graph, value, output)
+                .then_some(Replacement::Value(value))
+        };
         match graph.kind(node) {
-            symbols::PRIM_UNCHECKED_CAST => {
-                let (from, to) = (operand(0)?, graph.output(node)?);
-                is_subtype(ctx, graph.ty(from), graph.ty(to)).then_some(Replacement::Value(from))
-            }
-            symbols::PRIM_IF => truth(graph, node),
             symbols::PRIM_TUPLE_UNPACK => {
-                let tuple = built_tuple(graph, operand(0)?)?;
+                let tuple = built_by(graph, operand(0)?, symbols::PRIM_TUPLE_CONSTRUCT)?;
                 let values: Vec<_> = graph.operands(tuple).collect();
                 (values.len() == graph.node_outputs(node).len()).then_some(Replacement::Values(values))
             }
             symbols::PRIM_TUPLE_INDEX => {
-                let tuple = built_tuple(graph, operand(0)?)?;
-                let index = graph.constant(operand(1)?)?.as_int()?;
-                let len = graph.operand_count(tuple) as i64;
-                let index = if index < 0 { index + len } else { index };
-                Some(Replacement::Value(graph.operand(tuple, usize::try_from(index).ok()?)?))
+                let tuple = built_by(graph, operand(0)?, symbols::PRIM_TUPLE_CONSTRUCT)?;
+                let index = element_index(int(graph, operand(1)?)?, graph.operand_count(tuple))?;
+                Some(Replacement::Value(graph.operand(tuple, index)?))
             }
             _ => match graph.kind_name(node) {
-                "aten::__is__" => Some(Replacement::Constant(is_none(graph, operand(0)?, operand(1)?)?.into())),
-                "aten::__isnot__" => Some(Replacement::Constant(
-                    (!is_none(graph, operand(0)?, operand(1)?)?).into(),
-                )),
-                "aten::_unwrap_optional" | "prim::unchecked_unwrap_optional" => {
-                    let from = operand(0)?;
-                    let optional = matches!(
-                        ctx.type_kind(graph.ty(from)),
-                        TypeKind::Optional(_) | TypeKind::None | TypeKind::Any | TypeKind::Union(_)
-                    );
-                    (!optional).then_some(Replacement::Value(from))
+                "aten::t" => {
+                    let inner = graph.defining_node(operand(0)?)?;
+                    let base = graph
+                        .operand(inner, 0)
+                        .filter(|_| graph.kind_name(inner) == "aten::t")?;
+                    same(base)
                 }
-                "aten::__not__" => negation(graph, operand(0)?),
-                "aten::Bool"
-                | "aten::Int"
-                | "aten::Float"
-                | "aten::ScalarImplicit"
-                | "aten::IntImplicit"
-                | "aten::FloatImplicit" => conversion(graph, node),
-                "aten::dim" | "aten::size" | "prim::dtype" | "prim::device" | "aten::is_floating_point" => {
-                    self.property(graph, node, db)
+                "aten::type_as" if !self.disable_shape_peepholes => {
+                    let (of, like) = (tensor_type(graph, operand(0)?)?, tensor_type(graph, operand(1)?)?);
+                    let alike =
+                        of.dtype.is_some() && of.device.is_some() && (of.dtype, of.device) == (like.dtype, like.device);
+                    // It gives its operand itself then, and not a copy.
+                    alike.then_some(Replacement::Value(operand(0)?))
                 }
-                _ => None,
+                "aten::expand" if !self.disable_shape_peepholes => {
+                    let tensor = operand(0).filter(|v| !db.has_writers(*v))?;
+                    let wanted = graph.constant(operand(1)?)?.as_ints()?;
+                    if known_sizes(graph, tensor)? != wanted {
+                        return None;
+                    }
+                    same(tensor)
+                }
+                "aten::device" => device(graph, node),
+                "aten::len" if !self.disable_shape_peepholes => {
+                    let sizes = operand(0)?;
+                    let asked = graph.defining_node(sizes).filter(|n| {
+                        graph.kind_name(*n) == "aten::size" && graph.operand_count(*n) == 1 && !db.has_writers(sizes)
+                    })?;
+                    let tensor = graph.operand(asked, 0).filter(|v| !db.has_writers(*v))?;
+                    let rank = graph.ctx().dims(tensor_type(graph, tensor)?.sizes?).len();
+                    Some(Replacement::Constant(Constant::Int(rank as i64)))
+                }
+                _ => self.property(graph, node, db),
             },
         }
     }
 
     /// What the type of a tensor says of it.
     fn property(&self, graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
+        let asks = graph.kind_name(node);
+        if !matches!(
+            asks,
+            "aten::dim"
+                | "aten::size"
+                | "prim::dtype"
+                | "prim::device"
+                | "prim::is_cuda"
+                | "aten::is_floating_point"
+                | "aten::is_complex"
+        ) {
+            return None;
+        }
         let tensor = graph.operand(node, 0)?;
-        if graph.kind_name(node) == "aten::dim"
-            && let Some(rank) = guarded_rank(graph, tensor, node)
+        if asks == "aten::dim"
+            && let Some(rank) = self.convolution_rank(graph, tensor, node, db)
         {
             return Some(Replacement::Constant(rank.into()));
         }
-        let TypeKind::Tensor(ty) = graph.ctx().type_kind(graph.ty(tensor)) else {
-            return None;
-        };
+        let ty = tensor_type(graph, tensor)?;
         if self.disable_shape_peepholes || db.has_writers(tensor) {
             return None;
         }
-        let sizes = || ty.sizes.map(|s| graph.ctx().dims(s));
-        Some(Replacement::Constant(
-            match (graph.kind_name(node), graph.operand_count(node)) {
-                ("aten::dim", 1) => Constant::Int(sizes()?.len() as i64),
-                ("prim::dtype", 1) => Constant::Int(ty.dtype?.code()),
-                ("prim::device", 1) => Constant::Device(ty.device?),
-                ("aten::is_floating_point", 1) => Constant::Bool(ty.dtype?.is_floating_point()),
-                ("aten::size", 2) => {
-                    let dims = sizes()?;
-                    let index = graph.constant(graph.operand(node, 1)?)?.as_int()?;
-                    let index = if index < 0 { index + dims.len() as i64 } else { index };
-                    match dims.get(usize::try_from(index).ok()?)? {
-                        Dim::Known(n) => Constant::Int(*n),
-                        _ => return None,
-                    }
+        let dims = ty.sizes.map(|s| graph.ctx().dims(s));
+        Some(Replacement::Constant(match (asks, graph.operand_count(node)) {
+            ("aten::dim", 1) => Constant::Int(dims?.len() as i64),
+            ("prim::dtype", 1) => Constant::Int(ty.dtype?.code()),
+            ("prim::device", 1) => Constant::Device(ty.device?),
+            ("prim::is_cuda", 1) => Constant::Bool(ty.device?.kind == DeviceKind::Cuda),
+            ("aten::is_floating_point", 1) => Constant::Bool(ty.dtype?.is_floating_point()),
+            ("aten::is_complex", 1) => Constant::Bool(ty.dtype?.is_complex()),
+            ("aten::size", 1) => {
+                // Each call gives a new list, and a constant is one.
+                let sizes = graph.output(node)?;
+                if db.has_writers(sizes) || db.escapes_scope(&[sizes]) {
+                    return None;
                 }
-                _ => return None,
-            },
-        ))
+                Constant::ints(known_sizes(graph, tensor)?)
+            }
+            ("aten::size", 2) => {
+                let dims = dims?;
+                let index = element_index(int(graph, graph.operand(node, 1)?)?, dims.len())?;
+                match dims[index] {
+                    Dim::Known(n) => Constant::Int(n),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }))
+    }
+
+    /// The rank of the result of the convolution that `value` is: when it only guards exceptions, or the input is known to be a batch.
+    fn convolution_rank(&self, graph: &Graph, value: ValueId, dim: NodeId, db: &AliasDb) -> Option<i64> {
+        let convolution = graph.defining_node(value)?;
+        let rank = match graph.kind(convolution) {
+            symbols::ATEN_CONV1D => 3,
+            symbols::ATEN_CONV2D => 4,
+            symbols::ATEN_CONV3D => 5,
+            _ => return None,
+        };
+        if db.has_writers(value) {
+            return None;
+        }
+        (self.like_pytorch || only_guards(graph, graph.output(dim)?, 0)).then_some(rank)
     }
 }
 
-fn built_tuple(graph: &Graph, value: ValueId) -> Option<NodeId> {
-    graph
-        .defining_node(value)
-        .filter(|n| graph.kind(*n) == symbols::PRIM_TUPLE_CONSTRUCT)
-}
-
-/// Whether `a is b`, where one of them is None and the types settle it.
-fn is_none(graph: &Graph, a: ValueId, b: ValueId) -> Option<bool> {
-    let (a, b) = (graph.ty(a), graph.ty(b));
-    let other = match (a == types::NONE, b == types::NONE) {
-        (true, true) => return Some(true),
-        (true, false) => b,
-        (false, true) => a,
-        (false, false) => return None,
-    };
-    (!admits_none(graph.ctx(), other)).then_some(false)
-}
-
-fn admits_none(ctx: &Context, ty: TypeId) -> bool {
-    is_subtype(ctx, types::NONE, ty) || matches!(ctx.type_kind(ty), TypeKind::Any | TypeKind::Var(_))
-}
-
-/// A branch that only says whether its condition holds.
-fn truth(graph: &Graph, node: NodeId) -> Option<Replacement> {
-    graph.output(node)?;
-    let side = |i: usize| -> Option<bool> {
-        let block = *graph.node_blocks(node).get(i)?;
-        // What else stands on the side has to be harmless: constants are.
-        let harmless = graph.nodes(block).all(|n| graph.kind(n) == symbols::PRIM_CONSTANT);
-        let result = graph.results(block).next().filter(|_| harmless)?;
-        graph.constant(result)?.as_bool()
-    };
-    let condition = graph.operand(node, 0)?;
-    match (side(0)?, side(1)?) {
-        (true, false) => Some(Replacement::Value(condition)),
-        (false, true) => Some(Replacement::Operator("aten::__not__", vec![condition])),
+fn tensor_type(graph: &Graph, value: ValueId) -> Option<TensorType> {
+    match graph.ctx().type_kind(graph.ty(value)) {
+        TypeKind::Tensor(ty) => Some(ty),
         _ => None,
     }
 }
 
-/// `not not x`.
-fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
-    let inner = graph.defining_node(value)?;
-    let twice = graph.kind_name(inner) == "aten::__not__";
-    twice.then_some(Replacement::Value(graph.operand(inner, 0)?))
+/// The extents of a tensor whose type says all of them.
+fn known_sizes(graph: &Graph, tensor: ValueId) -> Option<Vec<i64>> {
+    let dims = graph.ctx().dims(tensor_type(graph, tensor)?.sizes?);
+    let known = dims.iter().map(|d| match d {
+        Dim::Known(n) => Some(*n),
+        _ => None,
+    });
+    known.collect()
 }
 
-/// A conversion of a number to what it is, or back from the tensor that was made of it.
-fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
-    let (from, to) = (graph.operand(node, 0)?, graph.output(node)?);
-    if graph.ty(from) == graph.ty(to) {
-        return Some(Replacement::Value(from));
-    }
-    let made = graph
-        .defining_node(from)
-        .filter(|n| graph.kind_name(*n) == "prim::NumToTensor")?;
-    let number = graph.operand(made, 0)?;
-    is_subtype(graph.ctx(), graph.ty(number), graph.ty(to)).then_some(Replacement::Value(number))
-}
-
-/// The rank of the result of the convolution that `value` is, when `dim` (a `aten::dim` of it) only guards exceptions.
-fn guarded_rank(graph: &Graph, value: ValueId, dim: NodeId) -> Option<i64> {
-    let convolution = graph.defining_node(value)?;
-    let rank = match graph.kind(convolution) {
-        symbols::ATEN_CONV1D => 3,
-        symbols::ATEN_CONV2D => 4,
-        symbols::ATEN_CONV3D => 5,
+/// `torch.device("cuda", 1)`
+fn device(graph: &Graph, node: NodeId) -> Option<Replacement> {
+    let constant = |i: usize| graph.operand(node, i).and_then(|v| graph.constant(v));
+    let kind = constant(0)?;
+    let text = match constant(1) {
+        None if graph.operand_count(node) == 1 => kind.as_str()?.to_owned(),
+        Some(Constant::Int(index)) => format!("{}:{index}", kind.as_str()?),
+        Some(Constant::None) => kind.as_str()?.to_owned(),
         _ => return None,
     };
-    only_guards(graph, graph.output(dim)?, 0).then_some(rank)
+    Some(Replacement::Constant(Constant::Device(Device::parse(&text)?)))
 }
 
 /// How long a chain of comparisons may be to be followed.
@@ -306,61 +315,4 @@ fn raises(graph: &Graph, block: frazil_ir::BlockId) -> bool {
     graph
         .nodes(block)
         .any(|n| graph.kind(n) == symbols::PRIM_RAISE_EXCEPTION)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use frazil_ir::Builder;
-    use frazil_ir::schema::Catalogue;
-    use std::sync::Arc;
-
-    #[test]
-    fn none_is_told_by_types() {
-        let ctx = Arc::new(Context::new());
-        let mut g = Graph::new(ctx.clone());
-        let tensor = g.add_input(types::TENSOR);
-        let optional = g.add_input(ctx.optional_of(types::TENSOR));
-        let any = g.add_input(types::ANY);
-        let root = g.root();
-        let mut b = Builder::at_end(&mut g, root);
-        let none = b.constant(Constant::None);
-        for v in [tensor, optional, any, none] {
-            let r = b.op(ctx.symbol("aten::__is__"), &[v, none], types::BOOL);
-            b.add_result(root, r);
-        }
-        Peephole::default()
-            .run(&mut g, &mut PassContext::new(&Catalogue::new(ctx)))
-            .unwrap();
-        g.verify(None).unwrap();
-        let answers: Vec<_> = g.outputs().map(|v| g.constant(v).and_then(|c| c.as_bool())).collect();
-        assert_eq!(answers, [Some(false), None, None, Some(true)]);
-    }
-
-    #[test]
-    fn branches_that_say_their_condition_are_it() {
-        let ctx = Arc::new(Context::new());
-        let mut g = Graph::new(ctx.clone());
-        let n = g.add_input(types::INT);
-        let root = g.root();
-        let mut b = Builder::at_end(&mut g, root);
-        let (yes, no) = (b.constant(true), b.constant(false));
-        let c = b.op(ctx.symbol("aten::eq"), &[n, n], types::BOOL);
-        let branch = b.node(symbols::PRIM_IF, &[c], &[types::BOOL]);
-        for v in [no, yes] {
-            let block = b.add_block(branch);
-            b.add_result(block, v);
-        }
-        let out = b.output(branch).unwrap();
-        b.add_result(root, out);
-        let catalogue = Catalogue::new(ctx);
-        for _ in 0..2 {
-            Peephole::default()
-                .run(&mut g, &mut PassContext::new(&catalogue))
-                .unwrap();
-        }
-        g.verify(None).unwrap();
-        let last = g.outputs().next().and_then(|v| g.defining_node(v)).unwrap();
-        assert_eq!(g.kind_name(last), "aten::__not__");
-    }
 }

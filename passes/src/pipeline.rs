@@ -2,14 +2,60 @@
 //!
 //! ```text
 //! pipeline := [ pass { ',' pass } ]
-//! pass     := name [ '{' { option } '}' ]
+//! pass     := name [ '{' { option } '}' ] [ '(' pipeline ')' ]
 //! option   := name [ '=' value ]            (separated by spaces; a boolean without a value is true)
 //! ```
-//! Names are in kebab case. A value runs to the next space or brace, so lists are written with commas.
+//! Names are in kebab case. A value runs to the next space or brace, so lists are written with commas. Two names run the pipeline in
+//! parentheses behind them ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
+//! until it changes nothing.
 
-use crate::registry::{OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry};
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry};
+use frazil_ir::Graph;
 use std::fmt;
 use std::ops::Range;
+
+/// What runs a nested pipeline.
+pub static STEPS: &[PassInfo] = &[
+    PassInfo {
+        name: "methods",
+        summary: "Runs the pipeline in parentheses on each function, all of it before the next function.",
+        before: "",
+        after: "",
+        options: &[OptionInfo {
+            name: "only",
+            kind: OptionKind::List,
+            default: "",
+            doc: "Names of methods, or qualified names of functions; all of them if absent.",
+        }],
+        build: |_| AnyPass::graph(Nothing),
+    },
+    PassInfo {
+        name: "repeat",
+        summary: "Runs the pipeline in parentheses again and again until it changes nothing.",
+        before: "",
+        after: "",
+        options: &[OptionInfo {
+            name: "max",
+            kind: OptionKind::Int,
+            default: "10",
+            doc: "Times after which it stops anyway.",
+        }],
+        build: |_| AnyPass::graph(Nothing),
+    },
+];
+
+/// The steps above are run by the manager.
+struct Nothing;
+
+impl GraphPass for Nothing {
+    fn run(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        Ok(())
+    }
+}
+
+/// How deep pipelines may nest.
+const MAX_NESTING: usize = 16;
 
 /// What is wrong with a pipeline text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +118,8 @@ pub struct PipelineEntry {
     pub info: &'static PassInfo,
     /// Its options, defaults filled in.
     pub options: PassOptions,
+    /// The pipeline in parentheses behind it, for those that run one.
+    pub nested: Option<Vec<PipelineEntry>>,
     /// The text that named it, for messages and reproducers.
     pub text: String,
 }
@@ -81,14 +129,25 @@ pub struct PipelineEntry {
 /// # Errors
 /// The first thing that is wrong, with its place.
 pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Vec<PipelineEntry>, PipelineError> {
-    let mut parser = Parser { registry, text, at: 0 };
-    parser.pipeline()
+    let mut parser = Parser {
+        registry,
+        text,
+        at: 0,
+        depth: 0,
+    };
+    let entries = parser.pipeline()?;
+    match parser.rest() {
+        "" => Ok(entries),
+        _ => Err(parser.expected("`,` or the end of the pipeline")),
+    }
 }
 
 struct Parser<'a> {
     registry: &'a PassRegistry,
     text: &'a str,
     at: usize,
+    /// Parentheses around.
+    depth: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -126,18 +185,37 @@ impl<'a> Parser<'a> {
     fn pipeline(&mut self) -> Result<Vec<PipelineEntry>, PipelineError> {
         let mut entries = Vec::new();
         self.skip_space();
-        if self.rest().is_empty() {
+        if self.rest().is_empty() || self.rest().starts_with(')') {
             return Ok(entries);
         }
         loop {
             entries.push(self.pass()?);
             self.skip_space();
-            match self.rest().chars().next() {
-                None => return Ok(entries),
-                Some(',') => self.at += 1,
-                Some(_) => return Err(self.expected("`,` or the end of the pipeline")),
+            if !self.rest().starts_with(',') {
+                return Ok(entries);
             }
+            self.at += 1;
         }
+    }
+
+    /// The pipeline in parentheses.
+    fn nested(&mut self) -> Result<Vec<PipelineEntry>, PipelineError> {
+        self.skip_space();
+        if !self.rest().starts_with('(') {
+            return Err(self.expected("`(` and a pipeline"));
+        }
+        if self.depth == MAX_NESTING {
+            return Err(self.expected("fewer parentheses"));
+        }
+        self.at += 1;
+        self.depth += 1;
+        let entries = self.pipeline()?;
+        self.depth -= 1;
+        if !self.rest().starts_with(')') {
+            return Err(self.expected("`,` or `)`"));
+        }
+        self.at += 1;
+        Ok(entries)
     }
 
     fn pass(&mut self) -> Result<PipelineEntry, PipelineError> {
@@ -147,8 +225,10 @@ impl<'a> Parser<'a> {
         if name.is_empty() {
             return Err(self.expected("the name of a pass"));
         }
-        let Some(info) = self.registry.find(name) else {
-            let near = nearest(name, self.registry.passes().map(|p| p.name));
+        let step = STEPS.iter().find(|s| s.name == name);
+        let Some(info) = step.or_else(|| self.registry.find(name)) else {
+            let names = self.registry.passes().chain(STEPS).map(|p| p.name);
+            let near = nearest(name, names);
             return Err(self.error(span, PipelineErrorKind::UnknownPass(name.to_owned(), near)));
         };
         let mut options = info.default_options();
@@ -157,9 +237,14 @@ impl<'a> Parser<'a> {
             self.at += 1;
             self.options(info, &mut options)?;
         }
+        let nested = match step {
+            Some(_) => Some(self.nested()?),
+            None => None,
+        };
         Ok(PipelineEntry {
             info,
             options,
+            nested,
             text: self.text[start..self.at].trim_end().to_owned(),
         })
     }
@@ -237,6 +322,24 @@ mod tests {
         assert!(entries[1].options.bool("side-effects"));
         assert_eq!(entries[1].text, "dce{side-effects=true}");
         assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn pipelines_nest() {
+        let entries = parse("inline, repeat{max=3}( peephole, methods(cse) ), dce").unwrap();
+        assert_eq!(entries.len(), 3);
+        let nested = entries[1].nested.as_ref().unwrap();
+        assert_eq!(nested[1].nested.as_ref().unwrap()[0].info.name, "cse");
+        assert_eq!(entries[1].text, "repeat{max=3}( peephole, methods(cse) )");
+        assert!(parse("repeat").unwrap_err().to_string().contains("expected `(`"));
+        assert!(parse("repeat(cse").unwrap_err().to_string().contains("`)`"));
+        assert!(parse("cse)").is_err() && parse("cse(dce)").is_err());
+        assert!(
+            parse(&"repeat(".repeat(1000))
+                .unwrap_err()
+                .to_string()
+                .contains("fewer")
+        );
     }
 
     #[test]

@@ -39,18 +39,30 @@ struct Options {
     /// Passes to run: 'inline,freeze{preserve=a,b},dce'. --list-passes tells which there are
     #[arg(long, value_name = "PIPELINE")]
     pass_pipeline: Option<String>,
-    /// List the passes with their options, and stop
+    /// List the passes with their options and what they make of an example, and stop
     #[arg(long, exclusive = true)]
     list_passes: bool,
+    /// Run the pipeline that a reproducer names, which a failure wrote with --reproducer
+    #[arg(long, conflicts_with = "pass_pipeline")]
+    run_reproducer: bool,
     /// Print what may alias what and who writes where, instead of the IR; with --freeze, also what keeps the attributes that stayed
     #[arg(long)]
     dump_alias_db: bool,
     /// Verify the IR after every pass
     #[arg(long)]
     verify_each: bool,
-    /// Tell how long passes took
+    /// Tell how long passes took, as a tree
     #[arg(long)]
     timing: bool,
+    /// Tell what passes counted
+    #[arg(long)]
+    pass_statistics: bool,
+    /// Stop rewriting after so many rewrites of all passes together; for finding by bisection the one that breaks a program
+    #[arg(long, value_name = "N")]
+    pass_limit: Option<u64>,
+    /// When a pass fails or panics, write its input and name to this file, which --run-reproducer runs
+    #[arg(long, value_name = "FILE")]
+    reproducer: Option<PathBuf>,
     /// Print the IR to standard error before these passes
     #[arg(long, value_delimiter = ',', value_name = "PASSES")]
     print_ir_before: Vec<String>,
@@ -66,6 +78,9 @@ struct Options {
     /// Print the IR after a pass only when the pass changed it
     #[arg(long)]
     print_ir_on_change: bool,
+    /// Print the IR that a pass leaves when it fails
+    #[arg(long)]
+    print_ir_on_failure: bool,
     /// In printed IR, leave out the data of constants with more elements than this; what is left out cannot be read back
     #[arg(long, value_name = "N")]
     elide_constants_larger_than: Option<usize>,
@@ -78,7 +93,7 @@ struct Options {
     /// The processor that native code is for: host, x86-64, x86-64-v3, x86-64-v4 or a name that LLVM knows
     #[arg(long, default_value = "host", value_name = "CPU")]
     target_cpu: String,
-    /// Threads for compiling, and the most that a compiled library uses
+    /// Threads for passes over several functions and for compiling, and the most that a compiled library uses
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
 }
@@ -153,11 +168,18 @@ fn run(options: &Options) -> Result<(), Failure> {
             loaded.freeze(&freeze)?
         };
     }
-    if let Some(pipeline) = &options.pass_pipeline {
+    let reproduced = match options.run_reproducer {
+        true => Some(reproduced_pipeline(&options.input)?),
+        false => None,
+    };
+    if let Some(pipeline) = reproduced.as_ref().or(options.pass_pipeline.as_ref()) {
         progress.stage("running passes");
         let report = loaded.run_passes(pipeline, &pass_options(options))?;
         if options.timing {
-            print_report(&report);
+            print_timing(&report.timing);
+        }
+        if options.timing || options.pass_statistics {
+            print_statistics(&report);
         }
     }
     if options.dump_alias_db {
@@ -184,6 +206,13 @@ fn run(options: &Options) -> Result<(), Failure> {
     emit_native(options, emit, &loaded, &progress)
 }
 
+/// The pipeline that the reproducer at `path` runs.
+fn reproduced_pipeline(path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::io("read", path, e))?;
+    let pipeline = frazil::pipeline_of_reproducer(&text).map(str::to_owned);
+    pipeline.ok_or_else(|| Failure::Other(format!("{} is no reproducer: it names no pipeline", path.display())))
+}
+
 fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
     let file = options.output.as_deref().filter(|p| *p != Path::new("-"));
     match (options.emit, file) {
@@ -200,16 +229,19 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
 
 fn pass_options(options: &Options) -> PassOptions {
     PassOptions {
-        verify_each: options.verify_each,
+        verify_each: options.verify_each || options.run_reproducer,
         print: PrintOptions {
             before: options.print_ir_before.clone(),
             after: options.print_ir_after.clone(),
             before_all: options.print_ir_before_all,
             after_all: options.print_ir_after_all || (options.print_ir_on_change && options.print_ir_after.is_empty()),
             only_on_change: options.print_ir_on_change,
-            on_failure: false,
+            on_failure: options.print_ir_on_failure,
         },
         elide_constants_larger_than: options.elide_constants_larger_than,
+        threads: options.threads,
+        limit: options.pass_limit,
+        reproducer: options.reproducer.clone(),
     }
 }
 
@@ -291,15 +323,24 @@ fn library_name(options: &Options) -> String {
 }
 
 fn print_passes() {
-    for pass in frazil::passes::PassRegistry::standard().passes() {
+    let passes = frazil::passes::PassRegistry::standard();
+    for pass in passes.passes().chain(frazil::passes::pipeline::STEPS) {
         println!("{}\n    {}", pass.name, pass.summary);
         for option in pass.options {
             println!("    {}={}  {}", option.name, option.default, option.doc);
         }
+        for (what, text) in [("before", pass.before), ("after", pass.after)] {
+            if !text.is_empty() {
+                println!("    {what}:");
+                for line in text.lines() {
+                    println!("        {line}");
+                }
+            }
+        }
     }
 }
 
-fn print_report(report: &Report) {
+fn print_timing(timing: &Timing) {
     fn print(timing: &Timing, depth: usize, whole: f64) {
         let seconds = timing.time.as_secs_f64();
         let share = if whole > 0.0 { 100.0 * seconds / whole } else { 0.0 };
@@ -314,7 +355,10 @@ fn print_report(report: &Report) {
             print(child, depth + 1, whole);
         }
     }
-    print(&report.timing, 0, report.timing.time.as_secs_f64());
+    print(timing, 0, timing.time.as_secs_f64());
+}
+
+fn print_statistics(report: &Report) {
     for (pass, name, n) in &report.statistics {
         eprintln!("{n:>10} {name} ({pass})");
     }

@@ -37,7 +37,7 @@ mod text;
 
 pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
-pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions};
+pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions, pipeline_of_reproducer};
 #[cfg(feature = "codegen")]
 pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
 pub use output::write_atomically;

@@ -7,7 +7,7 @@ use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_torchscript::{SaveError, SaveOptions, function_module};
 use std::io::{BufWriter, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use frazil_passes::FreezeOptions;
@@ -21,6 +21,19 @@ pub struct PassOptions {
     pub print: PrintOptions,
     /// In what is printed, leave out the data of larger constants.
     pub elide_constants_larger_than: Option<usize>,
+    /// Work on so many functions at a time.
+    pub threads: usize,
+    /// Stop rewriting after so many rewrites.
+    pub limit: Option<u64>,
+    /// Where to write what reproduces a failure: a text file that [`pipeline_of_reproducer`] knows.
+    pub reproducer: Option<PathBuf>,
+}
+
+/// The pipeline that a reproducer's text asks for, if it is one: what stands behind `// pipeline: ` in it.
+pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(text::PIPELINE_LINE))
+        .map(str::trim)
 }
 
 /// A TorchScript module, with the session that it belongs to.
@@ -190,7 +203,8 @@ impl Graphs {
         let mut out = self.clone();
         let mut report = Report::default();
         for (_, function) in out.unit.functions_mut() {
-            report = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
+            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
+            report.add(one);
         }
         Ok((out, report))
     }
@@ -337,6 +351,11 @@ impl Loaded {
 fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
     let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
     manager.verify_each(options.verify_each);
+    manager.threads(options.threads);
+    manager.limit(options.limit);
+    if let Some(path) = &options.reproducer {
+        manager.reproduce(Box::new(text::ReproducerFile { path: path.clone() }));
+    }
     manager.print_ir(
         options.print.clone(),
         Box::new(text::StderrPrinter {

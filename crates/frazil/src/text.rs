@@ -3,12 +3,13 @@
 use crate::{Error, Graphs, Loaded, Model, Result, Session};
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{CompilationUnit, Context, Function, Graph, Module, symbols};
-use frazil_passes::manager::{IrPrinter, IrRef};
+use frazil_passes::PassError;
+use frazil_passes::manager::{IrPrinter, IrRef, Reproducer};
 use frazil_syntax::{
     ModulePrintOptions, NoTensors, ParseError, ParseOptions, TextKind, parse_module, read_module, render, sniff,
 };
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads `.ir` text: a module, or a bare graph.
 pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded> {
@@ -93,6 +94,32 @@ impl IrPrinter for StderrPrinter {
             IrRef::Module(module) => eprintln!("// {header}\n{}", print_module(module, self.elide)),
             IrRef::Graph("", graph) => eprintln!("// {header}\n{}", frazil_syntax::print_graph(graph)),
             IrRef::Graph(name, graph) => eprintln!("// {header} ({name})\n{}", frazil_syntax::print_graph(graph)),
+        }
+    }
+}
+
+/// How the line of a reproducer starts that has the pipeline.
+pub(crate) const PIPELINE_LINE: &str = "# pipeline: ";
+
+/// Writes what reproduces a failure to a file: the IR with all its tensors, how to run it, and what happened.
+pub(crate) struct ReproducerFile {
+    pub(crate) path: PathBuf,
+}
+
+impl Reproducer for ReproducerFile {
+    fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError) {
+        let body = match ir {
+            IrRef::Module(module) => print_module(module, None),
+            IrRef::Graph(_, graph) => frazil_syntax::print_graph(graph),
+        };
+        let told: String = error.to_string().lines().map(|l| format!("#   {l}\n")).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        let text = format!(
+            "# Reproduces a failure of frazil {version}:\n{told}# Run it with: jit-opt --run-reproducer THIS_FILE\n\
+             # RUN: jit-opt --run-reproducer %s\n{PIPELINE_LINE}{pipeline}\n{body}"
+        );
+        if let Err(e) = std::fs::write(&self.path, text) {
+            tracing::error!("cannot write {}: {e}", self.path.display());
         }
     }
 }

@@ -221,6 +221,12 @@ impl AliasDb {
         }
     }
 
+    /// True when `node`, or something in its blocks, may write to `value` itself; what it holds does not count.
+    pub fn writes_to_itself(&self, node: NodeId, value: ValueId) -> bool {
+        let written = |w: &NodeWrites| self.locations(value).iter().any(|l| self.is_written_by(w, *l));
+        self.writes.get(&node).is_some_and(written)
+    }
+
     /// True when `node`, or something in its blocks, may write to what is known outside the graph.
     pub fn writes_to_wildcard(&self, node: NodeId) -> bool {
         self.writes
@@ -242,6 +248,23 @@ impl AliasDb {
             }
         }
         LocationSet(marks)
+    }
+
+    /// No locations.
+    pub(crate) fn location_set(&self) -> LocationSet {
+        LocationSet(vec![false; self.table.len()])
+    }
+
+    /// Adds what `value` may be.
+    pub(crate) fn add_to(&self, set: &mut LocationSet, value: ValueId) {
+        for l in self.locations(value) {
+            set.0[l.index()] = true;
+        }
+    }
+
+    /// True when `value` may be one of `locations`.
+    pub(crate) fn is_in(&self, locations: &LocationSet, value: ValueId) -> bool {
+        self.locations(value).iter().any(|l| locations.0[l.index()])
     }
 
     /// True when `node`, or something in its blocks, may write to one of `locations`.
@@ -284,6 +307,13 @@ impl AliasDb {
                 && !(self.object_leaves(graph, x) && self.object_leaves(graph, y));
             views || self.safe_to_change_aliasing(x, y)
         })
+    }
+
+    /// True when `b`, another view of all of `a`, may be made `a` itself without anybody noticing: nobody writes to them (which may change the shape of
+    /// one and not of the other), and not both leave the graph as objects of their own.
+    pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
+        let written = self.has_writers(a) || self.has_writers(b);
+        !written && !(self.object_leaves(graph, a) && self.object_leaves(graph, b))
     }
 
     /// True when the value's own location is known outside, whatever it holds.

@@ -4,6 +4,10 @@ pub mod constants;
 pub mod effects;
 pub mod fold;
 pub mod operators;
+pub mod refine;
+pub mod retype;
+pub mod rewrite;
+pub mod template;
 
 use frazil_ir::{AttributeValue, Graph};
 use std::sync::Arc;

@@ -1,20 +1,23 @@
 //! The pass manager: runs passes over a module or a graph, and watches them.
 //!
-//! A [`GraphPass`] works on one graph and runs on every function of a module; a [`ModulePass`] sees the module whole. The manager
-//! verifies between passes, prints through an [`IrPrinter`] that the caller gives (this crate knows no text form), measures, and counts what passes
-//! did. Analyses are kept between passes as long as the graph's revision stands.
+//! A [`GraphPass`] works on one graph and runs on every function of a module, on as many threads as it is given; a [`ModulePass`] sees the module
+//! whole. Pipelines nest: [`methods`](crate::pipeline) runs one on each function, `repeat` until nothing changes. The manager verifies
+//! between passes, prints through an [`IrPrinter`] that the caller gives (this crate knows no text form), measures, counts what passes
+//! did, stops them after a given number of rewrites, and hands out what is needed to reproduce a failure. Analyses are kept between passes as
+//! long as the graph's revision stands. What comes out does not depend on the number of threads.
 
-use crate::alias_db::AliasDb;
-use crate::pipeline::{PipelineError, parse_pipeline};
+mod context;
+mod run;
+
+use crate::inline;
+use crate::pipeline::{PipelineEntry, PipelineError, parse_pipeline};
 use crate::registry::PassRegistry;
 use crate::support::operators::Operators;
-use crate::{inline, support};
 use frazil_ir::verify::VerifyError;
 use frazil_ir::{Graph, Module};
-use indexmap::IndexMap;
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+pub use context::{Fuel, PassContext};
 
 /// A pass over one graph.
 pub trait GraphPass: Send + Sync {
@@ -77,6 +80,12 @@ pub enum PassError {
         #[source]
         source: VerifyError,
     },
+    /// The pass panicked; a bug of the pass.
+    #[error("the pass panicked: {0}")]
+    Panicked(String),
+    /// The graph is not one that the pass can do what it promises with.
+    #[error("{0}")]
+    Unsupported(String),
     /// See [`inline::InlineError`].
     #[error(transparent)]
     Inline(#[from] inline::InlineError),
@@ -105,61 +114,6 @@ impl PassError {
     }
 }
 
-/// What passes see besides the graph: operators, analyses, counters.
-pub struct PassContext<'a> {
-    /// Schemas and evaluation of operators.
-    pub operators: &'a dyn Operators,
-    /// Numbers that the pass counts, by name: "nodes removed".
-    statistics: IndexMap<&'static str, u64>,
-    /// Which function is worked on; analyses are kept by it.
-    current: Option<usize>,
-    alias_dbs: HashMap<usize, (u64, Rc<AliasDb>)>,
-}
-
-impl<'a> PassContext<'a> {
-    /// A context without analyses.
-    pub fn new(operators: &'a dyn Operators) -> PassContext<'a> {
-        PassContext {
-            operators,
-            statistics: IndexMap::new(),
-            current: None,
-            alias_dbs: HashMap::new(),
-        }
-    }
-
-    /// Adds `n` to the statistic `name`.
-    pub fn count(&mut self, name: &'static str, n: usize) {
-        if n > 0 {
-            *self.statistics.entry(name).or_default() += n as u64;
-        }
-    }
-
-    /// The alias information of `graph`, computed anew unless what is known of the function at work is of this revision.
-    pub fn alias_db(&mut self, graph: &Graph) -> Rc<AliasDb> {
-        if let Some((revision, db)) = self.current.and_then(|f| self.alias_dbs.get(&f))
-            && *revision == graph.revision()
-        {
-            return db.clone();
-        }
-        let db = Rc::new(AliasDb::new(graph, self.operators.catalogue()));
-        if let Some(f) = self.current {
-            self.alias_dbs.insert(f, (graph.revision(), db.clone()));
-        }
-        db
-    }
-
-    /// Runs `pass` on a graph of which nothing is known yet: for passes made of passes.
-    ///
-    /// # Errors
-    /// Those of `pass`.
-    pub fn run(&mut self, pass: &dyn GraphPass, graph: &mut Graph) -> Result<(), PassError> {
-        let outer = self.current.take();
-        let result = pass.run(graph, self);
-        self.current = outer;
-        result
-    }
-}
-
 /// A module or a function of one, to be printed.
 #[derive(Clone, Copy)]
 pub enum IrRef<'a> {
@@ -173,6 +127,12 @@ pub enum IrRef<'a> {
 pub trait IrPrinter: Send + Sync {
     /// Prints `ir` under `header`: `IR after dce`.
     fn print(&self, header: &str, ir: IrRef<'_>);
+}
+
+/// Keeps what is needed to reproduce a failure; given by the caller, which knows a text form and where to write.
+pub trait Reproducer: Send + Sync {
+    /// Writes a reproducer: running `pipeline` on `ir` fails with `error`.
+    fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError);
 }
 
 /// When IR is printed.
@@ -192,12 +152,12 @@ pub struct PrintOptions {
     pub on_failure: bool,
 }
 
-/// Time spent in a pass, and below it by function.
+/// Time spent in a pass, and below it by function or by nested pass.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     /// What was timed.
     pub name: String,
-    /// How long.
+    /// How long. Functions that were done at the same time on several threads add up to more than the pass took.
     pub time: Duration,
     /// Its parts.
     pub children: Vec<Timing>,
@@ -212,9 +172,46 @@ pub struct Report {
     pub statistics: Vec<(String, &'static str, u64)>,
 }
 
-struct Entry {
+impl Report {
+    /// Adds what another run of the same pipeline has to tell, on another graph.
+    pub fn add(&mut self, other: Report) {
+        if self.timing.children.is_empty() {
+            *self = other;
+            return;
+        }
+        self.timing.time += other.timing.time;
+        for (own, theirs) in self.timing.children.iter_mut().zip(other.timing.children) {
+            own.time += theirs.time;
+            own.children.extend(theirs.children);
+        }
+        for (pass, name, n) in other.statistics {
+            match self.statistics.iter_mut().find(|(p, s, _)| *p == pass && *s == name) {
+                Some((_, _, sum)) => *sum += n,
+                None => self.statistics.push((pass, name, n)),
+            }
+        }
+    }
+}
+
+/// One step of a pipeline.
+pub(crate) struct Entry {
+    /// As the pipeline has it, for messages and reproducers.
     name: String,
-    pass: AnyPass,
+    step: Step,
+}
+
+enum Step {
+    Pass(AnyPass),
+    /// The passes one after the other on each function before the next; on those only whose name is given, if any is.
+    Methods {
+        only: Vec<String>,
+        entries: Vec<Entry>,
+    },
+    /// Again until nothing changes, or so many times.
+    Repeat {
+        max: u64,
+        entries: Vec<Entry>,
+    },
 }
 
 /// A pipeline ready to run. See the [module documentation](self).
@@ -222,36 +219,11 @@ struct Entry {
 pub struct PassManager {
     entries: Vec<Entry>,
     verify_each: bool,
+    threads: usize,
+    limit: Option<u64>,
     print: PrintOptions,
     printer: Option<Box<dyn IrPrinter>>,
-}
-
-/// What a pipeline runs over.
-enum Target<'m> {
-    Module(&'m mut Module),
-    Graph(&'m mut Graph),
-}
-
-impl Target<'_> {
-    fn as_ref(&self) -> IrRef<'_> {
-        match self {
-            Target::Module(m) => IrRef::Module(m),
-            Target::Graph(g) => IrRef::Graph("", g),
-        }
-    }
-
-    /// Something that differs when a pass changed anything.
-    fn fingerprint(&self) -> Vec<(u32, u64)> {
-        match self {
-            Target::Graph(g) => vec![(0, g.revision())],
-            Target::Module(m) => {
-                let functions = m.unit.functions().map(|(id, f)| (id.as_u32(), f.graph.revision()));
-                functions
-                    .chain([(m.unit.classes.len() as u32, m.object_count() as u64)])
-                    .collect()
-            }
-        }
-    }
+    reproducer: Option<Box<dyn Reproducer>>,
 }
 
 impl PassManager {
@@ -265,12 +237,10 @@ impl PassManager {
     /// # Errors
     /// When the text names what there is not, or is malformed.
     pub fn from_pipeline(registry: &PassRegistry, text: &str) -> Result<PassManager, PipelineError> {
-        let mut manager = PassManager::new();
-        for entry in parse_pipeline(registry, text)? {
-            let pass = (entry.info.build)(&entry.options);
-            manager.entries.push(Entry { name: entry.text, pass });
-        }
-        Ok(manager)
+        Ok(PassManager {
+            entries: build(parse_pipeline(registry, text)?),
+            ..PassManager::default()
+        })
     }
 
     /// Appends a pass; `name` is for messages.
@@ -284,7 +254,7 @@ impl PassManager {
     pub fn add(&mut self, name: &str, pass: AnyPass) {
         self.entries.push(Entry {
             name: name.to_owned(),
-            pass,
+            step: Step::Pass(pass),
         });
     }
 
@@ -293,10 +263,25 @@ impl PassManager {
         self.verify_each = on;
     }
 
+    /// Works on so many functions at a time.
+    pub fn threads(&mut self, threads: usize) {
+        self.threads = threads;
+    }
+
+    /// Stops rewriting after so many rewrites of all passes together. Functions are then done one after the other.
+    pub fn limit(&mut self, rewrites: Option<u64>) {
+        self.limit = rewrites;
+    }
+
     /// Prints IR with `printer` when `options` say so.
     pub fn print_ir(&mut self, options: PrintOptions, printer: Box<dyn IrPrinter>) {
         self.print = options;
         self.printer = Some(printer);
+    }
+
+    /// Hands what a failing pass was given to `reproducer`. A copy of the IR is kept before every pass.
+    pub fn reproduce(&mut self, reproducer: Box<dyn Reproducer>) {
+        self.reproducer = Some(reproducer);
     }
 
     /// Names of the passes, with their options.
@@ -309,7 +294,7 @@ impl PassManager {
     /// # Errors
     /// That of the first pass that fails, or of verification.
     pub fn run(&self, module: &mut Module, operators: &dyn Operators) -> Result<Report, PassError> {
-        self.run_on(Target::Module(module), operators)
+        run::run(self, run::Target::Module(module), operators)
     }
 
     /// Runs the pipeline on a graph that belongs to no module.
@@ -317,119 +302,30 @@ impl PassManager {
     /// # Errors
     /// That of the first pass that fails, or of verification; [`PassError::NeedsModule`] for passes over modules.
     pub fn run_on_graph(&self, graph: &mut Graph, operators: &dyn Operators) -> Result<Report, PassError> {
-        self.run_on(Target::Graph(graph), operators)
-    }
-
-    fn run_on(&self, mut target: Target<'_>, operators: &dyn Operators) -> Result<Report, PassError> {
-        let mut report = Report::default();
-        report.timing.name = "pipeline".to_owned();
-        let mut cx = PassContext::new(operators);
-        let start = Instant::now();
-        for entry in &self.entries {
-            let short = entry.name.split('{').next().unwrap_or_default();
-            let _span = tracing::info_span!("pass", name = short).entered();
-            let named = |names: &[String]| names.iter().any(|n| n == short);
-            if self.print.before_all || named(&self.print.before) {
-                self.show("before", &entry.name, &target);
-            }
-            let old = target.fingerprint();
-            let mut timing = Timing {
-                name: entry.name.clone(),
-                ..Timing::default()
-            };
-            let pass_start = Instant::now();
-            let result = run_entry(entry, &mut target, &mut cx, &mut timing).and_then(|()| {
-                if self.verify_each {
-                    verify(&target, operators)
-                } else {
-                    Ok(())
-                }
-            });
-            timing.time = pass_start.elapsed();
-            report.timing.children.push(timing);
-            for (name, n) in cx.statistics.drain(..) {
-                report.statistics.push((entry.name.clone(), name, n));
-            }
-            if let Err(source) = result {
-                if self.print.on_failure {
-                    self.show("after failure of", &entry.name, &target);
-                }
-                return Err(PassError::In {
-                    pass: entry.name.clone(),
-                    source: Box::new(source),
-                });
-            }
-            let wanted = self.print.after_all || named(&self.print.after);
-            if wanted && (!self.print.only_on_change || target.fingerprint() != old) {
-                self.show("after", &entry.name, &target);
-            }
-        }
-        report.timing.time = start.elapsed();
-        Ok(report)
-    }
-
-    fn show(&self, when: &str, pass: &str, target: &Target<'_>) {
-        if let Some(printer) = &self.printer {
-            printer.print(&format!("IR {when} {pass}"), target.as_ref());
-        }
+        run::run(self, run::Target::Graph("", graph), operators)
     }
 }
 
-fn run_entry(
-    entry: &Entry,
-    target: &mut Target<'_>,
-    cx: &mut PassContext<'_>,
-    timing: &mut Timing,
-) -> Result<(), PassError> {
-    match (&entry.pass, target) {
-        (AnyPass::Graph(pass), Target::Graph(graph)) => {
-            cx.current = Some(0);
-            pass.run(graph, cx)
-        }
-        (AnyPass::Graph(pass), Target::Module(module)) => {
-            let ctx = module.ctx().clone();
-            for (id, function) in module.unit.functions_mut() {
-                let start = Instant::now();
-                cx.current = Some(id.as_u32() as usize);
-                pass.run(&mut function.graph, cx)?;
-                timing.children.push(Timing {
-                    name: ctx.name(function.name).to_owned(),
-                    time: start.elapsed(),
-                    children: Vec::new(),
-                });
-            }
-            Ok(())
-        }
-        (AnyPass::Module(pass), target) => {
-            // Functions may be renumbered.
-            cx.current = None;
-            cx.alias_dbs.clear();
-            match target {
-                Target::Module(module) => pass.run(module, cx),
-                Target::Graph(graph) => pass.run_on_graph(graph, cx),
-            }
-        }
-    }
-}
-
-fn verify(target: &Target<'_>, operators: &dyn Operators) -> Result<(), PassError> {
-    let check = |name: &str, graph: &Graph| {
-        let result = support::subgraphs_and_self(graph).try_for_each(|g| g.verify(Some(operators.catalogue())));
-        result.map_err(|source| PassError::Verify {
-            function: name.to_owned(),
-            source,
-        })
+/// Nesting is bounded by the parser.
+fn build(entries: Vec<PipelineEntry>) -> Vec<Entry> {
+    let step = |e: PipelineEntry| match (e.info.name, e.nested) {
+        ("methods", Some(nested)) => Step::Methods {
+            only: e.options.list("only").to_vec(),
+            entries: build(nested),
+        },
+        ("repeat", Some(nested)) => Step::Repeat {
+            max: u64::try_from(e.options.int("max")).unwrap_or(0),
+            entries: build(nested),
+        },
+        _ => Step::Pass((e.info.build)(&e.options)),
     };
-    match target {
-        Target::Graph(graph) => check("", graph),
-        Target::Module(module) => {
-            let ctx = module.ctx();
-            module
-                .unit
-                .functions()
-                .try_for_each(|(_, f)| check(ctx.name(f.name), &f.graph))
-        }
-    }
+    entries
+        .into_iter()
+        .map(|e| Entry {
+            name: e.text.clone(),
+            step: step(e),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -442,9 +338,10 @@ mod tests {
     struct AddsConstant;
     impl GraphPass for AddsConstant {
         fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-            let root = graph.root();
-            Builder::at_end(graph, root).constant(1);
-            cx.count("constants added", 1);
+            if cx.rewrite("constants added") {
+                let root = graph.root();
+                Builder::at_end(graph, root).constant(1);
+            }
             Ok(())
         }
     }
@@ -459,11 +356,26 @@ mod tests {
         }
     }
 
+    struct Panics;
+    impl GraphPass for Panics {
+        #[expect(clippy::panic, reason = "that is what is tested")]
+        fn run(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
+            panic!("out of cheese");
+        }
+    }
+
     #[derive(Clone, Default)]
     struct Headers(Arc<Mutex<Vec<String>>>);
     impl IrPrinter for Headers {
         fn print(&self, header: &str, _ir: IrRef<'_>) {
             self.0.lock().unwrap().push(header.to_owned());
+        }
+    }
+    impl Reproducer for Headers {
+        fn write(&self, pipeline: &str, ir: IrRef<'_>, error: &PassError) {
+            let IrRef::Graph(_, graph) = ir else { return };
+            let text = format!("{pipeline}: {} nodes: {}", graph.all_nodes().len(), error.root());
+            self.0.lock().unwrap().push(text);
         }
     }
 
@@ -506,5 +418,36 @@ mod tests {
         assert_eq!(*headers.0.lock().unwrap(), ["IR after add", "IR after dce"]);
         assert_eq!(report.statistics[0], ("add".to_owned(), "constants added", 1));
         assert_eq!(report.timing.children.len(), 3);
+    }
+
+    #[test]
+    fn what_a_failing_pass_was_given_is_kept_also_when_it_panics() {
+        let (catalogue, graph) = setting();
+        for (bad, told) in [
+            (AnyPass::graph(Panics), "bad: 1 nodes: the pass panicked: out of cheese"),
+            (AnyPass::graph(Breaks), "bad: 1 nodes: in function"),
+        ] {
+            let kept = Headers::default();
+            let mut manager = PassManager::new()
+                .with("good", AnyPass::graph(AddsConstant))
+                .with("bad", bad);
+            manager.verify_each(true);
+            manager.reproduce(Box::new(kept.clone()));
+            let error = manager.run_on_graph(&mut graph.clone(), &catalogue).unwrap_err();
+            assert!(matches!(error, PassError::In { ref pass, .. } if pass == "bad"));
+            assert!(kept.0.lock().unwrap()[0].starts_with(told), "{kept:?}", kept = kept.0);
+        }
+    }
+
+    #[test]
+    fn a_limit_stops_all_passes_together() {
+        let (catalogue, mut graph) = setting();
+        let mut manager = PassManager::new();
+        for _ in 0..5 {
+            manager.add("add", AnyPass::graph(AddsConstant));
+        }
+        manager.limit(Some(3));
+        manager.run_on_graph(&mut graph, &catalogue).unwrap();
+        assert_eq!(graph.all_nodes().len(), 3);
     }
 }

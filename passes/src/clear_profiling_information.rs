@@ -1,0 +1,37 @@
+//! Types without what profiling said: `clear-profiling-information`.
+//!
+//! The types of tensors become plain `Tensor`; those of lists and other containers stay. Bodies of forks stay, since profiling does not look into them.
+//!
+//! **Sound**: less is said, and nothing else changes.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::retype::retype;
+use frazil_ir::{Graph, types};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "clear-profiling-information",
+    summary: "Makes the types of tensors plain.",
+    before: "graph(%x : Float(2, 3), %l : Float(2)[]):
+  %y : Float(2, 3) = aten::relu(%x)
+  return (%y, %l)
+",
+    after: "graph(%x : Tensor, %l : Float(2)[]):
+  %y : Tensor = aten::relu(%x)
+  return (%y, %l)
+",
+    options: &[],
+    build: |_| AnyPass::graph(ClearProfilingInformation),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClearProfilingInformation;
+
+impl GraphPass for ClearProfilingInformation {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        retype(graph, cx, |ctx, ty| if ctx.is_tensor(ty) { types::TENSOR } else { ty });
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Types without what is known of gradients: `clear-undefinedness`.
+//!
+//! Tensor types lose whether the tensor is the undefined one; with `only-undefined=false`, which is PyTorch's way, everything else as well. Lists of tensors
+//! too; other containers stay.
+//!
+//! **Sound**: less is said, and nothing else changes.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::support::retype::{map_tensors, retype};
+use frazil_ir::{Graph, TensorType, TypeKind};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "clear-undefinedness",
+    summary: "Drops from tensor types whether the tensor is undefined.",
+    before: "graph(%x : Float(2, 3), %l : Float(2)[]):
+  %y : Float(2, 3) = aten::relu(%x)
+  return (%y, %l)
+",
+    after: "graph(%x : Tensor, %l : Tensor[]):
+  %y : Tensor = aten::relu(%x)
+  return (%y, %l)
+",
+    options: &[OptionInfo {
+        name: "only-undefined",
+        kind: OptionKind::Bool,
+        default: "false",
+        doc: "Leave sizes, dtypes and devices in the types.",
+    }],
+    build: |options| {
+        AnyPass::graph(ClearUndefinedness {
+            only_undefined: options.bool("only-undefined"),
+        })
+    },
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClearUndefinedness {
+    /// Leave everything else in the types.
+    pub only_undefined: bool,
+}
+
+impl GraphPass for ClearUndefinedness {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        let clear = |ty: TensorType| match self.only_undefined {
+            true => TensorType { undefined: None, ..ty },
+            false => TensorType::ANY,
+        };
+        retype(graph, cx, |ctx, ty| match ctx.type_kind(ty) {
+            TypeKind::Tensor(_) => map_tensors(ctx, ty, &clear),
+            TypeKind::List(e) if ctx.is_tensor(e) => map_tensors(ctx, ty, &clear),
+            _ => ty,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! Unrolling loops of constant length: `constant-loop-unrolling`.
+//!
+//! As [`loop-unrolling`](crate::loop_unrolling), for loops whose length is a constant only, and bodies of any size.
+
+use crate::loop_unrolling::unroll_all;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use frazil_ir::Graph;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "constant-loop-unrolling",
+    summary: "Unrolls loops of constant length.",
+    before: crate::loop_unrolling::INFO.before,
+    after: crate::loop_unrolling::INFO.after,
+    options: &[],
+    build: |_| AnyPass::graph(ConstantLoopUnrolling),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConstantLoopUnrolling;
+
+impl GraphPass for ConstantLoopUnrolling {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        unroll_all(graph, cx, |_, _, length| length.is_some())
+    }
+}

@@ -1,0 +1,79 @@
+//! Operators that are made of others: `decompose-ops`.
+//!
+//! `aten::addmm` with factors 1 becomes a matrix product and an addition, which [batch-mm](crate::batch_mm) can take further. What has become constant
+//! is folded.
+//!
+//! **Sound** as it stands: `aten::addmm` wants one dtype, and broadcasts as the addition does. PyTorch also takes batch and layer norms on GPUs apart.
+
+use crate::constant_propagation::ConstantPropagation;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use crate::support::rewrite::clean_up;
+use frazil_ir::{Builder, Graph, NodeId};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "decompose-ops",
+    summary: "Takes aten::addmm apart.",
+    before: "graph(%a : Tensor, %x : Tensor, %y : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %s : Tensor = aten::addmm(%a, %x, %y, %1, %1)
+  return (%s)
+",
+    after: "graph(%a : Tensor, %x : Tensor, %y : Tensor):
+  %5 : Tensor = aten::mm(%x, %y)
+  %6 : int = prim::Constant[value=1]()
+  %s : Tensor = aten::add(%a, %5, %6)
+  return (%s)
+",
+    options: &[],
+    build: |_| AnyPass::graph(DecomposeOps),
+};
+
+const STATISTIC: &str = "operators decomposed";
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecomposeOps;
+
+impl GraphPass for DecomposeOps {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let before = cx.counted(STATISTIC);
+        for node in graph.all_nodes() {
+            if is_plain_addmm(graph, node) && cx.rewrite(STATISTIC) {
+                put(graph, node);
+            }
+        }
+        if cx.counted(STATISTIC) != before {
+            cx.run(&ConstantPropagation::default(), graph)?;
+        }
+        clean_up(graph, cx, STATISTIC, before)
+    }
+}
+
+fn is_plain_addmm(graph: &Graph, node: NodeId) -> bool {
+    let one = |i: usize| {
+        let constant = graph.operand(node, i).and_then(|v| graph.constant(v));
+        constant.and_then(|c| c.as_float()) == Some(1.0)
+    };
+    graph.kind_name(node) == "aten::addmm" && graph.operand_count(node) == 5 && one(3) && one(4)
+}
+
+fn put(graph: &mut Graph, node: NodeId) {
+    let operands: Vec<_> = graph.operands(node).collect();
+    let (Some(output), [a, x, y, ..]) = (graph.output(node), operands.as_slice()) else {
+        return;
+    };
+    let (ctx, ty) = (graph.ctx().clone(), graph.ty(output));
+    let mut b = Builder::before(graph, node);
+    let product = b.op(ctx.symbol("aten::mm"), &[*x, *y], frazil_ir::types::TENSOR);
+    let one = b.constant(1);
+    let sum = b.op(ctx.symbol("aten::add"), &[*a, product, one], ty);
+    if let Some(name) = graph.value_name(output) {
+        graph.set_value_name(sum, name);
+    }
+    graph.replace_all_uses_with(output, sum);
+    graph.erase(node);
+}

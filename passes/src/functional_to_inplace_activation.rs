@@ -1,0 +1,99 @@
+//! Activations that write over their operand: `functional-to-inplace-activation`.
+//!
+//! An activation of a tensor that nothing else uses becomes its in-place form, which saves a tensor.
+//!
+//! **Sound when** the operand is new (its node makes it, in the same block, and nothing shares its memory) and has no other use, and the in-place form gives
+//! the dtype that the functional one does: for those that promote integers, types have to say that the dtypes are equal.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::remove_tensor_mutation::is_new;
+use crate::support;
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{Graph, NodeId, SymbolId, TypeKind, ValueId};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "functional-to-inplace-activation",
+    summary: "Lets activations write over operands that nothing else uses.",
+    before: "graph(%x : Tensor):
+  %y : Tensor = aten::neg(%x)
+  %z : Tensor = aten::relu(%y)
+  return (%z)
+",
+    after: "graph(%x : Tensor):
+  %y : Tensor = aten::neg(%x)
+  %z : Tensor = aten::relu_(%y)
+  return (%y)
+",
+    options: &[],
+    build: |_| AnyPass::graph(FunctionalToInplaceActivation),
+};
+
+/// Activations by their functional names, and whether they promote integers to floating point.
+pub(crate) const ACTIVATIONS: &[(&str, bool)] = &[
+    ("aten::sigmoid", true),
+    ("aten::tanh", true),
+    ("aten::celu", false),
+    ("aten::elu", false),
+    ("aten::gelu", false),
+    ("aten::hardshrink", false),
+    ("aten::hardsigmoid", false),
+    ("aten::hardswish", false),
+    ("aten::hardtanh", false),
+    ("aten::leaky_relu", false),
+    ("aten::prelu", false),
+    ("aten::relu6", false),
+    ("aten::relu", false),
+    ("aten::rrelu", false),
+    ("aten::selu", false),
+    ("aten::silu", false),
+];
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FunctionalToInplaceActivation;
+
+impl GraphPass for FunctionalToInplaceActivation {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        let catalogue = cx.operators.catalogue();
+        for node in graph.all_nodes() {
+            let Some((inplace, operand)) = inplace_form(graph, node, catalogue) else {
+                continue;
+            };
+            let maker = graph.defining_node(operand);
+            let same_block = maker.is_some_and(|m| graph.parent(m) == graph.parent(node));
+            if !same_block || graph.single_use(operand).is_none() || !is_new(graph, operand, &db, catalogue) {
+                continue;
+            }
+            if !cx.rewrite("activations changed") {
+                break;
+            }
+            graph.set_kind(node, inplace);
+            for output in graph.node_outputs(node).to_vec() {
+                graph.replace_all_uses_with(output, operand);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The in-place form of an activation, and what it would write to.
+fn inplace_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<(SymbolId, ValueId)> {
+    let (name, promotes) = ACTIVATIONS.iter().find(|(n, _)| *n == graph.kind_name(node))?;
+    let operand = graph.operand(node, 0)?;
+    let dtype = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
+        TypeKind::Tensor(ty) => ty.dtype,
+        _ => None,
+    };
+    let (given, made) = (dtype(operand), dtype(graph.output(node)?));
+    if *promotes && (given.is_none() || given != made) {
+        return None;
+    }
+    let symbol = graph.ctx().find_symbol(&format!("{name}_"))?;
+    let types: Vec<_> = graph.operands(node).map(|v| graph.ty(v)).collect();
+    catalogue.resolve_types(symbol, &types).found()?;
+    Some((symbol, operand))
+}

@@ -1,0 +1,81 @@
+//! Forks as plain code: `inline-fork-wait`.
+//!
+//! The body of a `prim::fork` stands in its place, and what waits for it uses its result.
+//!
+//! **Sound when** the body runs to its end where it is forked, which is one of the orders that a fork may run in; an exception is then raised there and not at
+//! the wait. Forks whose future is used by anything but `aten::wait` stay.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use frazil_ir::{Builder, CopyMap, Graph, NodeId, ValueId, symbols};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "inline-fork-wait",
+    summary: "Runs the bodies of forks where they are forked.",
+    before: "graph(%x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %y : Tensor = aten::wait(%f)
+  return (%y)
+with prim::fork_0 = graph(%a : Tensor):
+  %b : Tensor = aten::relu(%a)
+  return (%b)
+",
+    after: "graph(%x : Tensor):
+  %b : Tensor = aten::relu(%x)
+  return (%b)
+",
+    options: &[],
+    build: |_| AnyPass::graph(InlineForkWait),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InlineForkWait;
+
+impl GraphPass for InlineForkWait {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        for node in graph.all_nodes() {
+            if is_waited_for(graph, node) && cx.rewrite("forks inlined") {
+                inline(graph, node);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True for a fork of one result that is only waited for.
+fn is_waited_for(graph: &Graph, node: NodeId) -> bool {
+    let body = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
+    let (symbols::PRIM_FORK, Some(body), Some(future)) = (graph.kind(node), body, graph.output(node)) else {
+        return false;
+    };
+    body.inputs().len() == graph.operand_count(node)
+        && body.outputs().len() == 1
+        && graph.uses(future).all(|u| graph.kind(u.user) == symbols::PRIM_WAIT)
+}
+
+fn inline(graph: &mut Graph, node: NodeId) {
+    let body = graph
+        .attribute(node, symbols::ATTR_SUBGRAPH)
+        .and_then(|a| a.as_graph())
+        .cloned();
+    let (Some(body), Some(future)) = (body, graph.output(node)) else {
+        return;
+    };
+    let mut map = CopyMap::default();
+    for (&input, argument) in body.inputs().iter().zip(graph.operands(node).collect::<Vec<ValueId>>()) {
+        map.set(input, argument);
+    }
+    let results = Builder::before(graph, node).copy_block(&body, body.root(), &mut map);
+    let waits: Vec<NodeId> = graph.uses(future).map(|u| u.user).collect();
+    for wait in waits {
+        if let (Some(output), Some(&result)) = (graph.output(wait), results.first()) {
+            graph.replace_all_uses_with(output, result);
+        }
+        graph.erase(wait);
+    }
+    graph.erase(node);
+}

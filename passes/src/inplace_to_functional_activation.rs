@@ -1,0 +1,41 @@
+//! Activations that give a new tensor: `inplace-to-functional-activation`.
+//!
+//! As [`remove-tensor-mutation`](crate::remove_tensor_mutation), for activations alone: passes that a write would stop can then work on them.
+
+use crate::functional_to_inplace_activation::ACTIVATIONS;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::remove_tensor_mutation::remove_where;
+use frazil_ir::{Graph, NodeId};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "inplace-to-functional-activation",
+    summary: "Lets activations give new tensors where nobody sees what they write to.",
+    before: "graph(%x : Tensor):
+  %y : Tensor = aten::neg(%x)
+  %z : Tensor = aten::relu_(%y)
+  return (%y)
+",
+    after: "graph(%x : Tensor):
+  %y : Tensor = aten::neg(%x)
+  %4 : Tensor = aten::relu(%y)
+  return (%4)
+",
+    options: &[],
+    build: |_| AnyPass::graph(InplaceToFunctionalActivation),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InplaceToFunctionalActivation;
+
+impl GraphPass for InplaceToFunctionalActivation {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        let is_activation = |g: &Graph, n: NodeId| {
+            let name = g.kind_name(n).strip_suffix('_');
+            name.is_some_and(|name| ACTIVATIONS.iter().any(|(a, _)| *a == name))
+        };
+        remove_where(graph, cx, &is_activation)
+    }
+}

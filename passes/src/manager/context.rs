@@ -1,0 +1,137 @@
+//! What a pass sees besides the graph: operators, analyses, counters, and fuel.
+
+use super::{GraphPass, PassError};
+use crate::AliasDb;
+use crate::support::operators::Operators;
+use frazil_ir::Graph;
+use indexmap::IndexMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number of rewrites that may still be done: for finding the one that breaks a program by bisection.
+#[derive(Debug)]
+pub struct Fuel(AtomicU64);
+
+impl Fuel {
+    /// Fuel for `limit` rewrites.
+    pub fn new(limit: u64) -> Fuel {
+        Fuel(AtomicU64::new(limit))
+    }
+
+    /// Takes fuel for one rewrite; false when none is left.
+    fn take(&self) -> bool {
+        let less = |n: u64| n.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Rewrites that may still be done.
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An analysis of a graph at a revision, kept between the passes over one function.
+pub(super) type CachedAliasDb = Option<(u64, Arc<AliasDb>)>;
+
+/// What passes see besides the graph: operators, analyses, counters.
+pub struct PassContext<'a> {
+    /// Schemas and evaluation of operators.
+    pub operators: &'a dyn Operators,
+    /// Numbers that the pass counts, by name: "nodes removed".
+    pub(super) statistics: IndexMap<&'static str, u64>,
+    /// Whether what is known of the graph is kept: false while the graph at work may be any.
+    pub(super) keeps_analyses: bool,
+    pub(super) alias_db: CachedAliasDb,
+    pub(super) fuel: Option<&'a Fuel>,
+}
+
+impl<'a> PassContext<'a> {
+    /// A context without analyses, and with fuel for any number of rewrites.
+    pub fn new(operators: &'a dyn Operators) -> PassContext<'a> {
+        PassContext {
+            operators,
+            statistics: IndexMap::new(),
+            keeps_analyses: false,
+            alias_db: None,
+            fuel: None,
+        }
+    }
+
+    /// Lets the pass do as many rewrites as there is fuel for.
+    #[must_use]
+    pub fn with_fuel(mut self, fuel: Option<&'a Fuel>) -> PassContext<'a> {
+        self.fuel = fuel;
+        self
+    }
+
+    /// Adds `n` to the statistic `name`.
+    pub fn count(&mut self, name: &'static str, n: usize) {
+        if n > 0 {
+            *self.statistics.entry(name).or_default() += n as u64;
+        }
+    }
+
+    /// Asks for leave to do one rewrite, which is counted as `name`. A pass asks when it is sure that it can and will do it, and leaves
+    /// the place alone when the answer is no.
+    #[must_use]
+    pub fn rewrite(&mut self, name: &'static str) -> bool {
+        let allowed = self.fuel.is_none_or(Fuel::take);
+        if allowed {
+            *self.statistics.entry(name).or_default() += 1;
+        }
+        allowed
+    }
+
+    /// Rewrites that may still be done; none when their number is not limited.
+    pub fn fuel_left(&self) -> Option<u64> {
+        self.fuel.map(Fuel::left)
+    }
+
+    /// What has been counted as `name`.
+    pub fn counted(&self, name: &str) -> u64 {
+        self.statistics.get(name).copied().unwrap_or(0)
+    }
+
+    /// The alias information of `graph`, computed anew unless what is known of the function at work is of this revision.
+    pub fn alias_db(&mut self, graph: &Graph) -> Arc<AliasDb> {
+        if let Some((revision, db)) = &self.alias_db
+            && *revision == graph.revision()
+        {
+            return db.clone();
+        }
+        let db = Arc::new(AliasDb::new(graph, self.operators.catalogue()));
+        if self.keeps_analyses {
+            self.alias_db = Some((graph.revision(), db.clone()));
+        }
+        db
+    }
+
+    /// Runs `pass` on a graph of which nothing is known yet: for passes made of passes.
+    ///
+    /// # Errors
+    /// Those of `pass`.
+    pub fn run(&mut self, pass: &dyn GraphPass, graph: &mut Graph) -> Result<(), PassError> {
+        let (outer, kept) = (self.alias_db.take(), std::mem::take(&mut self.keeps_analyses));
+        let result = pass.run(graph, self);
+        self.alias_db = outer;
+        self.keeps_analyses = kept;
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::Context;
+    use frazil_ir::schema::Catalogue;
+
+    #[test]
+    fn fuel_runs_out() {
+        let catalogue = Catalogue::new(Arc::new(Context::new()));
+        let fuel = Fuel::new(2);
+        let mut cx = PassContext::new(&catalogue).with_fuel(Some(&fuel));
+        let answers: Vec<bool> = (0..4).map(|_| cx.rewrite("rewrites")).collect();
+        assert_eq!(answers, [true, true, false, false]);
+        assert_eq!((cx.counted("rewrites"), fuel.left()), (2, 0));
+    }
+}

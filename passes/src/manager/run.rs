@@ -1,0 +1,388 @@
+//! Running a pipeline: over functions in parallel, nested, watched.
+
+use super::context::{CachedAliasDb, Fuel, PassContext};
+use super::{AnyPass, Entry, IrRef, PassError, PassManager, Report, Step, Timing};
+use crate::support;
+use crate::support::operators::Operators;
+use frazil_ir::{FunctionId, Graph, Module};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+/// What a pipeline runs over.
+pub(super) enum Target<'m> {
+    Module(&'m mut Module),
+    /// With the name of its function, empty for a bare graph.
+    Graph(&'m str, &'m mut Graph),
+}
+
+/// A copy of it.
+enum Snapshot {
+    Module(Box<Module>),
+    Graph(Box<Graph>),
+}
+
+impl Target<'_> {
+    fn as_ref(&self) -> IrRef<'_> {
+        match self {
+            Target::Module(m) => IrRef::Module(m),
+            Target::Graph(name, g) => IrRef::Graph(name, g),
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        match self {
+            Target::Module(m) => Snapshot::Module(Box::new((**m).clone())),
+            Target::Graph(_, g) => Snapshot::Graph(Box::new((**g).clone())),
+        }
+    }
+
+    /// Something that differs when a pass changed anything.
+    fn fingerprint(&self) -> Vec<(u32, u64)> {
+        match self {
+            Target::Graph(_, g) => vec![(0, g.revision())],
+            Target::Module(m) => {
+                let functions = m.unit.functions().map(|(id, f)| (id.as_u32(), f.graph.revision()));
+                functions
+                    .chain([(m.unit.classes.len() as u32, m.object_count() as u64)])
+                    .collect()
+            }
+        }
+    }
+}
+
+/// The number under which the graph at work is known, where it is the only one.
+const THIS: u32 = 0;
+
+/// What one run carries along.
+struct Run<'a> {
+    manager: &'a PassManager,
+    operators: &'a dyn Operators,
+    fuel: Option<&'a Fuel>,
+    pool: Option<&'a rayon::ThreadPool>,
+    /// What is known of functions, by number; of a graph by itself at [`THIS`].
+    known: HashMap<u32, CachedAliasDb>,
+    statistics: Vec<(String, &'static str, u64)>,
+}
+
+/// What came of a pass on one function.
+struct Outcome {
+    id: FunctionId,
+    result: Result<(), PassError>,
+    statistics: Vec<(String, &'static str, u64)>,
+    timing: Vec<Timing>,
+    seconds: std::time::Duration,
+    known: CachedAliasDb,
+}
+
+pub(super) fn run(
+    manager: &PassManager,
+    mut target: Target<'_>,
+    operators: &dyn Operators,
+) -> Result<Report, PassError> {
+    let fuel = manager.limit.map(Fuel::new);
+    // Rewrites are counted in one order only.
+    let threads = if fuel.is_some() { 1 } else { manager.threads };
+    let pool = match threads {
+        0 | 1 => None,
+        n => rayon::ThreadPoolBuilder::new().num_threads(n).build().ok(),
+    };
+    let mut run = Run {
+        manager,
+        operators,
+        fuel: fuel.as_ref(),
+        pool: pool.as_ref(),
+        known: HashMap::new(),
+        statistics: Vec::new(),
+    };
+    let start = Instant::now();
+    let mut timing = Timing {
+        name: "pipeline".to_owned(),
+        ..Timing::default()
+    };
+    run.entries(&manager.entries, &mut target, &mut timing.children)?;
+    timing.time = start.elapsed();
+    Ok(Report {
+        timing,
+        statistics: run.statistics,
+    })
+}
+
+impl<'a> Run<'a> {
+    /// Runs `entries` one after the other.
+    fn entries(
+        &mut self,
+        entries: &[Entry],
+        target: &mut Target<'_>,
+        timings: &mut Vec<Timing>,
+    ) -> Result<(), PassError> {
+        for entry in entries {
+            let mut timing = Timing {
+                name: entry.name.clone(),
+                ..Timing::default()
+            };
+            let start = Instant::now();
+            let result = match &entry.step {
+                Step::Pass(pass) => self.watched(entry, pass, target, &mut timing.children),
+                Step::Methods { only, entries } => self.methods(only, entries, target, &mut timing.children),
+                Step::Repeat { max, entries } => self.repeat(*max, entries, target, &mut timing.children),
+            };
+            timing.time = start.elapsed();
+            timings.push(timing);
+            result?;
+        }
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        max: u64,
+        entries: &[Entry],
+        target: &mut Target<'_>,
+        timings: &mut Vec<Timing>,
+    ) -> Result<(), PassError> {
+        for _ in 0..max {
+            let before = target.fingerprint();
+            self.entries(entries, target, timings)?;
+            if target.fingerprint() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one pass with all that is to be seen of it.
+    fn watched(
+        &mut self,
+        entry: &Entry,
+        pass: &AnyPass,
+        target: &mut Target<'_>,
+        timings: &mut Vec<Timing>,
+    ) -> Result<(), PassError> {
+        let manager = self.manager;
+        let short = entry.name.split('{').next().unwrap_or_default();
+        let _span = tracing::info_span!("pass", name = short).entered();
+        let named = |names: &[String]| names.iter().any(|n| n == short);
+        if manager.print.before_all || named(&manager.print.before) {
+            manager.show("before", &entry.name, target);
+        }
+        let before = target.fingerprint();
+        let snapshot = manager.reproducer.as_ref().map(|_| target.snapshot());
+        let ran = self.pass(&entry.name, pass, target, timings);
+        let result = ran.and_then(|()| match manager.verify_each {
+            true => verify(target, self.operators),
+            false => Ok(()),
+        });
+        if let Err(error) = result {
+            if manager.print.on_failure {
+                manager.show("after failure of", &entry.name, target);
+            }
+            if let (Some(reproducer), Some(snapshot)) = (&manager.reproducer, &snapshot) {
+                let ir = match snapshot {
+                    Snapshot::Module(m) => IrRef::Module(m),
+                    Snapshot::Graph(g) => IrRef::Graph("", g),
+                };
+                reproducer.write(&entry.name, ir, &error);
+            }
+            return Err(PassError::In {
+                pass: entry.name.clone(),
+                source: Box::new(error),
+            });
+        }
+        let wanted = manager.print.after_all || named(&manager.print.after);
+        if wanted && (!manager.print.only_on_change || target.fingerprint() != before) {
+            manager.show("after", &entry.name, target);
+        }
+        Ok(())
+    }
+
+    fn pass(
+        &mut self,
+        name: &str,
+        pass: &AnyPass,
+        target: &mut Target<'_>,
+        timings: &mut Vec<Timing>,
+    ) -> Result<(), PassError> {
+        match (pass, target) {
+            (AnyPass::Graph(pass), Target::Graph(_, graph)) => {
+                let mut cx = PassContext::new(self.operators).with_fuel(self.fuel);
+                cx.keeps_analyses = true;
+                cx.alias_db = self.known.remove(&THIS).flatten();
+                let result = guarded(|| pass.run(graph, &mut cx));
+                self.known.insert(THIS, cx.alias_db.take());
+                self.count(name, &cx);
+                result
+            }
+            (AnyPass::Graph(_), Target::Module(module)) => {
+                self.each_function(module, &|_| true, timings, |run, function, graph, timings| {
+                    run.pass(name, pass, &mut Target::Graph(function, graph), timings)
+                })
+            }
+            (AnyPass::Module(pass), target) => {
+                // Functions may be renumbered.
+                self.known.clear();
+                let mut cx = PassContext::new(self.operators).with_fuel(self.fuel);
+                let result = guarded(|| match target {
+                    Target::Module(module) => pass.run(module, &mut cx),
+                    Target::Graph(_, graph) => pass.run_on_graph(graph, &mut cx),
+                });
+                self.known.clear();
+                self.count(name, &cx);
+                result
+            }
+        }
+    }
+
+    /// Runs a pipeline on each function by itself.
+    fn methods(
+        &mut self,
+        only: &[String],
+        entries: &[Entry],
+        target: &mut Target<'_>,
+        timings: &mut Vec<Timing>,
+    ) -> Result<(), PassError> {
+        match target {
+            Target::Graph(..) => self.entries(entries, target, timings),
+            Target::Module(module) => {
+                // By the name of the method, or the qualified one.
+                let wanted = |name: &str| {
+                    let short = name.rsplit('.').next().unwrap_or(name);
+                    only.is_empty() || only.iter().any(|o| o == name || o == short)
+                };
+                self.each_function(module, &wanted, timings, |run, name, graph, timings| {
+                    run.entries(entries, &mut Target::Graph(name, graph), timings)
+                })
+            }
+        }
+    }
+
+    /// Calls `work` on the functions that are wanted, in parallel if there are threads. Reports come together in the order of the functions, and
+    /// the first function that fails in that order gives the error.
+    fn each_function(
+        &mut self,
+        module: &mut Module,
+        wanted: &dyn Fn(&str) -> bool,
+        timings: &mut Vec<Timing>,
+        work: impl Fn(&mut Run<'a>, &str, &mut Graph, &mut Vec<Timing>) -> Result<(), PassError> + Sync,
+    ) -> Result<(), PassError> {
+        let ctx = module.ctx().clone();
+        let mut jobs: Vec<(FunctionId, &str, &mut Graph, CachedAliasDb)> = Vec::new();
+        for (id, function) in module.unit.functions_mut() {
+            let name = ctx.name(function.name);
+            if wanted(name) {
+                let known = self.known.remove(&id.as_u32()).flatten();
+                jobs.push((id, name, &mut function.graph, known));
+            }
+        }
+        let (manager, operators, fuel) = (self.manager, self.operators, self.fuel);
+        let one = |(id, name, graph, known): (FunctionId, &str, &mut Graph, CachedAliasDb)| {
+            let start = Instant::now();
+            // Nothing below a function is done in parallel.
+            let mut run = Run {
+                manager,
+                operators,
+                fuel,
+                pool: None,
+                known: HashMap::from([(THIS, known)]),
+                statistics: Vec::new(),
+            };
+            let mut timing = Vec::new();
+            let result = work(&mut run, name, graph, &mut timing);
+            Outcome {
+                id,
+                result,
+                statistics: run.statistics,
+                timing,
+                seconds: start.elapsed(),
+                known: run.known.remove(&THIS).flatten(),
+            }
+        };
+        let outcomes: Vec<Outcome> = match self.pool {
+            Some(pool) => pool.install(|| jobs.into_par_iter().map(one).collect()),
+            None => {
+                let mut all = Vec::new();
+                for job in jobs {
+                    let outcome = one(job);
+                    let failed = outcome.result.is_err();
+                    all.push(outcome);
+                    if failed {
+                        break;
+                    }
+                }
+                all
+            }
+        };
+        let mut first_error = Ok(());
+        for outcome in outcomes {
+            for (pass, name, n) in outcome.statistics {
+                self.add(&pass, name, n);
+            }
+            timings.push(Timing {
+                name: ctx.name(module.unit.function(outcome.id).name).to_owned(),
+                time: outcome.seconds,
+                children: outcome.timing,
+            });
+            self.known.insert(outcome.id.as_u32(), outcome.known);
+            if first_error.is_ok() {
+                first_error = outcome.result;
+            }
+        }
+        first_error
+    }
+
+    fn count(&mut self, pass: &str, cx: &PassContext<'_>) {
+        for (name, n) in &cx.statistics {
+            self.add(pass, name, *n);
+        }
+    }
+
+    fn add(&mut self, pass: &str, name: &'static str, n: u64) {
+        match self.statistics.iter_mut().find(|(p, s, _)| p == pass && *s == name) {
+            Some((_, _, sum)) => *sum += n,
+            None => self.statistics.push((pass.to_owned(), name, n)),
+        }
+    }
+}
+
+impl PassManager {
+    fn show(&self, when: &str, pass: &str, target: &Target<'_>) {
+        if let Some(printer) = &self.printer {
+            printer.print(&format!("IR {when} {pass}"), target.as_ref());
+        }
+    }
+}
+
+/// Runs `work`; a panic is an error like others, so that what led to it can be kept.
+fn guarded(work: impl FnOnce() -> Result<(), PassError>) -> Result<(), PassError> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result,
+        Err(payload) => {
+            let text = payload
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| payload.downcast_ref::<String>().cloned());
+            Err(PassError::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
+        }
+    }
+}
+
+fn verify(target: &Target<'_>, operators: &dyn Operators) -> Result<(), PassError> {
+    let check = |name: &str, graph: &Graph| {
+        let result = support::subgraphs_and_self(graph).try_for_each(|g| g.verify(Some(operators.catalogue())));
+        result.map_err(|source| PassError::Verify {
+            function: name.to_owned(),
+            source,
+        })
+    };
+    match target {
+        Target::Graph(name, graph) => check(name, graph),
+        Target::Module(module) => {
+            let ctx = module.ctx();
+            module
+                .unit
+                .functions()
+                .try_for_each(|(_, f)| check(ctx.name(f.name), &f.graph))
+        }
+    }
+}

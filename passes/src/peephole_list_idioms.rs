@@ -1,0 +1,147 @@
+//! Lists that are built in the graph: `peephole-list-idioms`.
+//!
+//! The length of a list that a `prim::ListConstruct` builds, its elements, unpacking it, slices with constant bounds, and the sum of two such lists
+//! are what the construction says. With `refine-list-len=true` also the length of other lists where a comparison with a constant says it:
+//! behind `if len(x) != 4: raise` it is 4.
+//!
+//! **Sound when** nobody writes to the lists. An index out of bounds is left to raise, a list that is unpacked into another number of values too.
+
+use crate::AliasDb;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::support;
+use crate::support::refine::{Known, Subject, walk};
+use crate::support::rewrite::{
+    Replacement, built_list, element_index, int, is_list, replace, rewrite_nodes, slice_indices,
+};
+use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols};
+use std::collections::HashMap;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "peephole-list-idioms",
+    summary: "Replaces questions about lists that are built in the graph by their answers.",
+    before: "graph(%x : Tensor, %y : Tensor):
+  %l : Tensor[] = prim::ListConstruct(%x, %y)
+  %n : int = aten::len(%l)
+  return (%n)
+",
+    after: "graph(%x : Tensor, %y : Tensor):
+  %l : Tensor[] = prim::ListConstruct(%x, %y)
+  %3 : int = prim::Constant[value=2]()
+  return (%3)
+",
+    options: &[OptionInfo {
+        name: "refine-list-len",
+        kind: OptionKind::Bool,
+        default: "false",
+        doc: "Also use what comparisons say of the length of lists.",
+    }],
+    build: |options| {
+        AnyPass::graph(PeepholeListIdioms {
+            refine_list_len: options.bool("refine-list-len"),
+        })
+    },
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeepholeListIdioms {
+    /// Also use what comparisons say of the length of lists.
+    pub refine_list_len: bool,
+}
+
+const STATISTIC: &str = "list operations replaced";
+
+impl GraphPass for PeepholeListIdioms {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        rewrite_nodes(graph, cx, STATISTIC, |g, n| rewrite(g, n, &db));
+        if self.refine_list_len {
+            let db = cx.alias_db(graph);
+            let mut lengths = Lengths {
+                asked: lists_asked(graph, &db),
+                cx,
+            };
+            walk(graph, &mut lengths);
+        }
+        Ok(())
+    }
+}
+
+fn rewrite(graph: &Graph, node: NodeId, db: &AliasDb) -> Option<Replacement> {
+    let list = graph.operand(node, 0).filter(|v| is_list(graph, graph.ty(*v)))?;
+    let built = |list: ValueId| built_list(graph, list).filter(|_| !db.has_writers(list));
+    let construct = built(list)?;
+    let items: Vec<ValueId> = graph.operands(construct).collect();
+    let outputs_written = graph.node_outputs(node).iter().any(|v| db.has_writers(*v));
+    match graph.kind_name(node) {
+        "aten::len" => Some(Replacement::Constant(Constant::Int(items.len() as i64))),
+        "aten::__getitem__" => {
+            let index = element_index(int(graph, graph.operand(node, 1)?)?, items.len())?;
+            Some(Replacement::Value(items[index]))
+        }
+        "prim::ListUnpack" => (graph.node_outputs(node).len() == items.len()).then_some(Replacement::Values(items)),
+        // The new list is not known to the analysis: one that is written has to wait for the next.
+        "aten::add" if graph.operand_count(node) == 2 && !outputs_written => {
+            let second = built(graph.operand(node, 1)?)?;
+            Some(Replacement::List(
+                items.into_iter().chain(graph.operands(second)).collect(),
+            ))
+        }
+        "aten::slice" if graph.operand_count(node) == 4 && !outputs_written => {
+            let bound = |i: usize| match graph.constant(graph.operand(node, i)?)? {
+                Constant::None => Some(None),
+                Constant::Int(n) => Some(Some(n)),
+                _ => None,
+            };
+            let step = bound(3)?.unwrap_or(1);
+            let indices = slice_indices(items.len(), bound(1)?, bound(2)?, step)?;
+            Some(Replacement::List(indices.into_iter().map(|i| items[i]).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// Lists that nobody writes to and whose length is asked for more than once: the answers to one question may be used for another.
+fn lists_asked(graph: &Graph, db: &AliasDb) -> HashMap<ValueId, usize> {
+    let mut asked = HashMap::new();
+    for node in graph.all_nodes() {
+        if let Some(list) = length_of(graph, node).filter(|l| !db.has_writers(*l)) {
+            *asked.entry(list).or_default() += 1;
+        }
+    }
+    asked.retain(|_, n| *n > 1);
+    asked
+}
+
+/// The list whose length `node` gives.
+fn length_of(graph: &Graph, node: NodeId) -> Option<ValueId> {
+    let list = graph.operand(node, 0)?;
+    (graph.kind_name(node) == "aten::len" && is_list(graph, graph.ty(list))).then_some(list)
+}
+
+struct Lengths<'p, 'a> {
+    asked: HashMap<ValueId, usize>,
+    cx: &'p mut PassContext<'a>,
+}
+
+impl Subject for Lengths<'_, '_> {
+    fn of(&self, graph: &Graph, value: ValueId) -> Option<ValueId> {
+        let list = length_of(graph, graph.defining_node(value)?)?;
+        self.asked.contains_key(&list).then_some(list)
+    }
+
+    fn visit(&mut self, graph: &mut Graph, node: NodeId, known: &Known) {
+        if graph.kind(node) == symbols::PRIM_RETURN {
+            return;
+        }
+        let length = length_of(graph, node).and_then(|list| known.get(list));
+        if let Some(n) = length
+            && self.cx.rewrite(STATISTIC)
+        {
+            replace(graph, node, Replacement::Constant(Constant::Int(n)));
+        }
+    }
+}

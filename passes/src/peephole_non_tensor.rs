@@ -1,0 +1,365 @@
+//! Numbers, truth values and None: `peephole-non-tensor`.
+//!
+//! - `x is None` and `x is not None` are constants when the type of `x` is None's, or admits no None; what has None's type is a constant;
+//! - `prim::unchecked_cast` and unwrapping an optional go when the operand's type is already what is asked for;
+//! - a branch that gives true on one side and false on the other gives its condition; if that is all it does it goes, also for the opposite; an
+//!   output that is optional although neither side gives an optional loses that;
+//! - `not (not a)` is `a`;
+//! - conversions of a number to the type that it has, and of a number to a tensor and back, go;
+//! - `a == a` is true and `a != a` false for integers, truth values, strings and lists and dictionaries of them;
+//! - on integers, `a + 0`, `a - 0`, `a * 1` and `a // 1` are `a`, and constants of additions behind one another are added up.
+//!
+//! **Sound** for any use: values of these types have no identity, and integers wrap around. With `like-pytorch` integers are also taken to fit into
+//! floats, so that `int(a / 1)` is `a`. PyTorch differs in taking `x == x` to be true for floats, of which NaN is one.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::support;
+use crate::support::rewrite::{Replacement, int, replace};
+use frazil_ir::types::{is_subtype, unify};
+use frazil_ir::{Builder, Constant, Context, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "peephole-non-tensor",
+    summary: "Simplifies operations on numbers, truth values and None.",
+    before: "graph(%x : Tensor, %n : int):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %missing : bool = aten::__is__(%x, %none)
+  %m : int = aten::add(%n, %zero)
+  return (%missing, %m)
+",
+    after: "graph(%x : Tensor, %n : int):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %6 : bool = prim::Constant[value=0]()
+  return (%6, %n)
+",
+    options: &[OptionInfo {
+        name: "like-pytorch",
+        kind: OptionKind::Bool,
+        default: "true",
+        doc: "Take integers to fit into floats, as PyTorch does.",
+    }],
+    build: |options| {
+        AnyPass::graph(PeepholeNonTensor {
+            like_pytorch: options.bool("like-pytorch"),
+        })
+    },
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeepholeNonTensor {
+    /// Take integers to fit into floats.
+    pub like_pytorch: bool,
+}
+
+const STATISTIC: &str = "nodes rewritten";
+
+impl GraphPass for PeepholeNonTensor {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        for node in graph.all_nodes() {
+            if !graph.is_alive(node) {
+                continue;
+            }
+            replace_nones(graph, node, cx);
+            if graph.kind(node) == symbols::PRIM_IF {
+                simplify_branch(graph, node, cx);
+            }
+            if let Some(replacement) = self.rewrite(graph, node) {
+                if !cx.rewrite(STATISTIC) {
+                    break;
+                }
+                replace(graph, node, replacement);
+            } else if let Some((value, sum)) = added_up(graph, node)
+                && cx.rewrite(STATISTIC)
+            {
+                let constant = Builder::before(graph, node).constant(sum);
+                graph.set_operand(node, 0, value);
+                graph.set_operand(node, 1, constant);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What can only be None is None.
+fn replace_nones(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
+    if graph.kind(node) == symbols::PRIM_CONSTANT {
+        return;
+    }
+    for output in graph.node_outputs(node).to_vec() {
+        if graph.ty(output) == types::NONE && graph.has_uses(output) && cx.rewrite(STATISTIC) {
+            let none = Builder::before(graph, node).constant(Constant::None);
+            graph.replace_all_uses_with(output, none);
+        }
+    }
+}
+
+/// Outputs of a branch that are its condition, or are never None.
+fn simplify_branch(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
+    let (&[then, other], Some(condition)) = (graph.node_blocks(node), graph.operand(node, 0)) else {
+        return;
+    };
+    for (i, output) in graph.node_outputs(node).to_vec().into_iter().enumerate() {
+        let (Some(a), Some(b)) = (graph.results(then).nth(i), graph.results(other).nth(i)) else {
+            continue;
+        };
+        let constant = |v| graph.constant(v).and_then(|c| c.as_bool());
+        let says_condition = constant(a) == Some(true) && constant(b) == Some(false);
+        if says_condition && graph.has_uses(output) && cx.rewrite(STATISTIC) {
+            graph.replace_all_uses_with(output, condition);
+        }
+        let ctx = graph.ctx().clone();
+        let optional = |v| matches!(ctx.type_kind(graph.ty(v)), TypeKind::Optional(_));
+        if !optional(output) || optional(a) || optional(b) {
+            continue;
+        }
+        if let Some(joined) = unify(&ctx, graph.ty(a), graph.ty(b))
+            && joined != graph.ty(output)
+            && is_subtype(&ctx, joined, graph.ty(output))
+            && cx.rewrite(STATISTIC)
+        {
+            graph.set_type(output, joined);
+        }
+    }
+}
+
+impl PeepholeNonTensor {
+    fn rewrite(&self, graph: &Graph, node: NodeId) -> Option<Replacement> {
+        let ctx = graph.ctx();
+        let operand = |i: usize| graph.operand(node, i);
+        match graph.kind(node) {
+            symbols::PRIM_UNCHECKED_CAST => {
+                let (from, to) = (operand(0)?, graph.output(node)?);
+                is_subtype(ctx, graph.ty(from), graph.ty(to)).then_some(Replacement::Value(from))
+            }
+            symbols::PRIM_IF => opposite(graph, node),
+            _ => match graph.kind_name(node) {
+                "aten::__is__" => Some(Replacement::Constant(is_none(graph, operand(0)?, operand(1)?)?.into())),
+                "aten::__isnot__" => Some(Replacement::Constant(
+                    (!is_none(graph, operand(0)?, operand(1)?)?).into(),
+                )),
+                "aten::_unwrap_optional" | "prim::unchecked_unwrap_optional" => {
+                    let from = operand(0)?;
+                    let optional = matches!(
+                        ctx.type_kind(graph.ty(from)),
+                        TypeKind::Optional(_) | TypeKind::None | TypeKind::Any | TypeKind::Union(_)
+                    );
+                    (!optional).then_some(Replacement::Value(from))
+                }
+                "aten::__not__" => negation(graph, operand(0)?),
+                "aten::Bool"
+                | "aten::Int"
+                | "aten::Float"
+                | "aten::ceil"
+                | "aten::floor"
+                | "aten::ScalarImplicit"
+                | "aten::IntImplicit"
+                | "aten::FloatImplicit" => conversion(graph, node).or_else(|| self.there_and_back(graph, node)),
+                name @ ("aten::eq" | "aten::ne") => {
+                    let (a, b) = (operand(0)?, operand(1)?);
+                    (a == b && is_reflexive(ctx, graph.ty(a)))
+                        .then(|| Replacement::Constant((name == "aten::eq").into()))
+                }
+                "aten::div" if self.like_pytorch => {
+                    let (value, n) = integers(graph, node)?;
+                    (n == 1 && graph.output(node).is_some_and(|v| graph.ty(v) == types::FLOAT))
+                        .then(|| Replacement::Operator("aten::Float", vec![value]))
+                }
+                "aten::mul" | "aten::floordiv" | "aten::add" | "aten::sub" => neutral(graph, node),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Whether `a is b`, where one of them is None and the types settle it.
+fn is_none(graph: &Graph, a: ValueId, b: ValueId) -> Option<bool> {
+    let (a, b) = (graph.ty(a), graph.ty(b));
+    let other = match (a == types::NONE, b == types::NONE) {
+        (true, true) => return Some(true),
+        (true, false) => b,
+        (false, true) => a,
+        (false, false) => return None,
+    };
+    (!admits_none(graph.ctx(), other)).then_some(false)
+}
+
+fn admits_none(ctx: &Context, ty: TypeId) -> bool {
+    is_subtype(ctx, types::NONE, ty) || matches!(ctx.type_kind(ty), TypeKind::Any | TypeKind::Var(_))
+}
+
+/// True for types whose values equal themselves, and whose comparison cannot fail.
+fn is_reflexive(ctx: &Context, ty: TypeId) -> bool {
+    let plain = |ty: TypeId| {
+        matches!(
+            ctx.type_kind(ty),
+            TypeKind::Int | TypeKind::Bool | TypeKind::Str | TypeKind::None
+        )
+    };
+    match ctx.type_kind(ty) {
+        TypeKind::List(e) => plain(e),
+        TypeKind::Dict(k, v) => plain(k) && plain(v),
+        _ => plain(ty),
+    }
+}
+
+/// A branch that gives the opposite of its condition and does nothing else.
+fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
+    graph.output(node).filter(|v| graph.has_uses(*v))?;
+    let side = |i: usize| -> Option<bool> {
+        let block = *graph.node_blocks(node).get(i)?;
+        // What else stands on the side has to be harmless: constants are.
+        let harmless = graph.nodes(block).all(|n| graph.kind(n) == symbols::PRIM_CONSTANT);
+        let result = graph.results(block).next().filter(|_| harmless)?;
+        graph.constant(result)?.as_bool()
+    };
+    let condition = graph.operand(node, 0)?;
+    (side(0)? == false && side(1)?).then(|| Replacement::Operator("aten::__not__", vec![condition]))
+}
+
+/// `not not x`.
+fn negation(graph: &Graph, value: ValueId) -> Option<Replacement> {
+    let inner = graph.defining_node(value)?;
+    let twice = graph.kind_name(inner) == "aten::__not__";
+    twice.then_some(Replacement::Value(graph.operand(inner, 0)?))
+}
+
+/// A conversion of a number to what it is, or back from the tensor that was made of it.
+fn conversion(graph: &Graph, node: NodeId) -> Option<Replacement> {
+    if graph.operand_count(node) != 1 {
+        return None;
+    }
+    let (from, to) = (graph.operand(node, 0)?, graph.output(node)?);
+    if graph.ty(from) == graph.ty(to) && !graph.ctx().is_tensor(graph.ty(from)) {
+        // `ceil` and `floor` of floats are integers, so that a float never gets here.
+        return (graph.ty(from) != types::FLOAT || graph.kind_name(node) == "aten::Float")
+            .then_some(Replacement::Value(from));
+    }
+    let made = graph
+        .defining_node(from)
+        .filter(|n| graph.kind_name(*n) == "prim::NumToTensor")?;
+    let number = graph.operand(made, 0)?;
+    is_subtype(graph.ctx(), graph.ty(number), graph.ty(to)).then_some(Replacement::Value(number))
+}
+
+impl PeepholeNonTensor {
+    /// An integer that was made a float, made an integer again.
+    fn there_and_back(&self, graph: &Graph, node: NodeId) -> Option<Replacement> {
+        let made = graph.defining_node(graph.operand(node, 0)?)?;
+        let number = graph.operand(made, 0)?;
+        let fits = self.like_pytorch
+            && graph.kind_name(node) == "aten::Int"
+            && graph.kind_name(made) == "aten::Float"
+            && graph.ty(number) == types::INT;
+        fits.then_some(Replacement::Value(number))
+    }
+}
+
+/// Operands of arithmetic on two integers; the constant, if there is one, comes second where the order does not matter.
+fn integers(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
+    let (a, b) = (graph.operand(node, 0)?, graph.operand(node, 1)?);
+    if graph.operand_count(node) != 2 || graph.ty(a) != types::INT || graph.ty(b) != types::INT {
+        return None;
+    }
+    let commutes = matches!(graph.kind_name(node), "aten::mul" | "aten::add");
+    match (int(graph, a), int(graph, b)) {
+        (_, Some(n)) => Some((a, n)),
+        (Some(n), None) if commutes => Some((b, n)),
+        _ => None,
+    }
+}
+
+/// Arithmetic with the number that changes nothing.
+fn neutral(graph: &Graph, node: NodeId) -> Option<Replacement> {
+    let (value, n) = integers(graph, node)?;
+    let neutral = match graph.kind_name(node) {
+        "aten::mul" | "aten::floordiv" => 1,
+        _ => 0,
+    };
+    if n == neutral {
+        return Some(Replacement::Value(value));
+    }
+    let (inner, sum) = added_up(graph, node)?;
+    (sum == 0).then_some(Replacement::Value(inner))
+}
+
+/// `(a + m) + n`: `a`, and what `node` has to add to it or, if it is a subtraction, to take from it.
+fn added_up(graph: &Graph, node: NodeId) -> Option<(ValueId, i64)> {
+    let adds = |n: NodeId| match graph.kind_name(n) {
+        "aten::add" => Some(true),
+        "aten::sub" => Some(false),
+        _ => None,
+    };
+    let outer = adds(node)?;
+    let (sum, n) = integers(graph, node)?;
+    let inner_node = graph.defining_node(sum)?;
+    let inner = adds(inner_node)?;
+    let (value, m) = integers(graph, inner_node)?;
+    // A subtraction from a constant is none of these: `integers` wants the constant second there.
+    Some((
+        value,
+        if outer == inner {
+            n.wrapping_add(m)
+        } else {
+            n.wrapping_sub(m)
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::schema::Catalogue;
+    use std::sync::Arc;
+
+    #[test]
+    fn none_is_told_by_types() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(ctx.clone());
+        let tensor = g.add_input(types::TENSOR);
+        let optional = g.add_input(ctx.optional_of(types::TENSOR));
+        let any = g.add_input(types::ANY);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let none = b.constant(Constant::None);
+        for v in [tensor, optional, any, none] {
+            let r = b.op(ctx.symbol("aten::__is__"), &[v, none], types::BOOL);
+            b.add_result(root, r);
+        }
+        PeepholeNonTensor::default()
+            .run(&mut g, &mut PassContext::new(&Catalogue::new(ctx)))
+            .unwrap();
+        g.verify(None).unwrap();
+        let answers: Vec<_> = g.outputs().map(|v| g.constant(v).and_then(|c| c.as_bool())).collect();
+        assert_eq!(answers, [Some(false), None, None, Some(true)]);
+    }
+
+    #[test]
+    fn branches_that_say_their_condition_are_it() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(ctx.clone());
+        let n = g.add_input(types::INT);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        let (yes, no) = (b.constant(true), b.constant(false));
+        let condition = b.op(ctx.symbol("aten::Bool"), &[n], types::BOOL);
+        let branch = b.node(symbols::PRIM_IF, &[condition], &[types::BOOL]);
+        for v in [no, yes] {
+            let block = b.add_block(branch);
+            b.add_result(block, v);
+        }
+        let opposite = b.output(branch).unwrap();
+        let same = b.op(ctx.symbol("aten::__not__"), &[opposite], types::BOOL);
+        b.add_result(root, same);
+        PeepholeNonTensor::default()
+            .run(&mut g, &mut PassContext::new(&Catalogue::new(ctx)))
+            .unwrap();
+        g.verify(None).unwrap();
+        assert_eq!(g.outputs().next(), Some(condition));
+    }
+}

@@ -1,0 +1,45 @@
+//! Mutation that nobody else can see: `remove-mutation`.
+//!
+//! First [lists](crate::remove_list_mutation), then [tensors](crate::remove_tensor_mutation).
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::remove_list_mutation::RemoveListMutation;
+use crate::remove_tensor_mutation::RemoveTensorMutation;
+use frazil_ir::Graph;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "remove-mutation",
+    summary: "Replaces writes to lists and tensors of the graph's own by new ones.",
+    before: "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct()
+  %a : Tensor[] = aten::append(%l, %y)
+  %z : Tensor = aten::neg(%x)
+  %b : Tensor = aten::add_(%z, %1, %1)
+  return (%l, %z)
+",
+    after: "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::relu(%x)
+  %l : Tensor[] = prim::ListConstruct(%y)
+  %z : Tensor = aten::neg(%x)
+  %8 : Tensor = aten::add(%z, %1, %1)
+  return (%l, %8)
+",
+    options: &[],
+    build: |_| AnyPass::graph(RemoveMutation),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoveMutation;
+
+impl GraphPass for RemoveMutation {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        RemoveListMutation.run(graph, cx)?;
+        RemoveTensorMutation.run(graph, cx)
+    }
+}

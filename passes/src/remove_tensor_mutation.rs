@@ -1,0 +1,304 @@
+//! Tensors that are written right after they are made: `remove-tensor-mutation`.
+//!
+//! An in-place operator on a tensor that nobody else has seen becomes its functional form, and everything behind it uses the new tensor.
+//!
+//! **Sound when**
+//! - the tensor is new: its node has no blocks and no effects, is no constant, and its operands do not share memory with it; or it is the output of a
+//!   branch both sides of which give a tensor that is new and used nowhere else;
+//! - the write stands in the same block, and nothing in between uses the tensor;
+//! - the operator writes to its first operand only, gives it back, and has a functional form with the same arguments that gives a new tensor;
+//! - the dtype stays that of the tensor. Numbers cannot raise it (in place that is an error). Where another tensor might, or the functional form
+//!   compares, the result is converted back (`aten::type_as`), unless types say that it is not needed.
+//!
+//! PyTorch leaves the last condition out, and computes `x.add_(y)` of float32 and float64 in float64.
+
+use crate::AliasDb;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use crate::support::effects::{self, Effect};
+use crate::support::rewrite::unused_between;
+use frazil_ir::schema::{Catalogue, FunctionSchema};
+use frazil_ir::{Builder, Graph, NodeId, SymbolId, TypeKind, ValueId, symbols, types};
+use std::collections::HashSet;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "remove-tensor-mutation",
+    summary: "Replaces writes to tensors that nobody else has seen by new tensors.",
+    before: "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::relu(%x)
+  %a : Tensor = aten::add_(%y, %1, %1)
+  return (%y)
+",
+    after: "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::relu(%x)
+  %6 : Tensor = aten::add(%y, %1, %1)
+  return (%6)
+",
+    options: &[],
+    build: |_| AnyPass::graph(RemoveTensorMutation),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoveTensorMutation;
+
+impl GraphPass for RemoveTensorMutation {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        remove_where(graph, cx, &|_, _| true)
+    }
+}
+
+/// Comparisons give truth values; in place they write them in the dtype of the tensor.
+const COMPARISONS: &[&str] = &[
+    "aten::eq",
+    "aten::ne",
+    "aten::lt",
+    "aten::le",
+    "aten::gt",
+    "aten::ge",
+    "aten::greater",
+    "aten::greater_equal",
+    "aten::less",
+    "aten::less_equal",
+    "aten::not_equal",
+    "aten::logical_and",
+    "aten::logical_not",
+    "aten::logical_or",
+    "aten::logical_xor",
+];
+
+/// Operators whose functional form gives something else than what they write.
+const NOT_FUNCTIONAL: &[&str] = &[
+    "aten::requires_grad",
+    "aten::set",
+    "aten::resize_as",
+    "aten::resize",
+    "aten::rename",
+];
+
+/// Removes the mutations by those nodes that `wanted` picks.
+///
+/// # Errors
+/// None; the type is that of passes.
+pub(crate) fn remove_where(
+    graph: &mut Graph,
+    cx: &mut PassContext<'_>,
+    wanted: &dyn Fn(&Graph, NodeId) -> bool,
+) -> Result<(), PassError> {
+    support::for_each_subgraph(graph, |g| {
+        let mut inner = PassContext::new(cx.operators);
+        remove_where(g, &mut inner, wanted)
+    })?;
+    let is_inplace = |g: &Graph, n: NodeId| g.kind_name(n).ends_with('_') && !g.kind_name(n).ends_with("__");
+    let nodes: Vec<NodeId> = graph.all_nodes();
+    if !nodes.iter().any(|n| is_inplace(graph, *n)) {
+        return Ok(());
+    }
+    let db = cx.alias_db(graph);
+    // Tensors that this pass has made; the alias information does not know of them.
+    let mut made: HashSet<ValueId> = HashSet::new();
+    for node in nodes {
+        if !is_inplace(graph, node) || !wanted(graph, node) {
+            continue;
+        }
+        let Some(functional) = functional_form(graph, node, cx.operators.catalogue()) else {
+            continue;
+        };
+        let Some(tensor) = graph.operand(node, 0) else { continue };
+        if !is_unseen(graph, node, tensor, &db, &made, cx.operators.catalogue()) {
+            continue;
+        }
+        if !cx.rewrite("tensor mutations removed") {
+            break;
+        }
+        let new = put(graph, node, &functional, tensor);
+        made.insert(new);
+        let uses: Vec<_> = graph.uses(tensor).collect();
+        for u in uses {
+            if graph.is_before(node, u.user) {
+                graph.set_operand(u.user, u.index, new);
+            }
+        }
+        for output in graph.node_outputs(node).to_vec() {
+            graph.replace_all_uses_with(output, new);
+        }
+        graph.erase(node);
+    }
+    Ok(())
+}
+
+/// True when nobody has seen `tensor` when `node` writes to it.
+fn is_unseen(
+    graph: &Graph,
+    node: NodeId,
+    tensor: ValueId,
+    db: &AliasDb,
+    made: &HashSet<ValueId>,
+    catalogue: &Catalogue,
+) -> bool {
+    let Some(creator) = graph.defining_node(tensor) else {
+        return false;
+    };
+    // The same tensor may be another operand of the write.
+    if graph.operands(node).skip(1).any(|v| v == tensor) || !unused_between(graph, tensor, creator, node) {
+        return false;
+    }
+    let new = |v: ValueId| made.contains(&v) || is_new(graph, v, db, catalogue);
+    if graph.kind(creator) != symbols::PRIM_IF {
+        return new(tensor);
+    }
+    let index = graph.node_outputs(creator).iter().position(|v| *v == tensor);
+    graph.node_blocks(creator).iter().all(|block| {
+        let result = index.and_then(|i| graph.results(*block).nth(i));
+        result.is_some_and(|v| {
+            let own = graph.defining_block(v) == Some(*block);
+            own && graph.single_use(v).is_some() && new(v)
+        })
+    })
+}
+
+/// True when the node that gives `value` makes it anew.
+pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Catalogue) -> bool {
+    let Some(node) = graph.defining_node(value) else {
+        return false;
+    };
+    let plain = graph.node_blocks(node).is_empty()
+        && graph.kind(node) != symbols::PRIM_CONSTANT
+        && graph.attribute(node, symbols::ATTR_SUBGRAPH).is_none()
+        && matches!(effects::effect(graph, node, catalogue), Effect::Pure | Effect::Random)
+        && effects::schema(graph, node, catalogue).is_some();
+    plain
+        && !graph.operands(node).any(|o| db.may_contain_alias(o, value))
+        && !graph
+            .node_outputs(node)
+            .iter()
+            .any(|o| *o != value && db.may_contain_alias(*o, value))
+}
+
+/// How an in-place operator is said functionally.
+enum Functional {
+    /// The operator of this name on the same operands, and whether its result has to be converted back to the tensor's dtype.
+    Same(SymbolId, bool),
+    /// Every element the second operand: `full_like`.
+    Fill,
+    /// Every element zero: `zeros_like`.
+    Zero,
+    /// Drawn from a normal distribution.
+    Normal,
+}
+
+fn functional_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Functional> {
+    let schema = effects::schema(graph, node, catalogue)?;
+    if !writes_first_only(&schema) || graph.node_outputs(node).len() != 1 {
+        return None;
+    }
+    let ctx = graph.ctx();
+    match graph.kind_name(node) {
+        "aten::fill_" if !ctx.is_tensor(graph.ty(graph.operand(node, 1)?)) => return Some(Functional::Fill),
+        "aten::zero_" => return Some(Functional::Zero),
+        "aten::normal_" => return Some(Functional::Normal),
+        _ => {}
+    }
+    let name = graph.kind_name(node).strip_suffix('_')?;
+    if NOT_FUNCTIONAL.contains(&name) {
+        return None;
+    }
+    let symbol = ctx.find_symbol(name)?;
+    let operand_types: Vec<_> = graph.operands(node).map(|v| graph.ty(v)).collect();
+    let functional = catalogue.resolve_types(symbol, &operand_types).found()?;
+    let gives_tensor = functional.returns.len() == 1
+        && !functional.is_mutable()
+        && functional.returns[0].alias.is_none()
+        && ctx.is_tensor(functional.returns[0].ty);
+    (gives_tensor && functional.arguments.len() == schema.arguments.len())
+        .then(|| Functional::Same(symbol, COMPARISONS.contains(&name) || may_promote(graph, node)))
+}
+
+fn writes_first_only(schema: &FunctionSchema) -> bool {
+    schema.arguments.iter().enumerate().all(|(i, a)| {
+        let written = a.alias.as_ref().is_some_and(|info| info.is_write);
+        let inside = a.element_alias.as_ref().is_some_and(|info| info.is_write);
+        written == (i == 0) && !inside
+    })
+}
+
+/// True when another operand may be a tensor of a dtype that makes the result another than that of the first.
+fn may_promote(graph: &Graph, node: NodeId) -> bool {
+    let dtype = |v: ValueId| match graph.ctx().type_kind(graph.ty(v)) {
+        TypeKind::Tensor(ty) => ty.dtype,
+        _ => None,
+    };
+    let Some(first) = graph.operand(node, 0) else {
+        return true;
+    };
+    let name = graph.kind_name(node);
+    // These take their dtype from the first operand whatever the others are.
+    if matches!(
+        name,
+        "aten::copy_" | "aten::masked_fill_" | "aten::index_fill_" | "aten::fill_"
+    ) {
+        return false;
+    }
+    graph.operands(node).skip(1).any(|v| {
+        let tensors = match graph.ctx().type_kind(graph.ty(v)) {
+            TypeKind::Tensor(_) => true,
+            TypeKind::Optional(e) | TypeKind::List(e) => graph.ctx().is_tensor(e),
+            _ => false,
+        };
+        tensors && (dtype(v).is_none() || dtype(v) != dtype(first))
+    })
+}
+
+/// Puts the functional form before `node`. Gives the new tensor.
+fn put(graph: &mut Graph, node: NodeId, functional: &Functional, tensor: ValueId) -> ValueId {
+    let ctx = graph.ctx().clone();
+    let ty = graph.output(node).map_or(types::TENSOR, |v| graph.ty(v));
+    let operands: Vec<ValueId> = graph.operands(node).collect();
+    let mut b = Builder::before(graph, node);
+    match functional {
+        Functional::Same(kind, convert) => {
+            let new = b.op(*kind, &operands, ty);
+            if *convert {
+                return b.op(ctx.symbol("aten::type_as"), &[new, tensor], ty);
+            }
+            new
+        }
+        Functional::Zero => {
+            let none = b.constant(frazil_ir::Constant::None);
+            b.op(
+                ctx.symbol("aten::zeros_like"),
+                &[tensor, none, none, none, none, none],
+                ty,
+            )
+        }
+        Functional::Fill => {
+            let dtype = b.op(symbols::PRIM_DTYPE, &[tensor], types::INT);
+            let none = b.constant(frazil_ir::Constant::None);
+            let all = [tensor, operands[1], dtype, none, none, none, none];
+            b.op(ctx.symbol("aten::full_like"), &all, ty)
+        }
+        Functional::Normal => {
+            let ints = ctx.list_of(types::INT);
+            let size = b.op(ctx.symbol("aten::size"), &[tensor], ints);
+            let dtype = b.op(symbols::PRIM_DTYPE, &[tensor], types::INT);
+            let layout = b.op(ctx.symbol("prim::layout"), &[tensor], types::INT);
+            let device = b.op(symbols::PRIM_DEVICE, &[tensor], types::DEVICE);
+            let pinned = b.constant(frazil_ir::Constant::None);
+            let all = [
+                operands[1],
+                operands[2],
+                size,
+                operands[3],
+                dtype,
+                layout,
+                device,
+                pinned,
+            ];
+            b.op(ctx.symbol("aten::normal"), &all, ty)
+        }
+    }
+}
