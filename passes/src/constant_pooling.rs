@@ -17,8 +17,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub static INFO: PassInfo = PassInfo {
     name: "constant-pooling",
     summary: "Moves constants to the top of the graph and merges equal ones.",
-    before: "%y = aten::relu(%x)\n%a : int = prim::Constant[value=1]()\n%b : int = prim::Constant[value=1]()\n%z = aten::add(%y, %a, %b)",
-    after: "%a : int = prim::Constant[value=1]()\n%y = aten::relu(%x)\n%z = aten::add(%y, %a, %a)",
+    before: "graph(%x : Tensor):
+  %y : Tensor = aten::relu(%x)
+  %a : int = prim::Constant[value=1]()
+  %b : int = prim::Constant[value=1]()
+  %z : Tensor = aten::transpose(%y, %a, %b)
+  return (%z)
+",
+    after: "graph(%x : Tensor):
+  %a : int = prim::Constant[value=1]()
+  %y : Tensor = aten::relu(%x)
+  %z : Tensor = aten::transpose(%y, %a, %a)
+  return (%z)
+",
     options: &[],
     build: |_| AnyPass::graph(ConstantPooling),
 };

@@ -10,7 +10,8 @@
 //!
 //! **Not done.** Nothing that takes more than `max-bytes` is made a constant.
 //!
-//! PyTorch differs in folding results that leave the graph: its caller may then change the constant itself.
+//! **One exception** with `like-pytorch`, which is the default in pipelines and which freezing does without: a list or dictionary of numbers, truth values or
+//! strings is folded although it leaves the graph. PyTorch folds tensors that leave it too; its caller may then change the constant itself.
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
@@ -26,17 +27,67 @@ use std::sync::Arc;
 pub static INFO: PassInfo = PassInfo {
     name: "constant-propagation",
     summary: "Evaluates what depends on constants only.",
-    before: "%two : int = prim::Constant[value=2]()\n%four : int = aten::add(%two, %two)\n%l : int[] = prim::ListConstruct(%two, %four)",
-    after: "%l : int[] = prim::Constant[value=[2, 4]]()",
-    options: &[OptionInfo {
-        name: "max-bytes",
-        kind: OptionKind::Int,
-        default: "67108864",
-        doc: "Results above this size are left to be computed at run time.",
-    }],
+    before: "graph(%x : Tensor):
+  %two : int = prim::Constant[value=2]()
+  %four : int = aten::add(%two, %two)
+  %l : int[] = prim::ListConstruct(%two, %four)
+  %y : Tensor = aten::view(%x, %l)
+  return (%y)
+",
+    after: "graph(%x : Tensor):
+  %5 : int[] = prim::Constant[value=[2, 4]]()
+  %y : Tensor = aten::view(%x, %5)
+  return (%y)
+",
+    options: &[
+        OptionInfo {
+            name: "max-bytes",
+            kind: OptionKind::Int,
+            default: "67108864",
+            doc: "Results above this size are left to be computed at run time.",
+        },
+        OptionInfo {
+            name: "immutable-only",
+            kind: OptionKind::Bool,
+            default: "false",
+            doc: "Evaluate only what gives values without identity: numbers, truth values, strings and tuples of them.",
+        },
+        OptionInfo {
+            name: "like-pytorch",
+            kind: OptionKind::Bool,
+            default: "true",
+            doc: "Fold lists and dictionaries of numbers and strings also when they leave the graph.",
+        },
+    ],
     build: |options| {
         AnyPass::graph(ConstantPropagation {
             max_bytes: usize::try_from(options.int("max-bytes")).unwrap_or(0),
+            immutable_only: options.bool("immutable-only"),
+            like_pytorch: options.bool("like-pytorch"),
+        })
+    },
+};
+
+/// How the pass is named that evaluates only what gives immutable values.
+pub static IMMUTABLE: PassInfo = PassInfo {
+    name: "constant-propagation-immutable-types",
+    summary: "As constant-propagation{immutable-only}.",
+    before: "graph(%x : Tensor):
+  %two : int = prim::Constant[value=2]()
+  %four : int = aten::add(%two, %two)
+  %y : Tensor = aten::mul(%x, %four)
+  return (%y)
+",
+    after: "graph(%x : Tensor):
+  %4 : int = prim::Constant[value=4]()
+  %y : Tensor = aten::mul(%x, %4)
+  return (%y)
+",
+    options: &[],
+    build: |_| {
+        AnyPass::graph(ConstantPropagation {
+            immutable_only: true,
+            ..ConstantPropagation::default()
         })
     },
 };
@@ -48,11 +99,19 @@ const STATISTIC: &str = "nodes folded";
 pub struct ConstantPropagation {
     /// Results above this size are left to be computed at run time.
     pub max_bytes: usize,
+    /// Evaluate only what gives values without identity.
+    pub immutable_only: bool,
+    /// Fold lists and dictionaries of numbers and strings also when they leave the graph.
+    pub like_pytorch: bool,
 }
 
 impl Default for ConstantPropagation {
     fn default() -> Self {
-        ConstantPropagation { max_bytes: 64 << 20 }
+        ConstantPropagation {
+            max_bytes: 64 << 20,
+            immutable_only: false,
+            like_pytorch: false,
+        }
     }
 }
 
@@ -127,8 +186,18 @@ impl ConstantPropagation {
         {
             return false;
         }
-        let leaves = |v: &ValueId| !is_immutable(graph.ctx(), graph.ty(*v)) && db.escapes_scope(&[*v]);
-        if graph.node_outputs(node).iter().any(leaves) {
+        let ctx = graph.ctx();
+        let outputs = graph.node_outputs(node);
+        if self.immutable_only && !outputs.iter().all(|v| is_immutable(ctx, graph.ty(*v))) {
+            return false;
+        }
+        let excepted = |v: ValueId| match ctx.type_kind(graph.ty(v)) {
+            TypeKind::List(e) => self.like_pytorch && is_immutable(ctx, e),
+            TypeKind::Dict(k, e) => self.like_pytorch && is_immutable(ctx, k) && is_immutable(ctx, e),
+            _ => false,
+        };
+        let leaves = |v: &ValueId| !is_immutable(ctx, graph.ty(*v)) && !excepted(*v) && db.escapes_scope(&[*v]);
+        if outputs.iter().any(leaves) {
             return false;
         }
         let results = structural(graph, node, &operands)
@@ -301,7 +370,7 @@ mod tests {
         b.add_result(root, out);
         run(&mut g, &catalogue);
         let kinds: Vec<_> = g.all_nodes().into_iter().map(|n| g.kind_name(n).to_owned()).collect();
-        assert_eq!(kinds, ["prim::Constant", "prim::Constant", "foo::right"]);
+        assert_eq!(kinds, ["foo::right"]);
     }
 
     #[test]

@@ -21,8 +21,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub static INFO: PassInfo = PassInfo {
     name: "cse",
     summary: "Merges nodes that compute the same.",
-    before: "%a = aten::mul(%x, %y)\n%b = aten::mul(%x, %y)\n%c = aten::add(%a, %b, %one)",
-    after: "%a = aten::mul(%x, %y)\n%c = aten::add(%a, %a, %one)",
+    before: "graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::mul(%x, %y)
+  %b : Tensor = aten::mul(%x, %y)
+  %c : Tensor = aten::matmul(%a, %b)
+  return (%c)
+",
+    after: "graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::mul(%x, %y)
+  %c : Tensor = aten::matmul(%a, %a)
+  return (%c)
+",
     options: &[],
     build: |_| AnyPass::graph(CommonSubexpressionElimination),
 };

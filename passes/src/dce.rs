@@ -22,8 +22,13 @@ use std::sync::Arc;
 pub static INFO: PassInfo = PassInfo {
     name: "dce",
     summary: "Removes nodes whose results nobody uses and whose effects nobody sees.",
-    before: "%y = aten::mul(%x, %x)\nreturn (%x)",
-    after: "return (%x)",
+    before: "graph(%x : Tensor):
+  %y : Tensor = aten::mul(%x, %x)
+  return (%x)
+",
+    after: "graph(%x : Tensor):
+  return (%x)
+",
     options: &[OptionInfo {
         name: "side-effects",
         kind: OptionKind::Bool,

@@ -31,9 +31,9 @@ pub static INFO: PassInfo = PassInfo {
   return (%y)
 ",
     after: "graph(%x : Tensor):
-  %w.1 : Tensor = aten::relu(%x)
-  %w : Tensor = aten::relu(%w.1)
-  return (%w)
+  %w : Tensor = aten::relu(%x)
+  %w.1 : Tensor = aten::relu(%w)
+  return (%w.1)
 ",
     options: &[],
     build: |_| AnyPass::graph(LoopUnrolling),

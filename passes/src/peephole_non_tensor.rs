@@ -219,7 +219,7 @@ fn opposite(graph: &Graph, node: NodeId) -> Option<Replacement> {
         graph.constant(result)?.as_bool()
     };
     let condition = graph.operand(node, 0)?;
-    (side(0)? == false && side(1)?).then(|| Replacement::Operator("aten::__not__", vec![condition]))
+    (!side(0)? && side(1)?).then(|| Replacement::Operator("aten::__not__", vec![condition]))
 }
 
 /// `not not x`.

@@ -181,6 +181,7 @@ pub fn register_all(registry: &mut PassRegistry) {
         &crate::fuse_frozen_conv_add_relu::INFO,
         &crate::transpose_frozen_linear::INFO,
         &crate::constant_propagation::INFO,
+        &crate::constant_propagation::IMMUTABLE,
         &crate::constant_pooling::INFO,
         &crate::peephole::INFO,
         &crate::cse::INFO,

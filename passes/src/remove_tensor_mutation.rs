@@ -172,6 +172,8 @@ pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Ca
         && matches!(effects::effect(graph, node, catalogue), Effect::Pure | Effect::Random)
         && effects::schema(graph, node, catalogue).is_some();
     plain
+        && graph.kind(node) != symbols::PRIM_GET_ATTR
+        && !db.may_alias_wildcard(value)
         && !graph.operands(node).any(|o| db.may_contain_alias(o, value))
         && !graph
             .node_outputs(node)

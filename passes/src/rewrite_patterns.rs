@@ -26,7 +26,7 @@ use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::support;
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{AttributeValue, Builder, Context, CopyMap, Definition, Graph, NodeId, ValueId, symbols};
+use frazil_ir::{AttributeValue, Builder, Context, CopyMap, Definition, Graph, NodeId, ValueId, ValueName, symbols};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -113,8 +113,8 @@ pub struct Match<'r> {
 impl Match<'_> {
     /// The value of the graph that the pattern's value `name` (without `%`) stands for.
     pub fn value(&self, name: &str) -> Option<ValueId> {
-        let symbol = self.pattern.ctx().find_symbol(name)?;
-        let named = |(v, _): &(&ValueId, &ValueId)| self.pattern.value_name(**v) == Some(symbol);
+        let wanted = ValueName::new(self.pattern.ctx(), name);
+        let named = |(v, _): &(&ValueId, &ValueId)| self.pattern.value_name(**v) == Some(wanted);
         self.values.iter().find(named).map(|(_, v)| *v)
     }
 }
@@ -154,16 +154,14 @@ impl Rule {
     /// New nodes get the source range of the node that makes the pattern's value `name`; without this, that of the last node.
     #[must_use]
     pub fn with_range_of(mut self, name: &str) -> Rule {
-        let symbol = self.pattern.ctx().find_symbol(name);
+        let wanted = ValueName::new(self.pattern.ctx(), name);
         let outputs = self
             .pattern
             .all_nodes()
             .into_iter()
             .flat_map(|n| self.pattern.node_outputs(n).to_vec());
         let values: Vec<ValueId> = outputs.collect();
-        self.range_of = values
-            .into_iter()
-            .find(|v| symbol.is_some() && self.pattern.value_name(*v) == symbol);
+        self.range_of = values.into_iter().find(|v| self.pattern.value_name(*v) == Some(wanted));
         self
     }
 }
@@ -392,7 +390,7 @@ fn put(rule: &Rule, graph: &mut Graph, found: &Match, last: NodeId, made: &mut H
         .range_of
         .and_then(|v| rule.pattern.defining_node(v))
         .and_then(|p| found.nodes.get(&p))
-        .map_or_else(|| graph.source_range_id(last), |n| graph.source_range_id(*n));
+        .map_or_else(|| graph.source_range(last), |n| graph.source_range(*n));
     let first_new = graph.node_capacity();
     let root = rule.replacement.root();
     let results = Builder::before(graph, last).copy_block(&rule.replacement, root, &mut map);

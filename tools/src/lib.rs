@@ -1,12 +1,14 @@
-//! The command-line tools `jit-opt` and `jit-run`, and what they share.
+//! The command-line tools `jit-opt`, `jit-run` and `jit-reduce`, and what they share.
 
 pub mod bench;
 pub mod case;
 mod failure;
 pub mod jit_opt;
+pub mod jit_reduce;
 pub mod jit_run;
 pub mod npy;
 pub mod progress;
+pub mod reduce;
 pub mod shape;
 
 pub use failure::{Failure, print_failure};

@@ -312,8 +312,10 @@ impl AliasDb {
     /// True when `b`, another view of all of `a`, may be made `a` itself without anybody noticing: nobody writes to them (which may change the shape of
     /// one and not of the other), and not both leave the graph as objects of their own.
     pub(crate) fn safe_to_merge_values(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
-        let written = self.has_writers(a) || self.has_writers(b);
-        !written && !(self.object_leaves(graph, a) && self.object_leaves(graph, b))
+        if self.has_writers(a) || self.has_writers(b) {
+            return false;
+        }
+        !self.object_leaves(graph, a) || !self.object_leaves(graph, b)
     }
 
     /// True when the value's own location is known outside, whatever it holds.

@@ -1,0 +1,186 @@
+//! `jit-reduce`: makes a failing input small, as long as a command keeps failing on it.
+
+use crate::output::write_atomically;
+use crate::reduce::{Reducer, Reduction};
+use crate::{Failure, print_failure, tracing_to_stderr};
+use clap::Parser;
+use frazil::ir::{FunctionId, Graph, Module};
+use frazil::{Loaded, Session};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Shrinks .ir text (or what else jit-opt reads) while a command keeps failing on it: nodes, blocks, outputs, inputs, constants, types.
+///
+/// jit-reduce bad.ir -o small.ir -- jit-opt {} --pass-pipeline=cse --verify-each
+#[derive(Parser, Debug)]
+#[command(name = "jit-reduce", version, max_term_width = 110)]
+struct Options {
+    /// An .ir, .pt or .py file. What it is, is told by its content
+    input: PathBuf,
+    /// Where to write the smallest input that still fails
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The command fails when it ends with this status; with any but 0 if absent
+    #[arg(long, value_name = "N")]
+    status: Option<i32>,
+    /// The command fails only when it also prints this text
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Seconds after which the command is stopped and does not count as failing
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    timeout: u64,
+    /// The most runs of the command
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    max_runs: usize,
+    /// The command; {} in its arguments is the file, which is the last argument if there is no {}
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    tracing_to_stderr();
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => print_failure(&failure),
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let session = Session::new();
+    let mut loaded = session.load_any(&options.input)?;
+    let folder = tempfile::tempdir().map_err(|e| Failure::io("write", Path::new("a temporary folder"), e))?;
+    let file = folder.path().join("candidate.ir");
+    let fails = |text: &str| -> Result<bool, Failure> {
+        std::fs::write(&file, text).map_err(|e| Failure::io("write", &file, e))?;
+        command_fails(options, &file)
+    };
+    if !fails(&loaded.ir_text(None))? {
+        return Err(Failure::Other(
+            "the command does not fail on the input as it is, so that there is nothing to keep".to_owned(),
+        ));
+    }
+    let mut runs = 0;
+    let mut sizes = None;
+    for index in 0..functions(&loaded).len() {
+        let Some(graph) = functions(&loaded).get(index).map(|(_, g)| (*g).clone()) else {
+            continue;
+        };
+        let before = loaded.clone();
+        let mut failure = None;
+        let mut test = |candidate: &Graph| {
+            let text = with_function(&before, index, candidate.clone()).ir_text(None);
+            fails(&text).unwrap_or_else(|e| {
+                failure.get_or_insert(e);
+                false
+            })
+        };
+        let Reduction { graph: small, runs: n } =
+            Reducer::new(&mut test, options.max_runs.saturating_sub(runs)).reduce(&graph);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        runs += n;
+        let (old, new) = sizes.unwrap_or((0, 0));
+        sizes = Some((old + graph.all_nodes().len(), new + small.all_nodes().len()));
+        loaded = with_function(&before, index, small);
+        write_atomically(&options.output, loaded.ir_text(None).as_bytes())
+            .map_err(|e| Failure::io("write", &options.output, e))?;
+    }
+    let (old, new) = sizes.unwrap_or((0, 0));
+    eprintln!("{old} nodes became {new} in {runs} runs");
+    Ok(())
+}
+
+/// The graphs of what was read, with their numbers.
+fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
+    let unit = match loaded {
+        Loaded::Model(model) => &model.module().unit,
+        Loaded::Graphs(graphs) => graphs.unit(),
+    };
+    unit.functions().map(|(id, f)| (id, &f.graph)).collect()
+}
+
+/// The same with another graph in the place of function number `index`.
+fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
+    let Some(id) = functions(loaded).get(index).map(|(id, _)| *id) else {
+        return loaded.clone();
+    };
+    match loaded {
+        Loaded::Model(model) => {
+            let mut module = Module::clone(model.module());
+            module.unit.function_mut(id).graph = graph;
+            Loaded::Model(frazil::Model::new(model.session().clone(), module))
+        }
+        Loaded::Graphs(graphs) => {
+            let mut unit = graphs.unit().clone();
+            unit.function_mut(id).graph = graph;
+            Loaded::Graphs(frazil::Graphs::of_unit(graphs.session().clone(), unit))
+        }
+    }
+}
+
+/// Runs the command on `file`.
+fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
+    let place = file.display().to_string();
+    let mut words: Vec<String> = options.command.iter().map(|w| w.replace("{}", &place)).collect();
+    if !options.command.iter().any(|w| w.contains("{}")) {
+        words.push(place);
+    }
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(false);
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| Failure::io("run", Path::new(program), e))?;
+    // Both are read beside, so that neither fills up.
+    let readers: Vec<_> = [
+        child.stdout.take().map(|p| Box::new(p) as Box<dyn Read + Send>),
+        child.stderr.take().map(|p| Box::new(p) as Box<dyn Read + Send>),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What cannot be read is not there.
+            let _ = pipe.read_to_end(&mut bytes);
+            bytes
+        })
+    })
+    .collect();
+    let end = Instant::now() + Duration::from_secs(options.timeout);
+    let status = loop {
+        match child
+            .try_wait()
+            .map_err(|e| Failure::io("wait for", Path::new(program), e))?
+        {
+            Some(status) => break Some(status),
+            None if Instant::now() > end => {
+                // It may have ended by itself meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    let output: Vec<u8> = readers.into_iter().flat_map(|r| r.join().unwrap_or_default()).collect();
+    let Some(status) = status else { return Ok(false) };
+    let failed = match options.status {
+        Some(wanted) => status.code() == Some(wanted),
+        None => !status.success(),
+    };
+    let said = options
+        .message
+        .as_ref()
+        .is_none_or(|text| String::from_utf8_lossy(&output).contains(text.as_str()));
+    Ok(failed && said)
+}

@@ -1,0 +1,299 @@
+//! Making a graph small while something keeps being true of it: delta debugging.
+//!
+//! Every step proposes graphs that are valid and smaller; those of which the test is true are kept. Whole runs of nodes, outputs and inputs are tried before
+//! parts of them, so that what does not matter goes in logarithmically many tests. Steps are repeated until none helps.
+
+use frazil::ir::{Builder, Constant, Graph, InsertPoint, NodeId, TypeKind, ValueId, symbols, types};
+
+/// What came of it.
+pub struct Reduction {
+    /// The smallest graph that was found.
+    pub graph: Graph,
+    /// How often the test was asked.
+    pub runs: usize,
+}
+
+/// See the [module documentation](self).
+pub struct Reducer<'t> {
+    test: &'t mut dyn FnMut(&Graph) -> bool,
+    runs: usize,
+    max_runs: usize,
+}
+
+/// A change of a graph at one of its parts; false when it cannot be made.
+type Change<'c, T> = &'c dyn Fn(&mut Graph, T) -> bool;
+
+impl<'t> Reducer<'t> {
+    /// A reducer that keeps graphs of which `test` is true, and asks at most `max_runs` times.
+    pub fn new(test: &'t mut dyn FnMut(&Graph) -> bool, max_runs: usize) -> Reducer<'t> {
+        Reducer {
+            test,
+            runs: 0,
+            max_runs,
+        }
+    }
+
+    /// The smallest graph that is found from `graph`, of which the test is true.
+    pub fn reduce(mut self, graph: &Graph) -> Reduction {
+        let mut best = graph.clone();
+        loop {
+            let revision = best.revision();
+            let outputs = |g: &Graph| (0..g.outputs().len()).rev().collect();
+            self.each(&mut best, &outputs, &|g, i: usize| {
+                let root = g.root();
+                g.remove_result(root, i);
+                true
+            });
+            self.each(&mut best, &nodes_backwards, &delete);
+            self.each(&mut best, &nodes_backwards, &flatten);
+            let inputs = |g: &Graph| (0..g.inputs().len()).rev().collect();
+            self.each(&mut best, &inputs, &|g, i: usize| g.remove_parameter(g.root(), i));
+            self.each(&mut best, &nodes_backwards, &drop_outputs);
+            self.each(&mut best, &nodes_backwards, &simplify_constant);
+            self.each(&mut best, &values, &forget_type);
+            if best.revision() == revision || self.runs >= self.max_runs {
+                break;
+            }
+        }
+        let mut compact = best.clone();
+        compact.compact();
+        let graph = if self.holds(&compact) { compact } else { best };
+        Reduction { graph, runs: self.runs }
+    }
+
+    fn holds(&mut self, graph: &Graph) -> bool {
+        if self.runs >= self.max_runs || graph.verify(None).is_err() {
+            return false;
+        }
+        self.runs += 1;
+        (self.test)(graph)
+    }
+
+    /// Applies `change` to ever smaller runs of what `list` gives, keeping what holds.
+    fn each<T: Copy>(&mut self, best: &mut Graph, list: &dyn Fn(&Graph) -> Vec<T>, change: Change<'_, T>) {
+        let mut size = list(best).len();
+        while size > 0 {
+            let mut start = 0;
+            loop {
+                let items = list(best);
+                let Some(chunk) = items.get(start..).filter(|rest| !rest.is_empty()) else {
+                    break;
+                };
+                let chunk = &chunk[..size.min(chunk.len())];
+                let mut candidate = best.clone();
+                let mut changed = false;
+                for &item in chunk {
+                    changed |= change(&mut candidate, item);
+                }
+                if changed && self.holds(&candidate) {
+                    // What follows has moved up, unless the change made something smaller in its place.
+                    if list(&candidate).len() >= items.len() {
+                        start += size;
+                    }
+                    *best = candidate;
+                } else {
+                    start += size;
+                }
+                if self.runs >= self.max_runs {
+                    return;
+                }
+            }
+            size /= 2;
+        }
+    }
+}
+
+fn nodes_backwards(graph: &Graph) -> Vec<NodeId> {
+    let mut nodes = graph.all_nodes();
+    nodes.reverse();
+    nodes
+}
+
+fn values(graph: &Graph) -> Vec<ValueId> {
+    let mut values = graph.inputs().to_vec();
+    for node in graph.all_nodes() {
+        values.extend_from_slice(graph.node_outputs(node));
+    }
+    values
+}
+
+/// Deletes `node`. Who uses its outputs gets something of the same type: an operand of the node, an input of the graph, or a new one.
+fn delete(graph: &mut Graph, node: NodeId) -> bool {
+    if !graph.is_alive(node) {
+        return false;
+    }
+    for output in graph.node_outputs(node).to_vec() {
+        if !graph.has_uses(output) {
+            continue;
+        }
+        let ty = graph.ty(output);
+        let operand = graph.operands(node).find(|v| graph.ty(*v) == ty);
+        let input = graph.inputs().iter().copied().find(|v| graph.ty(*v) == ty);
+        let instead = operand.or(input).unwrap_or_else(|| graph.add_input(ty));
+        graph.replace_all_uses_with(output, instead);
+    }
+    graph.erase(node)
+}
+
+/// Puts one side of a branch, or the body of a loop, in its place.
+fn flatten(graph: &mut Graph, node: NodeId) -> bool {
+    if !graph.is_alive(node) {
+        return false;
+    }
+    let Some(&block) = graph.node_blocks(node).first() else {
+        return false;
+    };
+    let skip = match graph.kind(node) {
+        symbols::PRIM_IF => 0,
+        symbols::PRIM_LOOP => 1,
+        _ => return false,
+    };
+    if skip == 1 {
+        let zero = Builder::new(graph, InsertPoint::Before(node)).constant(0);
+        let parameters = graph.parameters(block).to_vec();
+        let initial: Vec<ValueId> = std::iter::once(zero).chain(graph.operands(node).skip(2)).collect();
+        for (parameter, value) in parameters.into_iter().zip(initial) {
+            graph.replace_all_uses_with(parameter, value);
+        }
+    }
+    let results: Vec<ValueId> = graph.results(block).skip(skip).collect();
+    for (output, result) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
+        graph.replace_all_uses_with(output, result);
+    }
+    graph.splice_before(block, node);
+    graph.erase(node)
+}
+
+/// Removes outputs of a branch or loop that nobody uses, with what gives them.
+fn drop_outputs(graph: &mut Graph, node: NodeId) -> bool {
+    let shift = match graph.kind(node) {
+        symbols::PRIM_IF => 0,
+        symbols::PRIM_LOOP => 1,
+        _ => return false,
+    };
+    let mut any = false;
+    for index in (0..graph.node_outputs(node).len()).rev() {
+        if graph.has_uses(graph.node_outputs(node)[index]) {
+            continue;
+        }
+        let blocks = graph.node_blocks(node).to_vec();
+        for &block in &blocks {
+            graph.remove_result(block, index + shift);
+        }
+        if shift == 1 {
+            let initial = graph.operand(node, index + 2);
+            let parameter = blocks
+                .first()
+                .and_then(|b| graph.parameters(*b).get(index + 1).copied());
+            if let (Some(initial), Some(parameter), Some(&block)) = (initial, parameter, blocks.first()) {
+                graph.replace_all_uses_with(parameter, initial);
+                graph.remove_parameter(block, index + 1);
+            }
+            graph.remove_operand(node, index + 2);
+        }
+        any |= graph.remove_output(node, index);
+    }
+    any
+}
+
+/// Makes a constant the simplest of its type.
+fn simplify_constant(graph: &mut Graph, node: NodeId) -> bool {
+    if !graph.is_alive(node) || graph.kind(node) != symbols::PRIM_CONSTANT {
+        return false;
+    }
+    let simple = match graph.constant_of(node) {
+        Some(Constant::Int(n)) if n != 0 => Constant::Int(0),
+        Some(Constant::Float(f)) if f != 0.0 => Constant::Float(0.0),
+        Some(Constant::Str(s)) if !s.is_empty() => Constant::str(""),
+        Some(Constant::List(l)) if !l.items.is_empty() => Constant::list(l.element, Vec::new()),
+        _ => return false,
+    };
+    graph.set_attribute(node, symbols::ATTR_VALUE, simple);
+    true
+}
+
+/// Makes a tensor's type plain.
+fn forget_type(graph: &mut Graph, value: ValueId) -> bool {
+    let known =
+        matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Tensor(_)) && graph.ty(value) != types::TENSOR;
+    let constant = graph
+        .defining_node(value)
+        .is_some_and(|n| graph.kind(n) == symbols::PRIM_CONSTANT);
+    if known && !constant {
+        graph.set_type(value, types::TENSOR);
+    }
+    known && !constant
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil::ir::Context;
+    use std::sync::Arc;
+
+    fn parse(text: &str) -> Graph {
+        frazil_syntax::parse_graph(&Arc::new(Context::new()), text)
+            .unwrap()
+            .graph
+    }
+
+    fn count(graph: &Graph, kind: &str) -> usize {
+        graph
+            .all_nodes()
+            .into_iter()
+            .filter(|n| graph.kind_name(*n) == kind)
+            .count()
+    }
+
+    #[test]
+    fn what_does_not_matter_goes() {
+        let mut text = "graph(%x : Float(2), %c : bool, %n : int):\n  %y0 : Tensor = foo::bad(%x)\n".to_owned();
+        for i in 0..50 {
+            text += &format!("  %y{} : Tensor = foo::fine(%y{i})\n", i + 1);
+        }
+        text += "  %r : Tensor = prim::If(%c)\n    block0():\n      %a : Tensor = foo::bad(%y50)\n      -> (%a)\n    block1():\n      -> (%x)\n";
+        text += "  return (%r, %y7, %y8)\n";
+        let mut asked = 0;
+        let mut test = |g: &Graph| {
+            asked += 1;
+            count(g, "foo::bad") >= 2
+        };
+        let small = Reducer::new(&mut test, 10_000).reduce(&parse(&text));
+        assert_eq!(
+            small.graph.all_nodes().len(),
+            2,
+            "{}",
+            frazil_syntax::print_graph(&small.graph)
+        );
+        assert_eq!(small.graph.outputs().len(), 0);
+        assert!(asked < 200, "{asked}");
+    }
+
+    #[test]
+    fn loops_and_constants_shrink_too() {
+        let text = "graph(%x : Tensor):\n  %n : int = prim::Constant[value=7]()\n  %t : bool = prim::Constant[value=1]()\n  \
+                    %l : int[] = prim::Constant[value=[1, 2]]()\n  %y : Tensor = prim::Loop(%n, %t, %x)\n    block0(%i : int, %z : Tensor):\n      \
+                    %w : Tensor = foo::bad(%z, %l, %i)\n      -> (%t, %w)\n  return (%y)\n";
+        let mut test = |g: &Graph| {
+            g.all_nodes()
+                .into_iter()
+                .any(|n| g.kind_name(n) == "foo::bad" && g.operand_count(n) == 3)
+        };
+        let small = Reducer::new(&mut test, 10_000).reduce(&parse(text)).graph;
+        assert_eq!(count(&small, "prim::Loop"), 0);
+        assert!(small.all_nodes().len() <= 3, "{}", frazil_syntax::print_graph(&small));
+    }
+
+    #[test]
+    fn the_number_of_runs_is_bounded() {
+        let mut runs = 0;
+        let mut test = |_: &Graph| {
+            runs += 1;
+            false
+        };
+        Reducer::new(&mut test, 3).reduce(&parse(
+            "graph(%x : Tensor):\n  %y : Tensor = foo::a(%x)\n  %z : Tensor = foo::a(%y)\n  return (%z, %y, %x)\n",
+        ));
+        assert!(runs <= 3);
+    }
+}
