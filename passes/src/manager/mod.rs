@@ -358,7 +358,6 @@ mod tests {
 
     struct Panics;
     impl GraphPass for Panics {
-        #[expect(clippy::panic, reason = "that is what is tested")]
         fn run(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
             panic!("out of cheese");
         }
