@@ -19,6 +19,10 @@ const WITHOUT_GRAPHS: &[&str] = &[
     "fold-frozen-conv-add-or-sub",
     "fold-frozen-conv-mul-or-div",
     "fold-frozen-linear-bn",
+    "concat-frozen-linear",
+    "fuse-frozen-conv-add-relu",
+    "transpose-frozen-linear",
+    "optimize-for-inference",
 ];
 
 fn registry() -> Registry {

@@ -1,12 +1,12 @@
 //! `jit-reduce`: makes a failing input small, as long as a command keeps failing on it.
 
-use crate::output::write_atomically;
 use crate::reduce::{Reducer, Reduction};
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::Parser;
 use frazil::ir::{FunctionId, Graph, Module};
+use frazil::write_atomically;
 use frazil::{Loaded, Session};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let (old, new) = sizes.unwrap_or((0, 0));
         sizes = Some((old + graph.all_nodes().len(), new + small.all_nodes().len()));
         loaded = with_function(&before, index, small);
-        write_atomically(&options.output, loaded.ir_text(None).as_bytes())
+        write_atomically(&options.output, |f| f.write_all(loaded.ir_text(None).as_bytes()))
             .map_err(|e| Failure::io("write", &options.output, e))?;
     }
     let (old, new) = sizes.unwrap_or((0, 0));
