@@ -45,6 +45,9 @@ struct Annotated {
     hint: TypeHint,
 }
 
+/// The longest list that a single number may stand for.
+const MAX_LENGTH: u32 = 64;
+
 type Result<T, E = SchemaError> = std::result::Result<T, E>;
 
 impl<'a> Parser<'a> {
@@ -152,7 +155,10 @@ impl<'a> Parser<'a> {
     fn argument(&mut self, keyword_only: bool) -> Result<Argument> {
         let t = self.annotated(0)?;
         let name = self.word()?;
-        let default = if self.eat("=") { Some(self.default(t.ty)?) } else { None };
+        let default = match self.eat("=") {
+            true => Some(self.default(t.ty, t.broadcast)?),
+            false => None,
+        };
         Ok(Argument {
             name: self.ctx.symbol(name),
             default,
@@ -311,7 +317,8 @@ impl<'a> Parser<'a> {
         Ok(Some(info))
     }
 
-    fn default(&mut self, ty: TypeId) -> Result<Constant> {
+    /// A default of type `ty`; `length` is that of a list which a single number stands for.
+    fn default(&mut self, ty: TypeId, length: Option<u32>) -> Result<Constant> {
         let inner = match self.ctx.type_kind(ty) {
             TypeKind::Optional(e) => e,
             _ => ty,
@@ -323,7 +330,7 @@ impl<'a> Parser<'a> {
             };
             let mut items = Vec::new();
             while !self.eat("]") {
-                items.push(self.default(element)?);
+                items.push(self.default(element, None)?);
                 if !self.eat(",") {
                     self.need("]")?;
                     break;
@@ -347,8 +354,9 @@ impl<'a> Parser<'a> {
             "cpu" if inner == types::DEVICE => Some(Constant::Device(Device::CPU)),
             _ => match (self.ctx.type_kind(inner), word.parse::<i64>()) {
                 (TypeKind::List(element), Ok(n)) => {
-                    // `int[1] dim=0`: a number for a list of that length.
-                    Some(Constant::list(element, vec![Constant::Int(n)]))
+                    // `int[2] dilation=1`: a number for a list of that length.
+                    let length = length.filter(|n| *n <= MAX_LENGTH).unwrap_or(1);
+                    Some(Constant::list(element, vec![Constant::Int(n); length as usize]))
                 }
                 (TypeKind::Float, Ok(n)) => Some(Constant::Float(n as f64)),
                 (_, Ok(n)) => Some(Constant::Int(n)),
@@ -447,7 +455,7 @@ mod tests {
             "aten::f(SymInt[2] stride=1, int[2]? dim=None, str m=\"a\\n\", float e=1e-08, ScalarType? d=None) -> ()",
         );
         assert_eq!(conv.arguments[0].broadcast, Some(2));
-        assert_eq!(conv.arguments[0].default.as_ref().unwrap().as_ints(), Some(vec![1]));
+        assert_eq!(conv.arguments[0].default.as_ref().unwrap().as_ints(), Some(vec![1, 1]));
         assert_eq!(conv.arguments[2].default.as_ref().unwrap().as_str(), Some("a\n"));
         assert_eq!(conv.arguments[4].hint, TypeHint::ScalarType);
         assert!(conv.returns.is_empty());

@@ -4,7 +4,7 @@ use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId};
 
 use super::constants::typed;
-use super::function::{FunctionPrinter, GraphIndex, repeated};
+use super::function::{FunctionPrinter, GraphIndex};
 use crate::versions::min_version;
 
 impl FunctionPrinter<'_> {
@@ -48,7 +48,7 @@ fn needed_arguments(graph: &Graph, schema: &FunctionSchema, operands: &[ValueId]
             return false;
         };
         let given = typed(graph.ctx(), &given, graph.ty(**value));
-        is_equal(&repeated(default, argument), &given)
+        is_equal(default, &given)
     };
     count - given.rev().take_while(has_default).count()
 }

@@ -186,8 +186,7 @@ impl<'p> FunctionPrinter<'p> {
                 self.graphs[0].declared.insert(input);
             }
             if let Some(default) = &argument.default {
-                let default = repeated(default, argument);
-                let text = self.constant_text(&default)?;
+                let text = self.constant_text(default)?;
                 self.push("=");
                 self.push(&text);
             }
@@ -318,16 +317,6 @@ impl<'p> FunctionPrinter<'p> {
             self.push_use(graph, value)?;
         }
         Ok(())
-    }
-}
-
-/// A default as it is written: one number that stands for a list of equal ones is written as the list.
-pub(super) fn repeated(default: &Constant, argument: &Argument) -> Constant {
-    match (argument.broadcast, default) {
-        (Some(count), Constant::Int(_)) => Constant::list(types::INT, vec![default.clone(); count as usize]),
-        (Some(count), Constant::Float(_)) => Constant::list(types::FLOAT, vec![default.clone(); count as usize]),
-        (Some(count), Constant::Bool(_)) => Constant::list(types::BOOL, vec![default.clone(); count as usize]),
-        _ => default.clone(),
     }
 }
 
