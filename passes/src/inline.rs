@@ -12,8 +12,8 @@ use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use frazil_ir::{
-    Builder, CompilationUnit, Constant, Context, CopyMap, FunctionId, Graph, Module, NodeId, SourceRange, TypeKind,
-    ValueId, symbols,
+    Builder, CompilationUnit, Constant, Context, CopyMap, Definition, FunctionId, Graph, Module, NodeId, SourceRange,
+    TypeKind, ValueId, symbols,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -272,7 +272,17 @@ fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[Val
     }
     let results = Builder::before(graph, node).copy_block(callee, callee.root(), &mut map);
     let outputs = graph.node_outputs(node).to_vec();
-    for (output, result) in outputs.into_iter().zip(results) {
+    for ((output, result), inner) in outputs.into_iter().zip(results).zip(callee.outputs()) {
+        // The caller's name for the result says more than the callee's.
+        if let Some(name) = graph.value_name(output) {
+            graph.set_value_name(result, name);
+            // So it does for what the result will be once branches that are already decided are gone.
+            for value in std::iter::successors(decided(callee, inner), |&value| decided(callee, value)) {
+                if let Some(value) = map.get(value) {
+                    graph.set_value_name(value, name);
+                }
+            }
+        }
         graph.replace_all_uses_with(output, result);
     }
     let function_value = graph
@@ -287,6 +297,20 @@ fn splice_call(graph: &mut Graph, node: NodeId, callee: &Graph, arguments: &[Val
     if let Some(n) = constant {
         graph.erase(n);
     }
+}
+
+/// If `value` comes from a `prim::If` on a constant, the value that the side taken gives it.
+fn decided(graph: &Graph, value: ValueId) -> Option<ValueId> {
+    let Definition::Output(node, index) = graph.definition(value) else {
+        return None;
+    };
+    if graph.kind(node) != symbols::PRIM_IF {
+        return None;
+    }
+    let condition = graph.constant(graph.operand(node, 0)?)?.as_bool()?;
+    let taken = *graph.node_blocks(node).get(usize::from(!condition))?;
+    let result = graph.results(taken).nth(index)?;
+    (graph.defining_block(result) == Some(taken)).then_some(result)
 }
 
 #[cfg(test)]
