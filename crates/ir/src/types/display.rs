@@ -177,6 +177,10 @@ fn annotation(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
         TypeKind::Dict(k, v) => &[*k, *v],
         TypeKind::Tuple(es) if ctx.types(*es).is_empty() => return f.write_str("Tuple[()]"),
         TypeKind::Tuple(es) => ctx.types(*es),
+        // Printed graphs do not tell the name, and no name is no annotation.
+        TypeKind::NamedTuple(crate::symbols::EMPTY, _, es) => {
+            return bracketed(ctx, ["Tuple[", "]"], ctx.types(*es), annotation, f);
+        }
         TypeKind::Union(es) => {
             return bracketed(ctx, ["Union[", "]"], &union_members(ctx.types(*es)), annotation, f);
         }
