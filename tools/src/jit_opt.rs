@@ -84,7 +84,13 @@ struct Options {
     /// In printed IR, leave out the data of constants with more elements than this; what is left out cannot be read back
     #[arg(long, value_name = "N")]
     elide_constants_larger_than: Option<usize>,
-    /// Which method native code is made of, and which function an archive
+    /// With --emit=code, print every method of the module instead of the one that --method names
+    #[arg(long)]
+    all_methods: bool,
+    /// With --emit=code, tell behind each function in comments what the constants are that it names
+    #[arg(long)]
+    code_constants: bool,
+    /// Which method is printed as code or compiled, and which function an archive is made of
     #[arg(long, default_value = "forward")]
     method: String,
     /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
@@ -106,6 +112,8 @@ enum EmitKind {
     Pt,
     /// The graphs as pictures, for Graphviz: `jit-opt model.pt --emit=dot | dot -Tsvg`
     Dot,
+    /// TorchScript source: a method as PyTorch's .code shows it
+    Code,
     /// The fused kernels, their shapes and memory
     Kernels,
     /// The kernels in MLIR
@@ -126,6 +134,7 @@ impl EmitKind {
             "ir" => EmitKind::Ir,
             "pt" | "pth" => EmitKind::Pt,
             "dot" | "gv" => EmitKind::Dot,
+            "py" => EmitKind::Code,
             "mlir" => EmitKind::Mlir,
             "ll" => EmitKind::Llvm,
             "s" => EmitKind::Asm,
@@ -203,6 +212,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         progress.stage("writing");
         return write_text(options, &loaded.dot_text());
     }
+    if emit == EmitKind::Code {
+        progress.stage("writing");
+        let method = (!options.all_methods).then_some(options.method.as_str());
+        return write_text(options, &loaded.code(method, options.code_constants)?);
+    }
     emit_native(options, emit, &loaded, &progress)
 }
 
@@ -220,7 +234,7 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
         (None, None) => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
-                "cannot tell what to write from the name `{}`: expected .ir, .pt, .dot, .mlir, .ll, .s, .o or .so, or --emit",
+                "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .mlir, .ll, .s, .o or .so, or --emit",
                 path.display()
             ))
         }),
@@ -298,7 +312,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         EmitKind::Llvm => Emit::Llvm,
         EmitKind::Asm => Emit::Asm,
         EmitKind::Obj => Emit::Object,
-        EmitKind::Ir | EmitKind::Pt | EmitKind::Dot | EmitKind::Lib => {
+        EmitKind::Ir | EmitKind::Pt | EmitKind::Code | EmitKind::Dot | EmitKind::Lib => {
             let path = options.output.as_deref().filter(|p| *p != Path::new("-"));
             let path =
                 path.ok_or_else(|| Failure::usage("a library needs a file to be written to: -o libNAME.so".into()))?;

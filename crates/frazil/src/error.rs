@@ -36,6 +36,9 @@ pub enum Error {
     /// A pass that failed.
     #[error(transparent)]
     Pass(#[from] frazil_passes::PassError),
+    /// A graph that cannot be written as TorchScript.
+    #[error(transparent)]
+    Code(#[from] frazil_torchscript::code::CodeError),
     /// A module file that cannot be written.
     #[error(transparent)]
     Write(#[from] frazil_syntax::WriteError),

@@ -26,6 +26,7 @@
 //! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
 
 mod alias_text;
+mod code;
 mod engine;
 mod error;
 mod model;
