@@ -136,7 +136,7 @@ impl Writer<'_> {
             Constant::Int(i) => {
                 let _ = write!(self.out, "{i}");
             }
-            Constant::Float(f) => literal::double(*f, self.out),
+            Constant::Float(f) => self.float(*f),
             Constant::Complex(c) => literal::complex(c.re, c.im, self.out),
             Constant::Str(text) => literal::quoted(text, false, self.out),
             Constant::Device(device) => {
@@ -175,6 +175,15 @@ impl Writer<'_> {
             Constant::Tensor(_) | Constant::Object(_) => {}
         }
         Ok(())
+    }
+
+    /// A double. PyTorch writes whole numbers from 1e10 on without a dot and reads them back as integers; here they keep it.
+    fn float(&mut self, value: f64) {
+        let start = self.out.len();
+        literal::double(value, self.out);
+        if value.is_finite() && self.out[start..].bytes().all(|b| b == b'-' || b.is_ascii_digit()) {
+            self.out.push('.');
+        }
     }
 
     fn annotated(
@@ -251,6 +260,20 @@ mod tests {
         assert_eq!(shown(&one), "(1.,)");
         let numbers = Constant::list(types::NUMBER, vec![Constant::Int(1), Constant::Float(0.5)]);
         assert_eq!(shown(&numbers), "annotate(List[number], [1, 0.5])");
+    }
+
+    #[test]
+    fn doubles_read_back_as_doubles() {
+        let mut table = ConstantTable::default();
+        let mut shown = |value: f64| shown(&mut table, &Constant::Float(value));
+        assert_eq!(
+            [shown(1e9), shown(-1e16), shown(1e20)],
+            ["1000000000.", "-10000000000000000.", "1e+20"]
+        );
+        assert_eq!(
+            [shown(f64::INFINITY), shown(f64::NAN), shown(0.1)],
+            ["inf", "nan", "0.10000000000000001"]
+        );
     }
 
     #[test]

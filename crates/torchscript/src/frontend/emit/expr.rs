@@ -11,7 +11,7 @@ use super::matching::{Arguments, unwrap_optional};
 use super::sugared::{Iterable, Sugared};
 use super::{Emitter, builtins};
 use crate::frontend::Result;
-use crate::frontend::program::{number, string_value};
+use crate::frontend::program::{complex_sum, number, string_value};
 
 impl<'f> Emitter<'_, '_, 'f> {
     /// Emits an expression that must be a value. `hint` is the type that it should have, for literals without elements.
@@ -123,6 +123,10 @@ impl<'f> Emitter<'_, '_, 'f> {
             Expr::Dict(dict) => self.dict(dict, hint)?,
             Expr::UnaryOp(op) => self.unary(op.op, &op.operand, expr)?,
             Expr::BinOp(op) => {
+                if let Some(value) = complex_sum(expr) {
+                    self.locate(expr);
+                    return Ok(Sugared::Value(self.constant(Constant::Complex(value))));
+                }
                 let left = self.expr(&op.left, None)?;
                 let right = self.expr(&op.right, None)?;
                 self.binary(op.op, left, right, expr)?

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frazil_ir::{Constant, Device, TupleConstant, TypeId, TypeKind, types};
 use num_complex::Complex64;
-use ruff_python_ast::{Expr, Number, UnaryOp};
+use ruff_python_ast::{Expr, Number, Operator, UnaryOp};
 
 use super::{Global, Program};
 use crate::frontend::Result;
@@ -37,6 +37,7 @@ impl Program<'_> {
                     _ => return Err(no_constant().into()),
                 },
             },
+            Expr::BinOp(_) => Constant::Complex(complex_sum(expr).ok_or_else(no_constant)?),
             Expr::Tuple(tuple) => {
                 let element_types: Vec<TypeId> = match kind {
                     Some(TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements)) => {
@@ -138,6 +139,46 @@ pub(crate) fn number(number: &Number) -> Option<Constant> {
         Number::Float(float) => Constant::Float(*float),
         Number::Complex { real, imag } => Constant::Complex(Complex64::new(*real, *imag)),
     })
+}
+
+/// The value of `1.5-2.j`: a complex number is written as a sum of its parts.
+pub(crate) fn complex_sum(expr: &Expr) -> Option<Complex64> {
+    let Expr::BinOp(sum) = expr else { return None };
+    let (negative, real) = match &*sum.left {
+        Expr::UnaryOp(op) if op.op == UnaryOp::USub => (true, &*op.operand),
+        other => (false, other),
+    };
+    let real = match real {
+        Expr::NumberLiteral(literal) => match number(&literal.value)? {
+            Constant::Float(value) => value,
+            Constant::Int(value) => value as f64,
+            _ => return None,
+        },
+        Expr::Name(name) => match name.id.as_str() {
+            "inf" => f64::INFINITY,
+            "nan" => f64::NAN,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let imaginary = match &*sum.right {
+        Expr::NumberLiteral(literal) => match literal.value {
+            Number::Complex { imag, .. } => imag,
+            _ => return None,
+        },
+        Expr::Name(name) => match name.id.as_str() {
+            "infj" => f64::INFINITY,
+            "nanj" => f64::NAN,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let real = if negative { -real } else { real };
+    match sum.op {
+        Operator::Add => Some(Complex64::new(real, imaginary)),
+        Operator::Sub => Some(Complex64::new(real, -imaginary)),
+        _ => None,
+    }
 }
 
 /// The text of a string literal. PyTorch's printer writes the bytes of characters outside ASCII as octal escapes, one each, which Python reads as

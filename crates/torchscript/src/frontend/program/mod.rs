@@ -16,7 +16,7 @@ use crate::frontend::emit::upgrade;
 use crate::frontend::source::SourceFile;
 use crate::frontend::{LoadOptions, Result, emit, objects};
 
-pub(crate) use literal::{number, string_value};
+pub(crate) use literal::{complex_sum, number, string_value};
 
 /// How the names of classes begin that C++ code registers: archives name them and do not define them.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
