@@ -2,7 +2,11 @@
 
 use crate::{Engine, EngineOptions, Error, Result, Session, write_atomically};
 use crate::{alias_text, text};
-use frazil_ir::{CompilationUnit, FunctionId, Graph, Module};
+use frazil_ir::schema::Argument;
+use frazil_ir::{
+    Builder, ClassDef, ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, Module, SymbolId,
+    TypeKind, symbols, types,
+};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_torchscript::{SaveError, SaveOptions, function_module};
@@ -180,6 +184,29 @@ impl Graphs {
         &self.session
     }
 
+    /// A model whose methods are the functions, each with the module as an unused first argument, so that they can be run.
+    pub fn to_model(&self) -> Model {
+        let ctx = self.session.ctx();
+        let mut unit = self.unit.clone();
+        let name = ctx.symbol("__torch__.Functions");
+        let mut class = ClassDef::new(name, ClassKind::Module);
+        let functions: Vec<Function> = self.unit.functions().map(|(_, f)| f.clone()).collect();
+        let is_method = |id| self.unit.classes.values().any(|c| c.methods.values().any(|&m| m == id));
+        for ((id, _), function) in self.unit.functions().zip(&functions) {
+            if is_method(id) {
+                continue;
+            }
+            let simple = ctx.name(function.name).rsplit('.').next().unwrap_or_default();
+            let method = method_for(ctx, function, name, simple);
+            class.methods.insert(ctx.symbol(simple), unit.add_function(method));
+        }
+        unit.classes.insert(name, class);
+        Model::new(
+            self.session.clone(),
+            Module::new(Arc::clone(ctx), unit, name, Vec::new()),
+        )
+    }
+
     /// Their classes and functions.
     pub fn unit(&self) -> &CompilationUnit {
         &self.unit
@@ -207,6 +234,30 @@ impl Graphs {
             report.add(one);
         }
         Ok((out, report))
+    }
+}
+
+/// A method of `class` that calls `function` with all arguments but the first.
+fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: &str) -> Function {
+    let this = ctx.type_of_kind(TypeKind::Class(class));
+    let mut graph = Graph::new(Arc::clone(ctx));
+    graph.add_input(this);
+    let inputs = function.graph.inputs().iter();
+    let mut operands: Vec<_> = inputs.map(|&input| graph.add_input(function.graph.ty(input))).collect();
+    let root = graph.root();
+    let mut builder = Builder::at_end(&mut graph, root);
+    let ty = ctx.type_of_kind(TypeKind::Function(function.name));
+    operands.insert(0, builder.constant_typed(Constant::Function(function.name), ty));
+    let result = function.schema.returns.first().map_or(types::NONE, |r| r.ty);
+    let result = builder.op(ctx.symbol("prim::CallFunction"), &operands, result);
+    graph.add_result(root, result);
+    let mut schema = function.schema.clone();
+    schema.name = ctx.symbol(&format!("{}.{simple}", ctx.name(class)));
+    schema.arguments.insert(0, Argument::plain(symbols::SELF, this));
+    Function {
+        name: schema.name,
+        schema,
+        graph,
     }
 }
 

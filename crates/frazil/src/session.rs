@@ -4,6 +4,7 @@ use crate::{Error, Graphs, Loaded, Model, Result};
 use frazil_ir::Context;
 use frazil_passes::PassRegistry;
 use frazil_runtime::Registry;
+use frazil_torchscript::Source;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ impl Session {
         &self.passes
     }
 
-    /// Reads a model: a `.pt` archive or the module form of `.ir`. What the file is, is told by its content.
+    /// Reads a model: a `.pt` archive, the module form of `.ir`, or TorchScript source, whose functions become methods. What the file
+    /// is, is told by its content.
     ///
     /// # Errors
     /// When the file cannot be read, has mistakes, or holds no module.
@@ -55,6 +57,7 @@ impl Session {
         let path = path.as_ref();
         match self.load_any(path)? {
             Loaded::Model(model) => Ok(model),
+            Loaded::Graphs(graphs) if path.extension().is_some_and(|e| e == "py") => Ok(graphs.to_model()),
             Loaded::Graphs(_) => Err(Error::Unsupported(format!(
                 "{} holds graphs without a module, which cannot be run",
                 path.display()
@@ -110,9 +113,11 @@ impl Session {
             ))
         })?;
         if path.extension().is_some_and(|e| e == "py") {
-            let unit = frazil_torchscript::compile_source(&path.display().to_string(), &text, &self.load_options())
-                .map_err(load)?;
-            return Ok(Loaded::Graphs(Graphs::of_unit(self.clone(), unit)));
+            let source = frazil_torchscript::load_source(&path.display().to_string(), &text, &self.load_options());
+            return Ok(match source.map_err(load)? {
+                Source::Module(module) => Loaded::Model(Model::new(self.clone(), module)),
+                Source::Unit(unit) => Loaded::Graphs(Graphs::of_unit(self.clone(), unit)),
+            });
         }
         crate::text::parse(self, path, &text)
     }

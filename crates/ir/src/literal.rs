@@ -109,7 +109,7 @@ pub fn complex(re: f64, im: f64, out: &mut String) {
 fn part(value: f64, out: &mut String) {
     // The whole numbers that 64 bits hold.
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;
-    if value.trunc() == value && value >= -WHOLE && value < WHOLE {
+    if value.trunc() == value && (-WHOLE..WHOLE).contains(&value) {
         let _ = write!(out, "{}.", value as i64);
     } else {
         general(value, 17, out);

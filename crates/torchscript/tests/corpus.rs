@@ -10,82 +10,10 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::{Listing, archives, catalogue, list_graph};
+use common::listing::{list_graph, list_text};
+use common::{archives, catalogue};
 use frazil_ir::{Graph, Module, symbols};
 use frazil_torchscript::{LoadOptions, load};
-
-/// The listing of the first graph that PyTorch printed.
-fn list_text(text: &str) -> Vec<String> {
-    let mut out = Listing::default();
-    let text: String = text.split("\nwith prim::").next().unwrap().to_owned();
-    // The head stands on several lines, one an input.
-    let (head, body) = text.split_once("):\n").unwrap();
-    let head = head.trim_start_matches("graph").trim_start_matches('(');
-    let typed = |out: &mut Listing, list: &str| {
-        let mut parts = Vec::new();
-        for part in list.split('%').map(str::trim).filter(|part| !part.is_empty()) {
-            let (name, ty) = part.split_once(" : ").unwrap();
-            parts.push(format!("{} : {}", out.define(name), ty.trim_end_matches(',').trim()));
-        }
-        parts.join(", ")
-    };
-    let used = |out: &Listing, list: &str| {
-        list.split(", ")
-            .filter(|v| !v.is_empty())
-            .map(|v| out.used(&v[1..]))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let inputs = typed(&mut out, head);
-    out.lines.push(format!("({inputs}):"));
-    for line in body.lines() {
-        let depth = (line.len() - line.trim_start().len()) / 2;
-        let line = line.split(" # ").next().unwrap().trim();
-        // Blocks are indented twice: their head, and their nodes.
-        let indent = "  ".repeat(depth / 2);
-        if let Some(results) = line.strip_prefix("return (").or(line.strip_prefix("-> (")) {
-            let results = used(&out, results.strip_suffix(')').unwrap());
-            let indent = if line.starts_with("return") { "" } else { &indent };
-            out.lines.push(format!("{indent}-> ({results})"));
-            if line.starts_with("return") {
-                break;
-            }
-        } else if line.starts_with("block") && line.ends_with("):") {
-            let (_, parameters) = line.strip_suffix("):").unwrap().split_once('(').unwrap();
-            let parameters = typed(&mut out, parameters);
-            out.lines.push(format!("{indent}({parameters}):"));
-        } else {
-            let (outputs, call) = match line.strip_prefix("= ") {
-                Some(call) => ("", call),
-                None => line.split_once(" = ").unwrap(),
-            };
-            let (head, attributes, operands) = match call.split_once('[') {
-                Some((head, rest)) if !head.contains('(') => {
-                    let (attributes, operands) = rest.rsplit_once("](").unwrap();
-                    (head, attributes, operands)
-                }
-                _ => {
-                    let (head, operands) = call.split_once('(').unwrap();
-                    (head, "", operands)
-                }
-            };
-            let kind = head
-                .strip_suffix(|c: char| c.is_ascii_digit())
-                .and_then(|k| k.strip_suffix('_'))
-                .unwrap_or(head);
-            let attribute = match attributes.split_once('=') {
-                Some(("name", name)) => format!("[{}]", name.trim_matches('"')),
-                Some(("value", value)) if value.parse::<i64>().is_ok() => format!("[{value}]"),
-                _ => String::new(),
-            };
-            let operands = used(&out, operands.strip_suffix(')').unwrap());
-            let outputs = typed(&mut out, outputs);
-            out.lines
-                .push(format!("{indent}{outputs} = {kind}{attribute}({operands})"));
-        }
-    }
-    out.lines
-}
 
 fn forward(module: &Module) -> &Graph {
     &module

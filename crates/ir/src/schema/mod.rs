@@ -48,6 +48,22 @@ pub struct Argument {
     pub hint: TypeHint,
 }
 
+impl Argument {
+    /// An argument without default, alias annotation and hint.
+    pub fn plain(name: SymbolId, ty: TypeId) -> Argument {
+        Argument {
+            name,
+            ty,
+            broadcast: None,
+            default: None,
+            keyword_only: false,
+            alias: None,
+            element_alias: None,
+            hint: TypeHint::None,
+        }
+    }
+}
+
 /// What a schema says beyond the type that stands in graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TypeHint {

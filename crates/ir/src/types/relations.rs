@@ -120,7 +120,11 @@ pub fn match_formal(ctx: &Context, formal: TypeId, actual: TypeId, bindings: &mu
                     bindings.set(name, joined);
                     true
                 }
-                None => false,
+                // Whether the class implements the interface is for who knows their definitions.
+                None => matches!(
+                    (ctx.type_kind(bound), ctx.type_kind(actual)),
+                    (TypeKind::Interface(_), TypeKind::Class(_))
+                ),
             },
         },
         (TypeKind::List(f), TypeKind::List(a))

@@ -42,6 +42,11 @@ pub(super) enum Action {
     SetAttr(SymbolId),
     CallMethod(SymbolId),
     CallFunction,
+    /// `with x`: calls `__enter__`, and `__exit__` if what follows in the block raises.
+    Enter,
+    /// The end of a `with`.
+    Exit,
+    Print,
     CreateObject(SymbolId),
     Fork(Arc<Graph>),
     Wait,
@@ -145,7 +150,12 @@ impl Planner<'_> {
             },
             symbols::PRIM_UNCHECKED_CAST => Some(Action::Forward),
             symbols::PRIM_UNINITIALIZED => Some(Action::Constant(Value::None)),
-            _ => None,
+            symbols::PRIM_PRINT => Some(Action::Print),
+            _ => match graph.kind_name(node) {
+                "prim::Enter" => Some(Action::Enter),
+                "prim::Exit" => Some(Action::Exit),
+                _ => None,
+            },
         };
         if let Some(action) = special {
             return action;

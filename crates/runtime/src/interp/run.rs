@@ -87,8 +87,19 @@ impl Frame<'_> {
     }
 
     fn block(&mut self, block: &BlockPlan) -> Result<Vec<Value>, ExecError> {
+        // The objects of the `with`s that are open.
+        let mut entered: Vec<Value> = Vec::new();
         for step in &block.steps {
-            self.step(step).map_err(|e| {
+            let done = self.step(step);
+            if done.is_err() {
+                self.leave(&entered)?;
+            }
+            match &step.action {
+                Action::Enter => entered.extend(step.inputs.first().map(|&s| self.get(s))),
+                Action::Exit => drop(entered.pop()),
+                _ => {}
+            }
+            done.map_err(|e| {
                 // The innermost place first; enclosing blocks of the same node add nothing.
                 let structural = matches!(step.action, Action::If(..) | Action::Loop(_));
                 if structural {
@@ -147,6 +158,15 @@ impl Frame<'_> {
                 };
                 self.run.deeper().function(id, &self.inputs(step))?
             }
+            Action::Enter => self.method(&input(0), "__enter__", &[])?,
+            Action::Exit => self.method(&input(0), "__exit__", &[Value::None, Value::None, Value::None])?,
+            Action::Print => {
+                let inputs = self.inputs(step);
+                let ctx = self.graph.ctx();
+                let words: Vec<String> = inputs.iter().map(|v| crate::format::str_of(ctx, v)).collect();
+                self.run.interpreter.output.print(&words.join(" "));
+                return Ok(());
+            }
             Action::CallFunction => {
                 let inputs = self.inputs(step);
                 let (Some(Value::Function(name)), module) = (inputs.first(), self.module()?) else {
@@ -179,6 +199,33 @@ impl Frame<'_> {
         };
         self.set_all(&step.outputs, std::iter::once(result));
         Ok(())
+    }
+
+    /// Calls method `name` of an object.
+    fn method(&self, object: &Value, name: &str, arguments: &[Value]) -> Result<Value, ExecError> {
+        let this = self.object(object)?;
+        let module = self.module()?;
+        let id = module
+            .ctx()
+            .find_symbol(name)
+            .and_then(|n| module.unit.method(this.class(), n));
+        let Some(id) = id else {
+            return Err(ExecError::malformed(format!(
+                "an object of a `with` has no method '{name}'"
+            )));
+        };
+        let all: Vec<Value> = std::iter::once(object.clone())
+            .chain(arguments.iter().cloned())
+            .collect();
+        self.run.deeper().function(id, &all)
+    }
+
+    /// Leaves `with`s whose block raised, the innermost first.
+    fn leave(&self, entered: &[Value]) -> Result<(), ExecError> {
+        entered.iter().rev().try_for_each(|object| {
+            self.method(object, "__exit__", &[Value::None, Value::None, Value::None])
+                .map(drop)
+        })
     }
 
     fn inputs(&self, step: &Step) -> Vec<Value> {
@@ -300,11 +347,6 @@ impl Frame<'_> {
         }
         if let Some(sorted) = self.sorted_objects(op, &values)? {
             self.set_all(&step.outputs, sorted.into_iter());
-            return Ok(());
-        }
-        if op.schema().name == symbols::PRIM_PRINT {
-            let words: Vec<String> = values.iter().map(|v| crate::format::str_of(graph.ctx(), v)).collect();
-            self.run.interpreter.output.print(&words.join(" "));
             return Ok(());
         }
         let results: Results = match op.semantics() {

@@ -8,7 +8,6 @@ use frazil_ir::{
     Module, SymbolId, TypeKind, symbols, types,
 };
 
-use crate::frontend::plain_argument;
 
 /// The class that PyTorch saves functions as.
 const CLASS: &str = "__torch__.PlaceholderModule";
@@ -32,7 +31,7 @@ pub fn function_module(ctx: &Arc<Context>, unit: &CompilationUnit, id: FunctionI
     let last = graph.inputs().len() - 1;
     let order: Vec<usize> = std::iter::once(last).chain(0..last).collect();
     graph.permute_parameters(graph.root(), &order);
-    schema.arguments.insert(0, plain_argument(symbols::SELF, class_type));
+    schema.arguments.insert(0, Argument::plain(symbols::SELF, class_type));
     schema.name = symbols::FORWARD;
 
     let name = ctx.symbol(&format!("{CLASS}.forward"));
@@ -73,13 +72,13 @@ fn signature(graph: &mut Graph) -> FunctionSchema {
         let is_free = |&name: &SymbolId| name != symbols::SELF && arguments.iter().all(|known| known.name != name);
         let name = given.filter(is_free);
         let name = name.unwrap_or_else(|| ctx.symbol(&format!("argument_{index}")));
-        arguments.push(plain_argument(name, graph.ty(input)));
+        arguments.push(Argument::plain(name, graph.ty(input)));
     }
     FunctionSchema {
         name: symbols::FORWARD,
         overload: symbols::EMPTY,
         arguments,
-        returns: vec![plain_argument(symbols::EMPTY, graph.ty(result))],
+        returns: vec![Argument::plain(symbols::EMPTY, graph.ty(result))],
         is_vararg: false,
         is_varret: false,
     }

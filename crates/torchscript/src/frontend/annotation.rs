@@ -2,30 +2,78 @@
 
 use frazil_ir::{TypeId, TypeKind, types};
 use ruff_python_ast::{Expr, Operator};
+use ruff_text_size::Ranged;
 
-use super::Result;
-use super::program::Program;
-use super::source::SourceFile;
+use super::program::{BY_HAND, Program};
+use super::source::{MAX_DEPTH, SourceFile};
+use super::{LoadError, Result};
 
 impl Program<'_> {
     /// The type that the annotation `expr` of `file` names. Classes are looked up, and defined when they are met for the first time.
     pub(crate) fn annotation(&mut self, file: &SourceFile, expr: &Expr) -> Result<TypeId> {
-        let unknown = |what: &str| file.error("unknown-type", format!("unknown type `{what}`"), expr);
+        self.annotation_inner(file, expr, false)
+    }
+
+    /// A type that `isinstance` asks for, where `list` alone is any list.
+    pub(crate) fn annotation_or_bare(&mut self, file: &SourceFile, expr: &Expr) -> Result<TypeId> {
+        self.annotation_inner(file, expr, true)
+    }
+
+    /// The type that a text names, which stands in a comment or string at `node`.
+    pub(crate) fn annotation_text(&mut self, file: &SourceFile, text: &str, node: &impl Ranged) -> Result<TypeId> {
+        let unknown = || file.error("unknown-type", format!("Unknown type name '{text}'"), node);
+        let deep = text.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'|')).count() > MAX_DEPTH;
+        let parsed = (!deep)
+            .then(|| ruff_python_parser::parse_expression(text))
+            .and_then(Result::ok)
+            .ok_or_else(unknown)?;
+        match &*parsed.syntax().body {
+            Expr::StringLiteral(_) => Err(unknown().into()),
+            inner => self.annotation(file, inner).map_err(|error| match error {
+                // Places inside of the text are none of the file.
+                LoadError::Source(inner) => file
+                    .error(inner.diagnostic.code, inner.diagnostic.message.clone(), node)
+                    .into(),
+                other => other,
+            }),
+        }
+    }
+
+    fn annotation_inner(&mut self, file: &SourceFile, expr: &Expr, bare: bool) -> Result<TypeId> {
+        let unknown = |what: &str| file.error("unknown-type", format!("Unknown type name '{what}'"), expr);
         match expr {
             Expr::NoneLiteral(_) => Ok(types::NONE),
-            Expr::StringLiteral(text) => {
-                // `"Tensor"`: a forward reference.
-                let parsed = ruff_python_parser::parse_expression(text.value.to_str());
-                let parsed = parsed.map_err(|_| unknown(text.value.to_str()))?;
-                match &*parsed.syntax().body {
-                    Expr::StringLiteral(_) => Err(unknown(text.value.to_str()).into()),
-                    inner => self.annotation(file, inner),
-                }
-            }
+            // `"Tensor"`: a forward reference.
+            Expr::StringLiteral(text) => self.annotation_text(file, text.value.to_str(), expr),
             Expr::Name(_) | Expr::Attribute(_) => {
-                let name = dotted(expr).ok_or_else(|| unknown("expression"))?;
+                let written = dotted(expr).ok_or_else(|| unknown("expression"))?;
+                let name = file.expand(&written);
                 match simple_type(&name) {
+                    Some(TypeKind::AnyList | TypeKind::AnyTuple) if file.qualifier == Some(BY_HAND) && !bare => {
+                        let list = written.to_lowercase().ends_with("list");
+                        let example = if list { "List[int]" } else { "Tuple[int]" };
+                        let message = format!(
+                            "Attempted to use {} without a contained type. Please add a contained type, e.g. {example}",
+                            if list { "List" } else { "Tuple" }
+                        );
+                        Err(file.error("unknown-type", message, expr).into())
+                    }
                     Some(kind) => Ok(self.ctx.type_of_kind(kind)),
+                    None if matches!(
+                        name.as_str(),
+                        "typing.Dict" | "Dict" | "dict" | "typing.Optional" | "Optional"
+                    ) =>
+                    {
+                        let head = written.rsplit('.').next().unwrap_or_default();
+                        let (head, example) = match head {
+                            "Optional" => ("Optional", "Optional[int]"),
+                            _ => ("Dict", "Dict[str, int]"),
+                        };
+                        let message = format!(
+                            "Attempted to use {head} without contained types. Please add contained type, e.g. {example}"
+                        );
+                        Err(file.error("unknown-type", message, expr).into())
+                    }
                     None => self.class_type(file, expr, &name),
                 }
             }
@@ -38,6 +86,7 @@ impl Program<'_> {
             }
             Expr::Subscript(subscript) => {
                 let head = dotted(&subscript.value).ok_or_else(|| unknown("expression"))?;
+                let head = file.expand(&head);
                 let arguments: Vec<&Expr> = match &*subscript.slice {
                     Expr::Tuple(tuple) => tuple.elts.iter().collect(),
                     one => vec![one],
@@ -49,17 +98,44 @@ impl Program<'_> {
                 let head = head.rsplit('.').next().unwrap_or_default();
                 let ctx = &self.ctx;
                 match (head, parsed.as_slice()) {
-                    ("List" | "list", &[element]) => Ok(ctx.list_of(element)),
-                    ("Optional", &[element]) => Ok(ctx.optional_of(element)),
-                    ("Dict" | "dict", &[key, value]) => Ok(ctx.dict_of(key, value)),
+                    ("List" | "list" | "BroadcastingList1" | "BroadcastingList2" | "BroadcastingList3", &[element]) => {
+                        Ok(ctx.list_of(element))
+                    }
+                    ("Optional", &[element]) => Ok(self.union_of(&[element, types::NONE])),
+                    ("Dict" | "dict", &[key, value]) => {
+                        let is_key = matches!(
+                            ctx.type_kind(key),
+                            TypeKind::Int
+                                | TypeKind::Float
+                                | TypeKind::Complex
+                                | TypeKind::Bool
+                                | TypeKind::Str
+                                | TypeKind::Device
+                                | TypeKind::Tensor(_)
+                        );
+                        if !is_key && file.qualifier == Some(BY_HAND) {
+                            let message = format!(
+                                "Cannot create dict for key type '{}', only int, float, complex, Tensor, device and string keys are supported",
+                                ctx.show_type(key)
+                            );
+                            return Err(file.error("unknown-type", message, expr).into());
+                        }
+                        Ok(ctx.dict_of(key, value))
+                    }
                     ("Tuple" | "tuple", elements) => Ok(ctx.tuple_of(elements)),
                     ("Union", members) => Ok(self.union_of(members)),
                     ("Future", &[element]) => Ok(ctx.type_of_kind(TypeKind::Future(element))),
                     ("Await", &[element]) => Ok(ctx.type_of_kind(TypeKind::Await(element))),
                     ("RRef", &[element]) => Ok(ctx.type_of_kind(TypeKind::RRef(element))),
                     ("Final", &[element]) => Ok(element),
-                    _ => Err(unknown(&format!("{head}[...]")).into()),
+                    _ => Err(file
+                        .error("unknown-type", format!("Unknown type constructor {head}"), expr)
+                        .into()),
                 }
+            }
+            Expr::NumberLiteral(_) | Expr::BooleanLiteral(_) => {
+                let message = "Expression of type const cannot be used in a type expression";
+                Err(file.error("unknown-type", message, expr).into())
             }
             // `Tuple[()]`: the subscript is an empty tuple and never gets here.
             _ => Err(unknown("expression").into()),
@@ -83,12 +159,32 @@ impl Program<'_> {
                 }
             }
         }
+        // All numbers together are the type of numbers.
+        let numbers = [types::INT, types::FLOAT, types::COMPLEX];
+        if numbers.iter().all(|number| flat.contains(number)) && !flat.contains(&types::NUMBER) {
+            let at = flat.iter().position(|ty| numbers.contains(ty)).unwrap_or(0);
+            flat.retain(|ty| !numbers.contains(ty));
+            flat.insert(at, types::NUMBER);
+        }
         match *flat.as_slice() {
             [one] => one,
             [a, types::NONE] => ctx.optional_of(a),
             [types::NONE, a] => ctx.optional_of(a),
             _ => ctx.type_of_kind(TypeKind::Union(ctx.type_list(&flat))),
         }
+    }
+}
+
+/// How often one number stands for a whole list: 2 of `BroadcastingList2[int]`, also inside of `Optional`.
+pub(crate) fn broadcast(expr: &Expr) -> Option<u32> {
+    let Expr::Subscript(subscript) = expr else { return None };
+    let head = dotted(&subscript.value)?;
+    match head.rsplit('.').next()?.strip_prefix("BroadcastingList") {
+        Some(count) => count.parse().ok(),
+        None => match &*subscript.slice {
+            inner @ Expr::Subscript(_) if head.ends_with("Optional") => broadcast(inner),
+            _ => None,
+        },
     }
 }
 
@@ -108,26 +204,32 @@ pub(crate) fn dotted(expr: &Expr) -> Option<String> {
 
 /// Types that have a name of their own.
 fn simple_type(name: &str) -> Option<TypeKind> {
-    Some(match name.strip_prefix("torch.").unwrap_or(name) {
-        "Tensor" => TypeKind::Tensor(frazil_ir::TensorType::ANY),
-        "int" | "dtype" | "layout" | "memory_format" => TypeKind::Int,
-        "float" => TypeKind::Float,
-        "bool" => TypeKind::Bool,
-        "complex" => TypeKind::Complex,
-        "number" | "Scalar" => TypeKind::Number,
-        "str" => TypeKind::Str,
-        "NoneType" => TypeKind::None,
-        "Any" | "typing.Any" => TypeKind::Any,
-        "Device" | "device" => TypeKind::Device,
-        "Generator" => TypeKind::Generator,
-        "Stream" => TypeKind::Stream,
-        "Storage" => TypeKind::Storage,
-        "QScheme" | "qscheme" => TypeKind::QScheme,
-        "Capsule" => TypeKind::Capsule,
-        "AnyList" | "List" | "list" => TypeKind::AnyList,
-        "AnyTuple" | "Tuple" | "tuple" => TypeKind::AnyTuple,
-        "AnyClassType" => TypeKind::AnyClass,
-        "AnyEnumType" => TypeKind::AnyEnum,
-        _ => return None,
-    })
+    Some(
+        match name
+            .strip_prefix("torch.")
+            .or(name.strip_prefix("typing."))
+            .unwrap_or(name)
+        {
+            "Tensor" => TypeKind::Tensor(frazil_ir::TensorType::ANY),
+            "int" | "dtype" | "layout" | "memory_format" => TypeKind::Int,
+            "float" => TypeKind::Float,
+            "bool" => TypeKind::Bool,
+            "complex" => TypeKind::Complex,
+            "number" | "Scalar" | "numbers.Number" => TypeKind::Number,
+            "str" => TypeKind::Str,
+            "NoneType" => TypeKind::None,
+            "Any" => TypeKind::Any,
+            "Device" | "device" => TypeKind::Device,
+            "Generator" => TypeKind::Generator,
+            "Stream" => TypeKind::Stream,
+            "Storage" => TypeKind::Storage,
+            "QScheme" | "qscheme" => TypeKind::QScheme,
+            "Capsule" => TypeKind::Capsule,
+            "AnyList" | "List" | "list" => TypeKind::AnyList,
+            "AnyTuple" | "Tuple" | "tuple" => TypeKind::AnyTuple,
+            "AnyClassType" => TypeKind::AnyClass,
+            "AnyEnumType" => TypeKind::AnyEnum,
+            _ => return None,
+        },
+    )
 }

@@ -1,7 +1,9 @@
 //! The front end: from source code and pickled objects to a [`Module`].
 
 mod annotation;
+mod construct;
 mod emit;
+mod library;
 mod objects;
 mod program;
 mod source;
@@ -15,7 +17,6 @@ use frazil_ir::{CompilationUnit, Context, Module};
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
 use program::{ArchiveSources, Program};
 
-pub(crate) use program::plain_argument;
 pub(crate) use source::MAX_DEPTH;
 
 pub use source::SourceError;
@@ -91,11 +92,36 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
 /// # Errors
 /// When the text does not compile.
 pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<CompilationUnit> {
+    Ok(match load_source(file, text, options)? {
+        Source::Module(module) => module.unit,
+        Source::Unit(unit) => unit,
+    })
+}
+
+/// What a TorchScript source text turned out to be.
+#[derive(Debug)]
+pub enum Source {
+    /// A module: the text has classes that derive from `torch.nn.Module`.
+    Module(Module),
+    /// Functions and classes.
+    Unit(CompilationUnit),
+}
+
+/// Compiles a TorchScript source text. One with classes that derive from `torch.nn.Module` makes a module: the value of the last
+/// top-level assignment of one (`model = Net(3)`), else an object of the last such class that takes no arguments. Constructors are run on
+/// the part of Python that docs/language.md describes.
+///
+/// # Errors
+/// When the text does not compile, or a constructor does what only Python can.
+pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<Source> {
     with_stack(|| {
         let mut program = Program::new(options, &program::NoSources);
-        program.define_text(file, text)?;
+        let root = program.define_text(file, text)?;
         program.compile_all()?;
-        Ok(program.unit)
+        Ok(match root {
+            Some(root) => Source::Module(root.into_module(options.ctx, program.unit)),
+            None => Source::Unit(program.unit),
+        })
     })
     .map_err(LoadError::Thread)?
 }

@@ -23,6 +23,14 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
+    /// These objects, of which the first is the module.
+    pub(crate) fn new(objects: Vec<Object>) -> Objects {
+        Objects {
+            objects,
+            states: Vec::new(),
+        }
+    }
+
     /// The module of these objects and the code of their classes.
     pub(crate) fn into_module(self, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
         let mut objects = self.objects.into_iter();

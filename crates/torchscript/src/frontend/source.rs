@@ -1,5 +1,6 @@
 //! Source files of TorchScript, and errors that point into them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,6 +60,10 @@ pub(crate) struct SourceFile {
     map: Option<SourceMap>,
     /// The byte offset at which each line begins.
     lines: Vec<u32>,
+    /// Under which qualified name the file's own definitions are found, where code names them without it: a text by hand, the library.
+    pub(crate) qualifier: Option<&'static str>,
+    /// What the imports at the top level bring in, by the name they give it.
+    imports: HashMap<String, String>,
     module: ModModule,
 }
 
@@ -99,13 +104,48 @@ impl SourceFile {
             .filter(|(_, b)| *b == b'\n')
             .map(|(i, _)| i as u32 + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
+        let imports = imports(&module.body);
         Ok(SourceFile {
+            qualifier: None,
+            imports,
             name,
             text,
             map,
             lines,
             module,
         })
+    }
+
+    /// The file as one whose definitions are found under `qualifier`.
+    pub(crate) fn under(mut self, qualifier: &'static str) -> SourceFile {
+        self.qualifier = Some(qualifier);
+        self
+    }
+
+    /// The dotted name that `name` stands for by an import, if it is that: `F` is `torch.nn.functional`.
+    pub(crate) fn imported(&self, name: &str) -> Option<&str> {
+        self.imports.get(name).map(String::as_str).or_else(|| {
+            self.qualifier?;
+            // What nearly every file imports is known without.
+            Some(match name {
+                "nn" => "torch.nn",
+                "F" => "torch.nn.functional",
+                "warnings" => "warnings",
+                _ => return None,
+            })
+        })
+    }
+
+    /// A dotted name with its head replaced by what an import made it stand for.
+    pub(crate) fn expand(&self, name: &str) -> String {
+        let (head, rest) = name
+            .split_once('.')
+            .map_or((name, None), |(head, rest)| (head, Some(rest)));
+        match (self.imported(head), rest) {
+            (Some(path), Some(rest)) => format!("{path}.{rest}"),
+            (Some(path), None) => path.to_owned(),
+            (None, _) => name.to_owned(),
+        }
     }
 
     /// The file's statements.
@@ -170,6 +210,33 @@ fn ends_operator(text: &[u8], at: usize) -> bool {
             let start = (at + 1).checked_sub(word.len());
             start.is_some_and(|start| text.get(start..=at) == Some(word.as_bytes()) && !is_word(start.checked_sub(1)))
         })
+}
+
+/// The names that import statements bring in.
+fn imports(body: &[Stmt]) -> HashMap<String, String> {
+    let mut names = HashMap::new();
+    for statement in body {
+        match statement {
+            Stmt::Import(import) => {
+                for alias in &import.names {
+                    if let Some(name) = &alias.asname {
+                        names.insert(name.to_string(), alias.name.to_string());
+                    } else if let Some(head) = alias.name.split('.').next() {
+                        names.insert(head.to_owned(), head.to_owned());
+                    }
+                }
+            }
+            Stmt::ImportFrom(import) => {
+                let module = import.module.as_ref().map(ToString::to_string).unwrap_or_default();
+                for alias in &import.names {
+                    let name = alias.asname.as_ref().unwrap_or(&alias.name);
+                    names.insert(name.to_string(), format!("{module}.{}", alias.name));
+                }
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// The byte at which brackets or blocks nest too deeply, before the parser would recurse into them. Strings are not told from code, which

@@ -5,13 +5,14 @@
     reason = "test helpers, of which each test uses some"
 )]
 
-use std::collections::HashMap;
+pub mod listing;
+
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{AttributeValue, BlockId, Constant, Context, Graph, ValueId, symbols};
+use frazil_ir::{Context, Graph};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -61,74 +62,7 @@ pub fn archives(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A graph as lines in which values are numbered in the order of their definition.
-#[derive(Default)]
-pub struct Listing {
-    /// The numbers of values.
-    pub numbers: HashMap<String, usize>,
-    /// The lines so far.
-    pub lines: Vec<String>,
-}
-
-impl Listing {
-    /// Gives a value the next number.
-    pub fn define(&mut self, value: &str) -> String {
-        let number = self.numbers.len();
-        self.numbers.insert(value.to_owned(), number);
-        format!("%{number}")
-    }
-
-    /// The number of a value.
-    pub fn used(&self, value: &str) -> String {
-        self.numbers
-            .get(value)
-            .map_or_else(|| format!("undefined {value}"), |number| format!("%{number}"))
-    }
-}
-
-/// The listing of one of our graphs.
-pub fn list_graph(graph: &Graph) -> Vec<String> {
-    fn block_of(graph: &Graph, block: BlockId, depth: usize, out: &mut Listing) {
-        let ctx = graph.ctx();
-        let key = |value: ValueId| format!("{value:?}");
-        let indent = "  ".repeat(depth);
-        let typed = |out: &mut Listing, values: &[ValueId]| {
-            let values = values
-                .iter()
-                .map(|&v| format!("{} : {}", out.define(&key(v)), ctx.show_type(graph.ty(v))));
-            values.collect::<Vec<_>>().join(", ")
-        };
-        let parameters = typed(out, graph.parameters(block));
-        out.lines.push(format!("{indent}({parameters}):"));
-        for node in graph.nodes(block) {
-            let operands: Vec<String> = graph.operands(node).map(|v| out.used(&key(v))).collect();
-            let outputs = typed(out, graph.node_outputs(node));
-            let attribute = match graph.attribute(node, symbols::ATTR_NAME) {
-                Some(AttributeValue::Constant(name)) => format!("[{}]", name.as_str().unwrap()),
-                _ => match graph.attribute(node, symbols::ATTR_VALUE) {
-                    Some(AttributeValue::Constant(Constant::Int(i))) => format!("[{i}]"),
-                    Some(AttributeValue::Constant(Constant::Bool(b))) => format!("[{}]", i32::from(*b)),
-                    _ => String::new(),
-                },
-            };
-            let kind = graph.kind_name(node);
-            out.lines.push(format!(
-                "{indent}{outputs} = {kind}{attribute}({})",
-                operands.join(", ")
-            ));
-            for &inner in graph.node_blocks(node) {
-                block_of(graph, inner, depth + 1, out);
-            }
-        }
-        let results: Vec<String> = graph.results(block).map(|v| out.used(&key(v))).collect();
-        out.lines.push(format!("{indent}-> ({})", results.join(", ")));
-    }
-    let mut out = Listing::default();
-    block_of(graph, graph.root(), 0, &mut out);
-    out.lines
-}
-
 /// The listing as one text.
 pub fn show(graph: &Graph) -> String {
-    list_graph(graph).join("\n")
+    listing::list_graph(graph).join("\n")
 }

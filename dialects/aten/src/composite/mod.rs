@@ -48,7 +48,9 @@ fn compile(catalogue: &Catalogue) -> CompiledGraphs {
         for (_, function) in unit.functions() {
             let mut graph = function.graph.clone();
             spread_results(&mut graph);
-            graphs.insert(catalogue.ctx().name(function.name).to_string(), Arc::new(graph));
+            let name = catalogue.ctx().name(function.name);
+            let name = name.strip_prefix("__torch__.").unwrap_or(name);
+            graphs.insert(name.to_string(), Arc::new(graph));
         }
     }
     Ok(graphs)

@@ -1,11 +1,12 @@
 //! Lists: indexing, slicing, growing, searching and sorting.
 
 use super::arithmetic::order;
-use frazil_ir::TypeKind;
+use frazil_ir::{DType, TypeId, TypeKind, types};
 use frazil_runtime::Scalar;
 use frazil_runtime::format::{general, str_of};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::{ListValue, Value};
+use num_complex::Complex64;
 
 pub(super) const HOST: &[(&str, KernelFn)] = &[
     ("aten::len", len),
@@ -62,6 +63,7 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
 
 /// Overloads on lists of anything, tensors included, and of operators whose other overloads are something else.
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("prim::tolist", to_list),
     ("aten::__getitem__.t", get),
     ("aten::_set_item.t", set),
     ("aten::pop.t", pop),
@@ -337,4 +339,51 @@ fn range_length(call: &Call<'_>) -> Result<Results, OpError> {
         (distance - 1) / step.abs() + 1
     };
     one(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// `x.tolist()`: lists in one another as deep as the tensor has dimensions, or a number. The operands after the tensor are the depth that the
+/// program was compiled for, and a code of the elements' type.
+fn to_list(call: &Call<'_>) -> Result<Results, OpError> {
+    let tensor = call.tensor(0)?;
+    let dtype = tensor.dtype();
+    let (element, fits, name) = match call.int(2)? {
+        0 => (types::INT, dtype == DType::Long, "Long"),
+        1 => (types::FLOAT, dtype.is_floating_point(), "Double"),
+        2 => (types::BOOL, dtype == DType::Bool, "Bool"),
+        _ => (types::COMPLEX, dtype.is_complex(), "ComplexDouble"),
+    };
+    if call.int(1)? != tensor.dim() as i64 {
+        return Err(OpError::raised(
+            "Output annotation list dimension and runtime tensor dimension must match for tolist()",
+        ));
+    }
+    if !fits {
+        return Err(OpError::raised(format!(
+            "Output annotation element type and runtime tensor element type must match for tolist(): {name} vs {}",
+            dtype.type_name()
+        )));
+    }
+    let elements: Vec<Value> = match element {
+        types::INT => tensor.to_i64_vec().into_iter().map(Value::Int).collect(),
+        types::FLOAT => tensor.to_f64_vec().into_iter().map(Value::Float).collect(),
+        types::BOOL => tensor.to_i64_vec().into_iter().map(|b| Value::Bool(b != 0)).collect(),
+        _ => tensor
+            .to_dtype(DType::ComplexDouble)?
+            .to_vec::<Complex64>()
+            .into_iter()
+            .map(Value::Complex)
+            .collect(),
+    };
+    let mut elements = elements.into_iter();
+    one(nested(call, tensor.sizes(), element, &mut elements))
+}
+
+/// The next elements as lists of these sizes.
+fn nested(call: &Call<'_>, sizes: &[i64], element: TypeId, elements: &mut std::vec::IntoIter<Value>) -> Value {
+    let Some((&length, rest)) = sizes.split_first() else {
+        return elements.next().unwrap_or_default();
+    };
+    let inner = rest.iter().fold(element, |ty, _| call.ctx.list_of(ty));
+    let items = (0..length).map(|_| nested(call, rest, element, elements)).collect();
+    Value::List(ListValue::new(inner, items))
 }

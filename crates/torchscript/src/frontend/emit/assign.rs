@@ -1,7 +1,7 @@
 //! Assignments.
 
-use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
-use ruff_python_ast::{Expr, Operator, StmtAugAssign};
+use frazil_ir::{TypeId, TypeKind, ValueId};
+use ruff_python_ast::{Expr, ExprSubscript, Operator, StmtAugAssign};
 use ruff_text_size::Ranged;
 
 use super::Emitter;
@@ -63,27 +63,16 @@ impl<'f> Emitter<'_, '_, 'f> {
                             .map(|&part| Sugared::Value(part))
                             .collect()
                     }
-                    TypeKind::Tensor(_) => {
-                        let zero = self.literal(Constant::Int(0));
-                        let arguments = Arguments {
-                            positional: vec![whole, zero],
-                            ..Arguments::default()
-                        };
-                        let list = self.builtin("aten::unbind", arguments, node)?;
-                        let unpack = self.node("prim::ListUnpack", &[list], &vec![types::TENSOR; targets.len()]);
-                        self.graph
-                            .node_outputs(unpack)
-                            .iter()
-                            .map(|&part| Sugared::Value(part))
-                            .collect()
-                    }
                     _ => {
-                        let message = format!("a `{}` cannot be taken apart", self.shown(self.ty(whole)));
+                        let message = format!("{} cannot be used as a tuple", self.shown(self.ty(whole)));
                         return self.error("assignment", message, node);
                     }
                 }
             }
         };
+        if targets.iter().filter(|target| target.is_starred_expr()).count() > 1 {
+            return self.error("assignment", "multiple starred expressions in assignment", node);
+        }
         let star = targets.iter().position(|target| target.is_starred_expr());
         let fits = if star.is_some() {
             parts.len() + 1 >= targets.len()
@@ -91,7 +80,12 @@ impl<'f> Emitter<'_, '_, 'f> {
             parts.len() == targets.len()
         };
         if !fits {
-            let message = format!("{} values for {} names", parts.len(), targets.len());
+            let (need, found) = (targets.len(), parts.len());
+            let message = if found < need {
+                format!("need {need} values to unpack but found only {found}")
+            } else {
+                format!("too many values to unpack: need {need} but found {found}")
+            };
             return self.error("assignment", message, node);
         }
         let starred = parts.len() + 1 - targets.len().min(parts.len() + 1);
@@ -112,6 +106,37 @@ impl<'f> Emitter<'_, '_, 'f> {
         Ok(())
     }
 
+    /// `del target`
+    pub(super) fn delete(&mut self, target: &'f Expr) -> Result<()> {
+        match target {
+            Expr::Name(name) => {
+                let mut found = false;
+                for frame in &mut self.frames {
+                    found |= frame.variables.remove(name.id.as_str()).is_some();
+                }
+                if found {
+                    return Ok(());
+                }
+                self.error("undefined", format!("undefined value {}", name.id), target)
+            }
+            Expr::Subscript(subscript) if subscript.slice.is_slice_expr() => {
+                let message = "del statements only support deletion at a single index, slicing is not supported (see https://github.com/pytorch/pytorch/issues/31430)";
+                self.error("statement", message, target)
+            }
+            Expr::Subscript(subscript) => {
+                let container = self.expr(&subscript.value, None)?;
+                let index = self.expr(&subscript.slice, None)?;
+                self.builtin("aten::Delete", Arguments::of(&[container, index]), target)
+                    .map(drop)
+            }
+            _ => self.error(
+                "statement",
+                "del statements are only supported for deleting indices and variables",
+                target,
+            ),
+        }
+    }
+
     pub(super) fn set_item(
         &mut self,
         container: ValueId,
@@ -122,12 +147,29 @@ impl<'f> Emitter<'_, '_, 'f> {
         if let TypeKind::Tensor(_) = self.kind_of(container) {
             return self.set_tensor_item(container, index, value, node);
         }
+        self.check_item(container, index, node)?;
         let index = self.expr(index, None)?;
-        let arguments = Arguments {
-            positional: vec![container, index, value],
-            ..Arguments::default()
-        };
-        self.builtin("aten::_set_item", arguments, node).map(drop)
+        self.builtin("aten::_set_item", Arguments::of(&[container, index, value]), node)
+            .map(drop)
+    }
+
+    /// Whether elements of `container` can be assigned to.
+    fn check_item(&self, container: ValueId, index: &Expr, node: &impl Ranged) -> Result<()> {
+        match self.kind_of(container) {
+            TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Class(_) | TypeKind::Interface(_) => {}
+            _ => {
+                let message = format!(
+                    "{} does not support subscripted assignment",
+                    self.shown(self.ty(container))
+                );
+                return self.error("assignment", message, node);
+            }
+        }
+        if index.is_slice_expr() {
+            let message = "Sliced expression not yet supported for subscripted assignment. File a bug if you want this";
+            return self.error("assignment", message, node);
+        }
+        Ok(())
     }
 
     /// `x[i, j] = value`: a copy into the selected view, or `index_put_` where tensors select.
@@ -186,36 +228,73 @@ impl<'f> Emitter<'_, '_, 'f> {
 
     pub(super) fn augmented(&mut self, assign: &'f StmtAugAssign) -> Result<()> {
         let target = &*assign.target;
+        if assign.op == Operator::FloorDiv && self.program.by_hand() {
+            return self.error(
+                "assignment",
+                "unsupported kind of augmented assignment: FloorDiv",
+                assign,
+            );
+        }
+        if let Expr::Subscript(subscript) = target {
+            return self.augmented_item(subscript, assign);
+        }
         let left = self.expr(target, None)?;
         let right = self.expr(&assign.value, None)?;
-        let in_place = match (assign.op, self.kind_of(left)) {
-            (Operator::Add, TypeKind::Tensor(_) | TypeKind::List(_)) => Some("aten::add_"),
-            (Operator::Sub, TypeKind::Tensor(_)) => Some("aten::sub_"),
-            (Operator::Mult, TypeKind::Tensor(_) | TypeKind::List(_)) => Some("aten::mul_"),
-            (Operator::Div, TypeKind::Tensor(_)) => Some("aten::div_"),
-            (Operator::Mod, TypeKind::Tensor(_)) => Some("aten::fmod_"),
-            (Operator::BitAnd, TypeKind::Tensor(_)) => Some("aten::bitwise_and"),
-            (Operator::BitOr, TypeKind::Tensor(_)) => Some("aten::bitwise_or"),
-            (Operator::BitXor, TypeKind::Tensor(_)) => Some("aten::bitwise_xor"),
-            _ => None,
-        };
-        let value = match in_place {
-            Some(operator) => {
-                let arguments = Arguments {
-                    positional: vec![left, right],
-                    ..Arguments::default()
-                };
-                self.builtin(operator, arguments, assign)?
-            }
-            None => self.binary(assign.op, left, right, assign)?,
-        };
-        match target {
-            Expr::Subscript(subscript) if in_place.is_some() && matches!(self.kind_of(left), TypeKind::Tensor(_)) => {
-                // The element of a list of tensors was changed in place, and so was the view of a tensor.
-                let _ = subscript;
-                Ok(())
-            }
-            _ => self.assign_to(target, Sugared::Value(value), None),
+        let value = self.augment(assign, left, right)?;
+        self.assign_to(target, Sugared::Value(value), None)
+    }
+
+    /// The operator that changes `left` in place, where its type has one.
+    fn in_place(&self, op: Operator, left: ValueId) -> Option<&'static str> {
+        Some(match (op, self.kind_of(left)) {
+            (Operator::Add, TypeKind::Tensor(_) | TypeKind::List(_)) => "aten::add_",
+            (Operator::Sub, TypeKind::Tensor(_)) => "aten::sub_",
+            (Operator::Mult, TypeKind::Tensor(_) | TypeKind::List(_)) => "aten::mul_",
+            (Operator::Div, TypeKind::Tensor(_)) => "aten::div_",
+            (Operator::Mod, TypeKind::Tensor(_)) => "aten::fmod_",
+            (Operator::BitAnd, TypeKind::Tensor(_)) => "aten::bitwise_and",
+            (Operator::BitOr, TypeKind::Tensor(_)) => "aten::bitwise_or",
+            (Operator::BitXor, TypeKind::Tensor(_)) => "aten::bitwise_xor",
+            _ => return None,
+        })
+    }
+
+    /// What `left` becomes, in place where its type can.
+    fn augment(&mut self, assign: &'f StmtAugAssign, left: ValueId, right: ValueId) -> Result<ValueId> {
+        match self.in_place(assign.op, left) {
+            Some(operator) => self.builtin(operator, Arguments::of(&[left, right]), assign),
+            None => self.binary(assign.op, left, right, assign),
         }
+    }
+
+    /// `x[i] += value`
+    fn augmented_item(&mut self, target: &'f ExprSubscript, assign: &'f StmtAugAssign) -> Result<()> {
+        let container = self.expr(&target.value, None)?;
+        if let TypeKind::Tensor(_) = self.kind_of(container) {
+            return self.augmented_view(container, &target.slice, assign);
+        }
+        self.check_item(container, &target.slice, assign)?;
+        let index = self.expr(&target.slice, None)?;
+        let left = self.builtin("aten::__getitem__", Arguments::of(&[container, index]), assign)?;
+        let right = self.expr(&assign.value, None)?;
+        let value = self.augment(assign, left, right)?;
+        self.builtin("aten::_set_item", Arguments::of(&[container, index, value]), assign)
+            .map(drop)
+    }
+
+    /// `x[i] += value` of a tensor: in place on the view, and put back where tensors select.
+    fn augmented_view(&mut self, tensor: ValueId, index: &'f Expr, assign: &'f StmtAugAssign) -> Result<()> {
+        let (view, indices) = self.tensor_view(tensor, index, assign)?;
+        let right = self.expr(&assign.value, None)?;
+        let element = match indices {
+            Some(indices) => self.builtin("aten::index", Arguments::of(&[view, indices]), assign)?,
+            None => view,
+        };
+        let value = self.augment(assign, element, right)?;
+        let (operator, operands) = match indices {
+            Some(indices) => ("aten::index_put_", vec![view, indices, value]),
+            None => return Ok(()),
+        };
+        self.builtin(operator, Arguments::of(&operands), assign).map(drop)
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use frazil_ir::{Constant, TypeKind, ValueId, types};
+use frazil_ir::types::{Bindings, match_formal};
+use frazil_ir::{Constant, SymbolId, TypeId, TypeKind, ValueId, types};
 use ruff_text_size::Ranged;
 
 use super::matching::Arguments;
 use super::sugared::Sugared;
 use super::{Emitter, builtins, name_attribute};
-use crate::frontend::Result;
 use crate::frontend::program::Global;
+use crate::frontend::{Result, library};
 
 impl<'f> Emitter<'_, '_, 'f> {
     /// `base.name`
@@ -32,8 +33,14 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 match name {
                     "__new__" => Ok(Sugared::New(ty)),
+                    _ if matches!(ctx.type_kind(ty), TypeKind::Class(_)) && self.static_of(ty, name).is_some() => {
+                        Ok(self.static_of(ty, name).map_or(Sugared::Type(ty), Sugared::Function))
+                    }
                     _ => {
-                        let message = format!("the type `{}` has no member `{name}`", self.shown(ty));
+                        let message = match ctx.type_kind(ty) {
+                            TypeKind::Enum(class) => format!("Enum<{}>' has no attribute '{name}'", ctx.name(class)),
+                            _ => format!("Tried to lookup unknown attribute on class {}", self.shown(ty)),
+                        };
                         self.error("attribute", message, node)
                     }
                 }
@@ -46,7 +53,7 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     pub(super) fn path(&mut self, path: String, node: &impl Ranged) -> Result<Sugared<'f>> {
-        if let Some(constant) = self.program.named_constant(&path)? {
+        if let Some(constant) = self.program.named_constant(self.file, &path)? {
             self.locate(node);
             // Code knows a tensor of the table as just a tensor.
             let ty = self.unshaped(constant.ty(&self.program.ctx));
@@ -59,6 +66,10 @@ impl<'f> Emitter<'_, '_, 'f> {
             if let Some(global) = self.program.global(&path)? {
                 return Ok(sugared_global(global));
             }
+        } else if let Some(name) = self.file.qualifier.and_then(|_| library::name_of(&path))
+            && let Some(global) = self.program.global(&name)?
+        {
+            return Ok(sugared_global(global));
         } else if let Some(operator) = builtins::operator(&path) {
             let operator = self.program.ctx.symbol(&operator);
             if self.program.catalogue.contains(operator) || path.starts_with("ops.") {
@@ -75,6 +86,18 @@ impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn value_attribute(&mut self, object: ValueId, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
         let ctx = Arc::clone(&self.program.ctx);
         let symbol = ctx.symbol(name);
+        if let TypeKind::Class(class) = self.kind_of(object) {
+            if let Some(sugared) = self.container_method(object, class, name, node) {
+                return Ok(sugared);
+            }
+            if let Some(path) = self.program.function_attribute(class, name).map(str::to_owned) {
+                return self.path(path, node);
+            }
+            if self.program.is_module(class) {
+                self.program.module_method(class, name)?;
+                self.program.module_method(class, &format!("__{name}_getter"))?;
+            }
+        }
         match self.kind_of(object) {
             TypeKind::Class(class) => {
                 if let Some(definition) = self.program.unit.class(class) {
@@ -85,6 +108,15 @@ impl<'f> Emitter<'_, '_, 'f> {
                     }
                     if definition.methods.contains_key(&symbol) {
                         return Ok(Sugared::Method(object, symbol));
+                    }
+                    let getter = ctx.symbol(&format!("__{name}_getter"));
+                    if definition.methods.contains_key(&getter) {
+                        return self
+                            .call_method(object, getter, Arguments::default(), node)
+                            .map(Sugared::Value);
+                    }
+                    if let Some(id) = self.program.static_method(class, symbol) {
+                        return Ok(Sugared::Function(id));
                     }
                     if let Some(constant) = definition.constants.get(&symbol).cloned() {
                         self.locate(node);
@@ -119,6 +151,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.locate(node);
                 return Ok(Sugared::Value(self.op("prim::EnumValue", &[object], ty)));
             }
+            TypeKind::Tensor(_) if name == "tolist" => {
+                return Ok(Sugared::Builtin(ctx.symbol("prim::tolist"), Some(object)));
+            }
             TypeKind::Tensor(_) => {
                 if let Some(operator) = builtins::tensor_attribute(name) {
                     let arguments = Arguments {
@@ -144,15 +179,71 @@ impl<'f> Emitter<'_, '_, 'f> {
         }
         let operator = ctx.symbol(&format!("aten::{name}"));
         if !matches!(self.kind_of(object), TypeKind::Class(_) | TypeKind::Interface(_))
-            && self.program.catalogue.contains(operator)
+            && self.has_method(object, operator)
         {
             return Ok(Sugared::Builtin(operator, Some(object)));
         }
-        let message = format!(
-            "a `{}` has no attribute or method `{name}`",
-            self.shown(self.ty(object))
-        );
+        self.no_attribute(object, name, node)
+    }
+
+    pub(super) fn no_attribute<T>(&self, object: ValueId, name: &str, node: &impl Ranged) -> Result<T> {
+        let class = self.shown(self.ty(object));
+        let message = match self.kind_of(object) {
+            TypeKind::Class(class) if self.program.is_module(class) => {
+                let class = self.program.ctx.name(class);
+                let class = class.rsplit('.').next().unwrap_or(class);
+                format!("Module '{class}' has no attribute '{name}'")
+            }
+            TypeKind::Class(_) => format!(
+                "'{class}' object has no attribute or method '{name}'. Did you forget to initialize an attribute in __init__()?"
+            ),
+            _ => format!("'{class}' object has no attribute or method '{name}'."),
+        };
         self.error("attribute", message, node)
+    }
+
+    /// Whether an overload of `operator` takes a value of the object's type first.
+    fn has_method(&self, object: ValueId, operator: SymbolId) -> bool {
+        let ctx = &self.program.ctx;
+        let ty = self.ty(object);
+        self.program.catalogue.overloads(operator).any(|schema| {
+            schema
+                .arguments
+                .first()
+                .is_some_and(|first| match_formal(ctx, first.ty, ty, &mut Bindings::default()))
+        })
+    }
+
+    /// `items`, `keys` and `values` of a container of modules.
+    fn container_method(
+        &mut self,
+        object: ValueId,
+        class: SymbolId,
+        name: &str,
+        node: &impl Ranged,
+    ) -> Option<Sugared<'f>> {
+        self.program.container(class)?;
+        if !matches!(name, "items" | "keys" | "values" | "children" | "named_children") {
+            return None;
+        }
+        let children = self.container_children(object, node)?;
+        let mut parts = Vec::with_capacity(children.len());
+        for (key, child) in children {
+            let key = Sugared::Value(self.constant(Constant::str(key)));
+            parts.push(match name {
+                "keys" => key,
+                "values" | "children" => child,
+                _ => Sugared::Tuple(vec![key, child]),
+            });
+        }
+        Some(Sugared::Known(Box::new(Sugared::Tuple(parts))))
+    }
+
+    fn static_of(&self, ty: TypeId, name: &str) -> Option<frazil_ir::FunctionId> {
+        let TypeKind::Class(class) = self.program.ctx.type_kind(ty) else {
+            return None;
+        };
+        self.program.static_method(class, self.program.ctx.symbol(name))
     }
 
     pub(super) fn set_attribute(
@@ -163,7 +254,29 @@ impl<'f> Emitter<'_, '_, 'f> {
         node: &impl Ranged,
     ) -> Result<()> {
         let symbol = self.program.ctx.symbol(name);
+        if let TypeKind::Class(class) = self.kind_of(object) {
+            let [getter, setter] =
+                ["getter", "setter"].map(|half| self.program.ctx.symbol(&format!("__{name}_{half}")));
+            if self.program.is_module(class) {
+                self.program.module_method(class, &format!("__{name}_getter"))?;
+                self.program.module_method(class, &format!("__{name}_setter"))?;
+            }
+            if self.program.unit.method(class, setter).is_some() {
+                return self
+                    .call_method(object, setter, Arguments::of(&[value]), node)
+                    .map(drop);
+            }
+            if self.program.unit.method(class, getter).is_some() {
+                return self.error("attribute", format!("Tried to set read-only attribute: {name}"), node);
+            }
+        }
+        let in_block = self.frames.len() > 1;
         let ty = match self.kind_of(object) {
+            TypeKind::Class(class) if in_block && self.program.would_declare(class, symbol) => {
+                let message =
+                    "First assignment cannot be in a control-flow block. Initialize the field at the top level first";
+                return self.error("attribute", message, node);
+            }
             TypeKind::Class(class) => {
                 let given = self.unshaped(self.ty(value));
                 self.program.attribute_to_set(class, symbol, given)
@@ -171,13 +284,14 @@ impl<'f> Emitter<'_, '_, 'f> {
             _ => None,
         };
         let Some(ty) = ty else {
-            let message = format!("a `{}` has no attribute `{name}`", self.shown(self.ty(object)));
+            let message =
+                format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?");
             return self.error("attribute", message, node);
         };
         let value = self.convert(value, ty, node);
         if !self.program.is_subtype(self.ty(value), ty) {
             let message = format!(
-                "attribute `{name}` has type `{}` but is assigned a `{}`",
+                "Wrong type for attribute assignment. Expected {} but got {}",
                 self.shown(ty),
                 self.shown(self.ty(value))
             );

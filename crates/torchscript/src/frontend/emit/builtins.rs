@@ -15,12 +15,20 @@ pub(crate) fn special(name: &str) -> Option<Special> {
         "hasattr" => Special::Hasattr,
         "fork" | "torch.jit.fork" | "torch.jit._fork" => Special::Fork,
         "torch.jit.wait" | "torch.jit._wait" => Special::Wait,
+        "warnings.warn" => Special::Warn,
+        "torch._assert" => Special::Assert,
         "print" => Special::Print,
         "range" => Special::Range,
         "enumerate" => Special::Enumerate,
         "zip" => Special::Zip,
         "list" => Special::List,
         "tuple" => Special::Tuple,
+        "dict" => Special::Dict,
+        "torch.jit.is_scripting" => Special::Known(true),
+        "torch.jit.is_tracing" | "torch.compiler.is_compiling" | "torch.onnx.is_in_onnx_export" => {
+            Special::Known(false)
+        }
+        "torch.jit._unwrap_optional" => Special::UnwrapOptional,
         "int" => Special::Cast("aten::Int", types::INT),
         "float" => Special::Cast("aten::Float", types::FLOAT),
         "bool" => Special::Cast("aten::Bool", types::BOOL),
@@ -34,7 +42,7 @@ pub(crate) fn special(name: &str) -> Option<Special> {
 pub(crate) fn operator(name: &str) -> Option<String> {
     let plain = match name {
         "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum"
-        | "all" | "any" | "reversed" | "list" => format!("aten::{name}"),
+        | "all" | "any" | "list" => format!("aten::{name}"),
         "abs" | "min" | "max" | "id" | "rangelist" => format!("prim::{name}"),
         _ => {
             if let Some(rest) = name.strip_prefix("ops.") {
@@ -65,11 +73,101 @@ pub(crate) fn operator(name: &str) -> Option<String> {
                     Some(_) => None,
                 };
             }
-            let operator = name.strip_prefix("math.")?;
-            format!("aten::{operator}")
+            match name.strip_prefix("math.")? {
+                "remainder" => "aten::mathremainder".to_owned(),
+                operator => MATH.contains(&operator).then(|| format!("aten::{operator}"))?,
+            }
         }
     };
     Some(plain)
+}
+
+/// Functions of `math` that TorchScript has.
+const MATH: &[&str] = &[
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "degrees",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "fabs",
+    "factorial",
+    "floor",
+    "fmod",
+    "frexp",
+    "gamma",
+    "gcd",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "ldexp",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "modf",
+    "pow",
+    "radians",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+];
+
+/// Functions of Python that TorchScript does not have.
+const PYTHON_ONLY: &[&str] = &[
+    "ascii",
+    "breakpoint",
+    "bytearray",
+    "bytes",
+    "callable",
+    "compile",
+    "delattr",
+    "dir",
+    "eval",
+    "exec",
+    "filter",
+    "format",
+    "frozenset",
+    "globals",
+    "help",
+    "input",
+    "issubclass",
+    "iter",
+    "locals",
+    "map",
+    "memoryview",
+    "next",
+    "object",
+    "open",
+    "property",
+    "repr",
+    "reversed",
+    "set",
+    "setattr",
+    "slice",
+    "super",
+    "type",
+    "vars",
+];
+
+/// The name of a function that Python has and TorchScript has not, if `name` is one.
+pub(crate) fn python_only(name: &str) -> Option<&str> {
+    match name.strip_prefix("math.") {
+        Some(function) => (!MATH.contains(&function)).then_some(function),
+        None => PYTHON_ONLY.contains(&name).then_some(name),
+    }
 }
 
 /// Constants of library modules: `torch.float32` is the number of the dtype.

@@ -2,22 +2,59 @@
 
 use std::sync::Arc;
 
-use frazil_ir::schema::FunctionSchema;
+use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Constant, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
-use super::matching::{Arguments, Conversion, Matched, Plan};
+use super::matching::{Arguments, Conversion, Matched, Mismatch, Plan};
 use super::sugared::Sugared;
 use super::{Emitter, builtins, name_attribute};
 use crate::frontend::Result;
-use crate::frontend::program::plain_argument;
+use crate::frontend::source::SourceError;
+
+/// The message about a list where a tuple is needed.
+pub(super) const NO_STATIC_LENGTH: &str = "cannot statically infer the expected size of a list in this context";
+
+/// The most candidates that an error about a call lists.
+const MAX_CANDIDATES: usize = 100;
+
+/// Whether Python's `math` has the function that `path` names.
+fn is_math(path: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "cbrt",
+        "comb",
+        "dist",
+        "exp2",
+        "fsum",
+        "hypot",
+        "isclose",
+        "isqrt",
+        "lcm",
+        "log2",
+        "nextafter",
+        "perm",
+        "prod",
+        "sumprod",
+        "trunc",
+        "ulp",
+    ];
+    path.strip_prefix("math.").is_some_and(|name| OTHERS.contains(&name))
+}
 
 impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn call(&mut self, call: &'f ExprCall, hint: Option<TypeId>) -> Result<Sugared<'f>> {
         let callee = self.sugared(&call.func, None)?;
         if let Sugared::Special(special) = callee {
             return self.special(special, call, hint);
+        }
+        if let Sugared::Builtin(operator, Some(object)) = callee
+            && self.program.ctx.name(operator) == "prim::tolist"
+        {
+            return self.tolist(object, hint, call).map(Sugared::Value);
+        }
+        if let Sugared::Known(inner) = callee {
+            return Ok(*inner);
         }
         if let Sugared::New(ty) = callee {
             self.locate(call);
@@ -41,7 +78,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                     other => {
                         let tuple = self.value(other, star)?;
                         if !matches!(self.kind_of(tuple), TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) {
-                            return self.error("call", "only a tuple can be spread into arguments", star);
+                            let message = match self.kind_of(tuple) {
+                                TypeKind::List(_) => NO_STATIC_LENGTH.to_owned(),
+                                _ => format!("{} cannot be used as a tuple", self.shown(self.ty(tuple))),
+                            };
+                            return self.error("call", message, star);
                         }
                         arguments.positional.extend(self.builder().unpack_tuple(tuple));
                     }
@@ -52,7 +93,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         }
         for keyword in &call.arguments.keywords {
             let Some(name) = &keyword.arg else {
-                return self.error("call", "`**` is not supported in TorchScript", keyword);
+                return self.error("call", "keyword-arg expansion is not supported", keyword);
             };
             let value = self.expr(&keyword.value, None)?;
             arguments.keywords.push((self.program.ctx.symbol(name), value));
@@ -100,7 +141,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                         }
                     }
                     _ => {
-                        let message = format!("a `{}` cannot be called", self.shown(self.ty(object)));
+                        let message = format!("cannot call a value of type '{}'", self.shown(self.ty(object)));
                         return self.error("call", message, node);
                     }
                 };
@@ -114,9 +155,13 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
             }
             Sugared::Path(name) => {
-                let mut error = self.fault("unknown-function", format!("unknown function `{name}`"), node);
+                if let Some(function) = builtins::python_only(&name).filter(|_| is_math(&name)) {
+                    return self.python_only(function, node);
+                }
+                let last = name.rsplit('.').next().unwrap_or(&name);
+                let mut error = self.fault("unknown-function", format!("object has no attribute {last}"), node);
                 if let Some(operator) = builtins::operator(&name) {
-                    error.diagnostic.help = Some(format!("the operator catalogue has no `{operator}`"));
+                    error.diagnostic.help = Some(format!("the operator catalogue has no `{operator}` for `{name}`"));
                 }
                 Err(error.into())
             }
@@ -131,15 +176,42 @@ impl<'f> Emitter<'_, '_, 'f> {
         arguments: &Arguments,
         node: &impl Ranged,
     ) -> Result<Matched> {
-        let name = self.program.ctx.name(schema.name).to_owned();
         self.matcher()
             .choose(&[Arc::new(schema)], arguments)
-            .or_else(|failures| {
-                let why = failures
-                    .first()
-                    .map_or_else(String::new, |(_, why)| why.describe(&self.program.ctx));
-                self.error("call", format!("`{name}` cannot be called so: {why}"), node)
-            })
+            .or_else(|failures| Err(self.no_overload(&failures, node).into()))
+    }
+
+    /// The error about a call that no schema takes: each with the reason, as PyTorch lists them.
+    fn no_overload(&self, failures: &[(Arc<FunctionSchema>, Mismatch)], node: &impl Ranged) -> Box<SourceError> {
+        let ctx = &self.program.ctx;
+        let one = |(schema, why): &(Arc<FunctionSchema>, Mismatch)| {
+            let name = ctx.name(schema.name);
+            let text = schema.display(ctx).to_string();
+            // Functions and methods of programs are called by their own name, not the qualified one.
+            let simple = if name.contains("::") {
+                name
+            } else {
+                name.rsplit('.').next().unwrap_or(name)
+            };
+            let rest = text.strip_prefix(name).unwrap_or(&text);
+            // What a NamedTuple is made by returns nothing, as PyTorch has it.
+            let rest = match schema.returns.first().map(|result| ctx.type_kind(result.ty)) {
+                Some(TypeKind::NamedTuple(..)) if !name.contains("::") => {
+                    let (head, _) = rest.rsplit_once(" -> ").unwrap_or((rest, ""));
+                    format!("{head} -> ()")
+                }
+                _ => rest.to_owned(),
+            };
+            [format!("{simple}{rest}:"), why.describe(ctx)]
+        };
+        let message = match failures {
+            [only] => one(only).join("\n"),
+            many => many.iter().take(MAX_CANDIDATES).map(one).fold(
+                "Arguments for call are not valid.\nThe following variants are available:".to_owned(),
+                |text, [schema, why]| format!("{text}\n  \n  {schema}\n  {why}"),
+            ),
+        };
+        self.fault("overload", message, node)
     }
 
     pub(super) fn call_method(
@@ -164,12 +236,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             _ => None,
         };
         let Some(schema) = schema else {
-            let message = format!(
-                "a `{}` has no method `{}`",
-                self.shown(self.ty(object)),
-                ctx.name(method)
-            );
-            return self.error("attribute", message, node);
+            return self.no_attribute(object, ctx.name(method), node);
         };
         arguments.object = None;
         arguments.positional.insert(0, object);
@@ -200,12 +267,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                     overload: symbols::EMPTY,
                     arguments: fields
                         .map(|(&field, &ty)| {
-                            let mut argument = plain_argument(field, ty);
+                            let mut argument = Argument::plain(field, ty);
                             argument.default = defaults.get(&field).cloned();
                             argument
                         })
                         .collect(),
-                    returns: vec![plain_argument(symbols::EMPTY, ty)],
+                    returns: vec![Argument::plain(symbols::EMPTY, ty)],
                     is_vararg: false,
                     is_varret: false,
                 };
@@ -220,14 +287,16 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let init = ctx.symbol("__init__");
                 if self.program.unit.method(class, init).is_some() {
                     self.call_method(object, init, arguments, node)?;
-                } else if !arguments.positional.is_empty() || !arguments.keywords.is_empty() {
-                    let message = format!("`{}` has no `__init__` to take arguments", self.shown(ty));
+                } else if self.program.by_hand() {
+                    let name = ctx.name(class);
+                    let name = name.rsplit('.').next().unwrap_or(name);
+                    let message = format!("Class {name} does not have an __init__ function defined");
                     return self.error("call", message, node);
                 }
                 Ok(object)
             }
             _ => {
-                let message = format!("the type `{}` cannot be instantiated", self.shown(ty));
+                let message = format!("cannot call a value of type '{}'", self.shown(ty));
                 self.error("call", message, node)
             }
         }
@@ -238,37 +307,24 @@ impl<'f> Emitter<'_, '_, 'f> {
         if let Some(value) = self.upgraded(name, &arguments, node)? {
             return Ok(value);
         }
+        if let Some(value) = self.magic(name, &arguments, node)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.number_first(name, &arguments, node)? {
+            return Ok(value);
+        }
         let ctx = Arc::clone(&self.program.ctx);
         let operator = ctx.symbol(name);
         let schemas: Vec<Arc<FunctionSchema>> = self.program.catalogue.overloads(operator).collect();
         if schemas.is_empty() {
-            return self.error("unknown-operator", format!("unknown operator `{name}`"), node);
+            let message = format!(
+                "Unknown builtin op: {name}.\nCould not find any similar ops to {name}. This op may not exist or may not be currently supported in TorchScript."
+            );
+            return self.error("unknown-operator", message, node);
         }
         let matched = match self.matcher().choose(&schemas, &arguments) {
             Ok(matched) => matched,
-            Err(failures) => {
-                let given: Vec<String> = arguments
-                    .object
-                    .iter()
-                    .chain(&arguments.positional)
-                    .map(|&value| self.shown(self.ty(value)))
-                    .chain(
-                        arguments
-                            .keywords
-                            .iter()
-                            .map(|(name, value)| format!("{}={}", ctx.name(*name), self.shown(self.ty(*value)))),
-                    )
-                    .collect();
-                let message = format!("no overload of `{name}` takes ({})", given.join(", "));
-                let mut error = self.fault("overload", message, node);
-                let candidates: Vec<String> = failures
-                    .iter()
-                    .take(8)
-                    .map(|(schema, why)| format!("{}: {}", schema.display(&ctx), why.describe(&ctx)))
-                    .collect();
-                error.diagnostic.help = Some(candidates.join("\n        "));
-                return Err(error.into());
-            }
+            Err(failures) => return Err(self.no_overload(&failures, node).into()),
         };
         let inputs = self.carry_out(&matched, node);
         self.locate(node);

@@ -6,7 +6,7 @@ use frazil_ir::{Constant, TypeId, ValueId, types};
 use ruff_python_ast::{ElifElseClause, Expr, Stmt};
 use ruff_text_size::Ranged;
 
-use super::exits::{BROKE, Item, LEFT, RESULT, RETURNED, assigned_names, may_leave, target_names};
+use super::exits::{BROKE, Item, LEFT, RESULT, RETURNED, assigned_names, leaves_loop, may_leave, target_names};
 use super::sugared::{Iterable, Sugared};
 use super::{Condition, Emitter, Frame, is_meaningful};
 use crate::frontend::Result;
@@ -100,11 +100,17 @@ impl<'f> Emitter<'_, '_, 'f> {
                     let declared = found.each_ref().map(|v| v.as_ref().and_then(|v| v.declared));
                     (known, [a.1, b.1], declared[0].or(declared[1]))
                 }
+                [Some(_), None] | [None, Some(_)] => {
+                    let side = if known[0].is_none() { "true" } else { "false" };
+                    let message = format!("{name} is not defined in the {side} branch");
+                    self.frame().unjoined.insert(name.clone(), message);
+                    continue;
+                }
                 _ => continue,
             };
             let Some(ty) = self.join(types[0], types[1]) else {
                 let message = format!(
-                    "`{name}` is a `{}` after one side of an `if` and a `{}` after the other",
+                    "Type mismatch: {name} is set to type {} in the true branch and type {} in the false branch",
                     self.shown(types[0]),
                     self.shown(types[1])
                 );
@@ -135,6 +141,14 @@ impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn for_statement(&mut self, statement: &'f ruff_python_ast::StmtFor) -> Result<()> {
         let sugared = self.sugared(&statement.iter, None)?;
         let iterable = self.iterable(sugared, &*statement.iter)?;
+        if let Some(elements) = self.unrolled(&iterable, &*statement.iter)? {
+            let items: Vec<Item<'f>> = statement.body.iter().map(Item::Statement).collect();
+            if leaves_loop(&items) {
+                let message = "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside the body of these loops";
+                return self.error("statement", message, statement);
+            }
+            return self.repeat(&statement.target, &elements, &items);
+        }
         self.loop_statement(
             Some(&iterable),
             Some(&statement.target),
@@ -142,6 +156,27 @@ impl<'f> Emitter<'_, '_, 'f> {
             &statement.body,
             statement,
         )
+    }
+
+    /// The body of a loop once for each of `elements`; after a `return` the rest does not run.
+    fn repeat(&mut self, target: &'f Expr, elements: &[Sugared<'f>], body: &[Item<'f>]) -> Result<()> {
+        for (index, element) in elements.iter().enumerate() {
+            self.assign_to(target, element.clone(), None)?;
+            self.items(body)?;
+            let rest = elements.get(index + 1..).unwrap_or_default();
+            if !may_leave(body) || rest.is_empty() {
+                continue;
+            }
+            let Some(left) = self.lookup_value(LEFT) else { continue };
+            let condition = Condition::plain(left);
+            return self.branches(
+                condition,
+                |_| Ok(()),
+                |this| this.repeat(target, rest, body),
+                target.range(),
+            );
+        }
+        Ok(())
     }
 
     /// `for` and `while`.
@@ -159,7 +194,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         if let Some(target) = target {
             target_names(target, &mut assigned);
         }
-        self.loop_with(iterable, target, test, assigned, may_leave(&items), node, |this| {
+        self.loop_with(iterable, target, test, assigned, may_leave(&items), node, |this, _| {
             this.items(&items)
         })
     }
@@ -174,7 +209,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         mut assigned: BTreeSet<String>,
         leaves: bool,
         node: &impl Ranged,
-        body: impl FnOnce(&mut Self) -> Result<()>,
+        body: impl FnOnce(&mut Self, Option<Sugared<'f>>) -> Result<()>,
     ) -> Result<()> {
         self.locate(node);
         if leaves {
@@ -223,11 +258,16 @@ impl<'f> Emitter<'_, '_, 'f> {
             let no = self.constant(Constant::Bool(false));
             self.define(LEFT, no, None);
         }
-        if let (Some(iterable), Some(target)) = (iterable, target) {
-            let element = self.element(iterable, index, node)?;
+        let mut element = None;
+        if let Some(iterable) = iterable {
+            element = Some(self.element(iterable, index, node)?);
+        }
+        if let Some(target) = target
+            && let Some(element) = element.take()
+        {
             self.assign_to(target, element, None)?;
         }
-        body(self)?;
+        body(self, element)?;
         let mut next = match test {
             Some(test) => self.condition(test)?.value,
             None => self.constant(Constant::Bool(true)),

@@ -47,6 +47,7 @@ pub(super) fn any_statement<'f>(items: &[Item<'f>], loops: bool, test: &mut impl
                                 .iter()
                                 .any(|clause| suite(&clause.body, loops, test))
                     }
+                    Stmt::With(statement) => suite(&statement.body, loops, test),
                     Stmt::For(statement) if loops => suite(&statement.body, loops, test),
                     Stmt::While(statement) if loops => suite(&statement.body, loops, test),
                     _ => false,
@@ -61,10 +62,14 @@ pub(super) fn contains_return(items: &[Item<'_>]) -> bool {
 
 /// Whether control may not reach what follows: by return anywhere, or by break or continue of the loop at hand.
 pub(super) fn may_leave(items: &[Item<'_>]) -> bool {
-    contains_return(items)
-        || any_statement(items, false, &mut |statement| {
-            matches!(statement, Stmt::Break(_) | Stmt::Continue(_))
-        })
+    contains_return(items) || leaves_loop(items)
+}
+
+/// Whether there is a break or continue of the loop at hand.
+pub(super) fn leaves_loop(items: &[Item<'_>]) -> bool {
+    any_statement(items, false, &mut |statement| {
+        matches!(statement, Stmt::Break(_) | Stmt::Continue(_))
+    })
 }
 
 /// Whether control never reaches what follows.
@@ -80,6 +85,7 @@ pub(super) fn always_leaves(items: &[Item<'_>]) -> bool {
         Item::Clauses(clauses) => clauses_leave(clauses),
         Item::Statement(Stmt::Return(_) | Stmt::Raise(_) | Stmt::Break(_) | Stmt::Continue(_)) => true,
         Item::Statement(Stmt::If(statement)) => suite(&statement.body) && clauses_leave(&statement.elif_else_clauses),
+        Item::Statement(Stmt::With(statement)) => suite(&statement.body),
         Item::Statement(_) => false,
     })
 }
@@ -91,7 +97,7 @@ pub(super) fn needs_flags(items: &[Item<'_>]) -> bool {
         contains_return(&items) && (!always_leaves(&items) || needs_flags(&items))
     };
     items.iter().any(|item| match item {
-        Item::Statement(Stmt::For(_) | Stmt::While(_)) => contains_return(&[*item]),
+        Item::Statement(Stmt::For(_) | Stmt::While(_) | Stmt::With(_)) => contains_return(&[*item]),
         Item::Statement(Stmt::If(statement)) => {
             suite(&statement.body) || statement.elif_else_clauses.iter().any(|clause| suite(&clause.body))
         }
@@ -108,6 +114,11 @@ pub(super) fn assigned_names(items: &[Item<'_>], names: &mut BTreeSet<String>) {
             Stmt::AnnAssign(assign) => target_names(&assign.target, names),
             Stmt::AugAssign(assign) => target_names(&assign.target, names),
             Stmt::For(statement) => target_names(&statement.target, names),
+            Stmt::With(statement) => statement
+                .items
+                .iter()
+                .filter_map(|item| item.optional_vars.as_deref())
+                .for_each(|target| target_names(target, names)),
             _ => {}
         }
         false

@@ -7,6 +7,7 @@ use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
 use super::attribute::sugared_global;
+use super::call::NO_STATIC_LENGTH;
 use super::matching::{Arguments, unwrap_optional};
 use super::sugared::{Iterable, Sugared};
 use super::{Emitter, builtins};
@@ -51,9 +52,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                     node,
                 ),
                 Iterable::Sequence(value) => Ok(value),
-                _ => self.error("value", "this can only be iterated over", node),
+                Iterable::Range { .. } => self.error("value", "range cannot be used as a value", node),
+                Iterable::Enumerate(..) | Iterable::Zip(_) | Iterable::Static(_) => {
+                    self.error("value", "this can only be iterated over", node)
+                }
             },
-            Sugared::Path(name) => self.error("undefined", format!("undefined name `{name}`"), node),
+            Sugared::Path(name) => self.error("undefined", format!("undefined value {name}"), node),
             Sugared::Type(ty) => {
                 let message = format!("the type `{}` is no value", self.shown(ty));
                 self.error("value", message, node)
@@ -104,7 +108,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.locate(expr);
                 match number(&literal.value) {
                     Some(constant) => self.literal(constant),
-                    None => return self.error("literal", "an integer of more than 64 bits", expr),
+                    None => {
+                        let message = "Integral constant out of range (must fit in a signed 64 bit integer)";
+                        return self.error("literal", message, expr);
+                    }
                 }
             }
             Expr::BooleanLiteral(literal) => {
@@ -148,7 +155,14 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             Expr::ListComp(comprehension) => self.comprehension(comprehension, hint)?,
             Expr::FString(string) => self.formatted(string)?,
-            other => return self.error("expression", "this expression is not supported in TorchScript", other),
+            Expr::Generator(generator) => self.generated(generator)?,
+            Expr::DictComp(comprehension) => self.dict_comprehension(comprehension, hint)?,
+            Expr::BytesLiteral(_) => return self.error("expression", "Unknown Constant expression type", expr),
+            Expr::EllipsisLiteral(_) => return self.error("expression", "Cannot emit expr for: (dots)", expr),
+            other => {
+                let message = format!("{} aren't supported", unsupported(other));
+                return self.error("expression", message, other);
+            }
         };
         Ok(Sugared::Value(value))
     }
@@ -181,13 +195,31 @@ impl<'f> Emitter<'_, '_, 'f> {
             "torch" | "ops" | "math" | "__torch__" | "CONSTANTS" => return Ok(Sugared::Path(name.to_owned())),
             _ => {}
         }
-        if let Some(global) = self.program.global(name)? {
+        if let Some(global) = self.program.global_of(self.file, name)? {
             return Ok(sugared_global(global));
+        }
+        if let Some(path) = self.file.imported(name).map(str::to_owned) {
+            return self.path(path, node);
+        }
+        if let Some(class) = self.program.python_value(self.file, name) {
+            let message = format!(
+                "python value of type '{class}' cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an argument or use a local variable instead."
+            );
+            return self.error("undefined", message, node);
         }
         if let Some(operator) = builtins::operator(name) {
             return Ok(Sugared::Builtin(self.program.ctx.symbol(&operator), None));
         }
-        self.error("undefined", format!("undefined name `{name}`"), node)
+        match builtins::python_only(name) {
+            Some(function) => self.python_only(function, node),
+            None => self.error("undefined", format!("undefined value {name}"), node),
+        }
+    }
+
+    pub(super) fn python_only<T>(&self, function: &str, node: &impl Ranged) -> Result<T> {
+        let message =
+            format!("Python builtin <built-in function {function}> is currently not supported in Torchscript");
+        self.error("unknown-function", message, node)
     }
 
     pub(super) fn list(&mut self, items: &'f [Expr], hint: Option<TypeId>, node: &impl Ranged) -> Result<ValueId> {
@@ -198,6 +230,9 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         let mut values = Vec::with_capacity(items.len());
         for item in items {
+            if item.is_starred_expr() {
+                return self.error("expression", NO_STATIC_LENGTH, item);
+            }
             values.push(self.expr(item, wanted)?);
         }
         let element = match wanted {
@@ -206,7 +241,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                     *value = self.convert(*value, wanted, item);
                     if !self.program.is_subtype(self.ty(*value), wanted) {
                         let message = format!(
-                            "an element of the list must be `{}`, found `{}`",
+                            "List type annotation `List[{}]` did not match the types of the given list elements, which were unified to {}",
                             self.shown(wanted),
                             self.shown(self.ty(*value))
                         );
@@ -215,7 +250,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 wanted
             }
-            None => self.joined(&values, node)?,
+            None => self.joined(&values),
         };
         self.locate(node);
         let list = self.builder().list(element, &values);
@@ -226,22 +261,19 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     /// The common type of values, `Tensor` when there are none.
-    pub(super) fn joined(&mut self, values: &[ValueId], node: &impl Ranged) -> Result<TypeId> {
+    pub(super) fn joined(&mut self, values: &[ValueId]) -> TypeId {
         let mut joined: Option<TypeId> = None;
         for &value in values {
             let ty = self.unshaped(self.ty(value));
-            joined = match joined {
-                None => Some(ty),
-                Some(before) => match self.join(before, ty) {
-                    Some(ty) => Some(ty),
-                    None => {
-                        let message = format!("elements of types `{}` and `{}`", self.shown(before), self.shown(ty));
-                        return self.error("type", message, node);
-                    }
-                },
-            };
+            joined = Some(match joined {
+                None => ty,
+                // What has no common type is a union, as PyTorch warns.
+                Some(before) => self
+                    .join(before, ty)
+                    .unwrap_or_else(|| self.program.union_of(&[before, ty])),
+            });
         }
-        Ok(joined.unwrap_or(types::TENSOR))
+        joined.unwrap_or(types::TENSOR)
     }
 
     pub(super) fn dict(&mut self, dict: &'f ruff_python_ast::ExprDict, hint: Option<TypeId>) -> Result<ValueId> {
@@ -253,7 +285,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         let mut operands = Vec::with_capacity(dict.items.len() * 2);
         for item in &dict.items {
             let Some(key) = &item.key else {
-                return self.error("expression", "`**` in a dictionary is not supported", &item.value);
+                return self.error(
+                    "expression",
+                    "Dict expansion (e.g. `{**dict}`) is not supported",
+                    &item.value,
+                );
             };
             let key = self.expr(key, wanted.map(|(key, _)| key))?;
             let mut value = self.expr(&item.value, wanted.map(|(_, value)| value))?;
@@ -268,7 +304,18 @@ impl<'f> Emitter<'_, '_, 'f> {
             None => {
                 let keys: Vec<ValueId> = operands.iter().copied().step_by(2).collect();
                 let values: Vec<ValueId> = operands.iter().copied().skip(1).step_by(2).collect();
-                (self.joined(&keys, dict)?, self.joined(&values, dict)?)
+                let first = keys.first().map_or(types::STR, |&key| self.unshaped(self.ty(key)));
+                for &key in &keys {
+                    if self.unshaped(self.ty(key)) != first {
+                        let message = format!(
+                            "Dict keys must contain only a single type. Expected: {} but found {} instead",
+                            self.shown(first),
+                            self.shown(self.ty(key))
+                        );
+                        return self.error("type", message, dict);
+                    }
+                }
+                (first, self.joined(&values))
             }
         };
         self.locate(dict);
@@ -285,7 +332,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 ruff_python_ast::InterpolatedStringElement::Interpolation(part) => {
                     if part.format_spec.is_some() || part.debug_text.is_some() {
-                        return self.error("expression", "format specifications are not supported", part);
+                        return self.error("expression", "Don't support formatting in JoinedStr", part);
+                    }
+                    if part.conversion != ruff_python_ast::ConversionFlag::None {
+                        return self.error("expression", "Don't support conversion in JoinedStr", part);
                     }
                     format.push_str("{}");
                     operands.push(self.expr(&part.expression, None)?);
@@ -303,5 +353,22 @@ impl<'f> Emitter<'_, '_, 'f> {
             },
             string,
         )
+    }
+}
+
+/// What PyTorch calls an expression that it does not take.
+fn unsupported(expr: &Expr) -> &'static str {
+    match expr {
+        Expr::Lambda(_) => "Lambda",
+        Expr::Yield(_) => "Yield",
+        Expr::YieldFrom(_) => "YieldFrom",
+        Expr::Await(_) => "Await",
+        Expr::Named(_) => "NamedExpr",
+        Expr::Set(_) => "Set",
+        Expr::SetComp(_) => "SetComp",
+        Expr::TString(_) => "TemplateStr",
+        Expr::Slice(_) => "Slice",
+        Expr::Starred(_) => "Starred",
+        _ => "such expressions",
     }
 }

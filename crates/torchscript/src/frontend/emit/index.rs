@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use frazil_ir::{Constant, TypeKind, ValueId, types};
-use ruff_python_ast::{Expr, ExprSubscript, UnaryOp};
+use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
+use ruff_python_ast::{Expr, ExprSlice, ExprSubscript, UnaryOp};
 use ruff_text_size::Ranged;
 
 use super::Emitter;
@@ -19,10 +19,15 @@ impl<'f> Emitter<'_, '_, 'f> {
             let at = if index < 0 { index + items.len() as i64 } else { index };
             match usize::try_from(at).ok().and_then(|at| items.get(at)) {
                 Some(item) => return Ok(item.clone()),
-                None => return self.error("index", "the index is out of the tuple's range", subscript),
+                None => return self.tuple_range(items.len(), index, subscript),
             }
         }
         let container = self.value(base, &*subscript.value)?;
+        if let TypeKind::Class(class) = self.kind_of(container)
+            && self.program.container(class).is_some()
+        {
+            return self.container_item(container, subscript);
+        }
         let ctx = Arc::clone(&self.program.ctx);
         let value = match (self.kind_of(container), &*subscript.slice) {
             (TypeKind::Tensor(_), index) => {
@@ -39,33 +44,8 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
             }
             (TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements), Expr::Slice(slice)) => {
-                let elements = ctx.types(elements);
-                let bound = |expr: Option<&Expr>, default: i64| match expr {
-                    None => Some(default),
-                    Some(expr) => constant_index(expr),
-                };
-                let length = elements.len() as i64;
-                let (Some(low), Some(high), None) = (
-                    bound(slice.lower.as_deref(), 0),
-                    bound(slice.upper.as_deref(), length),
-                    &slice.step,
-                ) else {
-                    return self.error("index", "the bounds of a tuple's slice must be constants", subscript);
-                };
-                let clamp = |at: i64| (if at < 0 { at + length } else { at }).clamp(0, length) as usize;
-                let picked = elements
-                    .get(clamp(low)..clamp(high).max(clamp(low)))
-                    .unwrap_or_default();
-                self.locate(subscript);
-                let node = self.node("prim::TupleSlice", &[container], &[ctx.tuple_of(picked)]);
-                self.graph
-                    .set_attribute(node, ctx.symbol("beg"), Constant::Int(clamp(low) as i64));
-                self.graph
-                    .set_attribute(node, ctx.symbol("end"), Constant::Int(clamp(high) as i64));
-                match self.graph.output(node) {
-                    Some(output) => output,
-                    None => return self.error("index", "an empty slice", subscript),
-                }
+                let elements = ctx.types(elements).to_vec();
+                self.tuple_slice(container, &elements, slice, subscript)?
             }
             (TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements), index) => {
                 let elements = ctx.types(elements);
@@ -85,16 +65,19 @@ impl<'f> Emitter<'_, '_, 'f> {
                     }
                 };
                 let Some(ty) = ty else {
-                    return self.error(
-                        "index",
-                        "the index is out of the tuple's range, or not constant",
-                        subscript,
-                    );
+                    return match self.graph.constant(position).and_then(|c| c.as_int()) {
+                        Some(at) => self.tuple_range(elements.len(), at, subscript),
+                        None => self.error(
+                            "index",
+                            "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type",
+                            subscript,
+                        ),
+                    };
                 };
                 self.locate(subscript);
                 self.op("prim::TupleIndex", &[container, position], ty)
             }
-            (_, Expr::Slice(slice)) => {
+            (TypeKind::List(_) | TypeKind::Str, Expr::Slice(slice)) => {
                 let mut positional = vec![container];
                 for (bound, default) in [
                     (&slice.lower, Constant::None),
@@ -124,6 +107,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 return self.call_sugared(method, arguments, subscript);
             }
+            (kind, _) if !matches!(kind, TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Str) => {
+                let message = format!("'{}' object is not subscriptable", self.shown(self.ty(container)));
+                return self.error("index", message, subscript);
+            }
             (_, index) => {
                 let index = self.expr(index, None)?;
                 let arguments = Arguments {
@@ -134,6 +121,94 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
         };
         Ok(Sugared::Value(value))
+    }
+
+    /// `t[1:]`: a tuple of the elements that constant bounds pick.
+    fn tuple_slice(
+        &mut self,
+        tuple: ValueId,
+        elements: &[TypeId],
+        slice: &ExprSlice,
+        node: &impl Ranged,
+    ) -> Result<ValueId> {
+        let bound = |expr: Option<&Expr>| match expr {
+            None | Some(Expr::NoneLiteral(_)) => Some(None),
+            Some(expr) => constant_index(expr).map(Some),
+        };
+        let bounds = [&slice.lower, &slice.upper, &slice.step].map(|part| bound(part.as_deref()));
+        let [Some(lower), Some(upper), Some(step)] = bounds else {
+            return self.error("index", "tuple slice bounds must be integer constants", node);
+        };
+        let (length, step) = (elements.len() as i64, step.unwrap_or(1));
+        if step == 0 {
+            return self.error("index", "slice step cannot be zero", node);
+        }
+        let least = if step < 0 { -1 } else { 0 };
+        let clamp = |at: i64| (if at < 0 { at + length } else { at }).clamp(least, length + least);
+        let (first, end) = if step > 0 { (0, length) } else { (length - 1, -1) };
+        let (mut at, end) = (lower.map_or(first, clamp), upper.map_or(end, clamp));
+        let mut picked = Vec::new();
+        while (step > 0 && at < end) || (step < 0 && at > end) {
+            let Some(&ty) = usize::try_from(at).ok().and_then(|at| elements.get(at)) else {
+                break;
+            };
+            self.locate(node);
+            let index = self.literal(Constant::Int(at));
+            picked.push(self.op("prim::TupleIndex", &[tuple, index], ty));
+            at = at.saturating_add(step);
+        }
+        self.locate(node);
+        Ok(self.builder().tuple(&picked))
+    }
+
+    /// A child of a container of modules, by a constant, or some of them.
+    fn container_item(&mut self, container: ValueId, subscript: &'f ExprSubscript) -> Result<Sugared<'f>> {
+        let names: Vec<String> = match self.kind_of(container) {
+            TypeKind::Class(class) => self.program.container(class).unwrap_or_default().to_vec(),
+            _ => Vec::new(),
+        };
+        let length = names.len() as i64;
+        let at = match &*subscript.slice {
+            Expr::Slice(slice) => {
+                let bound = |part: Option<&Expr>, default: i64| match part {
+                    None => Some(default),
+                    Some(part) => constant_index(part).map(|at| if at < 0 { at + length } else { at }),
+                };
+                let bounds = (bound(slice.lower.as_deref(), 0), bound(slice.upper.as_deref(), length));
+                let (Some(low), Some(high), None) = (bounds.0, bounds.1, &slice.step) else {
+                    return self.error("index", "the bounds of a slice of modules must be constants", subscript);
+                };
+                let mut picked = Vec::new();
+                for name in names
+                    .get(low.clamp(0, length) as usize..high.clamp(low.max(0), length) as usize)
+                    .unwrap_or_default()
+                {
+                    picked.push(self.attribute(Sugared::Value(container), name, subscript)?);
+                }
+                return Ok(Sugared::Tuple(picked));
+            }
+            Expr::StringLiteral(name) => names.iter().position(|known| known == name.value.to_str()),
+            index => match constant_index(index) {
+                Some(at) => usize::try_from(if at < 0 { at + length } else { at }).ok(),
+                None => {
+                    let message = "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only supported with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = v(inp)'";
+                    return self.error("index", message, subscript);
+                }
+            },
+        };
+        match at.and_then(|at| names.get(at)) {
+            Some(name) => self.attribute(Sugared::Value(container), name, subscript),
+            None => self.error(
+                "index",
+                "Index out of range: the container has no such module",
+                subscript,
+            ),
+        }
+    }
+
+    pub(super) fn tuple_range<T>(&self, length: usize, index: i64, node: &impl Ranged) -> Result<T> {
+        let message = format!("Tuple index out of range. Tuple is length {length} and index is {index}");
+        self.error("index", message, node)
     }
 
     /// The view of a tensor that integers, slices, `None` and `...` select, and the list of tensor indices where there are any.
@@ -150,18 +225,18 @@ impl<'f> Emitter<'_, '_, 'f> {
         let ctx = Arc::clone(&self.program.ctx);
         let mut view = tensor;
         let mut dim = 0i64;
+        let mut from_end = false;
         let mut tensors: Vec<(i64, ValueId)> = Vec::new();
         for (at, part) in parts.iter().enumerate() {
+            if from_end {
+                dim = at as i64 - parts.len() as i64;
+            }
             match part {
-                Expr::EllipsisLiteral(_) => {
-                    // From here on dimensions count from the end.
-                    let rest = parts.get(at + 1..).unwrap_or_default();
-                    let taken = rest.iter().filter(|part| !part.is_none_literal_expr()).count();
-                    dim = -(taken as i64);
-                    if rest.iter().any(|part| part.is_none_literal_expr()) {
-                        return self.error("index", "`None` after `...` is not supported", *part);
-                    }
+                Expr::EllipsisLiteral(_) if from_end => {
+                    return self.error("index", "An index can only have a single ellipsis ('...')", *part);
                 }
+                // From here on dimensions count from the end.
+                Expr::EllipsisLiteral(_) => from_end = true,
                 Expr::NoneLiteral(_) => {
                     let at = self.literal(Constant::Int(dim));
                     view = self.builtin(
@@ -207,10 +282,6 @@ impl<'f> Emitter<'_, '_, 'f> {
                                 ..Arguments::default()
                             };
                             view = self.builtin("aten::select", arguments, node)?;
-                            if dim < 0 {
-                                // One dimension fewer stands behind the ellipsis.
-                                dim += 1;
-                            }
                         }
                         TypeKind::Tensor(_) => {
                             tensors.push((dim, index));
@@ -226,7 +297,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                             dim += 1;
                         }
                         _ => {
-                            let message = format!("a tensor cannot be indexed by a `{}`", self.shown(self.ty(index)));
+                            let message = format!(
+                                "Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported",
+                                self.shown(self.ty(index))
+                            );
                             return self.error("index", message, *part);
                         }
                     }
@@ -237,7 +311,11 @@ impl<'f> Emitter<'_, '_, 'f> {
             return Ok((view, None));
         }
         if tensors.iter().any(|(dim, _)| *dim < 0) {
-            return self.error("index", "a tensor index after `...` is not supported", node);
+            return self.error(
+                "index",
+                "Ellipses followed by tensor indexing is currently not supported",
+                node,
+            );
         }
         let last = tensors.iter().map(|(dim, _)| *dim).max().unwrap_or(0);
         let mut items = Vec::new();

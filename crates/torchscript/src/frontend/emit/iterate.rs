@@ -1,13 +1,9 @@
 //! What loops and comprehensions go through.
 
-use std::sync::Arc;
-
-use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
-use ruff_python_ast::{Expr, ExprListComp};
+use frazil_ir::{Constant, TypeKind, ValueId, types};
 use ruff_text_size::Ranged;
 
 use super::Emitter;
-use super::exits::target_names;
 use super::matching::Arguments;
 use super::sugared::{Iterable, Sugared};
 use crate::frontend::Result;
@@ -17,9 +13,33 @@ impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn iterable(&mut self, sugared: Sugared<'f>, node: &impl Ranged) -> Result<Iterable<'f>> {
         match sugared {
             Sugared::Iterable(iterable) => Ok(*iterable),
+            Sugared::Tuple(items) => Ok(Iterable::Static(items)),
+            Sugared::Type(ty) => match self.program.ctx.type_kind(ty) {
+                TypeKind::Enum(class) => {
+                    let members = self
+                        .program
+                        .unit
+                        .class(class)
+                        .map(|c| c.constants.values().cloned().collect());
+                    self.locate(node);
+                    let list = Constant::list(ty, members.unwrap_or_default());
+                    let ty = self.program.ctx.list_of(ty);
+                    Ok(Iterable::Sequence(self.builder().constant_typed(list, ty)))
+                }
+                _ => self.error("value", format!("'{}' object is not iterable", self.shown(ty)), node),
+            },
             other => {
                 let value = self.value(other, node)?;
+                if let Some(children) = self.container_children(value, node) {
+                    return Ok(Iterable::Static(children.into_iter().map(|(_, child)| child).collect()));
+                }
                 match self.kind_of(value) {
+                    TypeKind::Tuple(_) | TypeKind::NamedTuple(..) => {
+                        self.locate(node);
+                        let items = self.builder().unpack_tuple(value);
+                        Ok(Iterable::Static(items.into_iter().map(Sugared::Value).collect()))
+                    }
+                    TypeKind::List(_) | TypeKind::Tensor(_) | TypeKind::Str => Ok(Iterable::Sequence(value)),
                     TypeKind::Dict(..) => {
                         let arguments = Arguments {
                             positional: vec![value],
@@ -27,10 +47,87 @@ impl<'f> Emitter<'_, '_, 'f> {
                         };
                         Ok(Iterable::Sequence(self.builtin("aten::keys", arguments, node)?))
                     }
-                    _ => Ok(Iterable::Sequence(value)),
+                    _ => {
+                        let message = format!("'{}' object is not iterable", self.shown(self.ty(value)));
+                        self.error("value", message, node)
+                    }
                 }
             }
         }
+    }
+
+    /// The elements of what has a known number of them, which are gone through without a loop; `None` for anything else.
+    pub(super) fn unrolled(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<Option<Vec<Sugared<'f>>>> {
+        Ok(match iterable {
+            Iterable::Static(items) => Some(items.clone()),
+            Iterable::Enumerate(inner, start) => {
+                let inner = self.iterable(inner.clone(), node)?;
+                let Some(items) = self.unrolled(&inner, node)? else {
+                    return Ok(None);
+                };
+                let mut out = Vec::with_capacity(items.len());
+                for (index, item) in items.into_iter().enumerate() {
+                    self.locate(node);
+                    let index = self.literal(Constant::Int(index as i64));
+                    let counted = match start {
+                        Some(start) => self.builtin("aten::add", Arguments::of(&[*start, index]), node)?,
+                        None => index,
+                    };
+                    out.push(Sugared::Tuple(vec![Sugared::Value(counted), item]));
+                }
+                Some(out)
+            }
+            Iterable::Zip(parts) => {
+                let mut columns = Vec::with_capacity(parts.len());
+                let mut shortest: Option<usize> = None;
+                for part in parts {
+                    let part = self.iterable(part.clone(), node)?;
+                    let items = self.unrolled(&part, node)?;
+                    if let Some(items) = &items {
+                        shortest = Some(shortest.map_or(items.len(), |n| n.min(items.len())));
+                    }
+                    columns.push((part, items));
+                }
+                let Some(length) = shortest else { return Ok(None) };
+                let mut rows = Vec::with_capacity(length);
+                for index in 0..length {
+                    let mut row = Vec::with_capacity(columns.len());
+                    for (part, items) in &columns {
+                        row.push(match items.as_ref().and_then(|items| items.get(index)) {
+                            Some(item) => item.clone(),
+                            None => {
+                                let index = self.literal(Constant::Int(index as i64));
+                                self.element(part, index, node)?
+                            }
+                        });
+                    }
+                    rows.push(Sugared::Tuple(row));
+                }
+                Some(rows)
+            }
+            Iterable::Range { .. } | Iterable::Sequence(_) => None,
+        })
+    }
+
+    /// The children of a container of modules with their names; `None` for anything else.
+    pub(super) fn container_children(
+        &mut self,
+        object: ValueId,
+        node: &impl Ranged,
+    ) -> Option<Vec<(String, Sugared<'f>)>> {
+        let TypeKind::Class(class) = self.kind_of(object) else {
+            return None;
+        };
+        let names = self.program.container(class)?.to_vec();
+        self.locate(node);
+        let ctx = std::sync::Arc::clone(&self.program.ctx);
+        let child = |this: &mut Self, name: String| {
+            let symbol = ctx.symbol(&name);
+            let ty = this.program.unit.class(class)?.attributes.get(&symbol)?.ty;
+            let value = this.builder().get_attr(object, symbol, ty);
+            Some((name, Sugared::Value(value)))
+        };
+        names.into_iter().map(|name| child(self, name)).collect()
     }
 
     /// How often a loop over it runs.
@@ -58,10 +155,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 },
                 node,
             ),
+            // What has no end of its own counts as long as can be.
             Iterable::Enumerate(inner, _) => {
                 let inner = self.iterable(inner.clone(), node)?;
                 self.length(&inner, node)
             }
+            Iterable::Static(items) => Ok(self.literal(Constant::Int(items.len() as i64))),
             Iterable::Zip(parts) => {
                 let mut lengths = Vec::with_capacity(parts.len());
                 for part in parts.clone() {
@@ -139,6 +238,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let element = self.element(&inner, index, node)?;
                 return Ok(Sugared::Tuple(vec![Sugared::Value(counted), element]));
             }
+            Iterable::Static(_) => return self.error("value", "this can only be gone through whole", node),
             Iterable::Zip(parts) => {
                 let mut elements = Vec::with_capacity(parts.len());
                 for part in parts.clone() {
@@ -149,72 +249,5 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
         };
         Ok(Sugared::Value(value))
-    }
-
-    pub(super) fn comprehension(&mut self, comprehension: &'f ExprListComp, hint: Option<TypeId>) -> Result<ValueId> {
-        let [generator] = comprehension.generators.as_slice() else {
-            return self.error(
-                "expression",
-                "only one `for` is supported in a comprehension",
-                comprehension,
-            );
-        };
-        let ctx = Arc::clone(&self.program.ctx);
-        let hint = match hint.map(|ty| ctx.type_kind(ty)) {
-            Some(TypeKind::List(element)) => Some(element),
-            _ => None,
-        };
-        let source = self.sugared(&generator.iter, None)?;
-        let iterable = self.iterable(source, &generator.iter)?;
-        self.locate(comprehension);
-        let list = self.builder().list(hint.unwrap_or(types::TENSOR), &[]);
-        let mut element_type = hint;
-        // The target is a variable of the comprehension alone; the frame of the loop hides it afterwards.
-        let mut hidden = std::collections::BTreeSet::new();
-        target_names(&generator.target, &mut hidden);
-        self.loop_with(
-            Some(&iterable),
-            Some(&generator.target),
-            None,
-            std::collections::BTreeSet::new(),
-            false,
-            comprehension,
-            |this| this.filtered(&generator.ifs, comprehension, list, &mut element_type),
-        )?;
-        if let Some(element) = element_type {
-            self.graph.set_type(list, ctx.list_of(element));
-        }
-        Ok(list)
-    }
-
-    pub(super) fn filtered(
-        &mut self,
-        tests: &'f [Expr],
-        comprehension: &'f ExprListComp,
-        list: ValueId,
-        element_type: &mut Option<TypeId>,
-    ) -> Result<()> {
-        match tests {
-            [] => {
-                let element = self.expr(&comprehension.elt, *element_type)?;
-                let ty = element_type.unwrap_or(self.unshaped(self.ty(element)));
-                *element_type = Some(ty);
-                self.graph.set_type(list, self.program.ctx.list_of(ty));
-                let arguments = Arguments {
-                    positional: vec![list, element],
-                    ..Arguments::default()
-                };
-                self.builtin("aten::append", arguments, comprehension).map(drop)
-            }
-            [test, rest @ ..] => {
-                let condition = self.condition(test)?;
-                self.branches(
-                    condition,
-                    |this| this.filtered(rest, comprehension, list, element_type),
-                    |_| Ok(()),
-                    test.range(),
-                )
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use frazil_ir::schema::{Argument, FunctionSchema};
-use frazil_ir::types::{Bindings, is_subtype, match_formal, substitute};
+use frazil_ir::types::{Bindings, TypeStyle, display_type, is_subtype, match_formal, substitute};
 use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
 
 use crate::frontend::program::Program;
@@ -56,6 +56,16 @@ pub(crate) struct Arguments {
     pub(crate) keywords: Vec<(SymbolId, ValueId)>,
 }
 
+impl Arguments {
+    /// Positional arguments alone.
+    pub(crate) fn of(positional: &[ValueId]) -> Arguments {
+        Arguments {
+            positional: positional.to_vec(),
+            ..Arguments::default()
+        }
+    }
+}
+
 /// Why a schema does not fit.
 #[derive(Debug, Clone)]
 pub(crate) enum Mismatch {
@@ -65,33 +75,66 @@ pub(crate) enum Mismatch {
         expected: TypeId,
         found: TypeId,
     },
+    /// A type variable of the argument's type does not fit what is passed.
+    Variable {
+        argument: SymbolId,
+        formal: TypeId,
+        found: TypeId,
+        bound: Option<(SymbolId, TypeId)>,
+    },
     TooMany {
         expected: usize,
+        found: usize,
     },
     UnknownKeyword(SymbolId),
+    Twice(SymbolId),
     NoObject,
     Unbound,
 }
 
 impl Mismatch {
-    /// The reason in words.
+    /// The reason in PyTorch's words.
     pub(crate) fn describe(&self, ctx: &Context) -> String {
+        let shown = |ty: TypeId| display_type(ctx, ty, TypeStyle::Annotation).to_string();
         match self {
-            Mismatch::Missing(name) => format!("argument `{}` is missing", ctx.name(*name)),
+            Mismatch::Missing(name) => format!("Argument {} not provided.", ctx.name(*name)),
             Mismatch::Type {
                 argument,
                 expected,
                 found,
             } => format!(
-                "argument `{}` must be `{}`, found `{}`",
+                "Expected a value of type '{}' for argument '{}' but instead found type '{}'.",
+                shown(*expected),
                 ctx.name(*argument),
-                ctx.show_type(*expected),
-                ctx.show_type(*found)
+                shown(*found)
             ),
-            Mismatch::TooMany { expected } => format!("at most {expected} positional arguments are taken"),
-            Mismatch::UnknownKeyword(name) => format!("there is no argument `{}`", ctx.name(*name)),
-            Mismatch::NoObject => "it is no method".to_owned(),
-            Mismatch::Unbound => "a type variable cannot be inferred".to_owned(),
+            Mismatch::Variable {
+                argument,
+                formal,
+                found,
+                bound,
+            } => {
+                let (formal, found) = (shown(*formal), shown(*found));
+                let why = match bound {
+                    Some((name, ty)) => format!(
+                        "Type variable '{}' previously matched to type {} is matched to type {found}",
+                        ctx.name(*name),
+                        shown(*ty)
+                    ),
+                    None => format!("Cannot match {formal} to {found}"),
+                };
+                format!(
+                    "Could not match type {found} to {formal} in argument '{}': {why}.",
+                    ctx.name(*argument)
+                )
+            }
+            Mismatch::TooMany { expected, found } => {
+                format!("Expected at most {expected} arguments but found {found} positional arguments.")
+            }
+            Mismatch::UnknownKeyword(name) => format!("Keyword argument {} unknown.", ctx.name(*name)),
+            Mismatch::Twice(name) => format!("Keyword argument {} specified twice.", ctx.name(*name)),
+            Mismatch::NoObject => "Provided self argument not used in schema.".to_owned(),
+            Mismatch::Unbound => "A type variable of what is returned cannot be inferred.".to_owned(),
         }
     }
 }
@@ -185,12 +228,18 @@ impl Matcher<'_, '_> {
         if schema.is_vararg {
             inputs.extend(rest.iter().map(|&value| Plan::Value(value, Conversion::None)));
         } else if !rest.is_empty() {
-            return Err(Mismatch::TooMany { expected: used });
+            return Err(Mismatch::TooMany {
+                expected: used,
+                found: given.positional.len(),
+            });
         }
         if let Some(at) = used_keywords.iter().position(|used| !used)
             && let Some((name, _)) = given.keywords.get(at)
         {
-            return Err(Mismatch::UnknownKeyword(*name));
+            return Err(match schema.argument(*name) {
+                Some(_) => Mismatch::Twice(*name),
+                None => Mismatch::UnknownKeyword(*name),
+            });
         }
         let returns: Option<Vec<TypeId>> = schema
             .returns
@@ -270,8 +319,24 @@ impl Matcher<'_, '_> {
                 return Ok(Plan::Value(value, Conversion::EmptyList(element)));
             }
             let mut trial = bindings.clone();
-            if !match_formal(ctx, argument.ty, found, &mut trial) {
-                return Err(mismatch(argument.ty));
+            // Whether a class implements an interface is not for `match_formal` to know.
+            let lacks = match ctx.type_kind(argument.ty) {
+                TypeKind::Var(name) => bindings.get(name).is_some_and(|bound| {
+                    matches!(ctx.type_kind(bound), TypeKind::Interface(_)) && !self.program.is_subtype(found, bound)
+                }),
+                _ => false,
+            };
+            if lacks || !match_formal(ctx, argument.ty, found, &mut trial) {
+                let bound = match ctx.type_kind(argument.ty) {
+                    TypeKind::Var(name) => bindings.get(name).map(|ty| (name, ty)),
+                    _ => None,
+                };
+                return Err(Mismatch::Variable {
+                    argument: argument.name,
+                    formal: argument.ty,
+                    found,
+                    bound,
+                });
             }
             *bindings = trial;
             substitute(ctx, argument.ty, bindings).ok_or(Mismatch::Unbound)?

@@ -10,31 +10,34 @@ mod attribute;
 pub(crate) mod builtins;
 mod call;
 mod cleanup;
+mod comprehension;
 mod control;
 mod exits;
 mod expr;
 mod fork;
 mod index;
 mod iterate;
+mod magic;
 mod matching;
 mod operator;
 mod special;
 mod statement;
 mod sugared;
 pub(crate) mod upgrade;
+mod with;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use frazil_ir::schema::FunctionSchema;
-use frazil_ir::types::unify;
+use frazil_ir::types::{TypeStyle, display_type, unify};
 use frazil_ir::{
     BlockId, Builder, Constant, Graph, NodeId, SourceRange, SymbolId, TypeId, TypeKind, ValueId, symbols, types,
 };
 use ruff_python_ast::StmtFunctionDef;
 use ruff_text_size::Ranged;
 
-use self::exits::{Item, needs_flags};
+use self::exits::{Item, always_leaves, needs_flags};
 use self::matching::Matcher;
 use self::sugared::Sugared;
 use crate::frontend::program::Program;
@@ -67,6 +70,18 @@ pub(super) struct Condition {
     pub(super) known: Option<bool>,
 }
 
+impl Condition {
+    /// A truth value that tells nothing about types.
+    pub(super) fn plain(value: ValueId) -> Condition {
+        Condition {
+            value,
+            when_true: Vec::new(),
+            when_false: Vec::new(),
+            known: None,
+        }
+    }
+}
+
 /// A number literal; all uses of one share a constant at the graph's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Literal {
@@ -87,6 +102,10 @@ pub(super) struct Emitter<'e, 'p, 'f> {
     pub(super) bound: HashSet<ValueId>,
     /// What the function says that it returns.
     returns: Option<TypeId>,
+    /// Whether what is returned was inferred, so that paths without a `return` give `None`.
+    implicit_none: bool,
+    /// While a function that does not say what it returns is gone through for that alone: the types of its `return`s so far, joined.
+    probed: Option<Option<TypeId>>,
     literals: HashMap<Literal, ValueId>,
     depth: usize,
 }
@@ -98,15 +117,44 @@ pub(super) fn function(
     def: &StmtFunctionDef,
     schema: &FunctionSchema,
 ) -> Result<(Graph, TypeId)> {
-    let returns = schema.returns.first().map(|result| result.ty);
-    let mut emitter = Emitter::new(program, file, returns);
-    let parameters = def.parameters.iter_non_variadic_params();
-    for (argument, parameter) in schema.arguments.iter().zip(parameters) {
-        let value = emitter.graph.add_input(argument.ty);
-        emitter.graph.name_value(value, &parameter.parameter.name);
-        emitter.define(&parameter.parameter.name, value, None);
+    let mut returns = schema.returns.first().map(|result| result.ty);
+    let items: Vec<Item<'_>> = def.body.iter().map(Item::Statement).collect();
+    let implicit = returns.is_none();
+    if implicit && needs_flags(&items) {
+        let mut emitter = Emitter::new(program, file, None);
+        emitter.probed = Some(None);
+        emitter.inputs(def, schema);
+        emitter.body_with_flags(def, &items)?;
+        returns = Some(emitter.probed.flatten().unwrap_or(types::NONE));
     }
+    let mut emitter = Emitter::new(program, file, returns);
+    emitter.implicit_none = implicit;
+    emitter.inputs(def, schema);
     emitter.body(def)
+}
+
+/// The graph of a function whose body is left to Python: it raises.
+pub(super) fn unused(
+    program: &mut Program<'_>,
+    file: &SourceFile,
+    def: &StmtFunctionDef,
+    schema: &FunctionSchema,
+) -> Result<(Graph, TypeId)> {
+    // Without an annotation such a function returns a tensor.
+    let ty = schema.returns.first().map_or(types::TENSOR, |result| result.ty);
+    let mut emitter = Emitter::new(program, file, Some(ty));
+    emitter.inputs(def, schema);
+    emitter.locate(def);
+    let text = emitter.constant(Constant::str(
+        "This Python function is annotated to be ignored and cannot be run",
+    ));
+    let class = emitter.none();
+    emitter.node("prim::RaiseException", &[text, class], &[]);
+    let result = emitter.uninitialized(ty);
+    let root = emitter.graph.root();
+    emitter.graph.add_result(root, result);
+    cleanup::run(&mut emitter.graph, emitter.program.catalogue);
+    Ok((emitter.graph, ty))
 }
 
 impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
@@ -123,14 +171,31 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             empty_lists: HashSet::new(),
             bound: HashSet::new(),
             returns,
+            implicit_none: false,
+            probed: None,
             literals: HashMap::new(),
             depth: 0,
+        }
+    }
+
+    /// Gives the graph an input for each parameter.
+    fn inputs(&mut self, def: &StmtFunctionDef, schema: &FunctionSchema) {
+        let parameters = def.parameters.iter_non_variadic_params();
+        for (argument, parameter) in schema.arguments.iter().zip(parameters) {
+            let value = self.graph.add_input(argument.ty);
+            self.graph.name_value(value, &parameter.parameter.name);
+            self.define(&parameter.parameter.name, value, None);
         }
     }
 
     /// Emits the body of `def` and finishes the graph.
     pub(super) fn body(mut self, def: &'f StmtFunctionDef) -> Result<(Graph, TypeId)> {
         let items: Vec<Item<'f>> = def.body.iter().map(Item::Statement).collect();
+        let must_return = self.program.by_hand() && !self.implicit_none && self.probed.is_none();
+        if must_return && self.returns.is_some_and(|ty| ty != types::NONE) && !always_leaves(&items) {
+            let message = "Function was not annotated as having type None, but does not return along all paths";
+            return self.error("return", message, &def.name);
+        }
         let returned = if needs_flags(&items) {
             self.body_with_flags(def, &items)?
         } else {
@@ -161,7 +226,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// How a type reads in messages.
     pub(super) fn shown(&self, ty: TypeId) -> String {
-        self.program.ctx.show_type(ty).to_string()
+        display_type(&self.program.ctx, ty, TypeStyle::Annotation).to_string()
     }
 
     pub(super) fn ty(&self, value: ValueId) -> TypeId {
@@ -352,21 +417,35 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         let outer = outer.map(|variable| self.variable_type(variable));
         let wanted = match outer {
             Some(None) => {
-                return self.error(
-                    "reassign",
-                    format!("`{name}` is no first-class value and cannot be reassigned"),
-                    node,
+                let message = format!(
+                    "Cannot re-assign '{name}' because it is not a first-class value. Only reassignments to first-class values are allowed"
                 );
+                return self.error("reassign", message, node);
+            }
+            Some(Some(_)) if declared.is_some() && self.program.by_hand() => {
+                let message = format!(
+                    "Attempting to declare and annotate the type of variable '{name}' that is already defined in an outer block"
+                );
+                return self.error("reassign", message, node);
             }
             Some(Some(ty)) => Some(ty),
             None => declared,
         };
         if let Some(wanted) = wanted {
-            id = self.convert(id, wanted, node);
+            if outer.is_some() || !self.program.by_hand() || self.empty_lists.contains(&id) {
+                id = self.convert(id, wanted, node);
+            }
             if !self.program.is_subtype(self.ty(id), wanted) {
+                let how = if outer.is_some() {
+                    ["previously had type", "is now being assigned to"]
+                } else {
+                    ["is annotated with type", "is being assigned to"]
+                };
                 let message = format!(
-                    "variable `{name}` has type `{}` but is now assigned a `{}`",
+                    "Variable '{name}' {} {} but {} a value of type {}",
+                    how[0],
                     self.shown(wanted),
+                    how[1],
                     self.shown(self.ty(id))
                 );
                 return self.error("type", message, node);

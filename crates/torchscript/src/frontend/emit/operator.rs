@@ -7,8 +7,10 @@ use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprBoolOp, ExprCall, ExprCompare, Op
 use ruff_text_size::Ranged;
 
 use super::matching::Arguments;
-use super::{Condition, Emitter};
+use super::sugared::Special;
+use super::{Condition, Emitter, builtins};
 use crate::frontend::Result;
+use crate::frontend::annotation::dotted;
 
 impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn unary(&mut self, op: UnaryOp, operand: &'f Expr, node: &'f Expr) -> Result<ValueId> {
@@ -64,22 +66,16 @@ impl<'f> Emitter<'_, '_, 'f> {
             Operator::BitOr => "aten::__or__",
             Operator::BitXor => "aten::__xor__",
             Operator::BitAnd => "aten::__and__",
+            Operator::FloorDiv if matches!(self.kind_of(left), TypeKind::Tensor(_)) => "aten::floor_divide",
             Operator::FloorDiv => "aten::floordiv",
         };
-        let right = match (op, self.kind_of(right)) {
-            // `"%s and %s" % (a, b)` takes the elements one by one.
-            (Operator::Mod, TypeKind::Tuple(_)) if self.ty(left) == types::STR => self.builder().unpack_tuple(right),
-            _ => vec![right],
-        };
-        let positional = std::iter::once(left).chain(right).collect();
-        self.builtin(
-            operator,
-            Arguments {
-                positional,
-                ..Arguments::default()
-            },
-            node,
-        )
+        if let (Operator::Add, TypeKind::Tuple(_), TypeKind::Tuple(_)) = (op, self.kind_of(left), self.kind_of(right)) {
+            self.locate(node);
+            let mut items = self.builder().unpack_tuple(left);
+            items.extend(self.builder().unpack_tuple(right));
+            return Ok(self.builder().tuple(&items));
+        }
+        self.builtin(operator, Arguments::of(&[left, right]), node)
     }
 
     /// Emits an expression as a truth value, with what it tells about the types of variables.
@@ -110,12 +106,23 @@ impl<'f> Emitter<'_, '_, 'f> {
                 Ok(condition)
             }
             _ => {
-                if let Expr::Call(call) = expr
-                    && let Expr::Name(name) = &*call.func
-                    && name.id.as_str() == "isinstance"
-                    && self.lookup("isinstance").is_none()
-                {
-                    return self.isinstance(call);
+                if let Some((special, call)) = self.special_call(expr) {
+                    match special {
+                        Special::Isinstance => return self.isinstance(call),
+                        Special::Hasattr | Special::Known(_) => {
+                            let known = match special {
+                                Special::Known(known) => known,
+                                _ => self.hasattr(call)?,
+                            };
+                            self.locate(expr);
+                            let value = self.constant(Constant::Bool(known));
+                            return Ok(Condition {
+                                known: Some(known),
+                                ..Condition::plain(value)
+                            });
+                        }
+                        _ => {}
+                    }
                 }
                 let value = self.expr(expr, None)?;
                 let value = self.truth(value, expr)?;
@@ -129,10 +136,36 @@ impl<'f> Emitter<'_, '_, 'f> {
         }
     }
 
+    /// The form that a call is of, if it is of one.
+    fn special_call(&self, expr: &'f Expr) -> Option<(Special, &'f ExprCall)> {
+        let Expr::Call(call) = expr else { return None };
+        let name = dotted(&call.func)?;
+        let head = name.split('.').next().unwrap_or_default();
+        if self.lookup(head).is_some() {
+            return None;
+        }
+        Some((builtins::special(&self.file.expand(&name))?, call))
+    }
+
     /// The truth value of a value, as `bool(...)` has it.
     pub(super) fn truth(&mut self, value: ValueId, node: &impl Ranged) -> Result<ValueId> {
         if self.ty(value) == types::BOOL {
             return Ok(value);
+        }
+        if matches!(
+            self.kind_of(value),
+            TypeKind::Str | TypeKind::List(_) | TypeKind::Dict(..)
+        ) {
+            let length = self.builtin("aten::len", Arguments::of(&[value]), node)?;
+            let zero = self.literal(Constant::Int(0));
+            return self.builtin("aten::gt", Arguments::of(&[length, zero]), node);
+        }
+        if matches!(
+            self.kind_of(value),
+            TypeKind::Optional(_) | TypeKind::None | TypeKind::Union(_)
+        ) {
+            let message = format!("Could not cast value of type {} to bool", self.shown(self.ty(value)));
+            return self.error("type", message, node);
         }
         self.builtin(
             "aten::Bool",
@@ -224,7 +257,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         let (a_type, b_type) = (self.unshaped(self.ty(a)), self.unshaped(self.ty(b)));
         let Some(ty) = self.join(a_type, b_type) else {
             let message = format!(
-                "one side is a `{}`, the other a `{}`",
+                "if-expression's true branch has type {} but false branch has type {}",
                 self.shown(a_type),
                 self.shown(b_type)
             );
@@ -239,21 +272,45 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     pub(super) fn comparison(&mut self, compare: &'f ExprCompare) -> Result<Condition> {
-        let ([op], [right_expr]) = (&*compare.ops, &*compare.comparators) else {
-            return self.error(
-                "expression",
-                "chained comparisons are not supported in TorchScript",
-                compare,
-            );
+        self.comparison_from(compare, &compare.left, 0)
+    }
+
+    /// The comparison at index `at` of a chain, whose left side is `left_expr`, and those behind it: `a < b < c` is `a < b and b < c`.
+    fn comparison_from(&mut self, compare: &'f ExprCompare, left_expr: &'f Expr, at: usize) -> Result<Condition> {
+        let (Some(op), Some(right_expr)) = (compare.ops.get(at), compare.comparators.get(at)) else {
+            return self.error("expression", "an operand is missing", compare);
         };
-        let left = self.expr(&compare.left, None)?;
+        let first = self.compare(compare, *op, left_expr, right_expr)?;
+        if at + 1 >= compare.ops.len() {
+            return Ok(first);
+        }
+        let first_value = self.truth(first.value, compare)?;
+        let first = Condition {
+            value: first_value,
+            ..first
+        };
+        let value = self.select(
+            first,
+            |this| {
+                let rest = this.comparison_from(compare, right_expr, at + 1)?;
+                this.truth(rest.value, compare)
+            },
+            |this| Ok(this.constant(Constant::Bool(false))),
+            compare,
+        )?;
+        Ok(Condition::plain(value))
+    }
+
+    fn compare(
+        &mut self,
+        compare: &'f ExprCompare,
+        op: CmpOp,
+        left_expr: &'f Expr,
+        right_expr: &'f Expr,
+    ) -> Result<Condition> {
+        let left = self.expr(left_expr, None)?;
         let right = self.expr(right_expr, None)?;
-        let plain = |value| Condition {
-            value,
-            when_true: Vec::new(),
-            when_false: Vec::new(),
-            known: None,
-        };
+        let plain = Condition::plain;
         let arguments = |a, b| Arguments {
             positional: vec![a, b],
             ..Arguments::default()
@@ -276,7 +333,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let inside = self.builtin("aten::__contains__", arguments(right, left), compare)?;
                 return Ok(plain(self.op("aten::__not__", &[inside], types::BOOL)));
             }
-            CmpOp::Is | CmpOp::IsNot => return self.identity(compare, *op == CmpOp::Is, left, right, right_expr),
+            CmpOp::Is | CmpOp::IsNot => {
+                return self.identity(compare, op == CmpOp::Is, [left, right], [left_expr, right_expr]);
+            }
         };
         Ok(plain(self.builtin(operator, arguments(left, right), compare)?))
     }
@@ -286,9 +345,8 @@ impl<'f> Emitter<'_, '_, 'f> {
         &mut self,
         compare: &'f ExprCompare,
         is: bool,
-        left: ValueId,
-        right: ValueId,
-        right_expr: &'f Expr,
+        [left, right]: [ValueId; 2],
+        [left_expr, right_expr]: [&'f Expr; 2],
     ) -> Result<Condition> {
         let operator = if is { "aten::__is__" } else { "aten::__isnot__" };
         let arguments = Arguments {
@@ -302,7 +360,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             _ => Some(false),
         };
         let (none, other, name) = if right_type == types::NONE {
-            (right_type, left_type, &*compare.left)
+            (right_type, left_type, left_expr)
         } else {
             (left_type, right_type, right_expr)
         };
@@ -329,6 +387,17 @@ impl<'f> Emitter<'_, '_, 'f> {
         let value = self.builtin(operator, arguments, compare)?;
         let inner = match self.program.ctx.type_kind(other) {
             TypeKind::Optional(inner) => Some(inner),
+            TypeKind::Union(members) => {
+                let others: Vec<TypeId> = self
+                    .program
+                    .ctx
+                    .types(members)
+                    .iter()
+                    .copied()
+                    .filter(|&ty| ty != types::NONE)
+                    .collect();
+                Some(self.program.union_of(&others))
+            }
             _ => None,
         };
         let narrowed: Vec<(String, TypeId)> = match (name, inner) {
@@ -358,10 +427,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         match classes {
             Expr::Tuple(tuple) => {
                 for class in &tuple.elts {
-                    wanted.push(self.program.annotation(self.file, class)?);
+                    wanted.push(self.program.annotation_or_bare(self.file, class)?);
                 }
             }
-            class => wanted.push(self.program.annotation(self.file, class)?),
+            class => wanted.push(self.program.annotation_or_bare(self.file, class)?),
         }
         let ctx = Arc::clone(&self.program.ctx);
         let found = self.ty(value);

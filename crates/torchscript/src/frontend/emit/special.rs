@@ -1,10 +1,11 @@
 //! Forms whose arguments are not simply evaluated and passed.
 
-use frazil_ir::{Constant, TypeId, TypeKind, types};
+use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
 use ruff_python_ast::{Expr, ExprCall};
 
 use super::Emitter;
-use super::matching::Arguments;
+use super::call::NO_STATIC_LENGTH;
+use super::matching::{Arguments, unwrap_optional};
 use super::sugared::{Iterable, Special, Sugared};
 use crate::frontend::Result;
 use crate::frontend::program::string_value;
@@ -60,9 +61,8 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 return self.attribute(object, &name, call);
             }
-            (Special::Hasattr, [object, Expr::StringLiteral(name)]) => {
-                let object = self.expr(object, None)?;
-                let has = self.has_attribute(object, name.value.to_str());
+            (Special::Hasattr, [_, Expr::StringLiteral(_)]) => {
+                let has = self.hasattr(call)?;
                 self.locate(call);
                 self.constant(Constant::Bool(has))
             }
@@ -77,6 +77,26 @@ impl<'f> Emitter<'_, '_, 'f> {
                     },
                     call,
                 )?
+            }
+            (Special::Known(answer), []) => {
+                self.locate(call);
+                self.constant(Constant::Bool(answer))
+            }
+            (Special::UnwrapOptional, [value]) => {
+                let value = self.expr(value, None)?;
+                self.builtin("aten::_unwrap_optional", Arguments::of(&[value]), call)?
+            }
+            (Special::Warn, _) => {
+                // The category and other arguments are Python's.
+                let message = match args {
+                    [message, ..] => self.expr(message, None)?,
+                    [] => return wrong(self, "warn() is missing its message"),
+                };
+                self.builtin("aten::warn", Arguments::of(&[message]), call)?
+            }
+            (Special::Assert, [condition, message @ ..]) => {
+                self.assertion(condition, message.first(), call)?;
+                self.none()
             }
             (Special::Print, _) => {
                 let arguments = self.arguments(call)?;
@@ -102,15 +122,30 @@ impl<'f> Emitter<'_, '_, 'f> {
                         end,
                         step: Some(step),
                     },
-                    _ => return wrong(self, "`range` takes one to three integers"),
+                    ref many => {
+                        let given = many.len();
+                        return wrong(self, &format!("range expected at most 3 arguments, got {given}"));
+                    }
                 };
-                if arguments.positional.iter().any(|&bound| self.ty(bound) != types::INT) {
-                    return wrong(self, "`range` takes integers");
+                for (at, &bound) in arguments.positional.iter().enumerate() {
+                    if self.ty(bound) != types::INT {
+                        let found = self.shown(self.ty(bound));
+                        return wrong(
+                            self,
+                            &format!("all inputs of range must be ints, found {found} in argument {at}"),
+                        );
+                    }
                 }
                 return Ok(Sugared::Iterable(Box::new(iterable)));
             }
             (Special::Enumerate, [inner, start @ ..]) => {
                 let inner = self.sugared(inner, None)?;
+                if let Some(keyword) = call.arguments.keywords.first()
+                    && keyword.arg.as_ref().is_none_or(|name| name.as_str() != "start")
+                {
+                    let name = keyword.arg.as_ref().map_or("", |name| name.as_str());
+                    return wrong(self, &format!("enumerate expected kwarg name 'start', got '{name}'"));
+                }
                 let start = match (start, call.arguments.keywords.first()) {
                     ([start], _) => Some(self.expr(start, None)?),
                     (_, Some(keyword)) => Some(self.expr(&keyword.value, None)?),
@@ -118,6 +153,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 return Ok(Sugared::Iterable(Box::new(Iterable::Enumerate(inner, start))));
             }
+            (Special::Zip, []) => return wrong(self, "zip expected at least 1 arguments, got 0"),
             (Special::Zip, [_, ..]) => {
                 let parts: Result<Vec<Sugared<'f>>> = args.iter().map(|part| self.sugared(part, None)).collect();
                 return Ok(Sugared::Iterable(Box::new(Iterable::Zip(parts?))));
@@ -128,38 +164,138 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.empty_lists.insert(list);
                 list
             }
-            (Special::List, [inner]) => {
-                let inner = self.sugared(inner, None)?;
-                let value = self.value(inner, call)?;
-                match self.kind_of(value) {
-                    TypeKind::Tuple(_) | TypeKind::NamedTuple(..) => {
-                        let items = self.builder().unpack_tuple(value);
-                        let element = items.first().map_or(types::TENSOR, |&item| self.ty(item));
-                        self.builder().list(element, &items)
-                    }
-                    _ => self.builtin(
-                        "aten::list",
-                        Arguments {
-                            positional: vec![value],
-                            ..Arguments::default()
-                        },
-                        call,
-                    )?,
+            (Special::List, [inner]) => match self.sugared(inner, hint)? {
+                Sugared::Value(value) if matches!(self.kind_of(value), TypeKind::List(_) | TypeKind::Str) => {
+                    self.builtin("aten::list", Arguments::of(&[value]), call)?
+                }
+                source => self.list_of(source, hint, call)?,
+            },
+            (Special::Tuple, []) => return Ok(Sugared::Tuple(Vec::new())),
+            (Special::Tuple, [inner]) => {
+                let source = self.sugared(inner, None)?;
+                let iterable = self.iterable(source, inner)?;
+                match self.unrolled(&iterable, inner)? {
+                    Some(items) => return Ok(Sugared::Tuple(items)),
+                    None => return self.error("call", NO_STATIC_LENGTH, call),
                 }
             }
-            (Special::Tuple, [inner]) => return self.sugared(inner, None),
+            (Special::Dict, _) => self.dict_call(call, hint)?,
             (Special::Cast(..), []) => return wrong(self, "a value to convert is needed"),
             (Special::Cast(operator, ty), _) => {
                 let arguments = self.arguments(call)?;
                 if let ([value], true) = (arguments.positional.as_slice(), arguments.keywords.is_empty())
-                    && self.ty(*value) == ty
+                    && (self.ty(*value) == ty || ty == types::BOOL)
                 {
-                    return Ok(Sugared::Value(*value));
+                    let value = *value;
+                    return match ty {
+                        types::BOOL => self.truth(value, call).map(Sugared::Value),
+                        _ => Ok(Sugared::Value(value)),
+                    };
                 }
                 self.builtin(operator, arguments, call)?
             }
             _ => return wrong(self, "wrong number or kind of arguments"),
         };
         Ok(Sugared::Value(value))
+    }
+
+    /// `hasattr(x, "name")`
+    pub(super) fn hasattr(&mut self, call: &'f ExprCall) -> Result<bool> {
+        let [object, Expr::StringLiteral(name)] = &*call.arguments.args else {
+            return self.error("call", "hasattr's second argument must be a string literal", call);
+        };
+        let object = self.expr(object, None)?;
+        match self.kind_of(object) {
+            TypeKind::Class(_) | TypeKind::Interface(_) | TypeKind::NamedTuple(..) => {
+                Ok(self.has_attribute(object, name.value.to_str()))
+            }
+            _ => {
+                let message = format!(
+                    "hasattr's first argument must be an object or NamedTuple, got {} instead",
+                    self.shown(self.ty(object))
+                );
+                self.error("call", message, call)
+            }
+        }
+    }
+
+    /// `dict()`, `dict(pairs)`, `dict(other)`, each with keyword arguments.
+    fn dict_call(&mut self, call: &'f ExprCall, hint: Option<TypeId>) -> Result<ValueId> {
+        let ctx = std::sync::Arc::clone(&self.program.ctx);
+        let keywords = &call.arguments.keywords;
+        let mut pairs = Vec::with_capacity(keywords.len());
+        for keyword in keywords {
+            let Some(name) = &keyword.arg else {
+                return self.error("call", "keyword-arg expansion is not supported", keyword);
+            };
+            self.locate(keyword);
+            let key = self.constant(Constant::str(name.as_str()));
+            pairs.push((key, self.expr(&keyword.value, None)?));
+        }
+        let dict = match &*call.arguments.args {
+            [] => {
+                let ty = match (
+                    hint.filter(|&ty| matches!(ctx.type_kind(ty), TypeKind::Dict(..))),
+                    pairs.first(),
+                ) {
+                    (Some(hint), _) => hint,
+                    (None, Some(&(_, value))) => ctx.dict_of(types::STR, self.unshaped(self.ty(value))),
+                    (None, None) => ctx.dict_of(types::STR, types::TENSOR),
+                };
+                self.locate(call);
+                self.op("prim::DictConstruct", &[], ty)
+            }
+            [Expr::Dict(dict)] if dict.items.is_empty() && hint.is_some() => self.dict(dict, hint)?,
+            [inner] => match self.sugared(inner, hint)? {
+                Sugared::Value(value) if matches!(self.kind_of(value), TypeKind::Dict(..)) => {
+                    self.builtin("aten::dict", Arguments::of(&[value]), call)?
+                }
+                source => self.dict_of(source, None, call, hint, |this, item| {
+                    let item = match item {
+                        Some(item) => this.value(item, call)?,
+                        None => return this.error("value", "an element is missing", call),
+                    };
+                    match *this.builder().unpack_tuple(item).as_slice() {
+                        [key, value] => Ok((key, value)),
+                        _ => this.error("call", "a dictionary is made of pairs", call),
+                    }
+                })?,
+            },
+            _ => return self.error("call", "dict expected at most 1 argument", call),
+        };
+        for (key, value) in pairs {
+            self.builtin("aten::_set_item", Arguments::of(&[dict, key, value]), call)?;
+        }
+        Ok(dict)
+    }
+
+    /// `x.tolist()`, whose type only the place of use tells: lists in one another down to numbers.
+    pub(super) fn tolist(&mut self, tensor: ValueId, hint: Option<TypeId>, call: &'f ExprCall) -> Result<ValueId> {
+        let ctx = std::sync::Arc::clone(&self.program.ctx);
+        let Some(wanted) = hint.map(|ty| unwrap_optional(&ctx, ty)) else {
+            return self.error("call", "Expected type hint for result of tolist()", call);
+        };
+        let (mut element, mut depth) = (wanted, 0);
+        while let TypeKind::List(inner) = ctx.type_kind(element) {
+            element = inner;
+            depth += 1;
+        }
+        let code = match element {
+            types::INT => 0,
+            types::FLOAT => 1,
+            types::BOOL => 2,
+            types::COMPLEX => 3,
+            _ => {
+                let message = format!(
+                    "Unsupported element type for tolist(): {}; only int, float, bool and complex are supported",
+                    self.shown(element)
+                );
+                return self.error("call", message, call);
+            }
+        };
+        self.locate(call);
+        let depth = self.literal(Constant::Int(depth));
+        let code = self.literal(Constant::Int(code));
+        Ok(self.op("prim::tolist", &[tensor, depth, code], wanted))
     }
 }

@@ -99,10 +99,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 (Some(declared), [_, ..]) => declared,
                 (None, &[a, b]) => match this.join(this.unshaped(a), this.unshaped(b)) {
                     Some(ty) => ty,
-                    None => {
-                        let message = format!("one side returns `{}`, the other `{}`", this.shown(a), this.shown(b));
-                        return this.error("type", message, test);
-                    }
+                    None => return this.returns_differ(a, b, test),
                 },
                 (None, &[a]) => this.unshaped(a),
                 _ => {
@@ -130,7 +127,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         let value = self.convert(value, wanted, node);
         if !self.program.is_subtype(self.ty(value), wanted) {
             let message = format!(
-                "the function returns `{}`, this is `{}`",
+                "Return value was annotated as having type {} but is actually of type {}",
                 self.shown(wanted),
                 self.shown(self.ty(value))
             );
@@ -139,15 +136,30 @@ impl<'f> Emitter<'_, '_, 'f> {
         Ok(value)
     }
 
+    fn returns_differ<T>(&self, before: TypeId, now: TypeId, node: &impl Ranged) -> Result<T> {
+        let message = format!(
+            "Previous return statement returned a value of type {} but this return statement returns a value of type {}",
+            self.shown(before),
+            self.shown(now)
+        );
+        self.error("type", message, node)
+    }
+
     /// A function with returns in loops, or on some paths only: flags say whether and what was returned.
     pub(super) fn body_with_flags(&mut self, def: &'f StmtFunctionDef, items: &[Item<'f>]) -> Result<Option<ValueId>> {
-        let Some(ty) = self.returns else {
-            let message = "a function that returns from within a loop must be annotated with the type that it returns";
-            return self.error("signature", message, &def.name);
-        };
         self.locate(def);
         let no = self.constant(Constant::Bool(false));
-        let nothing = if ty == types::NONE {
+        let Some(ty) = self.returns else {
+            self.define(RETURNED, no, None);
+            self.define(LEFT, no, None);
+            self.items(items)?;
+            if !always_leaves(items) {
+                let none = self.none();
+                self.probe_return(none, def)?;
+            }
+            return Ok(None);
+        };
+        let nothing = if ty == types::NONE || (self.implicit_none && !always_leaves(items)) {
             self.none()
         } else {
             self.uninitialized(ty)
@@ -157,6 +169,20 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.define(RESULT, nothing, Some(ty));
         self.items(items)?;
         Ok(self.lookup_value(RESULT))
+    }
+
+    /// Joins the type of `value` with those of the `return`s before.
+    fn probe_return(&mut self, value: ValueId, node: &impl Ranged) -> Result<()> {
+        let ty = self.unshaped(self.ty(value));
+        let joined = match self.probed.flatten() {
+            None => ty,
+            Some(before) => match self.join(before, ty) {
+                Some(joined) => joined,
+                None => return self.returns_differ(before, ty, node),
+            },
+        };
+        self.probed = Some(Some(joined));
+        Ok(())
     }
 
     /// Emits statements; those behind one that may leave run only when it did not.
@@ -171,13 +197,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 return Ok(());
             }
             let Some(left) = self.lookup_value(LEFT) else { continue };
-            let condition = Condition {
-                value: left,
-                when_true: Vec::new(),
-                when_false: Vec::new(),
-                known: None,
-            };
-            return self.branches(condition, |_| Ok(()), |this| this.items(rest), item_range(rest));
+            return self.branches(
+                Condition::plain(left),
+                |_| Ok(()),
+                |this| this.items(rest),
+                item_range(rest),
+            );
         }
         Ok(())
     }
@@ -202,7 +227,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         match statement {
             Stmt::Pass(_) => Ok(()),
             Stmt::Expr(statement) => match &*statement.value {
-                Expr::StringLiteral(_) | Expr::EllipsisLiteral(_) => Ok(()),
+                Expr::StringLiteral(_) => Ok(()),
                 value => self.sugared(value, None).map(drop),
             },
             Stmt::Assign(assign) => {
@@ -223,7 +248,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                         let value = self.sugared(value, Some(ty))?;
                         self.assign_to(&assign.target, value, Some(ty))
                     }
-                    None => self.error("annotation", "a declared variable needs a value", statement),
+                    None => self.error(
+                        "annotation",
+                        "annotated assignments without assigned value aren't supported",
+                        statement,
+                    ),
                 }
             }
             Stmt::AugAssign(assign) => self.augmented(assign),
@@ -235,13 +264,13 @@ impl<'f> Emitter<'_, '_, 'f> {
             ),
             Stmt::While(statement) => {
                 if !statement.orelse.is_empty() {
-                    return self.error("statement", "`else` of a loop is not supported", statement);
+                    return self.error("statement", "else branches of while loops aren't supported", statement);
                 }
                 self.loop_statement(None, None, Some(&statement.test), &statement.body, statement)
             }
             Stmt::For(statement) => {
                 if !statement.orelse.is_empty() {
-                    return self.error("statement", "`else` of a loop is not supported", statement);
+                    return self.error("statement", "else branches of for loops aren't supported", statement);
                 }
                 self.for_statement(statement)
             }
@@ -253,14 +282,23 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let value = self.returned(value, statement)?;
                 self.locate(statement);
                 let yes = self.constant(Constant::Bool(true));
-                self.define(RESULT, value, self.returns);
+                if self.probed.is_some() {
+                    self.probe_return(value, statement)?;
+                } else {
+                    self.define(RESULT, value, self.returns);
+                }
                 self.define(RETURNED, yes, None);
                 self.define(LEFT, yes, None);
                 Ok(())
             }
             Stmt::Break(_) | Stmt::Continue(_) => {
                 if self.lookup(BROKE).is_none() {
-                    return self.error("statement", "this stands outside of a loop", statement);
+                    let what = if statement.is_break_stmt() { "Break" } else { "Continue" };
+                    let message = match what {
+                        "Break" => "'break' outside loop",
+                        _ => "'continue' not properly in loop",
+                    };
+                    return self.error("statement", message, statement);
                 }
                 self.locate(statement);
                 let yes = self.constant(Constant::Bool(true));
@@ -272,7 +310,12 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             Stmt::Raise(raise) => self.raise(raise),
             Stmt::Assert(assert) => self.assert(assert),
-            Stmt::FunctionDef(def) => {
+            Stmt::Delete(delete) => {
+                let target = |this: &mut Self, target| this.delete(target);
+                delete.targets.iter().try_for_each(|t| target(self, t))
+            }
+            Stmt::With(with) => self.with(with),
+            Stmt::FunctionDef(def) if !self.program.by_hand() && !def.is_async => {
                 let name = def.name.to_string();
                 self.frame().variables.insert(
                     name,
@@ -283,7 +326,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 );
                 Ok(())
             }
-            other => self.error("statement", "this statement is not supported in TorchScript", other),
+            other => self.error("statement", format!("{} aren't supported", unsupported(other)), other),
         }
     }
 
@@ -324,8 +367,17 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     pub(super) fn assert(&mut self, assert: &'f StmtAssert) -> Result<()> {
-        let condition = self.condition(&assert.test)?;
-        let message = assert.msg.as_deref();
+        self.assertion(&assert.test, assert.msg.as_deref(), assert)
+    }
+
+    /// Raises unless `test` holds.
+    pub(super) fn assertion(
+        &mut self,
+        test: &'f Expr,
+        message: Option<&'f Expr>,
+        assert: &'f impl Ranged,
+    ) -> Result<()> {
+        let condition = self.condition(test)?;
         self.branches(
             condition,
             |_| Ok(()),
@@ -348,5 +400,21 @@ impl<'f> Emitter<'_, '_, 'f> {
             },
             assert.range(),
         )
+    }
+}
+
+/// What PyTorch calls a statement that it does not take.
+fn unsupported(statement: &Stmt) -> &'static str {
+    match statement {
+        Stmt::FunctionDef(def) if def.is_async => "async function definitions",
+        Stmt::FunctionDef(_) => "function definitions",
+        Stmt::ClassDef(_) => "class definitions",
+        Stmt::Try(_) => "try blocks",
+        Stmt::Import(_) | Stmt::ImportFrom(_) => "import statements",
+        Stmt::Global(_) => "global variables",
+        Stmt::Nonlocal(_) => "nonlocal variables",
+        Stmt::Match(_) => "Match",
+        Stmt::TypeAlias(_) => "TypeAlias",
+        _ => "such statements",
     }
 }

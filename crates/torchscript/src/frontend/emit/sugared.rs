@@ -20,6 +20,8 @@ pub(crate) enum Sugared<'f> {
     Method(ValueId, SymbolId),
     /// An operator, with the object that it was reached through (`x.relu`).
     Builtin(SymbolId, Option<ValueId>),
+    /// What a method without arguments gives that is known without calling it: the children of a container of modules.
+    Known(Box<Sugared<'f>>),
     /// A form with rules of its own.
     Special(Special),
     /// A nested function, for `fork`.
@@ -47,6 +49,12 @@ pub(crate) enum Special {
     Zip,
     List,
     Tuple,
+    Dict,
+    /// `torch.jit.is_scripting()` and others whose answer is known while code is compiled.
+    Known(bool),
+    UnwrapOptional,
+    Warn,
+    Assert,
     /// `int(x)`, `float(x)`, `bool(x)`, `str(x)`, `complex(x)`.
     Cast(&'static str, TypeId),
 }
@@ -60,6 +68,8 @@ pub(crate) enum Iterable<'f> {
         end: ValueId,
         step: Option<ValueId>,
     },
+    /// A known number of things: a tuple, the children of a container of modules.
+    Static(Vec<Sugared<'f>>),
     /// A list, tensor, string or dictionary.
     Sequence(ValueId),
     /// `enumerate(x, start)`.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, EnumConstant, SymbolId, TypeId, TypeKind};
-use ruff_python_ast::{Expr, Stmt, StmtClassDef};
+use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, EnumConstant, SymbolId, TypeId, TypeKind, types};
+use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_text_size::{Ranged, TextRange};
 
-use super::{DefPath, Global, Program};
+use super::decorators::{self, Marker};
+use super::{BY_HAND, DefPath, Global, Program};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 use crate::frontend::source::SourceFile;
@@ -18,24 +20,7 @@ impl Program<'_> {
         statement: usize,
         name: SymbolId,
     ) -> Result<TypeId> {
-        let base = def
-            .arguments
-            .as_ref()
-            .and_then(|a| a.args.first())
-            .and_then(dotted)
-            .unwrap_or_default();
-        let kind = match base.rsplit('.').next().unwrap_or_default() {
-            "Module" => ClassKind::Module,
-            "NamedTuple" => ClassKind::NamedTuple,
-            "Enum" => ClassKind::Enum,
-            "Interface" => ClassKind::Interface,
-            "ModuleInterface" => ClassKind::ModuleInterface,
-            "" | "object" => ClassKind::Class,
-            other => {
-                let message = format!("a class cannot derive from `{other}`");
-                return Err(file.error("base-class", message, def).into());
-            }
-        };
+        let kind = self.class_kind(file, def)?;
         let mut class = ClassDef::new(name, kind);
         if kind == ClassKind::NamedTuple {
             return self.define_named_tuple(file, def, class);
@@ -59,6 +44,20 @@ impl Program<'_> {
                 }
             }
         }
+        if kind == ClassKind::Enum && self.by_hand {
+            let mut members = class.constants.values().map(|member| match member {
+                Constant::Enum(member) => member.value.ty(&self.ctx),
+                other => other.ty(&self.ctx),
+            });
+            let first = members.next();
+            if let Some(at) = members.position(|ty| Some(ty) != first) {
+                let message = format!(
+                    "Could not unify type list since element {} does not have the type of the members before it",
+                    at + 1
+                );
+                return Err(file.error("class-member", message, def).into());
+            }
+        }
         let is_interface = matches!(kind, ClassKind::Interface | ClassKind::ModuleInterface);
         for (index, member) in def.body.iter().enumerate() {
             let Stmt::FunctionDef(method) = member else { continue };
@@ -67,16 +66,11 @@ impl Program<'_> {
                 let schema = self.signature(file, method, method_name, Some(ty))?;
                 class.signatures.insert(method_name, schema);
             } else {
-                let full = self
-                    .ctx
-                    .symbol(&format!("{}.{}", self.ctx.name(name), method.name.as_str()));
-                let path = DefPath {
-                    statement,
-                    method: Some(index),
-                };
-                let id = self.define_function(file, method, path, full, Some(ty))?;
-                class.methods.insert(method_name, id);
+                self.define_method(file, method, [statement, index], &mut class, ty)?;
             }
+        }
+        if decorators::has(file, def, "dataclass") {
+            self.define_dataclass(file, def, &mut class, ty)?;
         }
         let init = class.methods.get(&self.ctx.symbol("__init__")).copied();
         self.unit.classes.insert(name, class);
@@ -87,6 +81,145 @@ impl Program<'_> {
             compiled?;
         }
         Ok(ty)
+    }
+
+    fn class_kind(&self, file: &SourceFile, def: &StmtClassDef) -> Result<ClassKind> {
+        let base = def.arguments.as_ref().and_then(|a| a.args.first()).and_then(dotted);
+        let base = file.expand(&base.unwrap_or_default());
+        let interface = file.qualifier.is_some() && decorators::has(file, def, "interface");
+        Ok(match base.rsplit('.').next().unwrap_or_default() {
+            "Module" if interface => ClassKind::ModuleInterface,
+            "" | "object" if interface => ClassKind::Interface,
+            "Module" => ClassKind::Module,
+            "NamedTuple" => ClassKind::NamedTuple,
+            "Enum" | "IntEnum" | "StrEnum" => ClassKind::Enum,
+            "Interface" => ClassKind::Interface,
+            "ModuleInterface" => ClassKind::ModuleInterface,
+            "" | "object" => ClassKind::Class,
+            _ => {
+                let message =
+                    "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.";
+                return Err(file.error("base-class", message, def).into());
+            }
+        })
+    }
+
+    /// Defines a method, static method, or one half of a property.
+    fn define_method(
+        &mut self,
+        file: &Arc<SourceFile>,
+        method: &StmtFunctionDef,
+        [statement, index]: [usize; 2],
+        class: &mut ClassDef,
+        ty: TypeId,
+    ) -> Result<()> {
+        let marker = decorators::marker(file, method)?;
+        let name = match &marker {
+            Marker::Property => format!("__{}_getter", method.name),
+            Marker::Setter(property) => format!("__{property}_setter"),
+            Marker::Overload => return Ok(()),
+            _ => method.name.to_string(),
+        };
+        let full = self.ctx.symbol(&format!("{}.{name}", self.ctx.name(class.name)));
+        let name = self.ctx.symbol(&name);
+        let path = DefPath {
+            statement,
+            method: Some(index),
+        };
+        let this = (marker != Marker::Static).then_some(ty);
+        let id = self.define_function(file, method, path, full, this)?;
+        if this.is_some() {
+            class.methods.insert(name, id);
+        } else {
+            self.statics.insert((class.name, name), id);
+        }
+        Ok(())
+    }
+
+    /// The methods that `@dataclass` writes, unless the class has them: `__init__`, `__eq__` and, if asked for, the order.
+    fn define_dataclass(
+        &mut self,
+        file: &Arc<SourceFile>,
+        def: &StmtClassDef,
+        class: &mut ClassDef,
+        ty: TypeId,
+    ) -> Result<()> {
+        let mut parameters = String::new();
+        let mut fields = Vec::new();
+        for member in &def.body {
+            let Stmt::AnnAssign(field) = member else { continue };
+            let Expr::Name(target) = &*field.target else { continue };
+            let text = |range: TextRange| file.text.get(range.to_std_range()).unwrap_or_default();
+            parameters += &format!(", {}: {}", target.id, text(field.annotation.range()));
+            if let Some(value) = &field.value {
+                parameters += &format!(" = {}", text(value.range()));
+            }
+            fields.push(target.id.to_string());
+        }
+        let method = |name: &str| {
+            def.body
+                .iter()
+                .any(|s| matches!(s, Stmt::FunctionDef(def) if def.name.as_str() == name))
+        };
+        let mut text = format!("class {}:\n", def.name);
+        if !method("__init__") {
+            text += &format!("  def __init__(self{parameters}):\n");
+            fields
+                .iter()
+                .for_each(|field| text += &format!("    self.{field} = {field}\n"));
+            text += if method("__post_init__") {
+                "    self.__post_init__()\n"
+            } else {
+                "    pass\n"
+            };
+        }
+        if !method("__eq__") && decorators::has_flag(file, def, "dataclass", "eq") != Some(false) {
+            text += &format!("  def __eq__(self, other: {}) -> bool:\n    return True", def.name);
+            fields
+                .iter()
+                .for_each(|field| text += &format!(" and self.{field} == other.{field}"));
+            text += "\n";
+        }
+        if decorators::has_flag(file, def, "dataclass", "order") == Some(true) {
+            for (name, operator, equal) in [
+                ("lt", "<", "False"),
+                ("le", "<", "True"),
+                ("gt", ">", "False"),
+                ("ge", ">", "True"),
+            ] {
+                text += &format!("  def __{name}__(self, other: {}) -> bool:\n", def.name);
+                for field in &fields {
+                    text += &format!(
+                        "    if self.{field} != other.{field}:\n      return self.{field} {operator} other.{field}\n"
+                    );
+                }
+                text += &format!("    return {equal}\n");
+            }
+        }
+        text += "  pass\n";
+        let qualifier = file.qualifier.unwrap_or(BY_HAND);
+        let written = Arc::new(SourceFile::parse(&file.name, &text, None)?.under(qualifier));
+        if let Some(Stmt::ClassDef(written_def)) = written.body().first() {
+            for (index, member) in written_def.body.iter().enumerate() {
+                if let Stmt::FunctionDef(method) = member {
+                    self.define_method(&written, method, [0, index], class, ty)?;
+                }
+            }
+        }
+        class.constants.clear();
+        for field in &fields {
+            class.attributes.shift_remove(&self.ctx.symbol(field));
+        }
+        Ok(())
+    }
+
+    /// Whether an assignment to attribute `name` declares it: the first one in the `__init__` of a class by hand.
+    pub(crate) fn would_declare(&self, class: SymbolId, name: SymbolId) -> bool {
+        self.initialising.last() == Some(&class)
+            && self
+                .unit
+                .class(class)
+                .is_some_and(|class| !class.attributes.contains_key(&name))
     }
 
     /// The type of an attribute that is set to a value of type `given`. In the `__init__` of a class by hand this declares it.
@@ -169,7 +302,7 @@ impl Program<'_> {
                     .into()),
             },
             Stmt::FunctionDef(_) | Stmt::Pass(_) => Ok(()),
-            Stmt::Expr(expr) if expr.value.is_string_literal_expr() => Ok(()),
+            Stmt::Expr(expr) if expr.value.is_string_literal_expr() || expr.value.is_ellipsis_literal_expr() => Ok(()),
             _ => Err(file
                 .error("class-member", "this cannot stand in a class", member)
                 .into()),
@@ -199,6 +332,7 @@ impl Program<'_> {
                     }
                 }
                 Stmt::Pass(_) => {}
+                Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
                 other => {
                     return Err(file
                         .error("class-member", "this cannot stand in a NamedTuple", other)
@@ -207,13 +341,55 @@ impl Program<'_> {
             }
         }
         self.defining.remove(&qualified);
+        Ok(self.finish_named_tuple(class))
+    }
+
+    fn finish_named_tuple(&mut self, class: ClassDef) -> TypeId {
         let names: Vec<SymbolId> = class.attributes.keys().copied().collect();
         let fields: Vec<TypeId> = class.attributes.values().map(|field| field.ty).collect();
         let (names, fields) = (self.ctx.symbol_list(&names), self.ctx.type_list(&fields));
         let ty = self.ctx.type_of_kind(TypeKind::NamedTuple(class.name, names, fields));
         self.globals.insert(class.name, Global::Type(ty));
         self.unit.classes.insert(class.name, class);
-        Ok(ty)
+        ty
+    }
+
+    /// The type that `NamedTuple("P", [("x", int)])` or `namedtuple("P", ["x"])` makes, if `value` is that.
+    pub(super) fn named_tuple_call(
+        &mut self,
+        file: &SourceFile,
+        value: &Expr,
+        name: SymbolId,
+    ) -> Result<Option<TypeId>> {
+        let Expr::Call(call) = value else { return Ok(None) };
+        let function = file.expand(&dotted(&call.func).unwrap_or_default());
+        let typed = match function.rsplit('.').next() {
+            Some("NamedTuple") => true,
+            Some("namedtuple") => false,
+            _ => return Ok(None),
+        };
+        let wrong = |node: &Expr| file.error("class-member", "a list of fields is expected", node);
+        let Some(list) = call.arguments.args.get(1) else {
+            return Err(wrong(value).into());
+        };
+        let items = match list {
+            Expr::List(list) => &list.elts,
+            Expr::Tuple(tuple) => &tuple.elts,
+            _ => return Err(wrong(list).into()),
+        };
+        let mut class = ClassDef::new(name, ClassKind::NamedTuple);
+        for item in items {
+            let (field, ty) = match item {
+                Expr::StringLiteral(field) if !typed => (field, types::TENSOR),
+                Expr::Tuple(pair) if typed => match pair.elts.as_slice() {
+                    [Expr::StringLiteral(field), ty] => (field, self.annotation(file, ty)?),
+                    _ => return Err(wrong(item).into()),
+                },
+                _ => return Err(wrong(item).into()),
+            };
+            class.add_attribute(self.ctx.symbol(field.value.to_str()), ty, AttributeKind::Plain);
+        }
+        Ok(Some(self.finish_named_tuple(class)))
     }
 
     pub(super) fn names(&self, file: &SourceFile, list: &Expr, into: &mut Vec<SymbolId>) -> Result<()> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{Constant, Device, TupleConstant, TypeId, TypeKind, types};
 use num_complex::Complex64;
 use ruff_python_ast::{Expr, Number, Operator, UnaryOp};
 
-use super::{Global, Program};
+use super::{BY_HAND, Global, Program};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 use crate::frontend::source::SourceFile;
@@ -82,7 +83,7 @@ impl Program<'_> {
             },
             Expr::Attribute(_) => {
                 let name = dotted(expr).ok_or_else(no_constant)?;
-                match self.named_constant(&name)? {
+                match self.named_constant(file, &file.expand(&name))? {
                     Some(constant) => constant,
                     None => return Err(no_constant().into()),
                 }
@@ -105,8 +106,32 @@ impl Program<'_> {
         })
     }
 
+    /// The default of parameter `name`, whose type is `ty`.
+    pub(crate) fn default_value(&mut self, file: &SourceFile, expr: &Expr, name: &str, ty: TypeId) -> Result<Constant> {
+        let mutable = match expr {
+            Expr::List(_) | Expr::ListComp(_) => Some("list"),
+            Expr::Dict(_) | Expr::DictComp(_) => Some("dict"),
+            _ => None,
+        };
+        if let (Some(class), Some(BY_HAND)) = (mutable, file.qualifier) {
+            let message = format!(
+                "Mutable default parameters are not supported because Python binds them to the function and they persist across function calls.\n As a workaround, make the default None and instantiate the default parameter within the body of the function. Found <class '{class}'> on parameter {name}"
+            );
+            return Err(file.error("default", message, expr).into());
+        }
+        let value = self.constant_expr(file, expr, Some(ty))?;
+        let found = value.ty(&self.ctx);
+        // An archive's defaults were checked when it was written.
+        if file.qualifier.is_some() && !self.is_subtype(found, ty) {
+            let ty = display_type(&self.ctx, ty, TypeStyle::Annotation);
+            let message = format!("Expected a default value of type {ty} on parameter \"{name}\".");
+            return Err(file.error("default", message, expr).into());
+        }
+        Ok(value)
+    }
+
     /// `CONSTANTS.c3`, `__torch__.m.Color.RED`, `torch.float32`, `math.pi`.
-    pub(crate) fn named_constant(&mut self, name: &str) -> Result<Option<Constant>> {
+    pub(crate) fn named_constant(&mut self, file: &SourceFile, name: &str) -> Result<Option<Constant>> {
         if let Some(index) = name.strip_prefix("CONSTANTS.c") {
             let constant = index.parse::<usize>().ok().and_then(|index| self.constants.get(index));
             return Ok(constant.cloned());
@@ -117,7 +142,7 @@ impl Program<'_> {
         let Some((class, member)) = name.rsplit_once('.') else {
             return Ok(None);
         };
-        let Some(Global::Type(ty)) = self.global(class)? else {
+        let Some(Global::Type(ty)) = self.global_of(file, class)? else {
             return Ok(None);
         };
         let TypeKind::Enum(class) = self.ctx.type_kind(ty) else {

@@ -1,25 +1,38 @@
-//! The program of an archive: its classes and functions, found by qualified name and defined when they are first needed.
+//! The program of an archive or text: its classes and functions, found by qualified name and defined when they are first needed.
 
 mod class;
+mod comments;
+mod decorators;
 mod literal;
+mod modules;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, TypeHint};
-use frazil_ir::{CompilationUnit, Constant, Context, Function, FunctionId, Graph, SymbolId, TypeId, symbols, types};
-use ruff_python_ast::{Stmt, StmtFunctionDef};
+use frazil_ir::schema::{Argument, Catalogue, FunctionSchema};
+use frazil_ir::{
+    ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, SymbolId, TypeId, TypeKind, symbols,
+    types,
+};
+use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use crate::archive::{Archive, SourceMap};
+use crate::frontend::annotation::{self, dotted};
+use crate::frontend::construct::{self, MethodTable};
 use crate::frontend::emit::upgrade;
 use crate::frontend::source::SourceFile;
-use crate::frontend::{LoadOptions, Result, emit, objects};
+use crate::frontend::{LoadOptions, Result, emit, library, objects};
+
+use decorators::Marker;
 
 pub(crate) use literal::{complex_sum, number, string_value};
 
 /// How the names of classes begin that C++ code registers: archives name them and do not define them.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
+
+/// The qualifier of what a text by hand defines.
+pub(crate) const BY_HAND: &str = "__torch__";
 
 /// A source text with the record of where its code came from.
 pub(crate) struct SourceText {
@@ -69,9 +82,9 @@ pub(crate) enum Global {
 
 /// Where a function's definition stands in its file: statement, and statement of the class.
 #[derive(Debug, Clone, Copy)]
-struct DefPath {
-    statement: usize,
-    method: Option<usize>,
+pub(crate) struct DefPath {
+    pub(crate) statement: usize,
+    pub(crate) method: Option<usize>,
 }
 
 struct Body {
@@ -79,6 +92,8 @@ struct Body {
     path: DefPath,
     /// Whether the definition says what it returns.
     declared: bool,
+    /// Methods may call one another in circles.
+    is_method: bool,
     state: BodyState,
 }
 
@@ -107,6 +122,12 @@ pub(crate) struct Program<'a> {
     initialising: Vec<SymbolId>,
     /// Whether attributes may be declared by `__init__` alone, as people write them; archives declare all.
     by_hand: bool,
+    /// Static methods, by class and name.
+    statics: HashMap<(SymbolId, SymbolId), FunctionId>,
+    /// Classes of modules that a text by hand made, with what is not compiled yet.
+    modules: HashMap<SymbolId, MethodTable>,
+    /// How many class names have been mangled.
+    mangled: usize,
     /// `CONSTANTS.c0`, `CONSTANTS.c1`, ...
     pub(crate) constants: Vec<Constant>,
 }
@@ -126,6 +147,9 @@ impl<'a> Program<'a> {
             order: Vec::new(),
             initialising: Vec::new(),
             by_hand: false,
+            statics: HashMap::new(),
+            modules: HashMap::new(),
+            mangled: 0,
             constants: Vec::new(),
         }
     }
@@ -138,26 +162,79 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    /// Defines all functions and classes of a text that stands alone.
-    pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<()> {
+    /// Defines all functions and classes of a text that stands alone, and gives the objects of the module that it makes, if it has module classes.
+    pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<Option<objects::Objects>> {
         self.by_hand = true;
-        let file = Arc::new(SourceFile::parse(name, text, None)?);
-        self.files.insert(String::new(), Some(Arc::clone(&file)));
-        for statement in file.body() {
-            let name = match statement {
-                Stmt::FunctionDef(def) => &def.name,
-                Stmt::ClassDef(def) => &def.name,
-                Stmt::Import(_) | Stmt::ImportFrom(_) => continue,
-                Stmt::Expr(expr) if expr.value.is_string_literal_expr() => continue,
-                other => {
-                    return Err(file
-                        .error("statement", "only functions and classes stand at the top level", other)
-                        .into());
+        let file = Arc::new(SourceFile::parse(name, text, None)?.under(BY_HAND));
+        self.files.insert(BY_HAND.to_owned(), Some(Arc::clone(&file)));
+        // In a text with modules functions serve them: those that they do not call are Python's.
+        let has_modules = construct::has_modules(self, &file)?;
+        for (index, statement) in file.body().iter().enumerate() {
+            match statement {
+                Stmt::FunctionDef(def) if !has_modules && decorators::marker(&file, def)? != Marker::Overload => {
+                    self.global_of(&file, &def.name)?;
                 }
-            };
-            self.global(name)?;
+                Stmt::ClassDef(def) if !has_modules && !construct::is_module_class(self, &file, index)? => {
+                    self.global_of(&file, &def.name)?;
+                }
+                // Other statements are Python's: what they define is found when code names it.
+                _ => {}
+            }
         }
-        Ok(())
+        if has_modules {
+            return construct::module(self, &file);
+        }
+        Ok(None)
+    }
+
+    /// Whether the code is written by people: PyTorch's compiler is stricter with them than its reader of archives is.
+    pub(crate) fn by_hand(&self) -> bool {
+        self.by_hand
+    }
+
+    /// Whether `class` is a class of modules.
+    pub(crate) fn is_module(&self, class: SymbolId) -> bool {
+        self.unit
+            .class(class)
+            .is_some_and(|class| class.kind == ClassKind::Module)
+    }
+
+    /// The static method `name` of `class`.
+    pub(crate) fn static_method(&self, class: SymbolId, name: SymbolId) -> Option<FunctionId> {
+        self.statics.get(&(class, name)).copied()
+    }
+
+    /// What `name` stands for in the code of `file`, where names of its own definitions may go without their qualifier.
+    pub(crate) fn global_of(&mut self, file: &SourceFile, name: &str) -> Result<Option<Global>> {
+        match file.qualifier {
+            Some(qualifier) if !name.starts_with("__torch__.") => self.global(&format!("{qualifier}.{name}")),
+            _ => self.global(name),
+        }
+    }
+
+    /// Whether a top-level assignment of the text by hand gives `name` a value: code cannot use those.
+    pub(crate) fn python_value(&self, file: &SourceFile, name: &str) -> Option<&'static str> {
+        file.qualifier?;
+        let value = file.body().iter().rev().find_map(|statement| {
+            let (target, value) = match statement {
+                Stmt::Assign(assign) => (assign.targets.first()?, &*assign.value),
+                Stmt::AnnAssign(assign) => (&*assign.target, assign.value.as_deref()?),
+                _ => return None,
+            };
+            (target.as_name_expr()?.id.as_str() == name).then_some(value)
+        })?;
+        Some(match value {
+            Expr::NumberLiteral(number) if number.value.is_int() => "int",
+            Expr::NumberLiteral(number) if number.value.is_float() => "float",
+            Expr::NumberLiteral(_) => "complex",
+            Expr::StringLiteral(_) => "str",
+            Expr::BooleanLiteral(_) => "bool",
+            Expr::List(_) | Expr::ListComp(_) => "list",
+            Expr::Dict(_) => "dict",
+            Expr::Tuple(_) => "tuple",
+            Expr::Call(call) if dotted(&call.func).is_some_and(|f| f.starts_with("torch.")) => "Tensor",
+            _ => "object",
+        })
     }
 
     /// What the qualified name stands for.
@@ -172,7 +249,9 @@ impl<'a> Program<'a> {
         };
         for (index, statement) in file.body().iter().enumerate() {
             match statement {
-                Stmt::FunctionDef(def) if def.name.as_str() == simple => {
+                Stmt::FunctionDef(def)
+                    if def.name.as_str() == simple && decorators::marker(&file, def)? != Marker::Overload =>
+                {
                     let path = DefPath {
                         statement: index,
                         method: None,
@@ -181,9 +260,22 @@ impl<'a> Program<'a> {
                     self.globals.insert(symbol, Global::Function(id));
                     return Ok(Some(Global::Function(id)));
                 }
-                Stmt::ClassDef(def) if def.name.as_str() == simple => {
+                // Classes of modules come about by making modules.
+                Stmt::ClassDef(def)
+                    if def.name.as_str() == simple
+                        && (file.qualifier.is_none() || !construct::is_module_class(self, &file, index)?) =>
+                {
                     let ty = self.define_class(&file, def, index, symbol)?;
                     return Ok(Some(Global::Type(ty)));
+                }
+                // `P = NamedTuple("P", [("x", int)])`
+                Stmt::Assign(assign)
+                    if file.qualifier.is_some()
+                        && matches!(assign.targets.as_slice(), [Expr::Name(target)] if target.id.as_str() == simple) =>
+                {
+                    if let Some(ty) = self.named_tuple_call(&file, &assign.value, symbol)? {
+                        return Ok(Some(Global::Type(ty)));
+                    }
                 }
                 _ => {}
             }
@@ -191,12 +283,19 @@ impl<'a> Program<'a> {
         Ok(None)
     }
 
-    fn file(&mut self, qualifier: &str) -> Result<Option<Arc<SourceFile>>> {
+    pub(crate) fn file(&mut self, qualifier: &str) -> Result<Option<Arc<SourceFile>>> {
         if let Some(file) = self.files.get(qualifier) {
             return Ok(file.clone());
         }
         if qualifier == upgrade::QUALIFIER {
             let file = Arc::new(SourceFile::parse(upgrade::FILE, upgrade::UPGRADERS, None)?);
+            self.files.insert(qualifier.to_owned(), Some(Arc::clone(&file)));
+            return Ok(Some(file));
+        }
+        if self.by_hand
+            && let Some((name, text, qualifier)) = library::find(qualifier)
+        {
+            let file = Arc::new(SourceFile::parse(name, text, None)?.under(qualifier));
             self.files.insert(qualifier.to_owned(), Some(Arc::clone(&file)));
             return Ok(Some(file));
         }
@@ -210,16 +309,20 @@ impl<'a> Program<'a> {
 
     /// The type that a dotted name stands for.
     pub(crate) fn class_type(&mut self, file: &SourceFile, node: &impl Ranged, name: &str) -> Result<TypeId> {
-        if self.defining.contains(name) {
+        let qualified = match file.qualifier {
+            Some(qualifier) if !name.starts_with("__torch__.") => format!("{qualifier}.{name}"),
+            _ => name.to_owned(),
+        };
+        if self.defining.contains(&qualified) {
             let message = format!("the NamedTuple `{name}` contains itself");
             return Err(file.error("cyclic-class", message, node).into());
         }
-        match self.global(name)? {
+        match self.global(&qualified)? {
             Some(Global::Type(ty)) => Ok(ty),
             // Classes that C++ code registers are opaque here.
             None if name.starts_with(FOREIGN_CLASSES) => Ok(self.ctx.class(name)),
             _ => Err(file
-                .error("unknown-type", format!("unknown type `{name}`"), node)
+                .error("unknown-type", format!("Unknown type name '{name}'"), node)
                 .into()),
         }
     }
@@ -233,15 +336,17 @@ impl<'a> Program<'a> {
         class: Option<TypeId>,
     ) -> Result<FunctionId> {
         let schema = self.signature(file, def, name, class)?;
+        let schema_is_open = schema.returns.is_empty();
         let graph = Graph::new(Arc::clone(&self.ctx));
         let id = self.unit.add_function(Function { name, schema, graph });
-        let declared = def.returns.is_some();
+        let declared = !schema_is_open;
         self.bodies.insert(
             id,
             Body {
                 file: Arc::clone(file),
                 path,
                 declared,
+                is_method: class.is_some(),
                 state: BodyState::Waiting,
             },
         );
@@ -257,36 +362,69 @@ impl<'a> Program<'a> {
         name: SymbolId,
         class: Option<TypeId>,
     ) -> Result<FunctionSchema> {
-        if let Some(star) = def.parameters.vararg.as_ref().or(def.parameters.kwarg.as_ref()) {
-            let message = "functions with a variable number of arguments are not supported";
-            return Err(file.error("signature", message, &**star).into());
+        if def.is_async {
+            let message = "async function definitions aren't supported";
+            return Err(file.error("statement", message, &def.name).into());
         }
+        let defaulted = def
+            .parameters
+            .kwonlyargs
+            .iter()
+            .find(|p| p.default.is_some() && file.qualifier == Some(BY_HAND));
+        let star = def.parameters.vararg.as_ref().or(def.parameters.kwarg.as_ref());
+        if let Some(range) = star.map(|p| p.range()).or(defaulted.map(Ranged::range)) {
+            let message = "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults";
+            return Err(file.error("signature", message, &range).into());
+        }
+        let comments = comments::signature(file, def)?;
         let mut arguments = Vec::new();
         let positional = def.parameters.posonlyargs.iter().chain(def.parameters.args.iter());
         let all = positional
             .map(|p| (p, false))
             .chain(def.parameters.kwonlyargs.iter().map(|p| (p, true)));
         for (index, (parameter, keyword_only)) in all.enumerate() {
-            let ty = match (&parameter.parameter.annotation, class) {
-                (_, Some(class)) if index == 0 => class,
-                (Some(annotation), _) => self.annotation(file, annotation)?,
-                (None, _) => types::TENSOR,
+            let commented = comments.as_ref().map(|comments| {
+                comments
+                    .parameters
+                    .get(index.wrapping_sub(usize::from(class.is_some())))
+            });
+            let ty = match (&parameter.parameter.annotation, class, commented) {
+                (_, Some(class), _) if index == 0 => class,
+                (_, _, Some(Some(text))) => self.annotation_text(file, text, parameter)?,
+                (Some(annotation), _, _) => self.annotation(file, annotation)?,
+                _ => types::TENSOR,
             };
-            let default = match &parameter.default {
-                Some(default) => Some(self.constant_expr(file, default, Some(ty))?),
-                None => None,
+            let broadcast = parameter
+                .parameter
+                .annotation
+                .as_deref()
+                .and_then(annotation::broadcast);
+            let default = match (parameter.default.as_deref(), broadcast, self.ctx.type_kind(ty)) {
+                // `padding: BroadcastingList2[int] = 0`
+                (Some(default @ Expr::NumberLiteral(_)), Some(count), TypeKind::List(element)) => {
+                    let item = self.constant_expr(file, default, Some(element))?;
+                    Some(Constant::list(element, vec![item; count as usize]))
+                }
+                (Some(default), ..) => Some(self.default_value(file, default, &parameter.parameter.name, ty)?),
+                (None, ..) => None,
             };
             let name = self.ctx.symbol(&parameter.parameter.name);
             arguments.push(Argument {
                 default,
                 keyword_only,
-                ..plain_argument(name, ty)
+                broadcast,
+                ..Argument::plain(name, ty)
             });
         }
-        let returns = match &def.returns {
-            Some(annotation) => vec![plain_argument(symbols::EMPTY, self.annotation(file, annotation)?)],
-            None => Vec::new(),
+        let returns = match (&def.returns, &comments) {
+            (_, Some(comments)) => Some(self.annotation_text(file, &comments.returns, &def.name)?),
+            (Some(annotation), None) => Some(self.annotation(file, annotation)?),
+            (None, None) => None,
         };
+        let returns = returns
+            .map(|ty| Argument::plain(symbols::EMPTY, ty))
+            .into_iter()
+            .collect();
         Ok(FunctionSchema {
             name,
             overload: symbols::EMPTY,
@@ -309,14 +447,28 @@ impl<'a> Program<'a> {
         {
             match body.state {
                 BodyState::Waiting => self.compile(id)?,
-                BodyState::Compiling => {
-                    let message = "a recursive function must be annotated with the type that it returns";
-                    return Err(file.error("recursion", message, node).into());
-                }
+                BodyState::Compiling => return self.recursive(id, file, node),
                 BodyState::Done => {}
             }
         }
+        if self.by_hand {
+            // PyTorch compiles what is called before the caller, and so finds recursion.
+            match self.bodies.get(&id).map(|body| (body.state, body.is_method)) {
+                Some((BodyState::Waiting, false)) => self.compile(id)?,
+                Some((BodyState::Compiling, false)) => return self.recursive(id, file, node),
+                _ => {}
+            }
+        }
         Ok(self.unit.function(id).schema.clone())
+    }
+
+    fn recursive<T>(&self, id: FunctionId, file: &SourceFile, node: &impl Ranged) -> Result<T> {
+        let name = self.ctx.name(self.unit.function(id).name);
+        let message = format!(
+            "function '{}' is called recursively. Recursive calls are not supported",
+            name.rsplit('.').next().unwrap_or(name)
+        );
+        Err(file.error("recursion", message, node).into())
     }
 
     /// Compiles every function that has been defined, and those that their bodies define in turn.
@@ -344,29 +496,18 @@ impl<'a> Program<'a> {
             _ => return Ok(()),
         };
         let schema = self.unit.function(id).schema.clone();
-        let (graph, returned) = emit::function(self, &file, def, &schema)?;
+        let (graph, returned) = match decorators::marker(&file, def)? {
+            Marker::Unused => emit::unused(self, &file, def, &schema)?,
+            _ => emit::function(self, &file, def, &schema)?,
+        };
         let function = self.unit.function_mut(id);
         function.graph = graph;
         if function.schema.returns.is_empty() {
-            function.schema.returns = vec![plain_argument(symbols::EMPTY, returned)];
+            function.schema.returns = vec![Argument::plain(symbols::EMPTY, returned)];
         }
         if let Some(body) = self.bodies.get_mut(&id) {
             body.state = BodyState::Done;
         }
         Ok(())
-    }
-}
-
-/// An argument without default, alias annotation and hint.
-pub(crate) fn plain_argument(name: SymbolId, ty: TypeId) -> Argument {
-    Argument {
-        name,
-        ty,
-        broadcast: None,
-        default: None,
-        keyword_only: false,
-        alias: None,
-        element_alias: None,
-        hint: TypeHint::None,
     }
 }

@@ -1,0 +1,168 @@
+//! The programs of tests/fixtures/language: what the front end makes of them, and what they compute, is what PyTorch recorded.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says on the way what it compares"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::values::{from_json, same};
+use common::{listing, programs, without_constants};
+use frazil::{EngineKind, EngineOptions, Loaded, Session};
+use serde_json::Value as Json;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/language")
+}
+
+/// The differences that are meant, or not yet overcome: `TOPIC/NAME KIND  reason`, a line each.
+fn differences() -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder().join("differences.txt")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines
+        .map(|line| {
+            let (case, kind) = line.split_once(' ').unwrap();
+            let kind = kind.split_whitespace().next().unwrap();
+            (case.to_owned(), kind.to_owned())
+        })
+        .collect()
+}
+
+/// How a program of ours differs from what PyTorch recorded.
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Outcome {
+    Same,
+    /// We compile what PyTorch refuses.
+    Accepts,
+    /// We refuse what PyTorch compiles.
+    Refuses(String),
+    /// Both refuse, in other words.
+    Message(String),
+    /// A result is another one.
+    Result(String),
+    /// Results agree, graphs do not.
+    Graph(String),
+}
+
+impl Outcome {
+    fn kind(&self) -> &'static str {
+        match self {
+            Outcome::Same => "same",
+            Outcome::Accepts => "accepts",
+            Outcome::Refuses(_) => "refuses",
+            Outcome::Message(_) => "message",
+            Outcome::Result(_) => "result",
+            Outcome::Graph(_) => "graph",
+        }
+    }
+}
+
+fn compare(source: &str, recorded: &Json) -> Outcome {
+    let session = Session::new();
+    let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
+    let expected = recorded.get("error").map(|error| error.as_str().unwrap());
+    let loaded = match (loaded, expected) {
+        (Ok(_), Some(_)) => return Outcome::Accepts,
+        (Ok(loaded), None) => loaded,
+        (Err(e), None) => return Outcome::Refuses(e.to_string()),
+        (Err(e), Some(expected)) => {
+            let message = e.to_string();
+            let first = expected.lines().next().unwrap();
+            return if message.contains(first) {
+                Outcome::Same
+            } else {
+                Outcome::Message(format!("{message}\n  PyTorch: {first}"))
+            };
+        }
+    };
+    let model = match &loaded {
+        Loaded::Model(model) => model.clone(),
+        Loaded::Graphs(graphs) => graphs.to_model(),
+    };
+    let options = EngineOptions {
+        kind: EngineKind::Interpreter,
+        ..EngineOptions::default()
+    };
+    let mut engine = model.engine(&options).unwrap();
+    let method = if loaded.is_model() { "forward" } else { "f" };
+    for call in recorded["calls"].as_array().unwrap() {
+        let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
+        match (
+            engine.call(method, &args),
+            call.get("raises").map(|r| r.as_str().unwrap()),
+        ) {
+            (Ok(got), None) => {
+                if !same(&got, &call["result"]) {
+                    return Outcome::Result(format!("{got:?}\n  PyTorch: {}", call["result"]));
+                }
+            }
+            (Ok(got), Some(raises)) => return Outcome::Result(format!("{got:?}\n  PyTorch raises {raises}")),
+            (Err(e), None) => return Outcome::Result(format!("raises {e}\n  PyTorch: {}", call["result"])),
+            // PyTorch names the class differently from place to place; the message counts.
+            (Err(e), Some(raises)) => {
+                let message = raises.split_once(": ").map_or("", |(_, message)| message);
+                if !e.to_string().contains(message) {
+                    return Outcome::Result(format!("raises {e}\n  PyTorch raises {raises}"));
+                }
+            }
+        }
+    }
+    for (name, text) in recorded["graphs"].as_object().unwrap() {
+        let Ok(graph) = loaded.graph(name) else {
+            return Outcome::Graph(format!("there is no graph `{name}`"));
+        };
+        let ours = without_constants(&listing::list_graph(graph));
+        let theirs = without_constants(&listing::list_text(text.as_str().unwrap()));
+        if ours != theirs {
+            let text = format!("{}\n  PyTorch:\n{}", ours.join("\n"), theirs.join("\n"));
+            return Outcome::Graph(text);
+        }
+    }
+    Outcome::Same
+}
+
+/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so.
+#[test]
+fn programs_do_what_pytorch_does() {
+    let known = differences();
+    let shown = std::env::var("FRAZIL_LANGUAGE").ok();
+    let mut topics: Vec<PathBuf> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "py"))
+        .collect();
+    topics.sort();
+    let mut wrong = Vec::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in topics {
+        let topic = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let recorded = std::fs::read_to_string(path.with_extension("json")).unwrap();
+        let recorded: Json = serde_json::from_str(&recorded).unwrap();
+        for (name, source) in programs(&std::fs::read_to_string(&path).unwrap()) {
+            let case = format!("{topic}/{name}");
+            let recorded = recorded.get(&name).unwrap_or_else(|| panic!("{case} is not recorded"));
+            if recorded.get("broken").is_some() {
+                continue;
+            }
+            let outcome = compare(&source, recorded);
+            *counts.entry(outcome.kind()).or_default() += 1;
+            if shown.as_ref().is_some_and(|prefix| case.starts_with(prefix.as_str())) {
+                eprintln!("{case} {outcome:?}\n");
+            }
+            match (&outcome, known.get(&case).map(String::as_str)) {
+                (outcome, expected) if outcome.kind() == expected.unwrap_or("same") => {}
+                (outcome, expected) => wrong.push(format!(
+                    "{case} {} (expected {expected:?})\n  {outcome:?}",
+                    outcome.kind()
+                )),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+}

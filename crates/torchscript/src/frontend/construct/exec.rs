@@ -1,0 +1,336 @@
+//! Statements and calls of functions and classes.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use frazil_ir::AttributeKind;
+use indexmap::IndexMap;
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::Ranged;
+
+use super::value::{Attribute, ClassRef, FunctionRef, Py, PyObject};
+use super::{MAX_CALLS, Maker, Scope, ancestry};
+use crate::frontend::Result;
+use crate::frontend::source::SourceFile;
+
+/// How a statement ends.
+pub(super) enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Py),
+}
+
+impl Maker<'_, '_> {
+    pub(super) fn suite(&mut self, scope: &mut Scope, body: &[Stmt]) -> Result<Flow> {
+        for statement in body {
+            match self.statement(scope, statement)? {
+                Flow::Next => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn statement(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<Flow> {
+        let file = Arc::clone(&scope.file);
+        self.step(&file, statement)?;
+        match statement {
+            Stmt::Pass(_) | Stmt::Import(_) | Stmt::ImportFrom(_) => {}
+            Stmt::Expr(expr) => {
+                if !expr.value.is_string_literal_expr() {
+                    self.expr(scope, &expr.value)?;
+                }
+            }
+            Stmt::Assign(assign) => {
+                let value = self.expr(scope, &assign.value)?;
+                for target in &assign.targets {
+                    self.assign(scope, Some(target), value.clone(), statement)?;
+                }
+            }
+            Stmt::AnnAssign(assign) => {
+                if let Some(value) = &assign.value {
+                    let value = self.expr(scope, value)?;
+                    self.assign(scope, Some(&assign.target), value, statement)?;
+                }
+            }
+            Stmt::AugAssign(assign) => {
+                let left = self.expr(scope, &assign.target)?;
+                let right = self.expr(scope, &assign.value)?;
+                // A list grows in place.
+                if let (Py::List(list), Some(more)) = (&left, right.items())
+                    && assign.op == ruff_python_ast::Operator::Add
+                {
+                    list.borrow_mut().extend(more);
+                    return Ok(Flow::Next);
+                }
+                let value = self.binary(&file, assign.op, &left, &right, assign)?;
+                self.assign(scope, Some(&assign.target), value, statement)?;
+            }
+            Stmt::If(statement) => {
+                if self.expr(scope, &statement.test)?.truth() {
+                    return self.suite(scope, &statement.body);
+                }
+                for clause in &statement.elif_else_clauses {
+                    let taken = match &clause.test {
+                        Some(test) => self.expr(scope, test)?.truth(),
+                        None => true,
+                    };
+                    if taken {
+                        return self.suite(scope, &clause.body);
+                    }
+                }
+            }
+            Stmt::For(statement) => {
+                let items = self.elements(scope, &statement.iter)?;
+                for item in items {
+                    self.assign(scope, Some(&statement.target), item, &*statement.target)?;
+                    match self.suite(scope, &statement.body)? {
+                        Flow::Break => return Ok(Flow::Next),
+                        Flow::Return(value) => return Ok(Flow::Return(value)),
+                        Flow::Next | Flow::Continue => {}
+                    }
+                }
+                return self.suite(scope, &statement.orelse);
+            }
+            Stmt::While(statement) => {
+                while self.expr(scope, &statement.test)?.truth() {
+                    self.step(&file, statement)?;
+                    match self.suite(scope, &statement.body)? {
+                        Flow::Break => return Ok(Flow::Next),
+                        Flow::Return(value) => return Ok(Flow::Return(value)),
+                        Flow::Next | Flow::Continue => {}
+                    }
+                }
+                return self.suite(scope, &statement.orelse);
+            }
+            Stmt::With(with) => {
+                // `with torch.no_grad():` changes nothing here.
+                for item in &with.items {
+                    self.expr(scope, &item.context_expr)?;
+                }
+                return self.suite(scope, &with.body);
+            }
+            Stmt::Break(_) => return Ok(Flow::Break),
+            Stmt::Continue(_) => return Ok(Flow::Continue),
+            Stmt::Return(statement) => {
+                return Ok(Flow::Return(match &statement.value {
+                    Some(value) => self.expr(scope, value)?,
+                    None => Py::None,
+                }));
+            }
+            Stmt::Assert(assert) => {
+                if !self.expr(scope, &assert.test)?.truth() {
+                    let message = match &assert.msg {
+                        Some(message) => self.expr(scope, message)?.text(),
+                        None => String::new(),
+                    };
+                    return self.fail(&file, format!("AssertionError: {message}"), assert);
+                }
+            }
+            Stmt::Raise(raise) => {
+                let message = match raise.exc.as_deref() {
+                    Some(Expr::Call(call)) => match call.arguments.args.first() {
+                        Some(message) => self.expr(scope, message)?.text(),
+                        None => String::new(),
+                    },
+                    _ => String::new(),
+                };
+                return self.fail(&file, format!("the constructor raises: {message}"), raise);
+            }
+            other => return self.beyond(&file, "this statement", other),
+        }
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn assign(
+        &mut self,
+        scope: &mut Scope,
+        target: Option<&Expr>,
+        value: Py,
+        node: &impl Ranged,
+    ) -> Result<()> {
+        let file = Arc::clone(&scope.file);
+        match target {
+            Some(Expr::Name(name)) => {
+                scope.variables.insert(name.id.to_string(), value);
+                Ok(())
+            }
+            Some(Expr::Tuple(_) | Expr::List(_)) => {
+                let targets: &[Expr] = match target {
+                    Some(Expr::Tuple(tuple)) => &tuple.elts,
+                    Some(Expr::List(list)) => &list.elts,
+                    _ => &[],
+                };
+                let items = value.items().unwrap_or_default();
+                if items.len() != targets.len() {
+                    return self.fail(&file, "the number of values is not that of the names", node);
+                }
+                for (target, item) in targets.iter().zip(items) {
+                    self.assign(scope, Some(target), item, node)?;
+                }
+                Ok(())
+            }
+            Some(Expr::Attribute(attribute)) => match self.expr(scope, &attribute.value)? {
+                Py::Object(object) => {
+                    set_attribute(&mut object.borrow_mut(), attribute.attr.as_str(), value);
+                    Ok(())
+                }
+                Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "data" => match value {
+                    Py::Tensor(new) | Py::Parameter(new) => {
+                        let new = new.data.borrow().clone();
+                        tensor.fill(|i| new.get(i).copied().unwrap_or(0.0));
+                        Ok(())
+                    }
+                    _ => self.beyond(&file, "this assignment", node),
+                },
+                _ => self.beyond(&file, "this assignment", node),
+            },
+            Some(Expr::Subscript(subscript)) => {
+                let container = self.expr(scope, &subscript.value)?;
+                let index = self.expr(scope, &subscript.slice)?;
+                match (&container, index.as_int()) {
+                    (Py::List(items), Some(at)) => {
+                        let mut items = items.borrow_mut();
+                        let at = if at < 0 { at + items.len() as i64 } else { at };
+                        match usize::try_from(at).ok().and_then(|at| items.get_mut(at)) {
+                            Some(slot) => *slot = value,
+                            None => return self.fail(&file, "list assignment index out of range", node),
+                        }
+                        Ok(())
+                    }
+                    (Py::Dict(items), _) => {
+                        insert(&mut items.borrow_mut(), index, value);
+                        Ok(())
+                    }
+                    (Py::Object(object), _) => {
+                        set_attribute(&mut object.borrow_mut(), &index.text(), value);
+                        Ok(())
+                    }
+                    _ => self.beyond(&file, "this assignment", node),
+                }
+            }
+            _ => self.beyond(&file, "this assignment", node),
+        }
+    }
+
+    /// Calls a function or method of the text.
+    pub(super) fn call_function(
+        &mut self,
+        function: &FunctionRef,
+        this: Option<Py>,
+        positional: Vec<Py>,
+        keywords: Vec<(String, Py)>,
+        node: &impl Ranged,
+    ) -> Result<Py> {
+        let file = Arc::clone(&function.file);
+        let Some(def) = function.def() else { return Ok(Py::None) };
+        if self.calls >= MAX_CALLS {
+            return self.fail(&file, "calls nest too deeply", node);
+        }
+        let mut scope = Scope {
+            file: Arc::clone(&file),
+            variables: HashMap::new(),
+            class: function.class.clone(),
+            this: this.clone(),
+        };
+        let parameters = &def.parameters;
+        let mut given = this.into_iter().chain(positional);
+        let mut keywords = keywords;
+        let all = parameters.posonlyargs.iter().chain(&parameters.args).map(|p| (p, true));
+        for (parameter, by_position) in all.chain(parameters.kwonlyargs.iter().map(|p| (p, false))) {
+            let name = parameter.parameter.name.as_str();
+            let value = if by_position { given.next() } else { None };
+            let value = match (
+                value,
+                keywords.iter().position(|(keyword, _)| keyword == name),
+                &parameter.default,
+            ) {
+                (Some(value), _, _) => value,
+                (None, Some(at), _) => keywords.swap_remove(at).1,
+                (None, None, Some(default)) => self.expr(&mut scope, default)?,
+                (None, None, None) => {
+                    let message = format!("{}() is missing the argument '{name}'", def.name);
+                    return Err(file.error("construct", message, def).into());
+                }
+            };
+            scope.variables.insert(name.to_owned(), value);
+        }
+        let rest: Vec<Py> = given.collect();
+        match &parameters.vararg {
+            Some(star) => {
+                scope.variables.insert(star.name.to_string(), Py::tuple(rest));
+            }
+            None if !rest.is_empty() => {
+                return self.fail(&file, format!("{}() is given too many arguments", def.name), def);
+            }
+            None => {}
+        }
+        match &parameters.kwarg {
+            Some(star) => {
+                let pairs = keywords.drain(..).map(|(name, value)| (Py::str(name), value)).collect();
+                scope
+                    .variables
+                    .insert(star.name.to_string(), Py::Dict(Rc::new(RefCell::new(pairs))));
+            }
+            None => {
+                if let Some((name, _)) = keywords.first() {
+                    return self.fail(&file, format!("{}() has no argument '{name}'", def.name), def);
+                }
+            }
+        }
+        self.calls += 1;
+        let flow = self.suite(&mut scope, &def.body);
+        self.calls -= 1;
+        match flow? {
+            Flow::Return(value) => Ok(value),
+            _ => Ok(Py::None),
+        }
+    }
+
+    /// Makes an object of a module class.
+    pub(super) fn instantiate(
+        &mut self,
+        class: &ClassRef,
+        positional: Vec<Py>,
+        keywords: Vec<(String, Py)>,
+        file: &Arc<SourceFile>,
+        node: &impl Ranged,
+    ) -> Result<Py> {
+        let Some(chain) = ancestry(self.program, class)? else {
+            return self.beyond(file, "an object of a class that is no module", node);
+        };
+        let mut object = PyObject {
+            class: class.clone(),
+            attributes: IndexMap::new(),
+        };
+        // A text by hand is code to be deployed: its modules are in evaluation mode from the start.
+        set_attribute(&mut object, "training", Py::Bool(false));
+        let object = Py::Object(Rc::new(RefCell::new(object)));
+        if let Some(init) = chain.iter().find_map(|class| class.method("__init__")) {
+            self.call_function(&init, Some(object.clone()), positional, keywords, node)?;
+        }
+        Ok(object)
+    }
+}
+
+/// Sets an attribute as `nn.Module` does: a parameter is registered as one.
+pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) {
+    let before = object.attributes.get(name).map(|attribute| attribute.kind);
+    let kind = match (&value, before) {
+        (Py::Parameter(_), _) => AttributeKind::Parameter,
+        (Py::Tensor(_) | Py::None, Some(kind)) => kind,
+        _ => AttributeKind::Plain,
+    };
+    object.attributes.insert(name.to_owned(), Attribute { value, kind });
+}
+
+/// Sets the value of a key.
+pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
+    match items.iter_mut().find(|(known, _)| known.equals(&key)) {
+        Some((_, slot)) => *slot = value,
+        None => items.push((key, value)),
+    }
+}

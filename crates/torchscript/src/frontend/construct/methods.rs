@@ -1,0 +1,307 @@
+//! Methods of modules, lists, strings, dictionaries and tensors.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use frazil_ir::{AttributeKind, DType};
+use ruff_python_ast::ExprCall;
+
+use super::Maker;
+use super::exec::{insert, set_attribute};
+use super::value::{Attribute, ObjectRef, Py};
+use crate::frontend::Result;
+use crate::frontend::source::SourceFile;
+
+impl Maker<'_, '_> {
+    /// A method that `torch.nn.Module` has.
+    pub(super) fn module_method(
+        &mut self,
+        file: &Arc<SourceFile>,
+        object: &ObjectRef,
+        name: &str,
+        positional: &[Py],
+        keywords: &[(String, Py)],
+        call: &ExprCall,
+    ) -> Result<Py> {
+        let argument = |at: usize, name: &str| {
+            let by_name = keywords.iter().find(|(keyword, _)| keyword == name);
+            positional.get(at).or(by_name.map(|(_, value)| value)).cloned()
+        };
+        match (name, argument(0, "name")) {
+            ("__init__", _) | ("reset_parameters", None) => Ok(Py::None),
+            ("register_buffer", Some(buffer)) => {
+                let value = argument(1, "tensor").unwrap_or(Py::None);
+                let value = match value {
+                    Py::Parameter(tensor) => Py::Tensor(tensor),
+                    other => other,
+                };
+                let kind = AttributeKind::Buffer;
+                object
+                    .borrow_mut()
+                    .attributes
+                    .insert(buffer.text(), Attribute { value, kind });
+                Ok(Py::None)
+            }
+            ("register_parameter", Some(parameter)) => {
+                let value = argument(1, "param").unwrap_or(Py::None);
+                let kind = AttributeKind::Parameter;
+                object
+                    .borrow_mut()
+                    .attributes
+                    .insert(parameter.text(), Attribute { value, kind });
+                Ok(Py::None)
+            }
+            ("add_module" | "register_module", Some(child)) => {
+                let value = argument(1, "module").unwrap_or(Py::None);
+                set_attribute(&mut object.borrow_mut(), &child.text(), value);
+                Ok(Py::None)
+            }
+            ("append", Some(child)) => {
+                let mut object = object.borrow_mut();
+                let index = object
+                    .attributes
+                    .keys()
+                    .filter(|key| key.parse::<usize>().is_ok())
+                    .count();
+                set_attribute(&mut object, &index.to_string(), child);
+                Ok(Py::None)
+            }
+            ("eval" | "train" | "requires_grad_" | "to" | "cpu" | "float", argument) => {
+                let training = name == "train" && argument.is_none_or(|mode| mode.truth());
+                if name == "eval" || name == "train" {
+                    set_training(object, training, 0);
+                }
+                Ok(Py::Object(Rc::clone(object)))
+            }
+            ("children" | "values" | "modules", None) => {
+                let children = Py::Object(Rc::clone(object)).items().unwrap_or_default();
+                Ok(Py::list(
+                    children
+                        .into_iter()
+                        .filter(|child| matches!(child, Py::Object(_)))
+                        .collect(),
+                ))
+            }
+            ("parameters", _) => Ok(Py::list(parameters(object, 0))),
+            ("items" | "named_children", None) => {
+                let object = object.borrow();
+                let children = object
+                    .attributes
+                    .iter()
+                    .filter(|(_, a)| matches!(a.value, Py::Object(_)));
+                Ok(Py::list(
+                    children
+                        .map(|(name, a)| Py::tuple(vec![Py::str(name), a.value.clone()]))
+                        .collect(),
+                ))
+            }
+            _ => self.beyond(file, format!("the method `{name}` of a module"), call),
+        }
+    }
+
+    /// A method of a list, string, dictionary or tensor.
+    pub(super) fn value_method(
+        &mut self,
+        file: &Arc<SourceFile>,
+        object: &Py,
+        name: &str,
+        positional: &[Py],
+        keywords: &[(String, Py)],
+        call: &ExprCall,
+    ) -> Result<Py> {
+        let first = positional.first();
+        let value = match (object, name, first) {
+            (Py::List(items), "append", Some(item)) => {
+                items.borrow_mut().push(item.clone());
+                Some(Py::None)
+            }
+            (Py::List(items), "extend", Some(more)) => more.items().map(|more| {
+                items.borrow_mut().extend(more);
+                Py::None
+            }),
+            (Py::List(items), "insert", Some(Py::Int(at))) => positional.get(1).map(|item| {
+                let mut items = items.borrow_mut();
+                let at = usize::try_from(*at).unwrap_or(0).min(items.len());
+                items.insert(at, item.clone());
+                Py::None
+            }),
+            (Py::List(items), "pop", None) => items.borrow_mut().pop(),
+            (Py::List(items), "copy", None) => Some(Py::list(items.borrow().clone())),
+            (Py::Dict(items), "items", None) => {
+                let items = items.borrow();
+                Some(Py::list(
+                    items
+                        .iter()
+                        .map(|(k, v)| Py::tuple(vec![k.clone(), v.clone()]))
+                        .collect(),
+                ))
+            }
+            (Py::Dict(items), "keys", None) => Some(Py::list(items.borrow().iter().map(|(k, _)| k.clone()).collect())),
+            (Py::Dict(items), "values", None) => {
+                Some(Py::list(items.borrow().iter().map(|(_, v)| v.clone()).collect()))
+            }
+            (Py::Dict(items), "get", Some(key)) => {
+                let found = items
+                    .borrow()
+                    .iter()
+                    .find(|(k, _)| k.equals(key))
+                    .map(|(_, v)| v.clone());
+                Some(found.or_else(|| positional.get(1).cloned()).unwrap_or(Py::None))
+            }
+            (Py::Dict(items), "update", Some(Py::Dict(more))) => {
+                let more = more.borrow().clone();
+                more.into_iter()
+                    .for_each(|(key, value)| insert(&mut items.borrow_mut(), key, value));
+                Some(Py::None)
+            }
+            (Py::Str(text), "format", _) => {
+                let mut parts = text.split("{}");
+                let head = parts.next().unwrap_or_default().to_owned();
+                let filled = parts.zip(positional).map(|(part, value)| value.text() + part);
+                Some(Py::str(filled.fold(head, |text, part| text + &part)))
+            }
+            (Py::Str(text), "lower", None) => Some(Py::str(text.to_lowercase())),
+            (Py::Str(text), "upper", None) => Some(Py::str(text.to_uppercase())),
+            (Py::Str(text), "startswith", Some(Py::Str(start))) => Some(Py::Bool(text.starts_with(&**start))),
+            (Py::Str(text), "endswith", Some(Py::Str(end))) => Some(Py::Bool(text.ends_with(&**end))),
+            (Py::Str(text), "join", Some(items)) => items
+                .items()
+                .map(|items| Py::str(items.iter().map(Py::text).collect::<Vec<_>>().join(text))),
+            (Py::Tensor(tensor) | Py::Parameter(tensor), ..) if keywords.is_empty() => {
+                self.tensor_method(object, tensor, name, positional)
+            }
+            _ => None,
+        };
+        match value {
+            Some(value) => Ok(value),
+            None => self.beyond(file, format!("the method `{name}` of a {}", object.type_name()), call),
+        }
+    }
+
+    fn tensor_method(
+        &mut self,
+        object: &Py,
+        tensor: &super::tensor::HostTensor,
+        name: &str,
+        positional: &[Py],
+    ) -> Option<Py> {
+        let number = |at: usize, default: f64| positional.get(at).map_or(Some(default), Py::as_f64);
+        let cast = |dtype| tensor.map(dtype, |x| x).map(Py::Tensor);
+        match name {
+            "float" => cast(DType::Float),
+            "double" => cast(DType::Double),
+            "long" => cast(DType::Long),
+            "int" => cast(DType::Int),
+            "bool" => cast(DType::Bool),
+            "clone" => cast(tensor.dtype),
+            "detach" | "contiguous" | "requires_grad_" | "cpu" => Some(object.clone()),
+            "numel" => Some(Py::Int(tensor.data.borrow().len() as i64)),
+            "dim" => Some(Py::Int(tensor.sizes.len() as i64)),
+            "size" => match positional.first() {
+                Some(at) => {
+                    let at = at.as_int()?;
+                    let at = if at < 0 { at + tensor.sizes.len() as i64 } else { at };
+                    tensor.sizes.get(usize::try_from(at).ok()?).map(|&n| Py::Int(n))
+                }
+                None => Some(Py::tuple(tensor.sizes.iter().map(|&n| Py::Int(n)).collect())),
+            },
+            "view" | "reshape" => {
+                let sizes = match positional {
+                    [list @ (Py::List(_) | Py::Tuple(_))] => list.ints()?,
+                    many => many.iter().map(Py::as_int).collect::<Option<_>>()?,
+                };
+                tensor.view(&sizes).map(Py::Tensor)
+            }
+            "unsqueeze" => {
+                let at = positional.first()?.as_int()?;
+                let at = if at < 0 { at + tensor.sizes.len() as i64 + 1 } else { at };
+                let mut sizes = tensor.sizes.clone();
+                let at = usize::try_from(at).ok().filter(|&at| at <= sizes.len())?;
+                sizes.insert(at, 1);
+                tensor.view(&sizes).map(Py::Tensor)
+            }
+            "fill_" => {
+                let value = number(0, 0.0)?;
+                tensor.fill(|_| value);
+                Some(object.clone())
+            }
+            "zero_" => {
+                tensor.fill(|_| 0.0);
+                Some(object.clone())
+            }
+            "uniform_" => {
+                let (low, high) = (number(0, 0.0)?, number(1, 1.0)?);
+                tensor.fill(|_| low + (high - low) * self.random.uniform());
+                Some(object.clone())
+            }
+            "normal_" => {
+                let (mean, deviation) = (number(0, 0.0)?, number(1, 1.0)?);
+                tensor.fill(|_| mean + deviation * self.random.normal());
+                Some(object.clone())
+            }
+            "mul_" | "div_" | "add_" | "sub_" => {
+                let other = positional.first()?.as_f64()?;
+                let old = tensor.data.borrow().clone();
+                tensor.fill(|i| {
+                    let x = old.get(i).copied().unwrap_or(0.0);
+                    match name {
+                        "mul_" => x * other,
+                        "div_" => x / other,
+                        "add_" => x + other,
+                        _ => x - other,
+                    }
+                });
+                Some(object.clone())
+            }
+            "sqrt" => tensor.map(tensor.dtype, f64::sqrt).map(Py::Tensor),
+            "exp" => tensor.map(tensor.dtype, f64::exp).map(Py::Tensor),
+            "item" => {
+                let data = tensor.data.borrow();
+                let &[x] = data.as_slice() else { return None };
+                Some(match tensor.dtype {
+                    DType::Bool => Py::Bool(x != 0.0),
+                    dtype if dtype.is_floating_point() => Py::Float(x),
+                    _ => Py::Int(x as i64),
+                })
+            }
+            "tolist" => {
+                let data = tensor.data.borrow();
+                let item = |&x: &f64| {
+                    if tensor.dtype.is_floating_point() {
+                        Py::Float(x)
+                    } else {
+                        Py::Int(x as i64)
+                    }
+                };
+                (tensor.sizes.len() == 1).then(|| Py::List(Rc::new(RefCell::new(data.iter().map(item).collect()))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Sets the mode of a module and its children.
+fn set_training(object: &ObjectRef, training: bool, depth: usize) {
+    set_attribute(&mut object.borrow_mut(), "training", Py::Bool(training));
+    if depth < super::MAX_CALLS {
+        for child in Py::Object(Rc::clone(object)).items().unwrap_or_default() {
+            if let Py::Object(child) = child {
+                set_training(&child, training, depth + 1);
+            }
+        }
+    }
+}
+
+/// The parameters of a module and its children.
+fn parameters(object: &ObjectRef, depth: usize) -> Vec<Py> {
+    let mut found = Vec::new();
+    for value in Py::Object(Rc::clone(object)).items().unwrap_or_default() {
+        match value {
+            Py::Parameter(_) => found.push(value),
+            Py::Object(child) if depth < super::MAX_CALLS => found.extend(parameters(&child, depth + 1)),
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,41 @@
+"""Modules that hold modules. What they hold are attributes by number or name, and code goes through them without a loop."""
+
+
+class Sequential(Module):
+    def __init__(self, *args):
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], dict):
+            for key, module in args[0].items():
+                self.add_module(key, module)
+        else:
+            for index, module in enumerate(args):
+                self.add_module(str(index), module)
+
+    def forward(self, input):
+        for module in self:
+            input = module(input)
+        return input
+
+
+class ModuleList(Module):
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            for index, module in enumerate(modules):
+                self.add_module(str(index), module)
+
+
+class ModuleDict(Module):
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            for key, module in dict(modules).items():
+                self.add_module(key, module)
+
+
+class ParameterList(Module):
+    def __init__(self, values=None):
+        super().__init__()
+        if values is not None:
+            for index, value in enumerate(values):
+                self.register_parameter(str(index), value)

@@ -1,0 +1,55 @@
+//! What `torch` itself writes in Python: functions and classes that programs find under its names.
+//!
+//! The sources are ours and stand in `.py` files beside this one; they are compiled when a program names them.
+
+/// A source of the library: the qualifier of its definitions, the name of its file, its text.
+macro_rules! sources {
+    ($($qualifier:literal $file:literal;)*) => {
+        &[$((concat!("__torch__.", $qualifier), $file, include_str!($file)),)*]
+    };
+}
+
+const SOURCES: &[(&str, &str, &str)] = sources! {
+    "torch.autograd.grad_mode" "grad_mode.py";
+    "torch.nn.functional" "functional.py";
+    "torch.nn.modules.activation" "activation.py";
+    "torch.nn.modules.batchnorm" "batchnorm.py";
+    "torch.nn.modules.container" "container.py";
+    "torch.nn.modules.conv" "conv.py";
+    "torch.nn.modules.dropout" "dropout.py";
+    "torch.nn.modules.flatten" "flatten.py";
+    "torch.nn.modules.linear" "linear.py";
+    "torch.nn.modules.normalization" "normalization.py";
+    "torch.nn.modules.pooling" "pooling.py";
+    "torch.nn.modules.sparse" "sparse.py";
+};
+
+/// Names under which Python finds what is defined elsewhere.
+const ALIASES: &[(&str, &str)] = &[("torch.no_grad", "torch.autograd.grad_mode.no_grad")];
+
+/// The file, text and qualifier of the source that defines the names under `qualifier`.
+pub(crate) fn find(qualifier: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    let (qualifier, file, text) = SOURCES.iter().find(|(q, ..)| *q == qualifier)?;
+    Some((file, text, qualifier))
+}
+
+/// The qualified name of what Python calls `path`, if a source of the library might define it.
+pub(crate) fn name_of(path: &str) -> Option<String> {
+    if let Some(class) = path.strip_prefix("torch.nn.")
+        && !class.contains('.')
+    {
+        // `torch.nn` gathers the classes of all its modules.
+        let head = format!("\nclass {class}(");
+        let (qualifier, ..) = SOURCES
+            .iter()
+            .find(|(q, _, text)| q.starts_with("__torch__.torch.nn.modules.") && text.contains(&head))?;
+        return Some(format!("{qualifier}.{class}"));
+    }
+    let path = ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == path)
+        .map_or(path, |(_, name)| name);
+    let name = format!("__torch__.{path}");
+    let (qualifier, _) = name.rsplit_once('.')?;
+    SOURCES.iter().any(|(q, ..)| *q == qualifier).then_some(name)
+}

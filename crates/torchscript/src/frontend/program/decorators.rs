@@ -1,0 +1,81 @@
+//! What decorators say about a function or class.
+
+use ruff_python_ast::{Decorator, Expr, StmtClassDef, StmtFunctionDef};
+
+use crate::frontend::Result;
+use crate::frontend::annotation::dotted;
+use crate::frontend::source::SourceFile;
+
+/// What the decorators of a function make of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Marker {
+    /// Nothing else than it was.
+    Plain,
+    /// `@torch.jit.export`: a method that is compiled although nothing calls it.
+    Export,
+    /// `@torch.jit.unused`, `@torch.jit.ignore`: its body is Python, and calling it raises.
+    Unused,
+    /// `@torch.jit._overload`: a signature without a body.
+    Overload,
+    /// `@staticmethod`
+    Static,
+    /// `@property`
+    Property,
+    /// `@x.setter`
+    Setter(String),
+}
+
+/// The decorator's name with imports resolved, without its arguments.
+fn name(file: &SourceFile, decorator: &Decorator) -> String {
+    let expr = match &decorator.expression {
+        Expr::Call(call) => &*call.func,
+        other => other,
+    };
+    file.expand(&dotted(expr).unwrap_or_default())
+}
+
+/// What the decorators of `def` make of it.
+pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker> {
+    let mut marker = Marker::Plain;
+    for decorator in &def.decorator_list {
+        let name = name(file, decorator);
+        let found = match name.strip_prefix("torch.jit.").unwrap_or(&name) {
+            "export" => Marker::Export,
+            "unused" | "ignore" => Marker::Unused,
+            "_overload" | "_overload_method" => Marker::Overload,
+            "staticmethod" => Marker::Static,
+            "property" => Marker::Property,
+            "script" | "script_method" | "script_if_tracing" => continue,
+            // Gradients are off in any case.
+            "torch.no_grad" | "torch.inference_mode" | "torch.enable_grad" => continue,
+            other => match other.strip_suffix(".setter") {
+                Some(property) => Marker::Setter(property.to_owned()),
+                None => {
+                    let message =
+                        format!("the decorator `{other}` is not supported: it would have to be run by Python");
+                    return Err(file.error("decorator", message, decorator).into());
+                }
+            },
+        };
+        marker = found;
+    }
+    Ok(marker)
+}
+
+/// Whether a class has the decorator `wanted`, by its last name.
+pub(super) fn has(file: &SourceFile, def: &StmtClassDef, wanted: &str) -> bool {
+    def.decorator_list
+        .iter()
+        .any(|decorator| name(file, decorator).rsplit('.').next() == Some(wanted))
+}
+
+/// Whether the decorator `wanted` of a class has the argument `keyword=True`.
+pub(super) fn has_flag(file: &SourceFile, def: &StmtClassDef, wanted: &str, keyword: &str) -> Option<bool> {
+    let decorator = def
+        .decorator_list
+        .iter()
+        .find(|decorator| name(file, decorator).rsplit('.').next() == Some(wanted))?;
+    let call = decorator.expression.as_call_expr()?;
+    let value = &call.arguments.find_keyword(keyword)?.value;
+    value.as_boolean_literal_expr().map(|literal| literal.value)
+}

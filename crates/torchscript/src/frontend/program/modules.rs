@@ -1,0 +1,107 @@
+//! Classes of modules that a text by hand made: their methods are compiled when code calls them.
+
+use std::sync::Arc;
+
+use frazil_ir::{ClassDef, FunctionId, SymbolId, TypeKind};
+use ruff_python_ast::Stmt;
+
+use super::decorators::{self, Marker};
+use super::{DefPath, Global, Program};
+use crate::frontend::Result;
+use crate::frontend::construct::{ClassRef, MethodTable};
+
+impl Program<'_> {
+    /// A number for a class name that is taken.
+    pub(crate) fn mangle(&mut self) -> usize {
+        self.mangled += 1;
+        self.mangled - 1
+    }
+
+    /// Defines a class of modules with the methods of `chain`, its Python class and the bases of that. `forward` and what is exported are
+    /// to be compiled in any case.
+    pub(crate) fn define_module_class(
+        &mut self,
+        class: ClassDef,
+        chain: &[ClassRef],
+        mut table: MethodTable,
+    ) -> Result<()> {
+        let name = class.name;
+        let ty = self.ctx.type_of_kind(TypeKind::Class(name));
+        self.globals.insert(name, Global::Type(ty));
+        self.unit.classes.insert(name, class);
+        let mut wanted = Vec::new();
+        for class in chain {
+            let Some(def) = class.def() else { continue };
+            for (index, member) in def.body.iter().enumerate() {
+                let Stmt::FunctionDef(method) = member else { continue };
+                let marker = decorators::marker(&class.file, method).unwrap_or(Marker::Plain);
+                let method = match &marker {
+                    Marker::Overload => continue,
+                    Marker::Property => format!("__{}_getter", method.name),
+                    Marker::Setter(property) => format!("__{property}_setter"),
+                    _ => method.name.to_string(),
+                };
+                if method == "__init__" || table.methods.contains_key(&method) {
+                    continue;
+                }
+                if method == "forward" || marker == Marker::Export {
+                    wanted.push(method.clone());
+                }
+                let path = DefPath {
+                    statement: class.statement,
+                    method: Some(index),
+                };
+                table.methods.insert(method, (Arc::clone(&class.file), path));
+            }
+        }
+        self.modules.insert(name, table);
+        for method in wanted {
+            self.module_method(name, &method)?;
+        }
+        Ok(())
+    }
+
+    /// Method `method` of a class, which is defined if it is one of a module that nothing has called so far.
+    pub(crate) fn module_method(&mut self, class: SymbolId, method: &str) -> Result<Option<FunctionId>> {
+        let symbol = self.ctx.symbol(method);
+        if let Some(id) = self
+            .unit
+            .method(class, symbol)
+            .or_else(|| self.static_method(class, symbol))
+        {
+            return Ok(Some(id));
+        }
+        let Some((file, path)) = self
+            .modules
+            .get_mut(&class)
+            .and_then(|table| table.methods.remove(method))
+        else {
+            return Ok(None);
+        };
+        let def = match (file.body().get(path.statement), path.method) {
+            (Some(Stmt::ClassDef(class)), Some(index)) => class.body.get(index).and_then(Stmt::as_function_def_stmt),
+            _ => None,
+        };
+        let Some(def) = def else { return Ok(None) };
+        let full = self.ctx.symbol(&format!("{}.{method}", self.ctx.name(class)));
+        let is_static = decorators::marker(&file, def)? == Marker::Static;
+        let this = (!is_static).then(|| self.ctx.type_of_kind(TypeKind::Class(class)));
+        let id = self.define_function(&file, def, path, full, this)?;
+        if is_static {
+            self.statics.insert((class, symbol), id);
+        } else if let Some(class) = self.unit.classes.get_mut(&class) {
+            class.methods.insert(symbol, id);
+        }
+        Ok(Some(id))
+    }
+
+    /// The names of the children of a container of modules.
+    pub(crate) fn container(&self, class: SymbolId) -> Option<&[String]> {
+        self.modules.get(&class)?.children.as_deref()
+    }
+
+    /// The dotted name of the function that attribute `name` of a module is.
+    pub(crate) fn function_attribute(&self, class: SymbolId, name: &str) -> Option<&str> {
+        self.modules.get(&class)?.functions.get(name).map(String::as_str)
+    }
+}
