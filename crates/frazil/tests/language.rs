@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use common::values::{from_json, same};
 use common::{listing, programs, without_constants};
-use frazil::{EngineKind, EngineOptions, Loaded, Session};
+use frazil::{Engine, EngineKind, EngineOptions, Loaded, Model, Session, Value};
 use serde_json::Value as Json;
 
 fn folder() -> PathBuf {
@@ -85,11 +85,7 @@ fn compare(source: &str, recorded: &Json) -> Outcome {
         Loaded::Model(model) => model.clone(),
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    };
-    let mut engine = model.engine(&options).unwrap();
+    let mut engine = interpreter(&model);
     let method = if loaded.is_model() { "forward" } else { "f" };
     for call in recorded["calls"].as_array().unwrap() {
         let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
@@ -165,4 +161,85 @@ fn programs_do_what_pytorch_does() {
         }
     }
     assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+}
+
+/// The Python examples of a page with their lines.
+fn examples(page: &str) -> Vec<(usize, String)> {
+    let mut out = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        if line == "```python" {
+            let body: Vec<&str> = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").collect();
+            out.push((number + 1, body.join("\n") + "\n"));
+        }
+    }
+    out
+}
+
+/// The value of an expression of literals and tensor factories.
+fn evaluated(expr: &str) -> Value {
+    let text = format!("def value():\n    return {expr}\n");
+    let session = Session::new();
+    let Loaded::Graphs(graphs) = session.load_bytes(Path::new("value.py"), text.into()).unwrap() else {
+        panic!("{expr} is no module");
+    };
+    interpreter(&graphs.to_model()).call("value", &[]).unwrap()
+}
+
+fn interpreter(model: &Model) -> Engine {
+    let options = EngineOptions {
+        kind: EngineKind::Interpreter,
+        ..EngineOptions::default()
+    };
+    model.engine(&options).unwrap()
+}
+
+#[test]
+fn the_examples_of_the_page_are_right() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/language.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (mut calls, mut errors) = (0, 0);
+    for (line, text) in examples(&page) {
+        let session = Session::new();
+        let loaded = session.load_bytes(Path::new("example.py"), text.clone().into());
+        let checks = text.lines().filter_map(|l| l.strip_prefix("# "));
+        let checks: Vec<&str> = checks.filter(|l| !l.starts_with("type:")).collect();
+        assert!(!checks.is_empty(), "line {line}: the example says nothing");
+        if let Some(expected) = checks[0].strip_prefix("error: ") {
+            errors += 1;
+            let Err(error) = loaded else {
+                panic!("line {line}: this should not compile")
+            };
+            assert!(error.to_string().contains(expected), "line {line}: {error}");
+            continue;
+        }
+        let model = match loaded.unwrap_or_else(|e| panic!("line {line}: {e}")) {
+            Loaded::Model(model) => model,
+            Loaded::Graphs(graphs) => graphs.to_model(),
+        };
+        let mut engine = interpreter(&model);
+        for check in checks {
+            calls += 1;
+            let (name, rest) = check.split_once('(').unwrap();
+            let raises = rest.split_once(") raises ");
+            let (args, expected) = raises
+                .or(rest.split_once(") == "))
+                .unwrap_or_else(|| panic!("line {line}: {check}"));
+            let args = if args.is_empty() {
+                "()".to_owned()
+            } else {
+                format!("({args},)")
+            };
+            let result = engine.call(name, &evaluated(&args).items().unwrap());
+            match (result, raises.is_some()) {
+                (Ok(value), false) => {
+                    let expected = evaluated(expected);
+                    assert_eq!(format!("{value:?}"), format!("{expected:?}"), "line {line}: {check}");
+                }
+                (Err(error), true) => assert!(error.to_string().contains(expected), "line {line}: {error}"),
+                (result, _) => panic!("line {line}: {check} gives {result:?}"),
+            }
+        }
+    }
+    assert!(calls >= 25 && errors >= 20, "only {calls} calls and {errors} errors");
 }

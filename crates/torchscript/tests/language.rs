@@ -239,11 +239,11 @@ def f(x: Tensor, n: int):
         "fork",
         r#"
 def f(x: Tensor):
-    def g():
-        return x + 1
-    a = torch.jit.fork(g)
+    a = torch.jit.fork(g, x)
     b = torch.jit.fork(torch.relu, x)
     return torch.jit.wait(a) + b.wait()
+def g(x: Tensor):
+    return x + 1
 "#,
     ),
     (

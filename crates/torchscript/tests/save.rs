@@ -349,7 +349,7 @@ fn functions_are_saved_as_modules() {
     };
     let source = "def scaled(x: Tensor, by: float = 2.0) -> Tensor:\n  return torch.relu(x) * by\n";
     let unit = compile_source("scaled.py", source, &options).unwrap();
-    let id = unit.find_function(ctx.symbol("scaled")).unwrap();
+    let id = unit.find_function(ctx.symbol("__torch__.scaled")).unwrap();
     let module = function_module(&ctx, &unit, id);
     let bytes = save(&module, &catalogue).unwrap();
     let archive = Archive::new(SharedBytes::from(bytes.clone()), Limits::default()).unwrap();

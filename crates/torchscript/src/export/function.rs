@@ -8,7 +8,6 @@ use frazil_ir::{
     Module, SymbolId, TypeKind, symbols, types,
 };
 
-
 /// The class that PyTorch saves functions as.
 const CLASS: &str = "__torch__.PlaceholderModule";
 

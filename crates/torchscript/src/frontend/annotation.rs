@@ -101,7 +101,10 @@ impl Program<'_> {
                     ("List" | "list" | "BroadcastingList1" | "BroadcastingList2" | "BroadcastingList3", &[element]) => {
                         Ok(ctx.list_of(element))
                     }
-                    ("Optional", &[element]) => Ok(self.union_of(&[element, types::NONE])),
+                    ("Optional", &[element]) => Ok(match ctx.type_kind(element) {
+                        TypeKind::Union(_) | TypeKind::None => self.union_of(&[element, types::NONE]),
+                        _ => ctx.optional_of(element),
+                    }),
                     ("Dict" | "dict", &[key, value]) => {
                         let is_key = matches!(
                             ctx.type_kind(key),
@@ -158,13 +161,6 @@ impl Program<'_> {
                     flat.push(ty);
                 }
             }
-        }
-        // All numbers together are the type of numbers.
-        let numbers = [types::INT, types::FLOAT, types::COMPLEX];
-        if numbers.iter().all(|number| flat.contains(number)) && !flat.contains(&types::NUMBER) {
-            let at = flat.iter().position(|ty| numbers.contains(ty)).unwrap_or(0);
-            flat.retain(|ty| !numbers.contains(ty));
-            flat.insert(at, types::NUMBER);
         }
         match *flat.as_slice() {
             [one] => one,
