@@ -39,6 +39,12 @@ struct Kind {
     constants: Vec<(String, Constant)>,
 }
 
+/// What class bodies say about attributes: types, and which are constants.
+struct Declared {
+    annotations: Vec<(String, TypeId)>,
+    constants: Vec<String>,
+}
+
 struct Lowering<'l, 'p> {
     program: &'l mut Program<'p>,
     objects: Vec<Object>,
@@ -106,7 +112,7 @@ impl Lowering<'_, '_> {
         class: &ClassRef,
     ) -> Result<(SymbolId, Vec<Constant>)> {
         let chain = ancestry(self.program, class)?.unwrap_or_default();
-        let (annotations, constants) = self.declared(&chain)?;
+        let Declared { annotations, constants } = self.declared(&chain)?;
         let attributes: Vec<(String, Attribute)> = object
             .borrow()
             .attributes
@@ -184,7 +190,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The types that class bodies give attributes, and the names that they call constants.
-    fn declared(&mut self, chain: &[ClassRef]) -> Result<(Vec<(String, TypeId)>, Vec<String>)> {
+    fn declared(&mut self, chain: &[ClassRef]) -> Result<Declared> {
         let (mut annotations, mut constants) = (Vec::new(), Vec::new());
         for class in chain {
             let file = Arc::clone(&class.file);
@@ -221,7 +227,7 @@ impl Lowering<'_, '_> {
                 }
             }
         }
-        Ok((annotations, constants))
+        Ok(Declared { annotations, constants })
     }
 
     /// The class of the program for objects of this kind.

@@ -178,7 +178,7 @@ impl<'f> Emitter<'_, '_, 'f> {
     ) -> Result<Matched> {
         self.matcher()
             .choose(&[Arc::new(schema)], arguments)
-            .or_else(|failures| Err(self.no_overload(&failures, node).into()))
+            .map_err(|failures| self.no_overload(&failures, node).into())
     }
 
     /// The error about a call that no schema takes: each with the reason, as PyTorch lists them.
