@@ -23,7 +23,8 @@ pub struct EngineOptions {
     pub kind: EngineKind,
     /// Threads that a run may use.
     pub threads: usize,
-    /// Fail where native code cannot be made, instead of running that method in the interpreter.
+    /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
+    /// parts of it that can be compiled.
     pub strict: bool,
     /// The methods that will be called; freezing keeps them.
     pub methods: Vec<String>,
@@ -69,6 +70,9 @@ pub struct Engine {
     interpreter: Interpreter,
     #[cfg(feature = "codegen")]
     native: Option<crate::native::Cache>,
+    /// What runs natively of methods that do not as a whole.
+    #[cfg(feature = "codegen")]
+    parts: Option<Arc<crate::parts::Parts>>,
 }
 
 impl Engine {
@@ -78,7 +82,15 @@ impl Engine {
             EngineKind::Native => freeze_for(model, options)?,
         };
         let registry = model.session().registry().clone();
+        #[cfg(feature = "codegen")]
+        let parts = (options.kind == EngineKind::Native && !options.strict)
+            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), options.threads)));
         let interpreter = Interpreter::with_module(registry, model.module().clone())?;
+        #[cfg(feature = "codegen")]
+        let interpreter = match &parts {
+            Some(parts) => interpreter.with_delegate(parts.clone()),
+            None => interpreter,
+        };
         #[cfg(not(feature = "codegen"))]
         if options.kind == EngineKind::Native {
             return Err(Error::Unsupported(
@@ -89,6 +101,8 @@ impl Engine {
             #[cfg(feature = "codegen")]
             native: (options.kind == EngineKind::Native)
                 .then(|| crate::native::Cache::new(options.threads, options.strict)),
+            #[cfg(feature = "codegen")]
+            parts,
             model,
             interpreter,
         })
@@ -110,7 +124,14 @@ impl Engine {
         {
             return Ok(result);
         }
-        Ok(self.interpreter.call(method, args)?)
+        let result = self.interpreter.call(method, args);
+        #[cfg(feature = "codegen")]
+        if let (Some(parts), Some(native)) = (&self.parts, &mut self.native) {
+            let (notes, time) = parts.take_notes();
+            native.notes.extend(notes);
+            native.compile_time += time;
+        }
+        Ok(result?)
     }
 
     /// What was compiled, and what was not and why: a line each.

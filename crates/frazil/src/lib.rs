@@ -33,6 +33,10 @@ mod model;
 #[cfg(feature = "codegen")]
 mod native;
 mod output;
+#[cfg(feature = "codegen")]
+mod partition;
+#[cfg(feature = "codegen")]
+mod parts;
 mod session;
 mod text;
 

@@ -91,7 +91,7 @@ pub struct NativePlan {
 }
 
 impl NativePlan {
-    fn new(
+    pub(crate) fn new(
         graph: &Graph,
         inputs: &[specialise::InputSpec],
         registry: &Registry,
@@ -174,6 +174,15 @@ impl CompiledMethod {
     /// # Errors
     /// When there are more or fewer inputs than it has, or one has another size; and when the program raises an exception.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
+        let mut results = self.run_all(inputs)?;
+        Ok(match results.len() {
+            1 => results.remove(0),
+            _ => Value::tuple(results),
+        })
+    }
+
+    /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
+    pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
         let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
         let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
         let bytes: Vec<&[u8]> = dense
@@ -196,11 +205,7 @@ impl CompiledMethod {
             let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
             values.push(Value::from(tensor));
         }
-        let mut results: Vec<Value> = self.results.iter().map(|r| r.value(&values)).collect();
-        Ok(match results.len() {
-            1 => results.remove(0),
-            _ => Value::tuple(results),
-        })
+        Ok(self.results.iter().map(|r| r.value(&values)).collect())
     }
 }
 
@@ -252,7 +257,7 @@ fn c_identifier(name: &str) -> String {
 
 /// What a method is specialised on: shapes of tensors, everything else by value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum ArgumentKey {
+pub(crate) enum Argument {
     None,
     Bool(bool),
     Int(i64),
@@ -260,39 +265,39 @@ enum ArgumentKey {
     Str(Arc<str>),
     Device(Device),
     Tensor(InputSpec),
-    List(Vec<ArgumentKey>),
-    Tuple(Vec<ArgumentKey>),
-    Dict(Vec<(ArgumentKey, ArgumentKey)>),
+    List(Vec<Argument>),
+    Tuple(Vec<Argument>),
+    Dict(Vec<(Argument, Argument)>),
 }
 
 /// The key of `value`, its specification, and its tensors appended to `tensors`. `None` for what native code does not take.
-fn describe(value: &Value, tensors: &mut Vec<Tensor>) -> Option<(ArgumentKey, specialise::InputSpec)> {
+fn describe(value: &Value, tensors: &mut Vec<Tensor>) -> Option<(Argument, specialise::InputSpec)> {
     let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
-    let mut each = |items: &[Value]| -> Option<(Vec<ArgumentKey>, Vec<specialise::InputSpec>)> {
+    let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
         let described: Option<Vec<_>> = items.iter().map(|v| describe(v, tensors)).collect();
         Some(described?.into_iter().unzip())
     };
     match value {
-        Value::None => fixed(ArgumentKey::None),
-        Value::Bool(b) => fixed(ArgumentKey::Bool(*b)),
-        Value::Int(i) => fixed(ArgumentKey::Int(*i)),
-        Value::Float(f) => fixed(ArgumentKey::Float(f.to_bits())),
-        Value::Str(s) => fixed(ArgumentKey::Str(s.clone())),
-        Value::Device(d) => fixed(ArgumentKey::Device(*d)),
+        Value::None => fixed(Argument::None),
+        Value::Bool(b) => fixed(Argument::Bool(*b)),
+        Value::Int(i) => fixed(Argument::Int(*i)),
+        Value::Float(f) => fixed(Argument::Float(f.to_bits())),
+        Value::Str(s) => fixed(Argument::Str(s.clone())),
+        Value::Device(d) => fixed(Argument::Device(*d)),
         Value::Tensor(cell) => {
             let tensor = cell.get();
             let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
             tensors.push(tensor);
             let described = tensor_spec(&spec);
-            Some((ArgumentKey::Tensor(spec), described))
+            Some((Argument::Tensor(spec), described))
         }
         Value::List(l) => {
             let (keys, specs) = each(&l.items())?;
-            Some((ArgumentKey::List(keys), specialise::InputSpec::List(specs)))
+            Some((Argument::List(keys), specialise::InputSpec::List(specs)))
         }
         Value::Tuple(t) => {
             let (keys, specs) = each(&t.items)?;
-            Some((ArgumentKey::Tuple(keys), specialise::InputSpec::Tuple(specs)))
+            Some((Argument::Tuple(keys), specialise::InputSpec::Tuple(specs)))
         }
         Value::Dict(d) => {
             let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
@@ -304,13 +309,21 @@ fn describe(value: &Value, tensors: &mut Vec<Tensor>) -> Option<(ArgumentKey, sp
                 keys.push((name, described));
                 specs.push((key, spec));
             }
-            Some((
-                ArgumentKey::Dict(keys),
-                specialise::InputSpec::Dict(d.key, d.value, specs),
-            ))
+            Some((Argument::Dict(keys), specialise::InputSpec::Dict(d.key, d.value, specs)))
         }
         _ => None,
     }
+}
+
+/// Arguments: what code is specialised on, what they are to the compiler, and the tensors among them.
+type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
+
+/// [`describe`]s all arguments.
+pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
+    let mut tensors = Vec::new();
+    let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut tensors)).collect();
+    let (keys, specs) = described?.into_iter().unzip();
+    Some((keys, specs, tensors))
 }
 
 /// What became of a method for one kind of arguments.
@@ -324,7 +337,7 @@ enum Entry {
 pub(crate) struct Cache {
     threads: usize,
     strict: bool,
-    methods: HashMap<(String, Vec<ArgumentKey>), Entry>,
+    methods: HashMap<(String, Vec<Argument>), Entry>,
     pub(crate) notes: Vec<String>,
     pub(crate) compile_time: Duration,
 }
@@ -345,12 +358,9 @@ impl Cache {
         let Some(args) = with_defaults(model, method, args)? else {
             return Ok(None);
         };
-        let mut tensors = Vec::new();
-        let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut tensors)).collect();
-        let Some(described) = described else {
+        let Some((keys, specs, tensors)) = describe_all(&args) else {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
         };
-        let (keys, specs): (Vec<_>, Vec<_>) = described.into_iter().unzip();
         let key = (method.to_owned(), keys);
         if !self.methods.contains_key(&key) {
             let entry = self.make(model, method, &specs)?;

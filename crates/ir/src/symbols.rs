@@ -38,6 +38,7 @@ well_known! {
     PRIM_TUPLE_SLICE = "prim::TupleSlice";
     PRIM_DICT_CONSTRUCT = "prim::DictConstruct";
     PRIM_UNCHECKED_CAST = "prim::unchecked_cast";
+    PRIM_TENSOR_EXPR_GROUP = "prim::TensorExprGroup";
     PRIM_UNINITIALIZED = "prim::Uninitialized";
     PRIM_FORK = "prim::fork";
     PRIM_FORK_CLOSURE = "prim::forkClosure";

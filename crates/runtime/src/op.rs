@@ -186,8 +186,8 @@ impl Operator {
         self.variant
     }
 
-    /// True for a kernel that changes none of its arguments and gives tensors whose dtypes and sizes follow from those of its tensor
-    /// arguments and from the values of the others.
+    /// True for a kernel that changes none of its arguments and whose results (of tensors, their dtypes and sizes) follow from the dtypes
+    /// and sizes of its tensor arguments and from the values of the others.
     pub fn has_fixed_sizes(&self) -> bool {
         self.fixed_sizes
     }

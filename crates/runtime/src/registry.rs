@@ -144,8 +144,8 @@ impl Registry {
         }
     }
 
-    /// Notes kernels, by operator or overload, the dtypes and sizes of whose results do not depend on elements: code generation calls
-    /// them between compiled kernels. They change no argument.
+    /// Notes kernels, by operator or overload, of which [`Operator::has_fixed_sizes`] holds: code generation calls them between compiled
+    /// kernels.
     pub fn fixed_sizes(&mut self, names: &[&str]) {
         self.fixed_sizes.extend(names.iter().map(ToString::to_string));
     }

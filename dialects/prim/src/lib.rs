@@ -38,6 +38,7 @@ pub fn register(registry: &mut Registry) {
     registry.kernels(containers::KERNELS);
     registry.kernels(queries::KERNELS);
     registry.kernels(numbers::KERNELS);
+    registry.fixed_sizes(queries::FIXED_SIZES);
     registry.pointwise("prim::abs", numbers::ABS);
 }
 

@@ -4,6 +4,9 @@ use frazil_ir::Device;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
 
+/// Questions that a tensor's dtype answers.
+pub(crate) const FIXED_SIZES: &[&str] = &["prim::dtype", "prim::device", "prim::itemsize", "prim::nbytes"];
+
 pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
     ("prim::dtype", |c| one(c.tensor(0)?.dtype().code())),
     ("prim::device", |c| {

@@ -38,39 +38,27 @@ impl Builder<'_> {
     ///
     /// An operand that `map` does not know is left out; the verifier then finds the node short of operands.
     pub fn copy_block(&mut self, source: &Graph, block: BlockId, map: &mut CopyMap) -> Vec<ValueId> {
+        for node in source.nodes(block) {
+            self.copy_node(source, node, map);
+        }
+        source.results(block).filter_map(|v| map.get(v)).collect()
+    }
+
+    /// Copies `node` of `source` with its blocks to the insertion point; what it uses must be in `map`, as for [`Builder::copy_block`].
+    pub fn copy_node(&mut self, source: &Graph, node: NodeId, map: &mut CopyMap) -> NodeId {
         // Not recursive: nesting may be as deep as the input likes. Each entry is the next node and where its copy goes.
         struct Level {
             next: Option<NodeId>,
-            /// The block of the target; none for the insertion point itself.
-            target: Option<BlockId>,
             source: BlockId,
+            target: BlockId,
         }
-        let mut levels = vec![Level {
-            next: source.first(block),
-            target: None,
-            source: block,
-        }];
-        while let Some(level) = levels.last_mut() {
-            let Some(node) = level.next else {
-                let done = levels.pop();
-                if let Some(Level {
-                    target: Some(target),
-                    source: from,
-                    ..
-                }) = done
-                {
-                    let results: Vec<_> = source.results(from).filter_map(|v| map.get(v)).collect();
-                    self.set_results(target, &results);
-                }
-                continue;
-            };
-            level.next = source.next(node);
-            let target = level.target;
-            let copy = self.copy_node_header(source, node, map);
-            match target {
-                None => self.place(copy),
-                Some(target) => self.append(target, copy),
-            }
+        let top = self.copy_node_header(source, node, map);
+        self.place(top);
+        let mut levels = Vec::new();
+        let mut copied = (node, top);
+        loop {
+            let (node, copy) = copied;
+            let first = levels.len();
             for &inner in source.node_blocks(node) {
                 let new = self.add_block(copy);
                 for &p in source.parameters(inner) {
@@ -80,22 +68,31 @@ impl Builder<'_> {
                     }
                     map.set(p, q);
                 }
-            }
-            let blocks: Vec<_> = source
-                .node_blocks(node)
-                .iter()
-                .copied()
-                .zip(self.node_blocks(copy).to_vec())
-                .collect();
-            for (from, to) in blocks.into_iter().rev() {
                 levels.push(Level {
-                    next: source.first(from),
-                    target: Some(to),
-                    source: from,
+                    next: source.first(inner),
+                    source: inner,
+                    target: new,
                 });
             }
+            // The first block is the next to be filled.
+            levels[first..].reverse();
+            copied = loop {
+                let Some(level) = levels.last_mut() else {
+                    return top;
+                };
+                if let Some(next) = level.next {
+                    level.next = source.next(next);
+                    let target = level.target;
+                    let copy = self.copy_node_header(source, next, map);
+                    self.append(target, copy);
+                    break (next, copy);
+                }
+                let results: Vec<_> = source.results(level.source).filter_map(|v| map.get(v)).collect();
+                let target = level.target;
+                self.set_results(target, &results);
+                levels.pop();
+            };
         }
-        source.results(block).filter_map(|v| map.get(v)).collect()
     }
 
     /// A copy of `node` without its blocks, not placed. Its outputs go into `map`.

@@ -42,6 +42,16 @@ pub trait Output: Send + Sync {
     fn warn(&self, text: &str);
 }
 
+/// Runs parts of methods in another way than the interpreter: compiled, say.
+pub trait Delegate: Send + Sync {
+    /// `graph` with the parts that the delegate may run as `prim::TensorExprGroup` nodes, each with its graph as an attribute; `None` where
+    /// there are none.
+    fn partition(&self, graph: &Graph) -> Option<Graph>;
+
+    /// Runs a part and gives its outputs; `None` when the interpreter has to, which then also raises what there is to raise.
+    fn run(&self, part: &Arc<Graph>, inputs: &[Value]) -> Option<Vec<Value>>;
+}
+
 /// Prints and warnings become `tracing` events.
 struct Traced;
 
@@ -58,16 +68,24 @@ impl Output for Traced {
 /// A graph and its plan.
 type SharedPlan = (Arc<Graph>, Arc<Plan>);
 
+/// The plan of a function, and its graph when that is not the module's own.
+#[derive(Clone)]
+struct FunctionPlan {
+    partitioned: Option<Arc<Graph>>,
+    plan: Arc<Plan>,
+}
+
 /// Runs graphs, and the methods of the module that it was given. `Sync`: calls may run on several threads.
 pub struct Interpreter {
     registry: Arc<Registry>,
     module: Option<Arc<Module>>,
     root: Option<ObjectValue>,
     importer: Mutex<Importer>,
-    plans: Mutex<HashMap<FunctionId, Arc<Plan>>>,
+    plans: Mutex<HashMap<FunctionId, FunctionPlan>>,
     /// Plans of composites and forks by the address of their graph, which is kept alive beside.
     shared: Mutex<HashMap<usize, SharedPlan>>,
     output: Box<dyn Output>,
+    delegate: Option<Arc<dyn Delegate>>,
 }
 
 impl Interpreter {
@@ -81,6 +99,7 @@ impl Interpreter {
             plans: Mutex::default(),
             shared: Mutex::default(),
             output: Box::new(Traced),
+            delegate: None,
         }
     }
 
@@ -99,6 +118,12 @@ impl Interpreter {
     /// Sends prints and warnings to `output`.
     pub fn with_output(mut self, output: Box<dyn Output>) -> Interpreter {
         self.output = output;
+        self
+    }
+
+    /// Lets `delegate` run the parts of methods that it likes.
+    pub fn with_delegate(mut self, delegate: Arc<dyn Delegate>) -> Interpreter {
+        self.delegate = Some(delegate);
         self
     }
 
@@ -177,7 +202,7 @@ impl Interpreter {
             if !seen.insert(id) {
                 continue;
             }
-            missing.extend(self.plan_of(id, module).missing.iter().cloned());
+            missing.extend(self.plan_of(id, module).plan.missing.iter().cloned());
             let graph = &module.unit.function(id).graph;
             for node in graph.all_nodes() {
                 pending.extend(callee(module, graph, node));
@@ -186,11 +211,14 @@ impl Interpreter {
         missing
     }
 
-    fn plan_of(&self, id: FunctionId, module: &Module) -> Arc<Plan> {
+    fn plan_of(&self, id: FunctionId, module: &Module) -> FunctionPlan {
         if let Some(plan) = lock(&self.plans).get(&id) {
             return plan.clone();
         }
-        let plan = Arc::new(self.plan(&module.unit.function(id).graph));
+        let graph = &module.unit.function(id).graph;
+        let partitioned = self.delegate.as_ref().and_then(|d| d.partition(graph)).map(Arc::new);
+        let plan = Arc::new(self.plan(partitioned.as_deref().unwrap_or(graph)));
+        let plan = FunctionPlan { partitioned, plan };
         lock(&self.plans).entry(id).or_insert(plan).clone()
     }
 

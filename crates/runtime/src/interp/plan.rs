@@ -49,6 +49,8 @@ pub(super) enum Action {
     Print,
     CreateObject(SymbolId),
     Fork(Arc<Graph>),
+    /// A part that a delegate may run.
+    Part(Arc<Graph>),
     Wait,
     Raise,
     IsInstance(Vec<frazil_ir::TypeId>),
@@ -140,6 +142,10 @@ impl Planner<'_> {
             },
             symbols::PRIM_FORK => match graph.attribute(node, symbols::ATTR_SUBGRAPH) {
                 Some(AttributeValue::Graph(g)) => Some(Action::Fork(g.clone())),
+                _ => None,
+            },
+            symbols::PRIM_TENSOR_EXPR_GROUP => match graph.attribute(node, symbols::ATTR_SUBGRAPH) {
+                Some(AttributeValue::Graph(g)) => Some(Action::Part(g.clone())),
                 _ => None,
             },
             symbols::PRIM_WAIT => Some(Action::Wait),

@@ -1,7 +1,7 @@
 //! Running plans.
 
 use super::plan::{Action, BlockPlan, Plan, Step};
-use super::{ErrorKind, ExecError, Interpreter};
+use super::{ErrorKind, ExecError, FunctionPlan, Interpreter};
 use crate::call::{invoke, write_results};
 use crate::op::{Operator, Results, Semantics};
 use crate::registry::Lookup;
@@ -26,9 +26,9 @@ impl Run<'_> {
         let Some(module) = &self.interpreter.module else {
             return Err(ExecError::malformed("a call without a module"));
         };
-        let plan = self.interpreter.plan_of(id, module);
-        let function = module.unit.function(id);
-        let mut results = self.graph(&function.graph, &plan, args)?;
+        let FunctionPlan { partitioned, plan } = self.interpreter.plan_of(id, module);
+        let graph = partitioned.as_deref().unwrap_or(&module.unit.function(id).graph);
+        let mut results = self.graph(graph, &plan, args)?;
         match results.len() {
             0 => Ok(Value::None),
             1 => Ok(results.remove(0)),
@@ -182,6 +182,19 @@ impl Frame<'_> {
                 let module = self.module()?;
                 let slots = module.unit.class(*class).map_or(0, |c| c.attributes.len());
                 Value::Object(ObjectValue::new(*class, vec![Value::None; slots]))
+            }
+            Action::Part(graph) => {
+                let inputs = self.inputs(step);
+                let delegate = self.run.interpreter.delegate.as_ref();
+                let results = match delegate.and_then(|d| d.run(graph, &inputs)) {
+                    Some(results) => results,
+                    None => {
+                        let plan = self.run.interpreter.plan_shared(graph);
+                        self.run.deeper().graph(graph, &plan, &inputs)?
+                    }
+                };
+                self.set_all(&step.outputs, results.into_iter());
+                return Ok(());
             }
             Action::Fork(graph) => self.fork(graph, &self.inputs(step))?,
             Action::Wait => match input(0) {

@@ -26,6 +26,7 @@ pub(crate) fn register(registry: &mut Registry) {
     ] {
         registry.host(table);
     }
+    registry.fixed_sizes(queries::FIXED_SIZES);
     for table in [dicts::KERNELS, lists::KERNELS, strings::KERNELS, queries::KERNELS] {
         registry.kernels(table);
     }

@@ -44,6 +44,18 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
     }),
 ];
 
+/// Questions that a tensor's dtype and sizes answer.
+pub(super) const FIXED_SIZES: &[&str] = &[
+    "aten::len.Tensor",
+    "aten::dim",
+    "aten::element_size",
+    "aten::numel",
+    "aten::size",
+    "aten::sym_size.int",
+    "aten::is_floating_point",
+    "aten::is_complex",
+];
+
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::len.Tensor", |c| match c.tensor(0)?.sizes() {
         [] => Err(OpError::raised("len() of a 0-d tensor")),

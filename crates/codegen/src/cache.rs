@@ -1,0 +1,95 @@
+//! Objects of kernels on disk, by what they are compiled from.
+//!
+//! A file's name is a hash of the key: the kernel's spec, its name, the target, and the version of this crate. The key itself stands in
+//! front of the object, so that two keys of one hash are told apart. Files are written under another name and renamed: several
+//! processes may share a directory, and a file is there whole or not at all. One that cannot be read or written is no
+//! error: the kernel is compiled then.
+
+use crate::aot::replace;
+use crate::kernel::KernelSpec;
+use crate::target::Target;
+use std::path::{Path, PathBuf};
+use tracing::warn;
+
+/// Changes whenever the same spec gives other code, or files have another form.
+const FORMAT: &str = concat!("frazil ", env!("CARGO_PKG_VERSION"), " objects 1");
+
+/// A directory of objects.
+#[derive(Clone, Debug)]
+pub struct ObjectCache {
+    directory: PathBuf,
+}
+
+impl ObjectCache {
+    /// The cache in `directory`, which is made when the first object is written.
+    pub fn new(directory: impl Into<PathBuf>) -> ObjectCache {
+        ObjectCache {
+            directory: directory.into(),
+        }
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The object of the kernel `name`, if it is there.
+    pub(crate) fn get(&self, name: &str, spec: &KernelSpec, target: &Target) -> Option<Vec<u8>> {
+        let key = key(name, spec, target);
+        let mut bytes = std::fs::read(self.path(&key)).ok()?;
+        let object = bytes.strip_prefix(key.as_bytes())?.strip_prefix(&[0])?.len();
+        Some(bytes.split_off(bytes.len() - object))
+    }
+
+    /// Keeps the object of the kernel `name`.
+    pub(crate) fn put(&self, name: &str, spec: &KernelSpec, target: &Target, object: &[u8]) {
+        let key = key(name, spec, target);
+        let bytes = [key.as_bytes(), &[0], object].concat();
+        let written = std::fs::create_dir_all(&self.directory)
+            .map_err(|e| e.to_string())
+            .and_then(|()| replace(&self.path(&key), &bytes).map_err(|e| e.to_string()));
+        if let Err(e) = written {
+            warn!("the object of a kernel was not kept: {e}");
+        }
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.directory.join(format!("{:016x}.o", fnv(key.as_bytes())))
+    }
+}
+
+/// Everything that the object depends on. The debug form of a spec shows all of it, numbers exactly.
+fn key(name: &str, spec: &KernelSpec, target: &Target) -> String {
+    format!("{FORMAT}\n{name}\n{target:?}\n{spec:?}")
+}
+
+/// FNV-1a: the same in every version of everything, and good enough for file names.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
+        (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Epilogue, Gemm};
+    use crate::native::host_target;
+
+    #[test]
+    fn objects_are_found_by_all_that_they_depend_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = ObjectCache::new(directory.path().join("new"));
+        let target = host_target();
+        let spec = |m| KernelSpec::Gemm(Gemm::linear(m, 8, 8, Epilogue::none(), target.vector));
+        assert_eq!(cache.get("k", &spec(1), &target), None);
+        cache.put("k", &spec(1), &target, b"code");
+        assert_eq!(cache.get("k", &spec(1), &target).as_deref(), Some(&b"code"[..]));
+        assert_eq!(cache.get("other", &spec(1), &target), None);
+        assert_eq!(cache.get("k", &spec(2), &target), None);
+        // A file that was cut off is no object.
+        let file = std::fs::read_dir(cache.directory()).unwrap().next().unwrap().unwrap();
+        std::fs::write(file.path(), b"frazil").unwrap();
+        assert_eq!(cache.get("k", &spec(1), &target), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Where the time of a compiled function goes: a row a kernel.
+
+use crate::cost;
+use crate::kernel::{Epilogue, Gemm, KernelSpec};
+use crate::listing::kernel_line;
+use crate::plan::Plan;
+use crate::target::Target;
+use crate::{CompileOptions, compile};
+use std::fmt::{self, Write};
+use std::time::{Duration, Instant};
+
+/// What is told of one call of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct CallInfo {
+    /// Number of its kernel in the plan.
+    kernel: u32,
+    /// Its family and sizes.
+    what: String,
+    flops: i64,
+    bytes: i64,
+    /// The operators that it computes, with their places.
+    origins: Vec<String>,
+}
+
+/// The calls of `plan`.
+pub(crate) fn calls(plan: &Plan) -> Vec<CallInfo> {
+    let info = |(i, call): (usize, &crate::plan::Call)| {
+        let spec = plan.kernels.get(call.kernel as usize)?;
+        let origins = plan.origins.get(i).into_iter().flatten();
+        Some(CallInfo {
+            kernel: call.kernel,
+            what: kernel_line(spec),
+            flops: cost::flops(spec),
+            bytes: cost::bytes(spec),
+            origins: origins.map(ToString::to_string).collect(),
+        })
+    };
+    plan.calls.iter().enumerate().filter_map(info).collect()
+}
+
+/// The calls of one kernel together.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The kernel's family and sizes.
+    pub kernel: String,
+    /// Its calls in a run.
+    pub calls: usize,
+    /// Their time in a run, on average.
+    pub time: Duration,
+    /// Their floating-point operations.
+    pub flops: i64,
+    /// The bytes that they read and write at least.
+    pub bytes: i64,
+    /// The operators that the calls compute, each once.
+    pub origins: Vec<String>,
+}
+
+/// A function's kernels, the one that takes longest first.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// The kernels.
+    pub rows: Vec<Row>,
+    /// Runs that were measured.
+    pub runs: u32,
+    /// What a matrix product whose operands stay in cache reaches on the same threads: floating-point operations a second.
+    pub peak: f64,
+}
+
+impl Profile {
+    /// Adds up `times`, the sums over `runs` runs of the time of each call.
+    pub(crate) fn new(calls: &[CallInfo], times: &[Duration], runs: u32, peak: f64) -> Profile {
+        let mut rows: Vec<(u32, Row)> = Vec::new();
+        for (call, time) in calls.iter().zip(times) {
+            let at = rows.iter().position(|(k, _)| *k == call.kernel).unwrap_or_else(|| {
+                let row = Row {
+                    kernel: call.what.clone(),
+                    calls: 0,
+                    time: Duration::ZERO,
+                    flops: 0,
+                    bytes: 0,
+                    origins: Vec::new(),
+                };
+                rows.push((call.kernel, row));
+                rows.len() - 1
+            });
+            let row = &mut rows[at].1;
+            row.calls += 1;
+            row.time += *time / runs.max(1);
+            row.flops += call.flops;
+            row.bytes += call.bytes;
+            for origin in &call.origins {
+                if !row.origins.contains(origin) {
+                    row.origins.push(origin.clone());
+                }
+            }
+        }
+        let mut rows: Vec<Row> = rows.into_iter().map(|(_, r)| r).collect();
+        rows.sort_by_key(|r| std::cmp::Reverse(r.time));
+        Profile { rows, runs, peak }
+    }
+}
+
+/// Origins that are printed of a row.
+const MOST_ORIGINS: usize = 4;
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total: f64 = self.rows.iter().map(|r| r.time.as_secs_f64()).sum();
+        let flops: i64 = self.rows.iter().map(|r| r.flops).sum();
+        writeln!(
+            f,
+            "{:.3} ms in kernels, mean of {} runs; {:.1} GFLOP/s; a matrix product in cache reaches {:.1} GFLOP/s",
+            total * 1e3,
+            self.runs,
+            flops as f64 / total.max(1e-12) / 1e9,
+            self.peak / 1e9
+        )?;
+        writeln!(f, "{:>9} {:>6} {:>5} {:>8} {:>7} {:>6}  kernel", "time us", "share", "calls", "GFLOP/s", "GB/s", "peak")?;
+        for row in &self.rows {
+            let seconds = row.time.as_secs_f64().max(1e-12);
+            let rate = row.flops as f64 / seconds;
+            writeln!(
+                f,
+                "{:9.1} {:5.1}% {:5} {:8.1} {:7.1} {:5.1}%  {}",
+                seconds * 1e6,
+                100.0 * seconds / total.max(1e-12),
+                row.calls,
+                rate / 1e9,
+                row.bytes as f64 / seconds / 1e9,
+                100.0 * rate / self.peak.max(1.0),
+                row.kernel
+            )?;
+            let mut origins = row.origins.iter().take(MOST_ORIGINS).cloned().collect::<Vec<_>>().join(", ");
+            if row.origins.len() > MOST_ORIGINS {
+                write!(origins, " and {} more", row.origins.len() - MOST_ORIGINS)?;
+            }
+            if !origins.is_empty() {
+                writeln!(f, "{:48}{origins}", "")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Floating-point operations a second of a matrix product whose operands stay in cache, on `threads` threads: the best of a few runs.
+pub(crate) fn peak(target: &Target, threads: usize) -> f64 {
+    let (m, n, k) = (96, 512, 384);
+    let spec = KernelSpec::Gemm(Gemm::linear(m, n, k, Epilogue::none(), target.vector));
+    let mut plan = Plan {
+        name: "peak".to_owned(),
+        ..Plan::default()
+    };
+    let weights = plan.constants.push(&vec![0.5f32; (n * k) as usize]);
+    let port = |name: &str, rows: i64, columns: i64| crate::plan::Port {
+        name: name.to_owned(),
+        dtype: frazil_ir::DType::Float,
+        shape: smallvec::smallvec![rows, columns],
+    };
+    plan.inputs.push(port("x", m, k));
+    plan.outputs.push(port("y", m, n));
+    let from = crate::plan::Buffer::Input { index: 0, offset: 0 };
+    let to = crate::plan::Buffer::Output { index: 0, offset: 0 };
+    let flops = cost::flops(&spec) as f64;
+    plan.call(spec, [from, weights, to]);
+    let options = CompileOptions {
+        target: target.clone(),
+        threads,
+    };
+    let Ok(mut code) = compile(&plan, &options) else {
+        return 0.0;
+    };
+    let x = vec![0u8; (m * k * 4) as usize];
+    let mut y = vec![0u8; (m * n * 4) as usize];
+    let mut best = f64::INFINITY;
+    for _ in 0..50 {
+        let start = Instant::now();
+        if code.run(&[&x], &mut [&mut y]).is_err() {
+            return 0.0;
+        }
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    flops / best
+}

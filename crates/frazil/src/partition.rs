@@ -1,0 +1,224 @@
+//! Parts of a method that can be compiled although the method cannot: runs of neighbouring nodes become `prim::TensorExprGroup` nodes,
+//! each with its nodes as a graph.
+//!
+//! A run is not reordered, and holds no node that has effects, that needs elements to say what it gives, or one of whose values anybody
+//! writes to. So nobody can tell that its outputs are new tensors where they were views.
+
+use frazil_ir::graph::CopyMap;
+use frazil_ir::{AttributeValue, BlockId, Builder, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_passes::AliasDb;
+use frazil_passes::support::effects::{Effect, effect};
+use frazil_runtime::op::Form;
+use frazil_runtime::registry::Lookup;
+use frazil_runtime::{Registry, Semantics, Variant};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Operators that compute something for which leaving the interpreter pays.
+const LEAST_WORK: usize = 2;
+/// Nodes above which a graph is left as it is.
+const MAX_NODES: usize = 100_000;
+
+/// What a node is to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It ends the run.
+    Outside,
+    /// It may be in a run.
+    Cheap,
+    /// It may be in a run, and is what runs are made for.
+    Work,
+}
+
+/// The graph with its runs grouped; `None` where there is none.
+pub(crate) fn partition(graph: &Graph, registry: &Registry) -> Option<Graph> {
+    if graph.node_capacity() > MAX_NODES {
+        return None;
+    }
+    let finder = Finder {
+        graph,
+        registry,
+        aliases: AliasDb::new(graph, registry.catalogue()),
+    };
+    let runs = finder.runs();
+    let mut out = graph.clone();
+    for run in &runs {
+        group(&mut out, run);
+    }
+    (!runs.is_empty()).then_some(out)
+}
+
+struct Finder<'a> {
+    graph: &'a Graph,
+    registry: &'a Registry,
+    aliases: AliasDb,
+}
+
+impl Finder<'_> {
+    fn runs(&self) -> Vec<Vec<NodeId>> {
+        let mut runs = Vec::new();
+        let mut blocks: Vec<BlockId> = vec![self.graph.root()];
+        while let Some(block) = blocks.pop() {
+            let mut run = Vec::new();
+            let mut work = 0;
+            let mut end = |run: &mut Vec<NodeId>, work: &mut usize| {
+                let nodes = std::mem::take(run);
+                if std::mem::take(work) >= LEAST_WORK {
+                    runs.push(nodes);
+                }
+            };
+            for node in self.graph.nodes(block) {
+                // Copied where it is used.
+                if self.graph.kind(node) == symbols::PRIM_CONSTANT {
+                    continue;
+                }
+                match self.role_with_blocks(node) {
+                    Role::Outside => {
+                        end(&mut run, &mut work);
+                        blocks.extend(self.graph.node_blocks(node));
+                        continue;
+                    }
+                    Role::Cheap => {}
+                    Role::Work => work += 1,
+                }
+                run.push(node);
+            }
+            end(&mut run, &mut work);
+        }
+        runs
+    }
+
+    /// The role of a node; work inside of its blocks counts as often as it pleases.
+    fn role_with_blocks(&self, node: NodeId) -> Role {
+        let own = self.role(node);
+        let blocks = self.graph.node_blocks(node);
+        let inner = blocks.iter().flat_map(|&b| self.graph.nodes_recursive(b));
+        inner.fold(own, |all, n| match (all, self.role(n)) {
+            (Role::Outside, _) | (_, Role::Outside) => Role::Outside,
+            (Role::Cheap, Role::Cheap) => Role::Cheap,
+            _ => Role::Work,
+        })
+    }
+
+    fn role(&self, node: NodeId) -> Role {
+        let graph = self.graph;
+        let mut values = graph.operands(node).chain(graph.node_outputs(node).iter().copied());
+        let written = |v: ValueId| self.aliases.has_writers(v) || self.aliases.has_writers_inside(v);
+        if values.any(written) || effect(graph, node, self.registry.catalogue()) != Effect::Pure {
+            return Role::Outside;
+        }
+        match graph.kind(node) {
+            symbols::PRIM_CONSTANT
+            | symbols::PRIM_IF
+            | symbols::PRIM_LOOP
+            | symbols::PRIM_LIST_CONSTRUCT
+            | symbols::PRIM_LIST_UNPACK
+            | symbols::PRIM_TUPLE_CONSTRUCT
+            | symbols::PRIM_TUPLE_UNPACK
+            | symbols::PRIM_TUPLE_INDEX
+            | symbols::PRIM_UNCHECKED_CAST => return Role::Cheap,
+            _ => {}
+        }
+        let Lookup::Found(op) = self.registry.lookup(graph, node) else {
+            return Role::Outside;
+        };
+        if op.variant() != Variant::Functional {
+            return Role::Outside;
+        }
+        let mut all = graph.operands(node).chain(graph.node_outputs(node).iter().copied());
+        match op.semantics() {
+            Semantics::Program(Form::View, _) => Role::Cheap,
+            Semantics::Pointwise(_) | Semantics::Program(..) | Semantics::Composite(_) => Role::Work,
+            Semantics::Kernel(_) if op.has_fixed_sizes() => Role::Cheap,
+            Semantics::Kernel(_) if all.all(|v| self.is_plain(graph.ty(v))) => Role::Cheap,
+            Semantics::Kernel(_) => Role::Outside,
+        }
+    }
+
+    /// True for types whose values are neither tensors nor objects, nor hold any.
+    fn is_plain(&self, ty: TypeId) -> bool {
+        let ctx = self.graph.ctx();
+        match ctx.type_kind(ty) {
+            TypeKind::Optional(e) | TypeKind::List(e) => matches!(
+                ctx.type_kind(e),
+                TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str | TypeKind::Number
+            ),
+            _ => [
+                types::INT,
+                types::FLOAT,
+                types::BOOL,
+                types::STR,
+                types::NUMBER,
+                types::NONE,
+                types::DEVICE,
+            ]
+            .contains(&ty),
+        }
+    }
+}
+
+/// Replaces the nodes of `run`, which follow each other but for constants, by one.
+fn group(graph: &mut Graph, run: &[NodeId]) {
+    let Some(&first) = run.first() else { return };
+    let nested = |n: &NodeId| {
+        graph
+            .node_blocks(*n)
+            .iter()
+            .flat_map(|&b| graph.nodes_recursive(b))
+            .collect::<Vec<_>>()
+    };
+    let members: HashSet<NodeId> = run.iter().flat_map(|n| std::iter::once(*n).chain(nested(n))).collect();
+    let mut inside: HashSet<ValueId> = HashSet::new();
+    for &node in &members {
+        inside.extend(graph.node_outputs(node));
+        for &block in graph.node_blocks(node) {
+            inside.extend(graph.parameters(block));
+        }
+    }
+    let mut part = Graph::new(graph.ctx().clone());
+    let mut map = CopyMap::default();
+    let mut inputs = Vec::new();
+    let root = part.root();
+    for &node in run {
+        for user in std::iter::once(node).chain(nested(&node)) {
+            let results = graph.node_blocks(user).iter().flat_map(|&b| graph.results(b));
+            for value in graph.operands(user).chain(results).collect::<Vec<_>>() {
+                if inside.contains(&value) || map.get(value).is_some() {
+                    continue;
+                }
+                match graph.defining_node(value) {
+                    Some(constant) if graph.kind(constant) == symbols::PRIM_CONSTANT => {
+                        Builder::at_end(&mut part, root).copy_node(graph, constant, &mut map);
+                    }
+                    _ => {
+                        let input = part.add_input(graph.ty(value));
+                        map.set(value, input);
+                        inputs.push(value);
+                    }
+                }
+            }
+        }
+        Builder::at_end(&mut part, root).copy_node(graph, node, &mut map);
+    }
+    let used_outside = |v: &ValueId| graph.uses(*v).any(|u| !members.contains(&u.user));
+    let outputs: Vec<ValueId> = run
+        .iter()
+        .flat_map(|&n| graph.node_outputs(n))
+        .copied()
+        .filter(used_outside)
+        .collect();
+    let results: Vec<ValueId> = outputs.iter().filter_map(|&v| map.get(v)).collect();
+    part.set_results(root, &results);
+    let node = graph.create_node(symbols::PRIM_TENSOR_EXPR_GROUP);
+    graph.add_operands(node, &inputs);
+    graph.set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(part)));
+    graph.set_source_range(node, graph.source_range(first));
+    graph.insert_before(node, first);
+    for &output in &outputs {
+        let new = graph.add_output(node, graph.ty(output));
+        graph.replace_all_uses_with(output, new);
+    }
+    for &node in run.iter().rev() {
+        graph.erase(node);
+    }
+}
