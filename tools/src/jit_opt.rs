@@ -304,6 +304,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         target_cpu: options.target_cpu.clone(),
         threads: options.threads.max(1),
         name: library_name(options),
+        ..CompileOptions::default()
     };
     let plan = loaded.plan(&options.method, &inputs, &compile)?;
     let kind = match emit {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs a TorchScript model (.pt or .ir), natively or in the reference interpreter.
 #[derive(Parser, Debug)]
@@ -49,6 +50,12 @@ struct Options {
     /// With --bench: the last line of standard output is JSON
     #[arg(long, requires = "bench")]
     json: bool,
+    /// Tell where the time of the first call goes: a row a kernel
+    #[arg(long, conflicts_with = "bench")]
+    profile: bool,
+    /// Keep native code in DIR, for the next start
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
     /// Tell what was compiled and how long it took
     #[arg(long)]
     timing: bool,
@@ -62,6 +69,9 @@ enum EngineName {
     Native,
     Interp,
 }
+
+/// How long `--profile` measures.
+const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
 /// The program.
 pub fn main() -> ExitCode {
@@ -98,6 +108,7 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         strict: options.strict,
         methods,
         preserve,
+        cache_dir: options.cache_dir.clone(),
     }
 }
 
@@ -128,6 +139,12 @@ fn run_case(
             return Err(Failure::Other(format!("{} has no call to measure", path.display())));
         };
         return bench(options, &mut engine, method, args, progress);
+    }
+    if options.profile {
+        let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
+            return Err(Failure::Other(format!("{} has no call to measure", path.display())));
+        };
+        return profile(options, &mut engine, method, args, progress);
     }
     let mut results = Results::default();
     for (method, args) in methods.iter().zip(&calls) {
@@ -163,10 +180,12 @@ fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(
     if options.bench {
         return bench(options, &mut engine, &options.method, &args, progress);
     }
+    if options.profile {
+        return profile(options, &mut engine, &options.method, &args, progress);
+    }
     let value = match engine.call(&options.method, &args) {
         Ok(value) => value,
-        Err(CallError::Raised(text)) => return Err(Failure::Other(format!("the model raised: {text}"))),
-        Err(CallError::Failed(error)) => return Err(error.into()),
+        Err(e) => return Err(raised(e)),
     };
     tell(options, &engine);
     progress.done();
@@ -209,10 +228,6 @@ fn bench(
     progress: &Progress,
 ) -> Result<(), Failure> {
     progress.stage("measuring");
-    let raised = |e: CallError| match e {
-        CallError::Raised(text) => Failure::Other(format!("the model raised: {text}")),
-        CallError::Failed(error) => error.into(),
-    };
     // The first call compiles.
     engine.call(method, args).map_err(raised)?;
     let measurement = measure(engine.compile_time(), || {
@@ -225,6 +240,36 @@ fn bench(
         println!("{}", measurement.json());
     }
     Ok(())
+}
+
+fn profile(
+    options: &Options,
+    engine: &mut frazil::Engine,
+    method: &str,
+    args: &[Value],
+    progress: &Progress,
+) -> Result<(), Failure> {
+    progress.stage("measuring");
+    // The first call compiles.
+    engine.call(method, args).map_err(raised)?;
+    let profile = engine.profile(method, args, PROFILE_TIME)?;
+    tell(options, engine);
+    progress.done();
+    match profile {
+        Some(profile) => println!("{profile}"),
+        None => {
+            let why = "there is no profile: the method does not run natively as a whole (--strict says why)";
+            return Err(Failure::Other(why.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn raised(e: CallError) -> Failure {
+    match e {
+        CallError::Raised(text) => Failure::Other(format!("the model raised: {text}")),
+        CallError::Failed(error) => error.into(),
+    }
 }
 
 /// One line of `--serve`.

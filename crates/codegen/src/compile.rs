@@ -1,17 +1,20 @@
 //! Plans to compiled functions in this process.
 
+use crate::cache::ObjectCache;
 use crate::emit::phase_name;
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
 use crate::plan::{ALIGNMENT, Buffer, Plan, Port};
+use crate::profile::{self, CallInfo, Profile};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
 use frazil_runtime::structured::TensorShape;
 use rayon::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct CompileOptions {
     pub target: Target,
     /// Threads that a run uses, the caller's included.
     pub threads: usize,
+    /// Where objects of kernels are kept from one process to the next.
+    pub cache: Option<ObjectCache>,
 }
 
 impl Default for CompileOptions {
@@ -27,6 +32,7 @@ impl Default for CompileOptions {
         CompileOptions {
             target: host_target(),
             threads: 1,
+            cache: None,
         }
     }
 }
@@ -36,20 +42,34 @@ pub fn kernel_name(plan: &Plan, i: usize) -> String {
     format!("{}_kernel_{i}", plan.name)
 }
 
-/// Compiles every kernel of `plan` that has code, in parallel; one object file a kernel, in order.
-pub fn compile_objects(plan: &Plan, target: &Target) -> Result<Vec<Vec<u8>>, CompileError> {
+/// Compiles every kernel of `plan` that has code, in parallel, or takes it from `cache`; one object file a kernel, in order.
+pub fn compile_objects(
+    plan: &Plan,
+    target: &Target,
+    cache: Option<&ObjectCache>,
+) -> Result<Vec<Vec<u8>>, CompileError> {
     plan.kernels
         .par_iter()
         .enumerate()
         .filter(|(_, spec)| !spec.phases().is_empty())
-        .map(|(i, spec)| compile_kernel(&kernel_name(plan, i), spec, target))
+        .map(|(i, spec)| {
+            let name = kernel_name(plan, i);
+            if let Some(object) = cache.and_then(|c| c.get(&name, spec, target)) {
+                return Ok(object);
+            }
+            let object = compile_kernel(&name, spec, target)?;
+            if let Some(cache) = cache {
+                cache.put(&name, spec, target, &object);
+            }
+            Ok(object)
+        })
         .collect()
 }
 
 /// Compiles `plan` for this process.
 pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, CompileError> {
     validate(plan)?;
-    let objects = compile_objects(plan, &options.target)?;
+    let objects = compile_objects(plan, &options.target, options.cache.as_ref())?;
     let jit = Jit::new(objects.iter().map(Vec::as_slice))?;
     let buffers: Box<[BufferRef]> = plan
         .calls
@@ -60,13 +80,15 @@ pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, Comp
     let mut steps = Vec::new();
     let mut hosts = Vec::new();
     let mut first = 0;
-    for call in &plan.calls {
+    let mut call_of = Vec::new();
+    for (number, call) in plan.calls.iter().enumerate() {
         let spec = &plan.kernels[call.kernel as usize];
         let name = kernel_name(plan, call.kernel as usize);
         if let KernelSpec::Host(k) = spec {
             let buffers = first..first + call.buffers.len();
             hosts.push(HostStep {
                 after: steps.len(),
+                number,
                 call: plan.hosts[k.number as usize].clone(),
                 buffers,
             });
@@ -76,6 +98,7 @@ pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, Comp
             // SAFETY: the emitter gives every phase this signature.
             let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
             let table = buffers[first..].as_ptr();
+            call_of.push(number);
             steps.push(Step {
                 kernel,
                 tasks,
@@ -92,6 +115,9 @@ pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, Comp
         constants: plan.constants.clone(),
         most_buffers: plan.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
         steps,
+        call_of,
+        infos: profile::calls(plan),
+        target: options.target.clone(),
         hosts,
         checks: plan.checks.clone(),
         buffers,
@@ -169,6 +195,11 @@ struct Code {
     constants: crate::plan::Constants,
     most_buffers: usize,
     steps: Vec<Step>,
+    /// The call of the plan that each step belongs to.
+    call_of: Vec<usize>,
+    /// What is told of each call.
+    infos: Vec<CallInfo>,
+    target: Target,
     /// Calls of the host program between the steps, in order.
     hosts: Vec<HostStep>,
     /// Exceptions; see [`Plan::checks`].
@@ -183,6 +214,8 @@ struct Code {
 struct HostStep {
     /// Runs once this many steps have run.
     after: usize,
+    /// Number of the call in the plan.
+    number: usize,
     call: Arc<HostCall>,
     /// Its buffers: inputs, then results.
     buffers: std::ops::Range<usize>,
@@ -272,14 +305,49 @@ impl Executable {
     }
 
     /// Runs the function. Every input and output is dense and row-major, in its port's dtype and shape; any alignment will do.
+    ///
+    /// # Errors
+    /// When inputs or outputs do not fit the ports, and when the program raises an exception.
     pub fn run(&mut self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), RunError> {
+        self.run_timed(inputs, outputs, None)
+    }
+
+    /// Runs the function again and again for `time`, and tells where the time goes.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn profile(
+        &mut self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        time: Duration,
+    ) -> Result<Profile, RunError> {
+        let mut times = vec![Duration::ZERO; self.code.infos.len()];
+        // Caches and pages are warm afterwards.
+        self.run(inputs, outputs)?;
+        let (start, mut runs) = (Instant::now(), 0);
+        while runs < 3 || start.elapsed() < time {
+            self.run_timed(inputs, outputs, Some(&mut times))?;
+            runs += 1;
+        }
+        let peak = profile::peak(&self.code.target, self.threads);
+        Ok(Profile::new(&self.code.infos, &times, runs, peak))
+    }
+
+    /// Runs the function, and adds each call's time to `times`.
+    fn run_timed(
+        &mut self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        times: Option<&mut [Duration]>,
+    ) -> Result<(), RunError> {
         check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
         check("output", &self.code.outputs, outputs.iter().map(|b| b.len()))?;
         let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
         let results = outputs.len() - self.code.checks.len();
         let addresses: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
         // SAFETY: sizes are checked.
-        unsafe { self.run_unchecked(&inputs, &addresses)? };
+        unsafe { self.run_steps(&inputs, &addresses, times)? };
         let checks = &self.code.checks;
         let truths = outputs[results..].iter().map(|b| b.first().is_some_and(|&x| x != 0));
         match checks.iter().zip(truths).find(|(_, raised)| *raised) {
@@ -293,6 +361,18 @@ impl Executable {
     /// # Safety
     /// There are as many addresses as ports, each of as many bytes as its port says, and outputs overlap nothing.
     pub unsafe fn run_unchecked(&mut self, inputs: &[*const c_void], outputs: &[*mut c_void]) -> Result<(), RunError> {
+        // SAFETY: by the caller.
+        unsafe { self.run_steps(inputs, outputs, None) }
+    }
+
+    /// # Safety
+    /// As [`Executable::run_unchecked`].
+    unsafe fn run_steps(
+        &mut self,
+        inputs: &[*const c_void],
+        outputs: &[*mut c_void],
+        mut times: Option<&mut [Duration]>,
+    ) -> Result<(), RunError> {
         let memory = Memory {
             inputs: inputs.as_ptr(),
             outputs: outputs.as_ptr(),
@@ -304,17 +384,31 @@ impl Executable {
             Some(pool) => Runner::Pool(pool),
             None => Runner::Serial,
         };
-        let mut done = 0;
-        for host in &self.code.hosts {
-            // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
-            unsafe {
-                frazil_rt::run(&self.code.steps[done..host.after], &memory, &runner);
-                run_host(&host.call, &self.code.buffers[host.buffers.clone()], &memory)?;
+        let code = &self.code;
+        // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
+        let stretch = |from: usize, to: usize, times: &mut Option<&mut [Duration]>| match times {
+            None => unsafe { frazil_rt::run(&code.steps[from..to], &memory, &runner) },
+            Some(times) => {
+                for i in from..to {
+                    let start = Instant::now();
+                    // SAFETY: as above.
+                    unsafe { frazil_rt::run(&code.steps[i..=i], &memory, &runner) };
+                    times[code.call_of[i]] += start.elapsed();
+                }
             }
+        };
+        let mut done = 0;
+        for host in &code.hosts {
+            stretch(done, host.after, &mut times);
             done = host.after;
+            let start = Instant::now();
+            // SAFETY: as above.
+            unsafe { run_host(&host.call, &code.buffers[host.buffers.clone()], &memory)? };
+            if let Some(times) = &mut times {
+                times[host.number] += start.elapsed();
+            }
         }
-        // SAFETY: as above.
-        unsafe { frazil_rt::run(&self.code.steps[done..], &memory, &runner) };
+        stretch(done, code.steps.len(), &mut times);
         Ok(())
     }
 }

@@ -47,7 +47,11 @@ pub fn bytes(spec: &KernelSpec) -> i64 {
             let weights = s.out_channels * (s.in_channels / s.groups.max(1)) * s.kernel[0] * s.kernel[1];
             images(s, weights, &k.epilogue)
         }
-        KernelSpec::Depthwise(k) => images(&k.shape, k.shape.out_channels * k.shape.kernel[0] * k.shape.kernel[1], &k.epilogue),
+        KernelSpec::Depthwise(k) => images(
+            &k.shape,
+            k.shape.out_channels * k.shape.kernel[0] * k.shape.kernel[1],
+            &k.epilogue,
+        ),
         KernelSpec::Pool(k) => {
             let results = k.output.elements();
             4 * (k.input.elements() + results) + operands(&k.epilogue, results, k.output.channels)

@@ -14,8 +14,10 @@
 pub mod affine;
 pub mod aot;
 pub mod build_plan;
+pub mod cache;
 pub mod classify;
 pub mod compile;
+pub mod cost;
 pub mod emit;
 pub mod error;
 mod fold;
@@ -29,6 +31,7 @@ pub mod lower;
 pub mod memory;
 pub mod native;
 pub mod plan;
+pub mod profile;
 pub mod schedule;
 pub mod simplify;
 pub mod specialise;

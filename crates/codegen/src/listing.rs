@@ -1,9 +1,10 @@
 //! A plan as text: each call with its kernel, its fused expression, its memory, and the operators that it computes.
 
 use crate::compile::kernel_name;
+use crate::cost::flops;
 use crate::kernel::{
     ActivationLayout, BlockedShape, Conv, ConvShape, Depthwise, Epilogue, EpilogueOperand, Gemm, GemmB, KernelSpec,
-    Loops, Place, Pool, PoolKind, ReorderDirection, Stage,
+    Loops, Place, Pool, PoolKind, ReorderDirection,
 };
 use crate::plan::{Buffer, Call, Plan, Port};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
@@ -82,30 +83,13 @@ fn megaflop(flops: i64) -> String {
     format!("{:.1} MFLOP", flops as f64 / 1e6)
 }
 
-/// Floating-point operations of a call: two for each multiply-add of a contraction, one for each step of a scalar body.
-pub fn flops(spec: &KernelSpec) -> i64 {
-    match spec {
-        KernelSpec::Gemm(k) => 2 * k.batch_count() * k.m * k.n * k.k,
-        KernelSpec::Conv(k) => 2 * k.shape.macs(),
-        KernelSpec::Depthwise(k) => 2 * k.shape.macs(),
-        KernelSpec::Pool(k) => {
-            let o = &k.output;
-            o.batch * o.channels * o.height * o.width * k.kernel[0] * k.kernel[1]
-        }
-        KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Host(_) => 0,
-        KernelSpec::Loops(k) => k.stages.iter().map(|s| stage_flops(k, s)).sum(),
-    }
-}
-
-fn stage_flops(k: &Loops, s: &Stage) -> i64 {
-    let operations = |e: &Expr| {
-        let counted = |op: &ExprOp| matches!(op, ExprOp::Unary(..) | ExprOp::Binary(..) | ExprOp::Fma(..));
-        e.nodes().iter().filter(|n| counted(&n.op)).count() as i64
-    };
-    let results = k.tasks() * s.inner.iter().product::<i64>();
-    let folded: i64 = s.reduction.iter().product();
-    let join = i64::from(s.combine.is_some());
-    results * (folded * (operations(&s.body) + join) + s.finish.as_ref().map_or(0, operations))
+/// The family and sizes of a kernel, on one line.
+pub fn kernel_line(spec: &KernelSpec) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = kernel(&mut text, spec);
+    let mut lines = text.lines().map(str::trim);
+    lines.next().unwrap_or_default().to_owned()
 }
 
 fn by(pair: [i64; 2]) -> String {

@@ -115,7 +115,11 @@ impl fmt::Display for Profile {
             flops as f64 / total.max(1e-12) / 1e9,
             self.peak / 1e9
         )?;
-        writeln!(f, "{:>9} {:>6} {:>5} {:>8} {:>7} {:>6}  kernel", "time us", "share", "calls", "GFLOP/s", "GB/s", "peak")?;
+        writeln!(
+            f,
+            "{:>9} {:>6} {:>5} {:>8} {:>7} {:>6}  kernel",
+            "time us", "share", "calls", "GFLOP/s", "GB/s", "peak"
+        )?;
         for row in &self.rows {
             let seconds = row.time.as_secs_f64().max(1e-12);
             let rate = row.flops as f64 / seconds;
@@ -130,7 +134,13 @@ impl fmt::Display for Profile {
                 100.0 * rate / self.peak.max(1.0),
                 row.kernel
             )?;
-            let mut origins = row.origins.iter().take(MOST_ORIGINS).cloned().collect::<Vec<_>>().join(", ");
+            let mut origins = row
+                .origins
+                .iter()
+                .take(MOST_ORIGINS)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
             if row.origins.len() > MOST_ORIGINS {
                 write!(origins, " and {} more", row.origins.len() - MOST_ORIGINS)?;
             }
@@ -165,6 +175,7 @@ pub(crate) fn peak(target: &Target, threads: usize) -> f64 {
     let options = CompileOptions {
         target: target.clone(),
         threads,
+        cache: None,
     };
     let Ok(mut code) = compile(&plan, &options) else {
         return 0.0;

@@ -611,7 +611,11 @@ fn other_targets() {
             &spec,
             &[bytes(&x)],
             63 * 4,
-            &CompileOptions { target, threads: 1 },
+            &CompileOptions {
+                target,
+                threads: 1,
+                ..CompileOptions::default()
+            },
         ));
         let want: Vec<f32> = x.iter().map(|v| v.tanh()).collect();
         assert_close(&got, &want, 1e-6, cpu);

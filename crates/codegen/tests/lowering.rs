@@ -347,6 +347,7 @@ impl Net {
             let options = CompileOptions {
                 target: target.clone(),
                 threads,
+                ..CompileOptions::default()
             };
             let mut exe = compile(&plan, &options).unwrap();
             let bytes: Vec<&[u8]> = inputs.iter().map(|(_, v)| bytemuck::cast_slice(v)).collect();

@@ -3,6 +3,7 @@
 use crate::{Error, FreezeOptions, Model, Result};
 use frazil_runtime::Value;
 use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct EngineOptions {
     pub methods: Vec<String>,
     /// Further names that freezing keeps.
     pub preserve: Vec<String>,
+    /// A directory in which native code is kept from one process to the next; it may be shared, and files in it may be deleted.
+    pub cache_dir: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
@@ -40,6 +43,7 @@ impl Default for EngineOptions {
             strict: false,
             methods: vec!["forward".to_owned()],
             preserve: Vec::new(),
+            cache_dir: None,
         }
     }
 }
@@ -83,8 +87,14 @@ impl Engine {
         };
         let registry = model.session().registry().clone();
         #[cfg(feature = "codegen")]
+        let compile = crate::CompileOptions {
+            threads: options.threads,
+            cache_dir: options.cache_dir.clone(),
+            ..crate::CompileOptions::default()
+        };
+        #[cfg(feature = "codegen")]
         let parts = (options.kind == EngineKind::Native && !options.strict)
-            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), options.threads)));
+            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile.clone())));
         let interpreter = Interpreter::with_module(registry, model.module().clone())?;
         #[cfg(feature = "codegen")]
         let interpreter = match &parts {
@@ -99,8 +109,7 @@ impl Engine {
         }
         Ok(Engine {
             #[cfg(feature = "codegen")]
-            native: (options.kind == EngineKind::Native)
-                .then(|| crate::native::Cache::new(options.threads, options.strict)),
+            native: (options.kind == EngineKind::Native).then(|| crate::native::Cache::new(compile, options.strict)),
             #[cfg(feature = "codegen")]
             parts,
             model,
@@ -132,6 +141,19 @@ impl Engine {
             native.compile_time += time;
         }
         Ok(result?)
+    }
+
+    /// Runs `method`, which has been called with such arguments before, for about `time`, and tells where the time goes; `None` when it
+    /// does not run natively as a whole.
+    ///
+    /// # Errors
+    /// As [`Engine::call`].
+    #[cfg(feature = "codegen")]
+    pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
+        match &mut self.native {
+            Some(native) => native.profile(&self.model, method, args, time),
+            None => Ok(None),
+        }
     }
 
     /// What was compiled, and what was not and why: a line each.

@@ -42,6 +42,8 @@ mod text;
 
 pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
+#[cfg(feature = "codegen")]
+pub use frazil_codegen::profile::Profile;
 pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions, pipeline_of_reproducer};
 #[cfg(feature = "codegen")]
 pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};

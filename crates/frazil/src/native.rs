@@ -2,9 +2,11 @@
 
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
+use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
 use frazil_codegen::plan::{Plan, Port};
+use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, specialise};
 use frazil_codegen::target::Target;
 use frazil_codegen::{Executable, LowerError, LowerOptions, lower};
@@ -15,7 +17,7 @@ use frazil_runtime::structured::TensorShape;
 use frazil_runtime::value::{Key, Value};
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,8 @@ pub struct CompileOptions {
     pub threads: usize,
     /// What the functions of a library are called: a C identifier.
     pub name: String,
+    /// A directory in which code is kept from one process to the next.
+    pub cache_dir: Option<PathBuf>,
 }
 
 impl Default for CompileOptions {
@@ -55,6 +59,7 @@ impl Default for CompileOptions {
             target_cpu: "host".to_owned(),
             threads: 1,
             name: "model".to_owned(),
+            cache_dir: None,
         }
     }
 }
@@ -145,14 +150,15 @@ impl NativePlan {
         Ok(())
     }
 
-    /// Compiles the plan for this process.
+    /// Compiles the plan for this process, for as many threads and with the cache that `options` says.
     ///
     /// # Errors
     /// When code generation fails.
-    pub fn compile(self, threads: usize) -> Result<CompiledMethod> {
+    pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
         let options = frazil_codegen::CompileOptions {
             target: self.target,
-            threads,
+            threads: options.threads,
+            cache: options.cache_dir.clone().map(ObjectCache::new),
         };
         let executable = frazil_codegen::compile(&self.plan, &options)?;
         Ok(CompiledMethod {
@@ -183,6 +189,33 @@ impl CompiledMethod {
 
     /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
+        let (buffers, ()) = self.with_buffers(inputs, |code, inputs, outputs| code.run(inputs, outputs))?;
+        let ports = self.executable.outputs();
+        let mut values = Vec::with_capacity(ports.len());
+        // The last outputs are those of checks, which no result mentions.
+        for (port, buffer) in ports.iter().zip(buffers) {
+            let strides = frazil_ir::contiguous_strides(&port.shape);
+            let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
+            values.push(Value::from(tensor));
+        }
+        Ok(self.results.iter().map(|r| r.value(&values)).collect())
+    }
+
+    /// Runs the method for `time` and tells where the time goes.
+    ///
+    /// # Errors
+    /// As [`CompiledMethod::run`].
+    pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
+        let (_, profile) = self.with_buffers(inputs, |code, inputs, outputs| code.profile(inputs, outputs, time))?;
+        Ok(profile)
+    }
+
+    /// Lets `run` work on the inputs' bytes and on new buffers for the outputs; gives those.
+    fn with_buffers<R>(
+        &mut self,
+        inputs: &[Tensor],
+        run: impl FnOnce(&mut Executable, &[&[u8]], &mut [&mut [u8]]) -> Result<R, RunError>,
+    ) -> Result<(Vec<AlignedBytes>, R)> {
         let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
         let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
         let bytes: Vec<&[u8]> = dense
@@ -194,18 +227,11 @@ impl CompiledMethod {
                 bytes.get(first..first + t.numel() as usize * size).unwrap_or_default()
             })
             .collect();
-        let ports: Vec<Port> = self.executable.outputs().to_vec();
-        let mut buffers: Vec<AlignedBytes> = ports.iter().map(|p| AlignedBytes::zeroed(p.bytes())).collect();
+        let sizes = self.executable.outputs().iter().map(Port::bytes);
+        let mut buffers: Vec<AlignedBytes> = sizes.map(AlignedBytes::zeroed).collect();
         let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
-        self.executable.run(&bytes, &mut outputs)?;
-        let mut values = Vec::with_capacity(ports.len());
-        // The last outputs are the checks', which no result mentions.
-        for (port, buffer) in ports.iter().zip(buffers) {
-            let strides = frazil_ir::contiguous_strides(&port.shape);
-            let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
-            values.push(Value::from(tensor));
-        }
-        Ok(self.results.iter().map(|r| r.value(&values)).collect())
+        let result = run(&mut self.executable, &bytes, &mut outputs)?;
+        Ok((buffers, result))
     }
 }
 
@@ -232,7 +258,7 @@ impl Model {
     /// When it cannot be compiled; the error lists every operator that is in the way.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?.compile(options.threads)
+        NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?.compile(options)
     }
 }
 
@@ -335,7 +361,7 @@ enum Entry {
 
 /// Compiled methods by name and arguments.
 pub(crate) struct Cache {
-    threads: usize,
+    options: CompileOptions,
     strict: bool,
     methods: HashMap<(String, Vec<Argument>), Entry>,
     pub(crate) notes: Vec<String>,
@@ -343,9 +369,9 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(threads: usize, strict: bool) -> Cache {
+    pub(crate) fn new(options: CompileOptions, strict: bool) -> Cache {
         Cache {
-            threads,
+            options,
             strict,
             methods: HashMap::new(),
             notes: Vec::new(),
@@ -376,13 +402,31 @@ impl Cache {
         }
     }
 
+    /// Runs `method`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes; `None` when it is
+    /// not native.
+    pub(crate) fn profile(
+        &mut self,
+        model: &Model,
+        method: &str,
+        args: &[Value],
+        time: Duration,
+    ) -> Result<Option<Profile>> {
+        let described = with_defaults(model, method, args)?.and_then(|args| describe_all(&args));
+        let Some((keys, _, tensors)) = described else {
+            return Ok(None);
+        };
+        match self.methods.get_mut(&(method.to_owned(), keys)) {
+            Some(Entry::Compiled(code)) => code.profile(&tensors, time).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn make(&mut self, model: &Model, method: &str, specs: &[specialise::InputSpec]) -> Result<Entry> {
         let start = Instant::now();
         let registry = model.session().registry();
         let options = CompileOptions {
             name: method.to_owned(),
-            threads: self.threads,
-            ..CompileOptions::default()
+            ..self.options.clone()
         };
         let plan = match NativePlan::new(model.graph(method)?, specs, registry, &options) {
             Ok(plan) => plan,
@@ -395,7 +439,7 @@ impl Cache {
         };
         let (calls, kernels) = plan.kernel_count();
         let workspace = plan.workspace_bytes();
-        let code = plan.compile(self.threads)?;
+        let code = plan.compile(&options)?;
         let time = start.elapsed();
         self.compile_time += time;
         self.notes.push(format!(

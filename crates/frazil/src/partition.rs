@@ -222,3 +222,95 @@ fn group(graph: &mut Graph, run: &[NodeId]) {
         graph.erase(node);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::Context;
+
+    fn registry() -> Registry {
+        let mut registry = Registry::new(Arc::new(Context::new()));
+        frazil_prim::register(&mut registry);
+        frazil_aten::register(&mut registry);
+        registry
+    }
+
+    /// For each part, the kinds of its nodes, constants left out; and the kinds of what stays at the top.
+    fn parts(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
+        let registry = registry();
+        let graph = frazil_syntax::parse_graph(registry.ctx(), text).expect("a graph").graph;
+        let out = partition(&graph, &registry).unwrap_or(graph);
+        out.verify(None).expect("a valid graph");
+        let kinds = |g: &Graph, nodes: Vec<NodeId>| -> Vec<String> {
+            let shown = nodes.into_iter().filter(|&n| g.kind(n) != symbols::PRIM_CONSTANT);
+            shown.map(|n| g.kind_name(n).to_owned()).collect()
+        };
+        let group = |n: NodeId| out.attribute(n, symbols::ATTR_SUBGRAPH)?.as_graph();
+        let inner = out.all_nodes().into_iter().filter_map(group);
+        let inner = inner.map(|g| kinds(g, g.nodes(g.root()).collect())).collect();
+        (inner, kinds(&out, out.nodes(out.root()).collect()))
+    }
+
+    #[test]
+    fn what_needs_elements_stays_between_parts() {
+        let (parts, rest) = parts(
+            "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %a)
+  %n : Tensor = aten::nonzero(%b)
+  %d : Tensor = aten::tanh(%b)
+  %e : Tensor = aten::add(%d, %b, %1)
+  return (%n, %e)
+",
+        );
+        assert_eq!(parts, [vec!["aten::relu", "aten::mul"], vec!["aten::tanh", "aten::add"]]);
+        assert_eq!(rest, ["prim::TensorExprGroup", "aten::nonzero", "prim::TensorExprGroup"]);
+    }
+
+    #[test]
+    fn what_is_written_to_stays_outside() {
+        let (parts, _) = parts(
+            "graph(%x : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::mul(%a, %a)
+  %v : Tensor = aten::t(%a)
+  %w : Tensor = aten::add_(%v, %1, %1)
+  %d : Tensor = aten::tanh(%b)
+  %e : Tensor = aten::add(%d, %b, %1)
+  return (%a, %e)
+",
+        );
+        assert_eq!(parts, [["aten::tanh", "aten::add"]]);
+    }
+
+    #[test]
+    fn blocks_are_searched_and_taken_whole() {
+        let (parts, rest) = parts(
+            "graph(%x : Tensor, %c : bool):
+  %1 : int = prim::Constant[value=1]()
+  %true : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::If(%c)
+    block0():
+      %a : Tensor = aten::relu(%x)
+      -> (%a)
+    block1():
+      %b : Tensor = aten::tanh(%x)
+      -> (%b)
+  %s : Tensor = aten::exp(%y)
+  %z : Tensor = prim::Loop(%1, %true, %s)
+    block0(%i : int, %t : Tensor):
+      %u : Tensor = aten::mul(%t, %t)
+      %v : Tensor = aten::add(%u, %t, %i)
+      %go : bool = aten::Bool(%v)
+      -> (%go, %v)
+  return (%z)
+",
+        );
+        assert_eq!(parts.len(), 2);
+        assert!(parts.contains(&vec!["prim::If".to_owned(), "aten::exp".to_owned()]), "{parts:?}");
+        assert!(parts.contains(&vec!["aten::mul".to_owned(), "aten::add".to_owned()]), "{parts:?}");
+        assert_eq!(rest, ["prim::TensorExprGroup", "prim::Loop"]);
+    }
+}

@@ -15,7 +15,7 @@ const MAX_VARIANTS: usize = 16;
 /// The parts of a model's methods.
 pub(crate) struct Parts {
     registry: Arc<Registry>,
-    threads: usize,
+    options: CompileOptions,
     state: Mutex<State>,
 }
 
@@ -34,10 +34,10 @@ struct Part {
 }
 
 impl Parts {
-    pub(crate) fn new(registry: Arc<Registry>, threads: usize) -> Parts {
+    pub(crate) fn new(registry: Arc<Registry>, options: CompileOptions) -> Parts {
         Parts {
             registry,
-            threads,
+            options,
             state: Mutex::default(),
         }
     }
@@ -55,8 +55,7 @@ impl Parts {
         let start = Instant::now();
         let options = CompileOptions {
             name: "part".to_owned(),
-            threads: self.threads,
-            ..CompileOptions::default()
+            ..self.options.clone()
         };
         let place = graph
             .first(graph.root())
@@ -73,7 +72,7 @@ impl Parts {
             .map_err(|e| e.to_string())
             .and_then(|plan| {
                 let (calls, _) = plan.kernel_count();
-                plan.compile(self.threads)
+                plan.compile(&options)
                     .map(|code| (calls, code))
                     .map_err(|e| e.to_string())
             });

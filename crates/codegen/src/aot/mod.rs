@@ -159,7 +159,7 @@ fn check_standalone(plan: &Plan) -> Result<(), EmitFileError> {
 
 /// Compiles the kernels and writes their objects; gives their names in `directory`.
 fn write_objects(plan: &Plan, target: &Target, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
-    let objects = compile_objects(plan, target)?;
+    let objects = compile_objects(plan, target, None)?;
     let mut names = Vec::with_capacity(objects.len());
     for (i, object) in objects.iter().enumerate() {
         let name = format!("kernel_{i}.o");
