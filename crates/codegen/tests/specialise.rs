@@ -305,3 +305,26 @@ fn empty_tensors_and_scalars() {
     agrees(text, &[&[1, 1], &[1, 1]]);
     agrees(text, &[&[3, 4], &[4, 2]]);
 }
+
+#[test]
+fn writes_to_every_second_element() {
+    for (start, end, step) in [(0, 9, 2), (1, 8, 3), (2, 3, 2), (4, 4, 2)] {
+        agrees(
+            &format!(
+                "graph(%x : Tensor):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %start : int = prim::Constant[value={start}]()
+  %end : int = prim::Constant[value={end}]()
+  %step : int = prim::Constant[value={step}]()
+  %a : Tensor = aten::relu(%x)
+  %s : Tensor = aten::slice(%a, %1, %start, %end, %step)
+  %t : Tensor = aten::slice(%s, %0, %1, %end, %1)
+  %u : Tensor = aten::sub_(%t, %step, %1)
+  return (%a, %s)
+"
+            ),
+            &[&[3, 9]],
+        );
+    }
+}

@@ -439,7 +439,14 @@ impl Cache {
         };
         let (calls, kernels) = plan.kernel_count();
         let workspace = plan.workspace_bytes();
-        let code = plan.compile(&options)?;
+        let code = match plan.compile(&options) {
+            Ok(code) => code,
+            // A scalar function without native code, for one.
+            Err(error) => {
+                self.interpreted(method, &error.to_string())?;
+                return Ok(Entry::Interpreted);
+            }
+        };
         let time = start.elapsed();
         self.compile_time += time;
         self.notes.push(format!(

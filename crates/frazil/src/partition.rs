@@ -264,8 +264,14 @@ mod tests {
   return (%n, %e)
 ",
         );
-        assert_eq!(parts, [vec!["aten::relu", "aten::mul"], vec!["aten::tanh", "aten::add"]]);
-        assert_eq!(rest, ["prim::TensorExprGroup", "aten::nonzero", "prim::TensorExprGroup"]);
+        assert_eq!(
+            parts,
+            [vec!["aten::relu", "aten::mul"], vec!["aten::tanh", "aten::add"]]
+        );
+        assert_eq!(
+            rest,
+            ["prim::TensorExprGroup", "aten::nonzero", "prim::TensorExprGroup"]
+        );
     }
 
     #[test]
@@ -309,8 +315,14 @@ mod tests {
 ",
         );
         assert_eq!(parts.len(), 2);
-        assert!(parts.contains(&vec!["prim::If".to_owned(), "aten::exp".to_owned()]), "{parts:?}");
-        assert!(parts.contains(&vec!["aten::mul".to_owned(), "aten::add".to_owned()]), "{parts:?}");
+        assert!(
+            parts.contains(&vec!["prim::If".to_owned(), "aten::exp".to_owned()]),
+            "{parts:?}"
+        );
+        assert!(
+            parts.contains(&vec!["aten::mul".to_owned(), "aten::add".to_owned()]),
+            "{parts:?}"
+        );
         assert_eq!(rest, ["prim::TensorExprGroup", "prim::Loop"]);
     }
 }

@@ -30,6 +30,7 @@ unsafe impl Sync for Jit {}
 impl Jit {
     /// Loads object files.
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a [u8]>) -> Result<Jit, JitError> {
+        super::llvm::initialize().map_err(|e| JitError(e.to_string()))?;
         let mut raw = ptr::null_mut();
         // SAFETY: a null builder asks for the defaults; every call's error is checked before its result is used.
         unsafe {

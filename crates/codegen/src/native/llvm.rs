@@ -23,6 +23,11 @@ pub fn host_target() -> Target {
     )
 }
 
+/// Makes the host's target known to LLVM; loading objects needs that as much as making them.
+pub(super) fn initialize() -> Result<(), LlvmError> {
+    LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(LlvmError)
+}
+
 fn text_of(s: inkwell::support::LLVMString) -> String {
     s.to_string_lossy().into_owned()
 }
@@ -44,7 +49,7 @@ impl Machine {
                 target.cpu
             )));
         }
-        LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(LlvmError)?;
+        initialize()?;
         let triple = TargetMachine::get_default_triple();
         let llvm = LlvmTarget::from_triple(&triple).map_err(|e| LlvmError(text_of(e)))?;
         let machine = llvm

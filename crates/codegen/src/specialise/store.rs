@@ -1,11 +1,11 @@
 //! Tensor variables without elements: views of versioned storages.
 
 use super::Specialiser;
-use crate::affine::as_loop;
 use crate::error::LowerError;
-use crate::graph::{Origin, TensorGraph};
+use crate::graph::{Origin, TensorGraph, TensorOp};
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
+use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::import::tensor_to_constant;
 use frazil_runtime::layout::{checked_numel, contiguous_strides};
 use frazil_runtime::structured::{
@@ -236,7 +236,7 @@ impl Store {
                 }
                 ViewKind::Affine(map) => {
                     let s = scatter(graph, map, &step.shape, base, new)
-                        .ok_or("writes to a strided or overlapping part of a tensor")?;
+                        .ok_or("writes to a diagonal or overlapping part of a tensor")?;
                     graph.compute(s, origins.to_vec())
                 }
             };
@@ -257,9 +257,47 @@ impl PathStep {
     }
 }
 
+/// How a view's coordinates appear in one dimension of its base.
+struct Placed {
+    /// The view's dimension, and how far apart its elements lie; `None` where the view stands at one place.
+    along: Option<(usize, i64)>,
+    /// Where it begins.
+    offset: i64,
+    /// Number of elements that it has along the dimension.
+    extent: i64,
+}
+
+/// The dimensions of a base of which `map` gives a view of sizes `view`; `None` when elements of the view overlap, or lie on a diagonal.
+fn placed(map: &[Affine], view: &[i64]) -> Option<Vec<Placed>> {
+    let mut found = vec![false; view.len()];
+    let mut all = Vec::new();
+    for m in map {
+        let mut loops = m
+            .coefficients
+            .iter()
+            .enumerate()
+            .filter(|(d, c)| **c != 0 && view[*d] != 1);
+        let along = match (loops.next(), loops.next()) {
+            (None, _) => None,
+            (Some((d, &step)), None) if step > 0 && !found[d] => {
+                found[d] = true;
+                Some((d, step))
+            }
+            _ => return None,
+        };
+        all.push(Placed {
+            along,
+            offset: m.offset,
+            extent: along.map_or(1, |(d, _)| view[d]),
+        });
+    }
+    // A dimension that no coordinate of the base follows is repeated: its elements overlap.
+    found.iter().zip(view).all(|(&f, &n)| f || n == 1).then_some(all)
+}
+
 /// `base` with `value` in the place of its view by `map`: a choice for each element of `base` by its coordinates.
 fn scatter(
-    graph: &TensorGraph,
+    graph: &mut TensorGraph,
     map: &[Affine],
     view: &TensorShape,
     base: TensorId,
@@ -268,42 +306,54 @@ fn scatter(
     let shape = graph.shape(base).clone();
     let rank = shape.sizes.len();
     let dtype = shape.dtype;
+    let dims = placed(map, &view.sizes)?;
     let mut body = Expr::new();
     let mut inside = None;
-    // The view's coordinates as functions of the base's.
-    let mut inverse: SmallVec<[Affine; 6]> = view.sizes.iter().map(|_| Affine::constant(rank, 0)).collect();
-    let mut found = vec![false; view.sizes.len()];
-    for (k, m) in map.iter().enumerate() {
-        let shifted = Affine { offset: 0, ..m.clone() };
-        let extent = match as_loop(&shifted) {
-            Some(d) if !found[d] => {
-                found[d] = true;
-                inverse[d] = Affine::index(rank, k);
-                inverse[d].offset = -m.offset;
-                view.sizes[d]
-            }
-            None if m.coefficients.iter().all(|&c| c == 0) => 1,
-            _ => return None,
-        };
-        let whole = m.offset == 0 && extent == shape.sizes[k];
-        if !whole {
-            let at = body.push(ExprOp::Index(k as u32), DType::Long);
-            let (low, high) = (
-                body.int(m.offset, DType::Long),
-                body.int(m.offset + extent, DType::Long),
-            );
-            let (ge, lt) = (body.binary(BinaryOp::Ge, at, low), body.binary(BinaryOp::Lt, at, high));
-            let both = body.binary(BinaryOp::And, ge, lt);
-            inside = Some(match inside {
-                Some(i) => body.binary(BinaryOp::And, i, both),
-                None => both,
-            });
+    for (k, (dim, &size)) in dims.iter().zip(&shape.sizes).enumerate() {
+        let step = dim.along.map_or(1, |(_, step)| step);
+        if dim.offset == 0 && dim.extent == size && step == 1 {
+            continue;
         }
+        let at = body.push(ExprOp::Index(k as u32), DType::Long);
+        let low = body.int(dim.offset, DType::Long);
+        let high = body.int(dim.offset + step * (dim.extent - 1) + 1, DType::Long);
+        let (ge, lt) = (body.binary(BinaryOp::Ge, at, low), body.binary(BinaryOp::Lt, at, high));
+        let mut both = body.binary(BinaryOp::And, ge, lt);
+        if step > 1 {
+            let (step, zero) = (body.int(step, DType::Long), body.int(0, DType::Long));
+            let distance = body.binary(BinaryOp::Sub, at, low);
+            let rest = body.binary(BinaryOp::Remainder, distance, step);
+            let hit = body.binary(BinaryOp::Eq, rest, zero);
+            both = body.binary(BinaryOp::And, both, hit);
+        }
+        inside = Some(match inside {
+            Some(i) => body.binary(BinaryOp::And, i, both),
+            None => both,
+        });
     }
-    // A dimension that no coordinate of the base follows is repeated: its elements overlap.
-    if found.iter().zip(&view.sizes).any(|(&f, &n)| !f && n != 1) {
-        return None;
-    }
+    let identity = || (0..rank).map(|l| Affine::index(rank, l)).collect();
+    let steps = dims.iter().any(|d| d.along.is_some_and(|(_, step)| step != 1));
+    let read_new = if steps && view.numel() > 0 {
+        Access {
+            tensor: spread(graph, &dims, view, &shape, value)?,
+            map: identity(),
+            out_of_bounds: OutOfBounds::Never,
+        }
+    } else {
+        // The view's coordinates as functions of the base's.
+        let mut inverse: SmallVec<[Affine; 6]> = view.sizes.iter().map(|_| Affine::constant(rank, 0)).collect();
+        for (k, dim) in dims.iter().enumerate() {
+            if let Some((d, _)) = dim.along {
+                inverse[d] = Affine::index(rank, k);
+                inverse[d].offset = -dim.offset;
+            }
+        }
+        Access {
+            tensor: value,
+            map: inverse,
+            out_of_bounds: OutOfBounds::Value(Number::Int(0)),
+        }
+    };
     let new = body.input(0, dtype);
     let body = match inside {
         Some(inside) => {
@@ -313,14 +363,9 @@ fn scatter(
         }
         None => Expr::identity(dtype),
     };
-    let read_new = Access {
-        tensor: value,
-        map: inverse,
-        out_of_bounds: OutOfBounds::Value(Number::Int(0)),
-    };
     let read_old = Access {
         tensor: base,
-        map: (0..rank).map(|l| Affine::index(rank, l)).collect(),
+        map: identity(),
         out_of_bounds: OutOfBounds::Never,
     };
     Some(Structured {
@@ -334,6 +379,37 @@ fn scatter(
         finish_inputs: SmallVec::new(),
         output: shape,
     })
+}
+
+/// A tensor of the base's sizes that has the elements of `value`, a view with steps, where the view has them, and others elsewhere.
+fn spread(
+    graph: &mut TensorGraph,
+    dims: &[Placed],
+    view: &TensorShape,
+    base: &TensorShape,
+    value: TensorId,
+) -> Option<TensorId> {
+    let rank = base.sizes.len();
+    let zero = Coordinate::Affine(Affine::constant(rank, 0));
+    let mut coordinates: SmallVec<[Coordinate; 4]> = smallvec::smallvec![zero; view.sizes.len()];
+    for (k, (dim, &size)) in dims.iter().zip(&base.sizes).enumerate() {
+        let Some((d, step)) = dim.along else { continue };
+        let place = |at: i64| ((at - dim.offset).div_euclid(step)).clamp(0, dim.extent - 1);
+        let bytes: Vec<u8> = (0..size).flat_map(|at| place(at).to_ne_bytes()).collect();
+        let index = graph.constant(Arc::new(TensorData::contiguous(DType::Long, &[size], bytes).ok()?));
+        coordinates[d] = Coordinate::Value {
+            tensor: index,
+            map: smallvec::smallvec![Affine::index(rank, k)],
+        };
+    }
+    let gather = Gather {
+        tensor: value,
+        coordinates,
+        from_end: false,
+        message: "",
+        output: base.clone(),
+    };
+    Some(graph.push(base.clone(), TensorOp::Gather(Box::new(gather)), Vec::new()))
 }
 
 impl Specialiser<'_> {

@@ -2,6 +2,7 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::args::{Arg, Args, TensorArg, wrap_dim};
 use frazil_runtime::build::{ProgramBuilder, broadcast_error};
 use frazil_runtime::gather::{Coordinate, Gather};
@@ -106,7 +107,7 @@ fn index_select(args: &Args<'_>) -> Result<Program, OpError> {
 /// `t` at the coordinates of `index`'s elements, except along `dim`, where the element itself says.
 fn along(p: &mut ProgramBuilder, t: TensorId, dim: usize, index: TensorId) -> Result<TensorId, OpError> {
     if !is_index(p.dtype(index)) {
-        return Err(OpError::raised("gather(): Expected dtype int64 for index"));
+        return Err(OpError::raised("gather(): Expected dtype int32/int64 for index"));
     }
     if p.rank(t).max(1) != p.rank(index).max(1) {
         return Err(OpError::raised(
@@ -143,13 +144,27 @@ fn gather(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let (t, index) = (args.tensor("self")?, args.tensor("index")?);
     let dim = args.dim("dim", t.rank())?;
-    let out = along(&mut p, t.id, dim, index.id)?;
+    // An empty index may have any dtype and any number of dimensions.
+    let out = if index.shape.numel() == 0 {
+        p.fill(t.dtype(), index.sizes(), Scalar::Int(0))?
+    } else {
+        along(&mut p, t.id, dim, index.id)?
+    };
     p.finish(&[out])
+}
+
+/// PyTorch's words for an index of another dtype than `Long`.
+fn check_long(index: &TensorArg, message: &str) -> Result<(), OpError> {
+    match index.dtype() {
+        DType::Long => Ok(()),
+        other => Err(OpError::raised(format!("{message} but got {}", other.type_name()))),
+    }
 }
 
 fn take(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let (t, index) = (args.tensor("self")?, args.tensor("index")?);
+    check_long(&index, "take(): Expected a long tensor for index,")?;
     let flat = p.reshape(t.id, &[t.shape.numel()])?;
     let coordinate = p.index_coordinate(index.id, 0, index.rank());
     let out = read(&mut p, flat, vec![coordinate], index.sizes(), (true, OF_DIMENSION));
@@ -159,6 +174,7 @@ fn take(args: &Args<'_>) -> Result<Program, OpError> {
 fn take_along_dim(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let (t, index) = (args.tensor("self")?, args.tensor("indices")?);
+    check_long(&index, "torch.take_along_dim(): dtype of indices should be Long")?;
     let (mut source, mut places, mut dim) = (t.id, index.id, 0);
     match args.opt_int("dim")? {
         Some(d) => dim = wrap_dim(d, t.rank())?,
@@ -207,7 +223,7 @@ fn index(args: &Args<'_>) -> Result<Program, OpError> {
                     "indexing with a mask, whose result has as many elements as the mask says".into(),
                 ));
             }
-            Arg::Tensor(i) if i.dtype().is_floating_point() || i.dtype().is_complex() => {
+            Arg::Tensor(i) if !is_index(i.dtype()) => {
                 return Err(OpError::raised(
                     "tensors used as indices must be long, int, byte or bool tensors",
                 ));
