@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Latency of native code next to PyTorch's, on the same inputs, in turns on the same cores.
+"""Latency of native code next to PyTorch's and ONNX Runtime's, on the same inputs, in turns on the same cores.
 
     python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,loaded] [--json FILE]
 
@@ -11,6 +11,8 @@ is the median over its calls, and the printed figure the median over the rounds.
 
     frozen   torch.jit.freeze, then torch.jit.optimize_for_inference
     loaded   the archive as torch.jit.load gives it
+    onnx     ONNX Runtime, all its graph optimisations on, on what torch.onnx.export makes of the archive (needs `onnxruntime`, and
+             `onnx` for the export); a model that cannot be exported has no such row
 
 A ratio above 1 means that Frazil is faster.
 """
@@ -26,7 +28,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PEERS = ("frozen", "loaded")
+PEERS = ("frozen", "loaded", "onnx")
 
 
 def decode(value, tensors):
@@ -44,6 +46,33 @@ def decode(value, tensors):
     if kind == "dict":
         return {decode(key, tensors): decode(item, tensors) for key, item in payload}
     return payload
+
+
+def onnx_function(model, method: str, arguments: list, threads: int):
+    """The model as an ONNX Runtime session, as a function that takes no arguments: their elements are handed over beforehand."""
+    import io
+
+    import onnxruntime
+    import torch
+
+    if method != "forward" or not all(isinstance(argument, torch.Tensor) for argument in arguments):
+        raise SystemExit("only forward on tensors is exported")
+    file = io.BytesIO()
+    try:
+        torch.onnx.export(model, tuple(arguments), file, dynamo=False, opset_version=17)
+    except Exception as error:  # the exporter raises whatever comes up
+        raise SystemExit(f"cannot be exported: {str(error).splitlines()[0]}") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    # An input that nothing needs is not there.
+    names = {node.name for node in session.get_inputs()}
+    graph_names = [value.debugName() for value in model.graph.inputs()][1:]
+    feed = {name: argument.numpy() for name, argument in zip(graph_names, arguments) if name in names}
+    if feed.keys() != names:
+        feed = {node.name: argument.numpy() for node, argument in zip(session.get_inputs(), arguments)}
+    return lambda *_: session.run(None, feed)
 
 
 def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
@@ -64,7 +93,7 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
     if peer == "frozen":
         others = sorted({*case.get("preserve", []), method} - {"forward"})
         model = torch.jit.optimize_for_inference(torch.jit.freeze(model, preserved_attrs=others), other_methods=others)
-    function = getattr(model, method)
+    function = onnx_function(model, method, arguments, threads) if peer == "onnx" else getattr(model, method)
     # The profiling executor records, then optimises, then runs what it optimised.
     for _ in range(10):
         function(*arguments)
@@ -130,7 +159,11 @@ def pinned(threads: int) -> list:
 
 def compare(archive: pathlib.Path, threads: int, options) -> dict:
     sides = {"frazil": Frazil(options.jit_run, archive, threads)}
-    sides |= {peer: Peer(peer, archive, threads) for peer in options.peers}
+    for peer in options.peers:
+        try:
+            sides[peer] = Peer(peer, archive, threads)
+        except RuntimeError as error:
+            print(f"{archive.parent.name:28} {threads:7} {peer:8} not measured: {error}")
     rounds = {name: [] for name in sides}
     for _ in range(options.rounds):
         for name, side in sides.items():
@@ -142,7 +175,7 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
         median = statistics.median(figure["median_ms"] for figure in rounds[name])
         least = min(figure["min_ms"] for figure in rounds[name])
         figures[name] = {"median_ms": median, "min_ms": least, "compile_ms": side.compile_ms}
-    for name in options.peers:
+    for name in sides.keys() - {"frazil"}:
         figures[name]["ratio"] = figures[name]["median_ms"] / figures["frazil"]["median_ms"]
     return figures
 
