@@ -356,7 +356,7 @@ impl Loaded {
     pub fn ir_text(&self, elide: Option<usize>) -> String {
         match self {
             Loaded::Model(model) => text::print_module(&model.module, elide),
-            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit),
+            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit, elide),
         }
     }
 

@@ -6,7 +6,8 @@ use frazil_ir::{CompilationUnit, Context, Function, Graph, Module, symbols};
 use frazil_passes::PassError;
 use frazil_passes::manager::{IrPrinter, IrRef, Reproducer};
 use frazil_syntax::{
-    ModulePrintOptions, NoTensors, ParseError, ParseOptions, TextKind, parse_module, read_module, render, sniff,
+    ModulePrintOptions, NoTensors, ParseError, ParseOptions, PrintOptions, TextKind, parse_module_with,
+    read_module_with, render, sniff,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -16,19 +17,19 @@ pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded
     let name = path.display().to_string();
     let color = std::io::stderr().is_terminal();
     let report = |e: ParseError| Error::Text(render(&name, text, &e.diagnostics, color));
-    if sniff(text) == Some(TextKind::Module) {
-        // The tensors lie beside the file; text from standard input has to hold all of its own.
-        let module = if path.is_file() {
-            read_module(session.ctx(), path).map_err(|e| Error::Text(e.render(color)))?
-        } else {
-            parse_module(session.ctx(), text, &NoTensors).map_err(report)?
-        };
-        return Ok(Loaded::Model(Model::new(session.clone(), module)));
-    }
     let options = ParseOptions {
         catalogue: Some(session.registry().catalogue()),
         verify: true,
     };
+    if sniff(text) == Some(TextKind::Module) {
+        // The tensors lie beside the file; text from standard input has to hold all of its own.
+        let module = if path.is_file() {
+            read_module_with(session.ctx(), path, options).map_err(|e| Error::Text(e.render(color)))?
+        } else {
+            parse_module_with(session.ctx(), text, &NoTensors, options).map_err(report)?
+        };
+        return Ok(Loaded::Model(Model::new(session.clone(), module)));
+    }
     let parsed = frazil_syntax::parse_graph_with(session.ctx(), text, options).map_err(report)?;
     let mut unit = CompilationUnit::default();
     unit.add_function(function_of(session.ctx(), parsed.graph));
@@ -61,14 +62,22 @@ pub(crate) fn print_module(module: &Module, elide: Option<usize>) -> String {
     frazil_syntax::print_module_to_string(module, options)
 }
 
+fn print_graph(graph: &Graph, elide: Option<usize>) -> String {
+    let options = PrintOptions {
+        elide_constants_larger_than: elide,
+        ..PrintOptions::default()
+    };
+    frazil_syntax::print_graph_with(graph, options)
+}
+
 /// The text of functions without a module: a bare graph if it is one.
-pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit) -> String {
+pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, elide: Option<usize>) -> String {
     let functions: Vec<&Function> = unit.functions().map(|(_, f)| f).collect();
     match functions.as_slice() {
-        [only] => frazil_syntax::print_graph(&only.graph),
+        [only] => print_graph(&only.graph, elide),
         many => many
             .iter()
-            .map(|f| format!("# {}\n{}", ctx.name(f.name), frazil_syntax::print_graph(&f.graph)))
+            .map(|f| format!("# {}\n{}", ctx.name(f.name), print_graph(&f.graph, elide)))
             .collect::<Vec<_>>()
             .join("\n"),
     }
@@ -92,8 +101,8 @@ impl IrPrinter for StderrPrinter {
     fn print(&self, header: &str, ir: IrRef<'_>) {
         match ir {
             IrRef::Module(module) => eprintln!("// {header}\n{}", print_module(module, self.elide)),
-            IrRef::Graph("", graph) => eprintln!("// {header}\n{}", frazil_syntax::print_graph(graph)),
-            IrRef::Graph(name, graph) => eprintln!("// {header} ({name})\n{}", frazil_syntax::print_graph(graph)),
+            IrRef::Graph("", graph) => eprintln!("// {header}\n{}", print_graph(graph, self.elide)),
+            IrRef::Graph(name, graph) => eprintln!("// {header} ({name})\n{}", print_graph(graph, self.elide)),
         }
     }
 }

@@ -156,7 +156,7 @@ impl<'g, 'o> Picture<'g, 'o> {
         let mut label = g.kind_name(node).to_owned();
         for attribute in g.attributes(node) {
             let mut text = String::new();
-            value::attribute(g.ctx(), &attribute.value, &Plain, None, &mut text);
+            value::attribute(g.ctx(), &attribute.value, &Plain::default(), None, &mut text);
             if text.chars().count() > MAX_VALUE {
                 text = text.chars().take(MAX_VALUE).chain("...".chars()).collect();
             }

@@ -28,17 +28,14 @@ const MAX_SUFFIX: usize = 256;
 pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
     let bytes = text.as_bytes();
     let mut at = 0;
-    let mut inside = false;
     while at < bytes.len() {
         match bytes[at] {
             b'[' if bytes.get(at + 1) == Some(&b' ') => {
                 let (suffix, len) = suffix(&text[at..], at)?;
                 return Some((text.get(..at + len)?, suffix));
             }
-            b'(' => inside = true,
-            b')' => inside = false,
-            b',' if !inside => return None,
-            b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b' ' | b'*' | b'=' | b',' => {}
+            b'(' => at += slice_header(&bytes[at..])? - 1,
+            b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b' ' | b'*' | b'=' => {}
             // inf, nan, "Columns 1 to 5"
             b'i' | b'n' | b'f' | b'a' | b'C' | b'o' | b'l' | b'u' | b'm' | b's' | b't' => {}
             _ => return None,
@@ -46,6 +43,14 @@ pub(crate) fn find(text: &str) -> Option<(&str, Suffix)> {
         at += 1;
     }
     None
+}
+
+/// The length of `(1,2,.,.)`, which begins a slice of a tensor of many dimensions. Other brackets hold a tuple.
+fn slice_header(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().position(|b| *b == b')')?;
+    let inner = bytes[..end].strip_prefix(b"(")?.strip_suffix(b",.,.")?;
+    let is_index = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    inner.split(|b| *b == b',').all(is_index).then_some(end + 1)
 }
 
 /// `[ CPUFloatType{2,3} ]`

@@ -435,8 +435,9 @@ impl Values<'_, '_> {
             let start = self.cur.pos;
             match self.value(wanted(items.len()))? {
                 Value::Constant(c) => items.push(c),
-                Value::Type(_) => return Err(bad(self.cur, start, "a type is no value")),
-                Value::Boxed(_) | Value::Elided => {
+                Value::Type(_) if complete => return Err(bad(self.cur, start, "a type is no value")),
+                // Behind a class, which looks like a member of an enumeration, types may follow.
+                Value::Type(_) | Value::Boxed(_) | Value::Elided => {
                     complete = false;
                     items.push(Constant::None);
                 }
@@ -456,6 +457,13 @@ impl Values<'_, '_> {
         let Some(items) = self.items(b']', |_| element)? else {
             return Ok(Value::Elided);
         };
+        let is_number = |c: &Constant| matches!(c, Constant::Int(_) | Constant::Float(_));
+        let is_real = |c: &Constant| matches!(c, Constant::Float(_));
+        if element.is_none() && items.iter().all(is_number) && items.iter().any(is_real) {
+            // Large whole doubles are printed without a dot; a list of both would be annotated.
+            let items = items.into_iter().map(|c| fit(self.ctx, c, types::FLOAT)).collect();
+            return Ok(Value::Constant(Constant::list(types::FLOAT, items)));
+        }
         let element = element.unwrap_or_else(|| common_type(self.ctx, &items));
         Ok(Value::Constant(Constant::list(element, items)))
     }

@@ -16,11 +16,16 @@ use std::sync::Arc;
 pub struct PrintOptions {
     /// Source ranges behind nodes: `# model.py:10:5`.
     pub source_ranges: bool,
+    /// Tensors with more elements than this are printed as `<Tensor>`, as PyTorch prints all but small ones.
+    pub elide_constants_larger_than: Option<usize>,
 }
 
 impl Default for PrintOptions {
     fn default() -> PrintOptions {
-        PrintOptions { source_ranges: true }
+        PrintOptions {
+            source_ranges: true,
+            elide_constants_larger_than: None,
+        }
     }
 }
 
@@ -41,7 +46,10 @@ pub fn print_graph(graph: &Graph) -> String {
 /// Prints `graph` with options.
 pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
     let mut out = String::with_capacity(graph.node_capacity() * 64);
-    write_graph(graph, options, &Plain, &mut out);
+    let style = Plain {
+        elide: options.elide_constants_larger_than,
+    };
+    write_graph(graph, options, &style, &mut out);
     out
 }
 
@@ -95,7 +103,7 @@ impl<'g> GraphText<'g> {
             names: &self.names,
             types: HashMap::default(),
             options: PrintOptions::default(),
-            style: &Plain,
+            style: &Plain::default(),
             groups: Vec::new(),
             out: &mut out,
         };

@@ -1,6 +1,7 @@
 //! The names that values get in print.
 
 use crate::parse::NameHasher;
+use crate::parse::cursor::is_plain_name;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use frazil_ir::{Graph, ValueId, ValueName, literal, symbols};
@@ -11,7 +12,7 @@ use std::hash::BuildHasherDefault;
 /// Names of values, unique within their graph.
 ///
 /// A value keeps the name it has. When several share one, all but the first get a suffix `.N` as PyTorch gives it: the name's own suffix is
-/// dropped, and numbers are tried upwards from it. Values without a name get numbers, from 0, that no other value has.
+/// dropped, and numbers are tried upwards from it. So do names with characters that a text cannot have, which become `_`. Values without a name get numbers, from 0, that no other value has.
 pub(crate) struct Names<'g> {
     graph: &'g Graph,
     /// The names of values that have none, or one that was taken.
@@ -35,7 +36,7 @@ impl<'g> Names<'g> {
         let (mut clashes, mut nameless) = (Vec::new(), Vec::new());
         for &v in &values {
             match graph.value_name(v) {
-                Some(name) if taken.insert(name) => {}
+                Some(name) if is_readable(graph, name) && taken.insert(name) => {}
                 Some(name) => clashes.push((v, name)),
                 None => nameless.push(v),
             }
@@ -44,6 +45,11 @@ impl<'g> Names<'g> {
         let mut next: HashMap<String, u64> = HashMap::new();
         for (v, name) in clashes {
             let name = name.display(ctx).to_string();
+            let name = if is_plain_name(&name) {
+                name
+            } else {
+                name.replace(|c: char| !is_plain_name(c.encode_utf8(&mut [0; 4])), "_")
+            };
             let (base, own) = match name.rsplit_once('.') {
                 Some((base, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
                     (base, u64::from(digits.parse().unwrap_or(1u32)))
@@ -85,6 +91,11 @@ impl<'g> Names<'g> {
             literal::integer(i64::from(number), out);
         }
     }
+}
+
+/// False for a name that whoever built the graph chose, and that no text can have.
+fn is_readable(graph: &Graph, name: ValueName) -> bool {
+    name.word() == symbols::EMPTY && name.number().is_some() || is_plain_name(graph.ctx().name(name.word()))
 }
 
 /// Names that values have.

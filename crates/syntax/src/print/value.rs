@@ -23,7 +23,11 @@ pub(crate) trait Style {
 }
 
 /// PyTorch's form.
-pub(crate) struct Plain;
+#[derive(Default)]
+pub(crate) struct Plain {
+    /// Tensors of more elements are only mentioned; PyTorch has a limit of its own besides.
+    pub(crate) elide: Option<usize>,
+}
 
 impl Style for Plain {
     fn types(&self) -> TypeStyle {
@@ -39,10 +43,12 @@ impl Style for Plain {
     }
 
     fn tensor(&self, t: &Arc<TensorData>, out: &mut String) {
-        match tensor::show(t) {
-            Some(text) => out.push_str(&text),
-            None => out.push_str("<Tensor>"),
-        }
+        let numel = t.sizes.iter().fold(1_i64, |n, size| n.saturating_mul(*size));
+        let shown = match self.elide {
+            Some(limit) if usize::try_from(numel).is_ok_and(|n| n > limit) => None,
+            _ => tensor::show(t),
+        };
+        out.push_str(shown.as_deref().unwrap_or("<Tensor>"));
     }
 
     fn shared(&self, _: &Constant, _: &mut String) -> bool {
