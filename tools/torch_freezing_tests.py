@@ -21,16 +21,19 @@ Printed are each test that passes without Frazil and not with it, with the reaso
 """
 
 import argparse
-import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-import warnings
+
+import torch_jit_tests as shared
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# How a run tells this file, loaded as a plugin of pytest, which passes to replace.
+PASSES = "FRAZIL_PASSES"
 
 # Options of passes that PyTorch's bindings take as positional arguments after the graph.
 GRAPH_OPTIONS = {
@@ -184,55 +187,19 @@ def patch(torch, tool: JitOpt, wanted: "set[str] | None") -> None:
             setattr(torch._C, binding, graph_pass(name))
 
 
-class Recorder:
-    """Keeps the outcome of each test."""
-
-    def __init__(self):
-        self.outcomes = {}
-
-    def pytest_runtest_logreport(self, report):
-        name = report.nodeid.split("/")[-1]
-        outcome, why = self.outcomes.get(name, ("passed", ""))
-        if report.failed:
-            outcome, why = "failed", str(report.longrepr)
-        elif report.skipped and outcome == "passed":
-            outcome = "skipped"
-        self.outcomes[name] = (outcome, why)
-
-
-def run_tests(options) -> int:
-    """The run of one side, in a process of its own."""
-    import pytest
-
-    warnings.simplefilter("ignore")
-    test_folder = options.pytorch / "test"
-    os.chdir(test_folder)
-    sys.path.insert(0, str(test_folder))
+def pytest_configure(config):
+    """Loaded by pytest in the process that runs the tests."""
     import torch
+    from torch.testing._internal import common_utils
 
-    if options.side == "frazil":
-        wanted = set(options.passes.split(",")) if options.passes else None
-        patch(torch, JitOpt(options.jit_opt), wanted)
-    recorder = Recorder()
-    arguments = ["-q", "--no-header", "-p", "no:cacheprovider", "-W", "ignore", "--tb=short", "--show-capture=no"]
-    if options.k:
-        arguments += ["-k", options.k]
-    pytest.main([*arguments, *options.files], plugins=[recorder])
-    options.outcomes.write_text(json.dumps(recorder.outcomes))
-    return 0
-
-
-def outcomes_of(options, side: str) -> dict:
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder, "outcomes.json")
-        command = [sys.executable, __file__, options.pytorch, *options.files, "--jit-opt", options.jit_opt]
-        command += ["--side", side, "--outcomes", file]
-        for flag, value in (("-k", options.k), ("--passes", options.passes)):
-            command += [flag, value] if value else []
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-        if not file.exists():
-            sys.exit(f"the tests could not be run:\n{done.stdout}\n{done.stderr}")
-        return json.loads(file.read_text())
+    shared.tolerate_missing_names()
+    arguments, sys.argv = sys.argv, sys.argv[:1]
+    common_utils.parse_cmd_line_args()
+    sys.argv = arguments
+    if program := os.environ.get(shared.JIT_OPT):
+        names = os.environ.get(PASSES)
+        patch(torch, JitOpt(pathlib.Path(program)), set(names.split(",")) if names else None)
+    config.pluginmanager.register(shared.Recorder(pathlib.Path(os.environ[shared.OUTCOMES]), None))
 
 
 def main() -> int:
@@ -243,29 +210,33 @@ def main() -> int:
     parser.add_argument("--passes", help="put jit-opt in the place of these passes only: freeze,dce")
     parser.add_argument("-k", help="which tests, as pytest has it")
     parser.add_argument("--only", action="store_true", help="leave out the run without Frazil")
-    parser.add_argument("--side", choices=("torch", "frazil"), help=argparse.SUPPRESS)
-    parser.add_argument("--outcomes", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.pytorch, options.jit_opt = options.pytorch.resolve(), options.jit_opt.resolve()
-    options.files = options.files or ["jit/test_freezing.py"]
-    if options.side:
-        return run_tests(options)
+    tests = options.pytorch.resolve() / "test"
+    files = options.files or ["jit/test_freezing.py"]
+    if options.passes:
+        os.environ[PASSES] = options.passes
 
-    ours = outcomes_of(options, "frazil")
-    expected = {name: ("passed", "") for name in ours} if options.only else outcomes_of(options, "torch")
-    lost = [name for name, (outcome, _) in ours.items() if outcome == "failed" and expected.get(name, ("",))[0] == "passed"]
-    for name in lost:
-        print(f"--- {name}\n{ours[name][1].strip()}\n")
+    def run(name: str, jit_opt: "str | None", folder: str) -> dict:
+        outcomes = pathlib.Path(folder, f"{name}.jsonl")
+        return shared.run(tests, files, outcomes, jit_opt, options.k, "torch_freezing_tests")
 
-    def count(outcomes):
-        kinds = [outcome for outcome, _ in outcomes.values()]
+    with tempfile.TemporaryDirectory() as folder:
+        ours = run("frazil", str(options.jit_opt.resolve()), folder)
+        alone = None if options.only else run("alone", None, folder)
+    expected = {name for name in ours if alone is None or alone.get(name, {}).get("outcome") == "passed"}
+    lost = [name for name in ours if ours[name]["outcome"] == "failed" and name in expected]
+
+    def count(outcomes: dict) -> str:
+        kinds = [record["outcome"] for record in outcomes.values()]
         return ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("passed", "failed", "skipped"))
 
-    if not options.only:
-        print(f"without Frazil: {count(expected)}")
+    for name in lost:
+        print(f"--- {name}\n{ours[name].get('why', '').strip()}\n")
+    if alone is not None:
+        print(f"without Frazil: {count(alone)}")
     print(f"with Frazil:    {count(ours)}")
     for name in lost:
-        print(f"  {name}")
+        print(f"  {name}: {shared.reason(ours[name])}")
     return 1 if lost else 0
 
 

@@ -197,12 +197,19 @@ def read_outcomes(path: pathlib.Path) -> list:
     return list(records.values())
 
 
-def run(tests: pathlib.Path, files: list, outcomes: pathlib.Path, jit_opt: "str | None", expression: "str | None") -> dict:
-    """Runs all tests that `outcomes` does not have yet, as often as it takes."""
+def run(
+    tests: pathlib.Path,
+    files: list,
+    outcomes: pathlib.Path,
+    jit_opt: "str | None",
+    expression: "str | None",
+    plugin: str = "torch_jit_tests",
+) -> dict:
+    """Runs all tests that `outcomes` does not have yet, as often as it takes; `plugin` is loaded by pytest."""
     environment = {**os.environ, OUTCOMES: str(outcomes), "PYTHONPATH": str(ROOT / "tools")}
     if jit_opt:
         environment[JIT_OPT] = jit_opt
-    command = [sys.executable, "-m", "pytest", "-p", "torch_jit_tests", "-p", "no:cacheprovider", "-c", os.devnull]
+    command = [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", "-c", os.devnull]
     command += ["--rootdir", str(tests), "-q", "--no-header", "--tb=short", "-W", "ignore", "--continue-on-collection-errors", *files]
     if expression:
         command += ["-k", expression]
