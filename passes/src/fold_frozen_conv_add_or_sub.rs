@@ -2,11 +2,11 @@
 //!
 //! `conv(x, w, b) + α·c` is `conv(x, w, b + α·c)`, and likewise with `-`, when `c` is a number or a tensor with one value a channel.
 //!
-//! **Sound when** `c` and `α` are constants that nobody writes to; `c` is 1 in every dimension but the channels'; it changes neither the result's dtype nor
-//! its rank (a tensor with a batch dimension of its own is folded only when the convolution's input is known to have one); and the
-//! conditions of [`support::fold`] hold.
+//! **Sound when** `c` and `α` are constants that nobody writes to; `c` is 1 in every dimension but the channels'; it does not change the result's dtype; and the
+//! conditions of [`support::fold`] hold. A `c` with a batch dimension of its own gives that to a result that lacks it: where the rank of the convolution's
+//! input is not known, a test at run time sees to that.
 //!
-//! PyTorch does not compare ranks, and adds a batch dimension to the wrong end of an un-batched result.
+//! PyTorch does not compare ranks, and leaves an un-batched result without its new dimension.
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
@@ -45,7 +45,7 @@ impl GraphPass for FoldFrozenConvAddOrSub {
             };
             let shift: Vec<f64> = other.values.iter().map(|v| sign * v).collect();
             layer.rescale(graph, &vec![1.0; shift.len()], &shift, "_fused_add_or_sub")?;
-            fold::bypass(graph, node);
+            fold::bypass_keeping_rank(graph, node, &layer, &other);
             Some(())
         });
         cx.count("additions folded", folded);

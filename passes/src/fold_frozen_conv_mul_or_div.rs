@@ -40,7 +40,7 @@ impl GraphPass for FoldFrozenConvMulOrDiv {
                 .map(|v| if divides { 1.0 / v } else { *v })
                 .collect();
             layer.rescale(graph, &scale, &vec![0.0; scale.len()], "_fused_mul_or_div")?;
-            fold::bypass(graph, node);
+            fold::bypass_keeping_rank(graph, node, &layer, &other);
             Some(())
         });
         cx.count("multiplications folded", folded);

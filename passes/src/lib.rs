@@ -40,6 +40,7 @@ pub mod constant_propagation;
 pub mod cse;
 pub mod dce;
 pub mod decompose_ops;
+pub mod eliminate_no_ops;
 pub mod erase_shape_information;
 pub mod fold_frozen_conv_add_or_sub;
 pub mod fold_frozen_conv_bn;

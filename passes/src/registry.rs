@@ -172,6 +172,7 @@ pub fn register_all(registry: &mut PassRegistry) {
         &crate::freeze::INFO,
         &crate::optimize_frozen_graph::INFO,
         &crate::remove_dropout::INFO,
+        &crate::eliminate_no_ops::INFO,
         &crate::concat_frozen_linear::INFO,
         &crate::fold_frozen_conv_bn::INFO,
         &crate::fold_frozen_conv_add_or_sub::INFO,

@@ -58,6 +58,7 @@ pub(crate) fn kept(session: &Session, module: &Module) -> String {
         let at = kept.at.map(|(function, node)| {
             let function = module.unit.function(function);
             let line = GraphText::new(&function.graph).node(node);
+            let line = line.trim_start();
             format!("{line} (in {})", module.ctx().name(function.name))
         });
         let at = at.unwrap_or_default();
@@ -65,6 +66,7 @@ pub(crate) fn kept(session: &Session, module: &Module) -> String {
             Keeper::Assigned => writeln!(out, "{}: assigned by {at}", kept.path),
             Keeper::Written => writeln!(out, "{}: written by {at}", kept.path),
             Keeper::Escapes => writeln!(out, "{}: known to {at}", kept.path),
+            Keeper::Forked => writeln!(out, "{}: handed to {at}", kept.path),
             Keeper::UsedAsValue => writeln!(out, "{}: part of an object that is used by {at}", kept.path),
             Keeper::Shared(other) => writeln!(out, "{}: shares memory with {other}", kept.path),
             Keeper::Preserved => writeln!(out, "{}: nothing in the program; it was preserved", kept.path),

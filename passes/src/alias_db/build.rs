@@ -6,6 +6,7 @@
 mod operators;
 
 use super::memory::{Kind, Location, Locations, Memory};
+use super::table::Table;
 use super::{AliasDb, NodeWrites};
 use crate::inline;
 use frazil_ir::schema::{Catalogue, FunctionSchema};
@@ -44,6 +45,19 @@ pub(super) struct Analysis<'g> {
     carried: HashMap<NodeId, Vec<Locations>>,
 }
 
+/// What is known of one graph before unification is over.
+struct Part {
+    points: Vec<Locations>,
+    writes: HashMap<NodeId, NodeWrites>,
+    outputs: Vec<ValueId>,
+}
+
+impl Part {
+    fn finish(self, table: Table) -> AliasDb {
+        AliasDb::finish(table, self.points, self.writes, &self.outputs)
+    }
+}
+
 /// A block that is being walked.
 struct Frame {
     block: BlockId,
@@ -74,8 +88,26 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    /// Runs the analysis; with a module, the graph's first input is its object `this`.
-    pub(super) fn run(mut self, this: Option<ObjectId>) -> AliasDb {
+    /// Runs the analysis of the graph.
+    pub(super) fn run(mut self) -> AliasDb {
+        let part = self.analyse(None);
+        part.finish(self.memory.into_table())
+    }
+
+    /// Analyses several methods of the object `this` in one memory: what one of them stores, the others may find.
+    pub(super) fn run_methods(mut self, graphs: &[&'g Graph], this: ObjectId) -> Vec<AliasDb> {
+        let mut parts = Vec::with_capacity(graphs.len());
+        for graph in graphs {
+            self.graph = graph;
+            self.points = vec![Locations::new(); graph.value_capacity()];
+            parts.push(self.analyse(Some(this)));
+        }
+        let table = self.memory.into_table();
+        parts.into_iter().map(|part| part.finish(table.clone())).collect()
+    }
+
+    /// Analyses the graph at work; its first input is the object `this`, if that is given.
+    fn analyse(&mut self, this: Option<ObjectId>) -> Part {
         let graph = self.graph;
         for (i, &input) in graph.inputs().iter().enumerate() {
             match this {
@@ -87,8 +119,11 @@ impl<'g> Analysis<'g> {
             }
         }
         self.walk(graph.root());
-        let outputs: Vec<ValueId> = graph.outputs().collect();
-        AliasDb::finish(self.memory.into_table(), self.points, self.writes, &outputs)
+        Part {
+            points: std::mem::take(&mut self.points),
+            writes: std::mem::take(&mut self.writes),
+            outputs: graph.outputs().collect(),
+        }
     }
 
     /// Analyses a block with all that it holds. Gives what it writes.

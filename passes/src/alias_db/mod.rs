@@ -65,18 +65,24 @@ pub(crate) struct LocationSet(Vec<bool>);
 impl AliasDb {
     /// Analyses `graph`. Its inputs may alias one another where their types admit it.
     pub fn new(graph: &Graph, catalogue: &Catalogue) -> AliasDb {
-        build::Analysis::new(graph, catalogue, None, None).run(None)
+        build::Analysis::new(graph, catalogue, None, None).run()
     }
 
     /// As [`new`](Self::new), but calls of functions and methods of `unit` are followed instead of being taken for unknown.
     pub fn with_calls(graph: &Graph, catalogue: &Catalogue, unit: &CompilationUnit) -> AliasDb {
-        build::Analysis::new(graph, catalogue, None, Some(unit)).run(None)
+        build::Analysis::new(graph, catalogue, None, Some(unit)).run()
     }
 
-    /// Analyses a method whose first input is the object `this` of `module`: attributes are what the module's objects hold, told apart by
-    /// the storages and objects that they are. Calls are followed.
-    pub fn of_method(graph: &Graph, catalogue: &Catalogue, module: &Module, this: ObjectId) -> AliasDb {
-        build::Analysis::new(graph, catalogue, Some(module), Some(&module.unit)).run(Some(this))
+    /// Analyses methods whose first input is the object `this` of `module`: attributes are what the module's objects hold, told apart by
+    /// the storages and objects that they are. The methods may be called in any order, so that what one of them stores the others may find; calls are
+    /// followed. Gives one for each graph.
+    pub fn of_methods(graphs: &[&Graph], catalogue: &Catalogue, module: &Module, this: ObjectId) -> Vec<AliasDb> {
+        match graphs.first() {
+            Some(first) => {
+                build::Analysis::new(first, catalogue, Some(module), Some(&module.unit)).run_methods(graphs, this)
+            }
+            None => Vec::new(),
+        }
     }
 
     fn finish(

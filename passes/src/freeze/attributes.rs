@@ -6,11 +6,13 @@ use crate::inline;
 use crate::manager::{PassContext, PassError};
 use crate::support::constants::{detached, insert_constant};
 use crate::support::subgraphs_and_self;
+use frazil_ir::schema::Catalogue;
 use frazil_ir::{
     AttributeKind, AttributeValue, Constant, DictConstant, FunctionId, Graph, ListConstant, Module, NodeId, ObjectId,
     SymbolId, TensorData, TupleConstant, TypeKind, ValueId, symbols,
 };
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// What is known of the module's attributes in one round.
@@ -19,6 +21,8 @@ pub(super) struct Attributes {
     pub(super) objects: Vec<Scope>,
     /// Objects that are used as values: kept with all that they have and reach.
     pub(super) whole: HashSet<ObjectId>,
+    /// Attributes that are handed to forks: as in PyTorch, where an archive in which all that a fork is given is constant cannot be loaded.
+    pub(super) forked: HashSet<(ObjectId, SymbolId)>,
     /// Attributes that a `prim::GetAttr` may be folded of, as constants.
     foldable: HashMap<(ObjectId, SymbolId), Constant>,
     /// Where an object is found first from the root: `self.layer1.0`.
@@ -187,11 +191,9 @@ impl Attributes {
             })?;
         }
         close_over_attributes(module, &mut whole);
-        let dbs: Vec<AliasDb> = graphs
-            .iter()
-            .map(|(_, g)| AliasDb::of_method(g, cx.operators.catalogue(), module, module.root))
-            .collect();
+        let dbs = alias_dbs(module, graphs, cx.operators.catalogue());
         let mut round = Attributes {
+            forked: fork_arguments(graphs, &objects),
             objects,
             whole,
             foldable: HashMap::new(),
@@ -231,6 +233,7 @@ impl Attributes {
                 let key = (id, *name);
                 let is_tensor = module.ctx().is_tensor(attribute.ty) || attribute.kind == AttributeKind::Parameter;
                 if assigned.contains(&key)
+                    || self.forked.contains(&key)
                     || kept.attributes.contains(&key)
                     || (options.preserve_parameters && is_tensor)
                 {
@@ -278,6 +281,42 @@ impl Attributes {
         }
         folded
     }
+}
+
+/// The alias information of each graph, over the module's own objects.
+pub(super) fn alias_dbs(module: &Module, graphs: &[(FunctionId, Graph)], catalogue: &Catalogue) -> Vec<AliasDb> {
+    let graphs: Vec<&Graph> = graphs.iter().map(|(_, g)| g).collect();
+    AliasDb::of_methods(&graphs, catalogue, module, module.root)
+}
+
+fn fork_arguments(graphs: &[(FunctionId, Graph)], objects: &[Scope]) -> HashSet<(ObjectId, SymbolId)> {
+    let mut found = HashSet::new();
+    for ((_, graph), scope) in graphs.iter().zip(objects) {
+        let _: Result<(), Infallible> = scope.visit(graph, &mut |graph, known| {
+            for access in accesses(graph).iter().filter(|a| !a.is_write) {
+                let forks = |v: ValueId| graph.uses(v).any(|u| graph.kind(u.user) == symbols::PRIM_FORK);
+                if let (Some(object), true) = (known.get(&access.object), graph.output(access.node).is_some_and(forks))
+                {
+                    found.insert((*object, access.name));
+                }
+            }
+            Ok(())
+        });
+    }
+    found
+}
+
+/// # Errors
+/// An attribute that is declared as an interface and assigned: which class it has is not known before the module runs.
+fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, SymbolId)>) -> Result<(), FreezeError> {
+    let is_interface = |(class, name): &(SymbolId, SymbolId)| {
+        let attribute = module.unit.class(*class).and_then(|c| c.attributes.get(name));
+        attribute.is_some_and(|a| matches!(module.ctx().type_kind(a.ty), TypeKind::Interface(_)))
+    };
+    if assigned.iter().any(is_interface) {
+        return Err(FreezeError::SetAttrOnInterface);
+    }
+    Ok(())
 }
 
 /// Names of attributes that some graph assigns, by class name of the receiver's static type.
@@ -428,6 +467,7 @@ impl Folder {
 /// Gives receivers that are known objects behind an interface their class, and inlines the calls that are thereby known. True when something changed.
 pub(super) fn resolve_interfaces(module: &Module, graphs: &mut [(FunctionId, Graph)]) -> Result<bool, PassError> {
     let names = assigned(module, graphs)?;
+    refuse_assigned_interfaces(module, &names)?;
     let mut inlined = 0;
     for (id, graph) in graphs.iter_mut() {
         let scope = Scope::of(module, graph, &[Some(module.root)], &names);

@@ -1,6 +1,6 @@
 //! What keeps the attributes that a frozen module still has.
 
-use super::attributes::{Attributes, Scope, accesses, identities};
+use super::attributes::{Attributes, Scope, accesses, alias_dbs, identities};
 use super::{Freeze, Preserved, methods_of};
 use crate::AliasDb;
 use crate::manager::PassContext;
@@ -17,6 +17,8 @@ pub enum Keeper {
     Written,
     /// A node of which nothing is known gets hold of its value.
     Escapes,
+    /// A node hands it to a graph that runs beside.
+    Forked,
     /// It belongs to an object that a node uses other than to read its attributes.
     UsedAsValue,
     /// It shares memory with an attribute of such an object; where that is found.
@@ -50,10 +52,7 @@ pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> 
     };
     let explanation = Explanation {
         module,
-        dbs: graphs
-            .iter()
-            .map(|(_, g)| AliasDb::of_method(g, operators.catalogue(), module, module.root))
-            .collect(),
+        dbs: alias_dbs(module, &graphs, operators.catalogue()),
         graphs: &graphs,
         attributes: &attributes,
     };
@@ -93,6 +92,12 @@ impl Explanation<'_> {
         let writer = self.find_node(|db, _, node| db.node_writes_to_constant(node, value));
         if writer.is_some() {
             return (Keeper::Written, writer);
+        }
+        if self.attributes.forked.contains(&(object, name)) {
+            return (
+                Keeper::Forked,
+                self.find_node(|_, g, node| g.kind(node) == symbols::PRIM_FORK),
+            );
         }
         if self.attributes.whole.contains(&object) {
             return (Keeper::UsedAsValue, self.user(object));

@@ -27,6 +27,7 @@ use crate::constant_pooling::ConstantPooling;
 use crate::constant_propagation::ConstantPropagation;
 use crate::cse::CommonSubexpressionElimination;
 use crate::dce::DeadCodeElimination;
+use crate::eliminate_no_ops::EliminateNoOps;
 use crate::inline::inline_functions;
 use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
 use crate::optimize_frozen_graph::OptimizeFrozenGraph;
@@ -319,6 +320,7 @@ fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError
         let revision = graph.revision();
         cx.run(&Peephole::default(), graph)?;
         cx.run(&ConstantPropagation::default(), graph)?;
+        cx.run(&EliminateNoOps, graph)?;
         cx.run(&DeadCodeElimination::default(), graph)?;
         cx.run(&CommonSubexpressionElimination, graph)?;
         cx.run(&ConstantPooling, graph)?;

@@ -6,7 +6,7 @@
 
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
 use crate::{AliasDb, PassContext};
-use frazil_ir::{Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols};
+use frazil_ir::{Builder, Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols, types};
 use std::sync::Arc;
 
 /// A convolution or linear with constant weights.
@@ -201,10 +201,41 @@ pub fn bypass(graph: &mut Graph, node: NodeId) {
     graph.erase(node);
 }
 
+/// As [`bypass`], for the operation with `other`: where that would give the layer's result a batch dimension that it lacks, a test of the rank at run time
+/// does.
+pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other: &PerChannel) {
+    let (Some(input), Some(output)) = (graph.operand(node, 0), graph.output(node)) else {
+        return;
+    };
+    if !other.adds_batch {
+        return bypass(graph, node);
+    }
+    let ctx = graph.ctx().clone();
+    let ty = graph.ty(output);
+    let mut builder = Builder::before(graph, node);
+    let rank = builder.op(ctx.symbol("aten::dim"), &[input], types::INT);
+    let full = builder.constant(layer.weight.rank() as i64);
+    let lacks = builder.op(ctx.symbol("aten::lt"), &[rank, full], types::BOOL);
+    let branch = builder.node(symbols::PRIM_IF, &[lacks], &[ty]);
+    let [then, otherwise] = [0, 1].map(|_| builder.add_block(branch));
+    let mut inner = Builder::at_end(&mut builder, then);
+    let first = inner.constant(0);
+    let with_batch = inner.op(ctx.symbol("aten::unsqueeze"), &[input, first], types::TENSOR);
+    builder.add_result(then, with_batch);
+    builder.add_result(otherwise, input);
+    let result = builder.output(branch);
+    if let Some(result) = result {
+        graph.replace_all_uses_with(output, result);
+        graph.erase(node);
+    }
+}
+
 /// What a constant operand gives each output channel.
 pub struct PerChannel {
     /// One number a channel.
     pub values: Vec<f64>,
+    /// The constant has a batch dimension, which the layer's result may lack, and would be given by it.
+    adds_batch: bool,
 }
 
 /// The constant `other`, added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not constant, varies along
@@ -214,14 +245,14 @@ pub fn per_channel(graph: &Graph, other: ValueId, layer: &Layer, db: &AliasDb) -
     match graph.constant(other)? {
         c @ (Constant::Int(_) | Constant::Float(_) | Constant::Bool(_)) => Some(PerChannel {
             values: vec![c.as_float()?; channels],
+            adds_batch: false,
         }),
         Constant::Tensor(t) if !db.has_writers(other) => {
             // A tensor of no dimensions never decides the dtype; others must not be of a wider one.
             let keeps_dtype = t.rank() == 0 || !is_real(t.dtype) || t.dtype == layer.weight.dtype;
-            // The layer's result may lack its batch dimension, so that an operand with one would add it.
             let batched = known_rank(graph, graph.operand(layer.node, 0)?) == Some(layer.weight.rank());
-            let keeps_rank = t.rank() < layer.weight.rank() || (batched && t.rank() == layer.weight.rank());
-            if !keeps_dtype || !keeps_rank || t.dtype.is_complex() || t.dtype.is_quantized() {
+            let adds_batch = t.rank() == layer.weight.rank() && !batched;
+            if !keeps_dtype || t.rank() > layer.weight.rank() || t.dtype.is_complex() || t.dtype.is_quantized() {
                 return None;
             }
             let from_end = layer.weight.rank() - 1;
@@ -237,7 +268,7 @@ pub fn per_channel(graph: &Graph, other: ValueId, layer: &Layer, db: &AliasDb) -
                 [one] => vec![*one; channels],
                 _ => numbers,
             };
-            (values.len() == channels).then_some(PerChannel { values })
+            (values.len() == channels).then_some(PerChannel { values, adds_batch })
         }
         _ => None,
     }

@@ -1,0 +1,60 @@
+//! Removing operators that do nothing: `eliminate-no-ops`.
+//!
+//! `detach(x)` in a program that computes no gradients is `x` under another identity, so it goes where nobody asks for identities.
+//!
+//! **Sound when** every user of the result only reads its elements: an operator with a schema that neither aliases nor writes that argument, and does not
+//! compare identities. Results that are returned, stored, viewed or written stay detached, so that a tensor that leaves the graph never carries gradients
+//! that it would not have carried.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::{self, effects};
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{Graph, ValueId};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "eliminate-no-ops",
+    summary: "Removes `detach` where only elements are read.",
+    before: "%d = aten::detach(%x)\n%y = aten::mul(%d, %d)",
+    after: "%y = aten::mul(%x, %x)",
+    options: &[],
+    build: |_| AnyPass::graph(EliminateNoOps),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EliminateNoOps;
+
+impl GraphPass for EliminateNoOps {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let mut removed = 0;
+        for node in graph.all_nodes() {
+            let (true, Some(input), Some(output)) = (
+                graph.kind_name(node) == "aten::detach",
+                graph.operand(node, 0),
+                graph.output(node),
+            ) else {
+                continue;
+            };
+            if only_read(graph, output, cx.operators.catalogue()) {
+                graph.replace_all_uses_with(output, input);
+                graph.erase(node);
+                removed += 1;
+            }
+        }
+        cx.count("operators removed", removed);
+        Ok(())
+    }
+}
+
+/// True when every user of `value` is an operator that looks at its elements and forgets it.
+fn only_read(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
+    graph.uses(value).all(|u| {
+        let identity = matches!(graph.kind_name(u.user), "aten::__is__" | "aten::__isnot__");
+        let schema = effects::schema(graph, u.user, catalogue);
+        let argument = schema.as_ref().and_then(|s| s.arguments.get(u.index));
+        !identity && argument.is_some_and(|a| a.alias.is_none() && graph.ctx().is_tensor(a.ty))
+    })
+}
