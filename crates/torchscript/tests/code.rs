@@ -12,7 +12,8 @@ use proptest::test_runner::Config;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use common::{archives, catalogue, list_graph};
+use common::listing::list_graph;
+use common::{archives, catalogue};
 use frazil_ir::Graph;
 use frazil_torchscript::archive::Archive;
 use frazil_torchscript::code::{CodeSource, print_function, print_method, print_module};
