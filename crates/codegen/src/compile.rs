@@ -385,8 +385,8 @@ impl Executable {
             None => Runner::Serial,
         };
         let code = &self.code;
-        // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
         let stretch = |from: usize, to: usize, times: &mut Option<&mut [Duration]>| match times {
+            // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
             None => unsafe { frazil_rt::run(&code.steps[from..to], &memory, &runner) },
             Some(times) => {
                 for i in from..to {

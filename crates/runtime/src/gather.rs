@@ -30,7 +30,7 @@ pub enum Coordinate {
         /// The tensor.
         tensor: TensorId,
         /// One map a dimension of it; none leaves it.
-        map: SmallVec<[Affine; 6]>,
+        map: Vec<Affine>,
     },
 }
 

@@ -399,7 +399,7 @@ fn spread(
         let index = graph.constant(Arc::new(TensorData::contiguous(DType::Long, &[size], bytes).ok()?));
         coordinates[d] = Coordinate::Value {
             tensor: index,
-            map: smallvec::smallvec![Affine::index(rank, k)],
+            map: vec![Affine::index(rank, k)],
         };
     }
     let gather = Gather {
