@@ -1,6 +1,6 @@
 //! Tensor constants: typed, strided windows on shared immutable bytes.
 
-use crate::{DType, Device};
+use crate::{DType, Device, DeviceKind};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
@@ -182,7 +182,8 @@ impl TensorData {
                 .and_then(|n| n.checked_mul(dtype.size() as i64))
                 .ok_or_else(range)?;
             let available = storage.bytes().len() as u64;
-            if end as u64 > available {
+            // Tensors of the device `meta` have no data.
+            if end as u64 > available && storage.device().kind != DeviceKind::Meta {
                 return Err(TensorError::Bounds {
                     needed: end as u64,
                     available,
@@ -212,6 +213,20 @@ impl TensorData {
     /// Number of elements.
     pub fn numel(&self) -> i64 {
         self.sizes.iter().product()
+    }
+
+    /// One past the last element that the tensor reaches, from the start of the storage.
+    pub fn end(&self) -> i64 {
+        if self.numel() == 0 {
+            return self.offset;
+        }
+        // `new` has checked that this fits.
+        let last = self
+            .sizes
+            .iter()
+            .zip(&self.strides)
+            .map(|(size, stride)| (size - 1) * stride);
+        self.offset + last.sum::<i64>() + 1
     }
 
     /// Number of dimensions.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
-    Constant, DType, Device, DictConstant, EnumConstant, ListConstant, Module, ObjectId, Quantizer, Storage, SymbolId,
-    TensorData, TupleConstant, TypeId, TypeKind,
+    Constant, DType, Device, DeviceKind, DictConstant, EnumConstant, ListConstant, Module, ObjectId, Quantizer,
+    Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind,
 };
 use indexmap::IndexMap;
 
@@ -290,7 +290,7 @@ impl<'m> ValueWriter<'m> {
         };
         self.pickle.global("torch._utils", rebuild);
         self.pickle.mark();
-        self.storage(&tensor.storage, tensor.dtype)?;
+        self.storage(tensor)?;
         self.pickle.int(tensor.offset);
         self.shape(&tensor.sizes);
         self.shape(&tensor.strides);
@@ -340,7 +340,13 @@ impl<'m> ValueWriter<'m> {
     }
 
     /// `("storage", torch.FloatStorage, key, device, number of elements)`
-    fn storage(&mut self, storage: &Arc<Storage>, dtype: DType) -> Written {
+    fn storage(&mut self, tensor: &TensorData) -> Written {
+        let (storage, dtype) = (&tensor.storage, tensor.dtype);
+        let length = match storage.device().kind {
+            // There are no bytes to count.
+            DeviceKind::Meta => tensor.end(),
+            _ => i64::try_from(storage.bytes().len() / dtype.size()).unwrap_or(i64::MAX),
+        };
         let address = Arc::as_ptr(storage).addr();
         self.shared(Identity::Storage(address, dtype), |w| {
             let entry = w.storages.entry(address);
@@ -351,8 +357,7 @@ impl<'m> ValueWriter<'m> {
             w.pickle.global("torch", &format!("{}Storage", dtype.type_name()));
             w.pickle.str(&number.to_string());
             w.pickle.str(&storage.device().to_string());
-            let elements = storage.bytes().len() / dtype.size();
-            w.pickle.int(i64::try_from(elements).unwrap_or(i64::MAX));
+            w.pickle.int(length);
             w.pickle.marked_tuple();
             w.pickle.persistent();
             Ok(())

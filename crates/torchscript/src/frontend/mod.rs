@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{CompilationUnit, Context, Module};
+use frazil_ir::{CompilationUnit, Context, Module, ObjectId};
 
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
 use program::{ArchiveSources, Program};
@@ -75,7 +75,7 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
         program.load_constants(archive)?;
         let root = objects::read(&mut program, archive)?;
         program.compile_all()?;
-        let mut module = root.into_module(options.ctx, program.unit);
+        let mut module = program.objects.into_module(root, options.ctx, program.unit);
         for name in archive.names() {
             if let Some(file) = name.strip_prefix("extra/") {
                 module.extra_files.insert(file.to_owned(), archive.read(name)?.into());
@@ -119,7 +119,7 @@ pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<
         let root = program.define_text(file, text)?;
         program.compile_all()?;
         Ok(match root {
-            Some(root) => Source::Module(root.into_module(options.ctx, program.unit)),
+            Some(root) => Source::Module(root.into_module(ObjectId::from_u32(0), options.ctx, program.unit)),
             None => Source::Unit(program.unit),
         })
     })

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use frazil_ir::{
-    CompilationUnit, Constant, Context, DType, Device, DictConstant, EnumConstant, Module, Object, ObjectId, Quantizer,
-    Shape, Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
+    CompilationUnit, Constant, Context, DType, Device, DeviceKind, DictConstant, EnumConstant, Module, Object,
+    ObjectId, Quantizer, Shape, Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
 };
 use num_complex::Complex64;
 
@@ -15,7 +15,8 @@ use super::program::{self, Global, Program};
 use super::source::MAX_DEPTH;
 use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue, SharedBytes};
 
-/// All objects of a module, by number; the first is the module itself.
+/// The objects of an archive by number: those that code names as constants, then the module and what it reaches.
+#[derive(Default)]
 pub(crate) struct Objects {
     objects: Vec<Object>,
     /// What objects with `__setstate__` are to be restored from, inner ones first.
@@ -31,37 +32,37 @@ impl Objects {
         }
     }
 
-    /// The module of these objects and the code of their classes.
-    pub(crate) fn into_module(self, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
+    /// The module of these objects and the code of their classes; `root` is the module itself.
+    pub(crate) fn into_module(self, root: ObjectId, ctx: &Arc<Context>, unit: CompilationUnit) -> Module {
         let mut objects = self.objects.into_iter();
-        let root = objects.next().unwrap_or(Object {
+        let first = objects.next().unwrap_or(Object {
             class: frazil_ir::symbols::EMPTY,
             slots: Vec::new(),
         });
-        let mut module = Module::new(Arc::clone(ctx), unit, root.class, root.slots);
+        let mut module = Module::new(Arc::clone(ctx), unit, first.class, first.slots);
         for object in objects {
             module.add_object(object);
         }
         for (object, state) in self.states {
             module.set_state(object, Some(state));
         }
+        module.root = root;
         module
     }
 }
 
-/// Reads the module object.
-pub(crate) fn read(program: &mut Program<'_>, archive: &Archive) -> Result<Objects> {
+/// Reads the module object with all that it reaches.
+pub(crate) fn read(program: &mut Program<'_>, archive: &Archive) -> Result<ObjectId> {
     let pickle = archive.pickle("data.pkl")?;
     let mut reader = Reader::new(program, archive, &pickle, "data.pkl", "data");
     let root = pickle.root();
     if !matches!(pickle.value(root), PickleValue::Object { .. }) {
         return Err(reader.unexpected(root, "a module object (is this a state_dict?)"));
     }
-    reader.value(root, types::ANY, 0)?;
-    Ok(Objects {
-        objects: reader.objects,
-        states: reader.states,
-    })
+    match reader.value(root, types::ANY, 0)? {
+        Constant::Object(id) => Ok(id),
+        _ => Err(reader.unexpected(root, "a module object")),
+    }
 }
 
 /// Reads the table of constants that code names.
@@ -82,8 +83,6 @@ struct Reader<'r, 'p> {
     entry: &'static str,
     /// The folder of the storages.
     folder: &'static str,
-    objects: Vec<Object>,
-    states: Vec<(ObjectId, Constant)>,
     /// What has been read, so that a value that is stored once is one value.
     known: HashMap<PickleId, Constant>,
     storages: HashMap<String, Arc<Storage>>,
@@ -115,8 +114,6 @@ impl<'r, 'p> Reader<'r, 'p> {
             pickle,
             entry,
             folder,
-            objects: Vec::new(),
-            states: Vec::new(),
             known: HashMap::new(),
             storages: HashMap::new(),
         }
@@ -264,9 +261,10 @@ impl<'r, 'p> Reader<'r, 'p> {
         let TypeKind::Class(name) = self.program.ctx.type_kind(ty) else {
             return Err(self.unexpected(id, "an object of a class"));
         };
-        // The number is taken before the attributes are read: the module itself is number 0.
-        let object = ObjectId::from_u32(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
-        self.objects.push(Object {
+        // The number is taken before the attributes are read: what holds others comes first.
+        let objects = &mut self.program.objects.objects;
+        let object = ObjectId::from_u32(u32::try_from(objects.len()).unwrap_or(u32::MAX));
+        objects.push(Object {
             class: name,
             slots: Vec::new(),
         });
@@ -283,8 +281,8 @@ impl<'r, 'p> Reader<'r, 'p> {
         };
         if let (Some(ty), Some(state)) = (restored_from, state) {
             let state = self.value(state, ty, depth + 1)?;
-            self.states.push((object, state));
-            if let Some(slot) = self.objects.get_mut(object.as_u32() as usize) {
+            self.program.objects.states.push((object, state));
+            if let Some(slot) = self.program.objects.objects.get_mut(object.as_u32() as usize) {
                 slot.slots = vec![Constant::None; attributes.len()];
             }
             return Ok(Constant::Object(object));
@@ -323,7 +321,7 @@ impl<'r, 'p> Reader<'r, 'p> {
             };
             slots.push(value);
         }
-        if let Some(slot) = self.objects.get_mut(object.as_u32() as usize) {
+        if let Some(slot) = self.program.objects.objects.get_mut(object.as_u32() as usize) {
             slot.slots = slots;
         }
         Ok(Constant::Object(object))
@@ -548,6 +546,12 @@ impl<'r, 'p> Reader<'r, 'p> {
         } else {
             self.archive.bytes(&record)?
         };
+        // Tensors of the device `meta` have no data.
+        if device.kind == DeviceKind::Meta {
+            let storage = Arc::new(Storage::new(Arc::new(Vec::new()), device));
+            self.storages.insert(key.to_owned(), Arc::clone(&storage));
+            return Ok((storage, dtype));
+        }
         let needed = u64::try_from(length)
             .ok()
             .and_then(|n| n.checked_mul(dtype.size() as u64));

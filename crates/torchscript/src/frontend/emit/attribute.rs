@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use frazil_ir::types::{Bindings, match_formal};
-use frazil_ir::{Constant, SymbolId, TypeId, TypeKind, ValueId, types};
+use frazil_ir::{Constant, FunctionId, SymbolId, TypeId, TypeKind, ValueId, types};
 use ruff_text_size::Ranged;
 
 use super::matching::Arguments;
 use super::sugared::Sugared;
 use super::{Emitter, builtins, name_attribute};
-use crate::frontend::program::Global;
+use crate::frontend::program::{Global, foreign_method};
 use crate::frontend::{Result, library};
 
 impl<'f> Emitter<'_, '_, 'f> {
@@ -36,6 +36,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                     _ if matches!(ctx.type_kind(ty), TypeKind::Class(_)) && self.static_of(ty, name).is_some() => {
                         Ok(self.static_of(ty, name).map_or(Sugared::Type(ty), Sugared::Function))
                     }
+                    _ if self.hook(ty, name).is_some() => {
+                        Ok(self.hook(ty, name).map_or(Sugared::Type(ty), Sugared::Function))
+                    }
                     _ => {
                         let message = match ctx.type_kind(ty) {
                             TypeKind::Enum(class) => format!("Enum<{}>' has no attribute '{name}'", ctx.name(class)),
@@ -50,6 +53,18 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.value_attribute(object, name, node)
             }
         }
+    }
+
+    /// The hook of a module that code calls as a function: `__torch__.Net.hook`.
+    fn hook(&self, class: TypeId, name: &str) -> Option<FunctionId> {
+        let ctx = &self.program.ctx;
+        let TypeKind::Class(class) = ctx.type_kind(class) else {
+            return None;
+        };
+        let (class, name) = (self.program.unit.class(class)?, ctx.find_symbol(name)?);
+        let mut hooks = class.forward_pre_hooks.iter().chain(&class.forward_hooks);
+        hooks.find(|hook| **hook == name)?;
+        class.methods.get(&name).copied()
     }
 
     pub(super) fn path(&mut self, path: String, node: &impl Ranged) -> Result<Sugared<'f>> {
@@ -122,6 +137,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                         self.locate(node);
                         return Ok(Sugared::Value(self.constant(constant)));
                     }
+                }
+                if foreign_method(&ctx, class, symbol).is_some() {
+                    return Ok(Sugared::Method(object, symbol));
                 }
             }
             TypeKind::Interface(interface) => {
@@ -239,7 +257,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         Some(Sugared::Known(Box::new(Sugared::Tuple(parts))))
     }
 
-    fn static_of(&self, ty: TypeId, name: &str) -> Option<frazil_ir::FunctionId> {
+    fn static_of(&self, ty: TypeId, name: &str) -> Option<FunctionId> {
         let TypeKind::Class(class) = self.program.ctx.type_kind(ty) else {
             return None;
         };

@@ -14,6 +14,7 @@ pub(crate) fn special(name: &str) -> Option<Special> {
         "getattr" => Special::Getattr,
         "hasattr" => Special::Hasattr,
         "fork" | "torch.jit.fork" | "torch.jit._fork" => Special::Fork,
+        "awaitable" | "torch.jit._awaitable" => Special::Awaitable,
         "torch.jit.wait" | "torch.jit._wait" => Special::Wait,
         "warnings.warn" => Special::Warn,
         "torch._assert" => Special::Assert,

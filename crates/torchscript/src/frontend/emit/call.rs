@@ -11,6 +11,7 @@ use super::matching::{Arguments, Conversion, Matched, Mismatch, Plan};
 use super::sugared::Sugared;
 use super::{Emitter, builtins, name_attribute};
 use crate::frontend::Result;
+use crate::frontend::program::foreign_method;
 use crate::frontend::source::SourceError;
 
 /// The message about a list where a tuple is needed.
@@ -225,7 +226,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         let schema = match self.kind_of(object) {
             TypeKind::Class(class) => match self.program.unit.method(class, method) {
                 Some(id) => Some(self.program.schema_of(id, self.file, node)?),
-                None => None,
+                None => foreign_method(&ctx, class, method),
             },
             TypeKind::Interface(interface) => self
                 .program

@@ -89,6 +89,8 @@ const EFFECTS: &[&str] = &[
     "prim::CallFunction",
     "prim::CallMethod",
     "prim::fork",
+    "prim::awaitable",
+    "prim::awaitable_wait",
     "aten::wait",
     "prim::rpc_async",
     "prim::PythonOp",

@@ -85,7 +85,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 return self.attribute(base, &attribute.attr, expr);
             }
             Expr::Call(call) => return self.call(call, hint),
-            Expr::Subscript(subscript) => return self.subscript(subscript),
+            Expr::Subscript(subscript) => return self.subscript(subscript, hint),
             Expr::Tuple(tuple) => {
                 let hints = match hint.map(|ty| self.program.ctx.type_kind(unwrap_optional(&self.program.ctx, ty))) {
                     Some(TypeKind::Tuple(items)) => self.program.ctx.types(items).to_vec(),

@@ -1,4 +1,4 @@
-//! `fork(f, ...)`: a call in a graph of its own, with what it uses from outside as inputs.
+//! `fork(f, ...)` and `awaitable(f, ...)`: a call in a graph of its own, with what it uses from outside as inputs.
 
 use std::sync::Arc;
 
@@ -11,8 +11,16 @@ use super::sugared::Sugared;
 use crate::frontend::Result;
 
 impl<'f> Emitter<'_, '_, 'f> {
-    /// `fork(f, ...)`: the call in a graph of its own, with what it uses from outside as inputs.
-    pub(super) fn fork(&mut self, target: &'f Expr, rest: &'f [Expr], call: &'f ExprCall) -> Result<ValueId> {
+    /// A node `kind` that carries out the call of `target` some time: the call in a graph of its own, with what it uses from outside as
+    /// inputs. `promise` makes the type of the node's output from that of the result.
+    pub(super) fn fork(
+        &mut self,
+        kind: &str,
+        promise: fn(TypeId) -> TypeKind,
+        target: &'f Expr,
+        rest: &'f [Expr],
+        call: &'f ExprCall,
+    ) -> Result<ValueId> {
         let callee = self.sugared(target, None)?;
         let (graph, captured, ty) = match callee {
             Sugared::Closure(def) if rest.is_empty() && call.arguments.keywords.is_empty() => self.closure(def)?,
@@ -23,8 +31,8 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
         };
         self.locate(call);
-        let future = self.program.ctx.type_of_kind(TypeKind::Future(ty));
-        let node = self.node("prim::fork", &captured, &[]);
+        let future = self.program.ctx.type_of_kind(promise(ty));
+        let node = self.node(kind, &captured, &[]);
         self.graph
             .set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(graph)));
         Ok(self.graph.add_output(node, future))

@@ -13,7 +13,7 @@ use crate::frontend::Result;
 use crate::frontend::program::number;
 
 impl<'f> Emitter<'_, '_, 'f> {
-    pub(super) fn subscript(&mut self, subscript: &'f ExprSubscript) -> Result<Sugared<'f>> {
+    pub(super) fn subscript(&mut self, subscript: &'f ExprSubscript, hint: Option<TypeId>) -> Result<Sugared<'f>> {
         let base = self.sugared(&subscript.value, None)?;
         if let (Sugared::Tuple(items), Some(index)) = (&base, constant_index(&subscript.slice)) {
             let at = if index < 0 { index + items.len() as i64 } else { index };
@@ -97,6 +97,15 @@ impl<'f> Emitter<'_, '_, 'f> {
                     },
                     subscript,
                 )?
+            }
+            // A container of modules, indexed by a value: what all of them are, the variable's declaration says.
+            (TypeKind::Class(class), index)
+                if let Some(item) = hint
+                    && self.program.unit.method(class, ctx.symbol("__getitem__")).is_none() =>
+            {
+                let index = self.expr(index, None)?;
+                self.locate(subscript);
+                self.op("prim::ModuleContainerIndex", &[container, index], item)
             }
             (TypeKind::Class(_) | TypeKind::Interface(_), index) => {
                 let index = self.expr(index, None)?;

@@ -448,6 +448,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             TypeKind::Optional(inner) => vec![inner, types::NONE],
             TypeKind::Union(members) => ctx.types(members).to_vec(),
             TypeKind::Any => Vec::new(),
+            TypeKind::Number => vec![types::INT, types::FLOAT, types::COMPLEX],
             _ => vec![found],
         };
         self.locate(call);

@@ -66,7 +66,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.locate(call);
                 self.constant(Constant::Bool(has))
             }
-            (Special::Fork, [target, rest @ ..]) => self.fork(target, rest, call)?,
+            (Special::Fork, [target, rest @ ..]) => self.fork("prim::fork", TypeKind::Future, target, rest, call)?,
+            (Special::Awaitable, [target, rest @ ..]) => {
+                self.fork("prim::awaitable", TypeKind::Await, target, rest, call)?
+            }
             (Special::Wait, [future]) => {
                 let future = self.expr(future, None)?;
                 self.builtin(

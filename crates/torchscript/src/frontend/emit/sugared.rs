@@ -24,7 +24,7 @@ pub(crate) enum Sugared<'f> {
     Known(Box<Sugared<'f>>),
     /// A form with rules of its own.
     Special(Special),
-    /// A nested function, for `fork`.
+    /// A nested function, for `fork` and `awaitable`.
     Closure(&'f StmtFunctionDef),
     /// Several things side by side, of which some are no values.
     Tuple(Vec<Sugared<'f>>),
@@ -42,6 +42,7 @@ pub(crate) enum Special {
     Getattr,
     Hasattr,
     Fork,
+    Awaitable,
     Wait,
     Print,
     Range,

@@ -3,6 +3,7 @@
 mod class;
 mod comments;
 mod decorators;
+mod foreign;
 mod literal;
 mod modules;
 
@@ -21,15 +22,14 @@ use crate::archive::{Archive, SourceMap};
 use crate::frontend::annotation::{self, dotted};
 use crate::frontend::construct::{self, MethodTable};
 use crate::frontend::emit::upgrade;
+use crate::frontend::objects::Objects;
 use crate::frontend::source::SourceFile;
 use crate::frontend::{LoadOptions, Result, emit, library, objects};
 
 use decorators::Marker;
 
+pub(crate) use foreign::{FOREIGN_CLASSES, foreign_method};
 pub(crate) use literal::{complex_sum, number, string_value};
-
-/// How the names of classes begin that C++ code registers: archives name them and do not define them.
-pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
 
 /// The qualifier of what a text by hand defines.
 pub(crate) const BY_HAND: &str = "__torch__";
@@ -130,6 +130,8 @@ pub(crate) struct Program<'a> {
     mangled: usize,
     /// `CONSTANTS.c0`, `CONSTANTS.c1`, ...
     pub(crate) constants: Vec<Constant>,
+    /// The objects that the archive holds.
+    pub(crate) objects: Objects,
 }
 
 impl<'a> Program<'a> {
@@ -151,6 +153,7 @@ impl<'a> Program<'a> {
             modules: HashMap::new(),
             mangled: 0,
             constants: Vec::new(),
+            objects: Objects::default(),
         }
     }
 

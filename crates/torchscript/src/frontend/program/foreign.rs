@@ -1,0 +1,65 @@
+//! Classes that C++ code registers: archives name them and do not define them, so what their methods return stands here.
+
+use frazil_ir::schema::{FunctionSchema, parse_schema};
+use frazil_ir::{Context, SymbolId, TypeKind};
+
+/// How the names of such classes begin.
+pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
+
+/// The methods of the classes that PyTorch itself registers and that modules call, without the object.
+const METHODS: &[(&str, &[&str])] = &[
+    (
+        "quantized.LinearPackedParamsBase",
+        &["unpack() -> ((Tensor, Tensor?))", "bias() -> Tensor?"],
+    ),
+    ("quantized.Conv2dPackedParamsBase", CONVOLUTION),
+    ("quantized.Conv3dPackedParamsBase", CONVOLUTION),
+    (
+        "quantized.EmbeddingPackedParamsBase",
+        &["unpack() -> Tensor", "bit_rate() -> int", "version() -> int"],
+    ),
+];
+
+const CONVOLUTION: &[&str] = &[
+    "unpack() -> ((Tensor, Tensor?))",
+    "weight() -> Tensor",
+    "bias() -> Tensor?",
+    "stride() -> int[]",
+    "padding() -> int[]",
+    "output_padding() -> int[]",
+    "dilation() -> int[]",
+    "groups() -> int",
+    "transpose() -> bool",
+];
+
+/// The signature of a method of such a class, the object included.
+pub(crate) fn foreign_method(ctx: &Context, class: SymbolId, method: SymbolId) -> Option<FunctionSchema> {
+    let name = ctx.name(class).strip_prefix(FOREIGN_CLASSES)?;
+    let (_, methods) = METHODS.iter().find(|(known, _)| *known == name)?;
+    let is_wanted = |text: &&&str| text.split('(').next() == Some(ctx.name(method));
+    let mut schema = parse_schema(ctx, methods.iter().find(is_wanted)?).ok()?;
+    let this = ctx.type_of_kind(TypeKind::Class(class));
+    schema
+        .arguments
+        .insert(0, super::plain_argument(frazil_ir::symbols::SELF, this));
+    Some(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_has_a_signature() {
+        let ctx = Context::new();
+        for (class, methods) in METHODS {
+            let class = ctx.symbol(&format!("{FOREIGN_CLASSES}{class}"));
+            for text in *methods {
+                let method = ctx.symbol(text.split('(').next().unwrap());
+                let schema = foreign_method(&ctx, class, method).unwrap();
+                assert_eq!((schema.arguments.len(), schema.returns.len()), (1, 1), "{text}");
+            }
+            assert!(foreign_method(&ctx, class, ctx.symbol("other")).is_none());
+        }
+    }
+}
