@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 OUTCOMES = "FRAZIL_OUTCOMES"
 JIT_OPT = "FRAZIL_JIT_OPT"
 # A test that takes longer, or breaks the process, counts as failed; the run goes on behind it.
-SECONDS = 180
+SECONDS = 900
 
 
 class JitOptFailed(AssertionError):
@@ -197,6 +197,12 @@ def read_outcomes(path: pathlib.Path) -> list:
     return list(records.values())
 
 
+def died(outcomes: pathlib.Path) -> bool:
+    """Whether the last thing that happened is that a test started."""
+    lines = outcomes.read_text().splitlines() if outcomes.exists() else []
+    return bool(lines) and json.loads(lines[-1])["outcome"] == "started"
+
+
 def run(
     tests: pathlib.Path,
     files: list,
@@ -220,8 +226,8 @@ def run(
         while True:
             before = len(read_outcomes(outcomes))
             status = subprocess.run(command, cwd=tests, env=environment, stdout=log, stderr=log).returncode
-            # 0: all passed, 1: some failed, 5: nothing left to run. Anything else is a process that died in a test.
-            if status in (0, 1, 5):
+            # 0: all passed, 1: some failed, 5: nothing left to run. Anything else, or a test without an end, is a process that died.
+            if status in (0, 1, 5) and not died(outcomes):
                 break
             if len(read_outcomes(outcomes)) == before:
                 raise SystemExit(f"pytest ended with status {status} before any test; see {log.name}")

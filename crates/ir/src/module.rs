@@ -217,6 +217,8 @@ pub struct Module {
     pub root: ObjectId,
     /// Files that the archive carried beside (`extra/`), by name.
     pub extra_files: IndexMap<String, Arc<[u8]>>,
+    /// Records of the archive that are carried and not looked into, by name: the inputs that a traced module was traced with.
+    pub records: IndexMap<String, Arc<[u8]>>,
 }
 
 impl Module {
@@ -231,6 +233,7 @@ impl Module {
             states: IndexMap::new(),
             root,
             extra_files: IndexMap::new(),
+            records: IndexMap::new(),
         }
     }
 

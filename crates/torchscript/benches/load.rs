@@ -1,4 +1,4 @@
-//! Loading archives, from the file to compiled graphs. With `FRAZIL_CORPUS` set, models of the corpus as well.
+//! Loading archives, from the file to compiled graphs, and writing them to memory. With `FRAZIL_CORPUS` set, models of the corpus as well.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use frazil_torchscript::{LoadOptions, load};
+use frazil_torchscript::{LoadOptions, SaveOptions, load, save_bytes};
 
 fn loading(c: &mut Criterion) {
     let (ctx, catalogue) = common::catalogue();
@@ -26,13 +26,18 @@ fn loading(c: &mut Criterion) {
             archives.push((name, corpus.join("models").join(name).join("model.pt")));
         }
     }
-    let mut group = c.benchmark_group("load");
-    group.sample_size(20);
     for (name, path) in archives {
-        group.bench_function(name, |b| b.iter(|| load(&path, &options).unwrap()));
+        c.bench_function(&format!("load/{name}"), |b| b.iter(|| load(&path, &options).unwrap()));
+        let module = load(&path, &options).unwrap();
+        c.bench_function(&format!("save/{name}"), |b| {
+            b.iter(|| save_bytes(&module, &catalogue, &SaveOptions::default()).unwrap());
+        });
     }
-    group.finish();
 }
 
-criterion_group!(benches, loading);
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20);
+    targets = loading
+}
 criterion_main!(benches);

@@ -124,7 +124,8 @@ impl<'m> Comparer<'m> {
                 self.at(format!("object of {class}, {name}"), |c| c.constants(s, t))?;
             }
         }
-        self.same(&a.extra_files, &b.extra_files, "extra files")
+        self.same(&a.extra_files, &b.extra_files, "extra files")?;
+        self.same(&a.records, &b.records, "records")
     }
 
     fn same<T: PartialEq + fmt::Debug + ?Sized>(&self, a: &T, b: &T, what: &str) -> Compared {

@@ -68,7 +68,7 @@ pub(super) fn last_component(name: &str) -> &str {
 }
 
 /// What an item can be.
-const KEYWORDS: [&str; 15] = [
+const KEYWORDS: [&str; 16] = [
     "tensors",
     "root",
     "type",
@@ -84,6 +84,7 @@ const KEYWORDS: [&str; 15] = [
     "tensor",
     "storage",
     "extra",
+    "record",
 ];
 
 #[derive(Clone, Copy)]
@@ -194,12 +195,14 @@ impl Parser<'_, '_> {
             root = Some(p.object_reference()?);
             Ok(())
         });
-        let mut extra_files = IndexMap::new();
-        self.each("extra", |p| {
-            let (name, bytes) = p.extra(&*source)?;
-            extra_files.insert(name, bytes);
-            Ok(())
-        });
+        let [mut extra_files, mut records] = [IndexMap::new(), IndexMap::new()];
+        for (keyword, files) in [("extra", &mut extra_files), ("record", &mut records)] {
+            self.each(keyword, |p| {
+                let (name, bytes) = p.extra(&*source)?;
+                files.insert(name, bytes);
+                Ok(())
+            });
+        }
 
         let mut objects = objects.into_iter();
         let (Some(root), Some(first)) = (root, objects.next()) else {
@@ -223,6 +226,7 @@ impl Parser<'_, '_> {
         }
         module.root = root;
         module.extra_files = extra_files;
+        module.records = records;
         if self.cur.sink.has_errors() {
             return Err(Reported);
         }

@@ -11,6 +11,7 @@ use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
     AttributeKind, ClassDef, ClassKind, Constant, Context, DeviceKind, Module, SymbolId, TensorData, TypeId, TypeKind,
 };
+use indexmap::IndexMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -38,13 +39,26 @@ pub(super) fn storage_key(number: usize) -> String {
     format!("storage.{number}")
 }
 
-/// The key of the extra file `name` in the tensor file.
-pub(super) fn extra_key(name: &str) -> String {
-    format!("extra/{name}")
+/// The files that stand beside the module: the items' keyword, name and bytes.
+pub(super) fn files(module: &Module) -> impl Iterator<Item = (&'static str, &str, &[u8])> {
+    fn items<'m>(
+        keyword: &'static str,
+        files: &'m IndexMap<String, Arc<[u8]>>,
+    ) -> impl Iterator<Item = (&'static str, &'m str, &'m [u8])> {
+        files
+            .iter()
+            .map(move |(name, bytes)| (keyword, name.as_str(), &**bytes))
+    }
+    items("extra", &module.extra_files).chain(items("record", &module.records))
 }
 
-/// True when the extra file `bytes` stands in the text.
-pub(super) fn is_extra_inline(bytes: &[u8]) -> bool {
+/// The key of the file `name` in the tensor file.
+pub(super) fn file_key(keyword: &str, name: &str) -> String {
+    format!("{keyword}/{name}")
+}
+
+/// True when the file `bytes` stands in the text.
+pub(super) fn is_file_inline(bytes: &[u8]) -> bool {
     bytes.len() <= 64 * INLINE_BYTES && std::str::from_utf8(bytes).is_ok()
 }
 
@@ -184,8 +198,8 @@ impl Printer<'_> {
         }
         self.objects();
         self.data();
-        for (name, bytes) in &module.extra_files {
-            self.extra(name, bytes);
+        for (keyword, name, bytes) in files(module) {
+            self.extra(keyword, name, bytes);
         }
     }
 
@@ -430,17 +444,17 @@ impl Printer<'_> {
         }
     }
 
-    fn extra(&mut self, name: &str, bytes: &[u8]) {
-        self.out.push_str("\nextra ");
+    fn extra(&mut self, keyword: &str, name: &str, bytes: &[u8]) {
+        let _ = write!(self.out, "\n{keyword} ");
         quoted(name, true, &mut self.out);
         match std::str::from_utf8(bytes) {
-            Ok(text) if is_extra_inline(bytes) => {
+            Ok(text) if is_file_inline(bytes) => {
                 self.out.push_str(" = ");
                 quoted(text, true, &mut self.out);
             }
             _ if self.options.tensor_file.is_some() => {
                 let _ = write!(self.out, " = {} bytes in ", bytes.len());
-                quoted(&extra_key(name), true, &mut self.out);
+                quoted(&file_key(keyword, name), true, &mut self.out);
             }
             _ => {
                 let _ = write!(self.out, " = {} bytes \"", bytes.len());

@@ -1,7 +1,7 @@
 //! Writing module files.
 
 use super::collect::Collected;
-use super::print::{ModulePrintOptions, Place, extra_key, is_extra_inline, place, print_collected, storage_key};
+use super::print::{ModulePrintOptions, Place, file_key, files, is_file_inline, place, print_collected, storage_key};
 use super::tensors::Entry;
 use frazil_ir::{DType, Module};
 use std::io::Write;
@@ -69,9 +69,9 @@ pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
             entries.push((storage_key(i), Entry::of_storage(&s.storage, s.dtype)));
         }
     }
-    for (name, bytes) in &module.extra_files {
-        if !is_extra_inline(bytes) {
-            entries.push((extra_key(name), Entry::new(bytes, DType::Byte)));
+    for (keyword, name, bytes) in files(module) {
+        if !is_file_inline(bytes) {
+            entries.push((file_key(keyword, name), Entry::new(bytes, DType::Byte)));
         }
     }
     let tensors = if entries.is_empty() {

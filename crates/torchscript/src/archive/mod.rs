@@ -11,6 +11,7 @@
 //! | `data.pkl`, `data/N` | the module object, and the storages that it refers to |
 //! | `constants.pkl`, `constants/N` | the tensors that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ... |
 //! | `extra/...` | files that the program's author added |
+//! | `traced_inputs.pkl`, `traced_inputs/N` | shapes of the inputs that a traced module was traced with |
 
 mod debug;
 mod error;

@@ -113,6 +113,9 @@ impl Parts {
         }
         self.constants.write("constants", &mut records)?;
         // Readers that are too old for a version do not look where newer ones state theirs.
+        for (name, bytes) in &module.records {
+            records.stored(name, bytes)?;
+        }
         let entry = if self.version < 6 { "version" } else { ".data/version" };
         records.stored(entry, format!("{}\n", self.version).as_bytes())?;
         records.stored("byteorder", b"little")?;

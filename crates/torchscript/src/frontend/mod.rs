@@ -79,6 +79,8 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
         for name in archive.names() {
             if let Some(file) = name.strip_prefix("extra/") {
                 module.extra_files.insert(file.to_owned(), archive.read(name)?.into());
+            } else if name == "traced_inputs.pkl" || name.starts_with("traced_inputs/") {
+                module.records.insert(name.to_owned(), archive.read(name)?.into());
             }
         }
         Ok(module)

@@ -71,7 +71,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         if let Some(constant) = self.program.named_constant(self.file, &path)? {
             self.locate(node);
             // Code knows a tensor of the table as just a tensor.
-            let ty = self.unshaped(constant.ty(&self.program.ctx));
+            let ty = match &constant {
+                Constant::Object(id) => self.program.objects.ty(&self.program.ctx, *id),
+                constant => self.unshaped(constant.ty(&self.program.ctx)),
+            };
             return Ok(Sugared::Value(self.builder().constant_typed(constant, ty)));
         }
         if let Some(special) = builtins::special(&path) {
