@@ -1,14 +1,13 @@
 //! Modules that were loaded from archives go into archives again without loss: directly, and through their text.
 
-use frazil::ir::{Context, Module};
+use frazil::ir::Module;
 use frazil::{FreezeOptions, Model, SaveOptions, Session};
 use frazil_syntax::{equal_modules, read_module, write_module};
 use frazil_tests::workspace::archives;
 use frazil_torchscript::archive::{Archive, Limits, SharedBytes};
-use frazil_torchscript::{LoadOptions, load, load_bytes};
+use frazil_torchscript::{LoadOptions, load, load_bytes, save_bytes};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The source code of an archive, by entry.
 fn code(archive: &Archive) -> BTreeMap<String, String> {
@@ -42,21 +41,19 @@ fn equal_code(a: &Archive, b: &Archive) -> Result<(), String> {
     Ok(())
 }
 
-/// Saves the model, and says what is different after loading it again.
-fn through_archive(module: &Module, original: Option<&Archive>) -> Result<(), String> {
-    // A session of its own: nothing is equal because it is the same.
-    let session = Session::new();
+/// Saves a module of `session`, and says what is different after another session has loaded it.
+fn through_archive(module: &Module, session: &Session, original: Option<&Archive>) -> Result<(), String> {
     let catalogue = session.registry().catalogue();
-    let bytes =
-        frazil_torchscript::save_bytes(module, catalogue, &SaveOptions::default()).map_err(|e| e.to_string())?;
-    let options = LoadOptions {
-        ctx: session.ctx(),
-        catalogue,
-    };
+    let bytes = save_bytes(module, catalogue, &SaveOptions::default()).map_err(|e| e.to_string())?;
     let archive = open(&bytes)?;
     if let Some(original) = original {
         equal_code(original, &archive)?;
     }
+    let other = Session::new();
+    let options = LoadOptions {
+        ctx: other.ctx(),
+        catalogue: other.registry().catalogue(),
+    };
     let back = load_bytes(bytes, &options).map_err(|e| format!("what was written cannot be loaded: {e}"))?;
     equal_modules(module, &back).map_err(|e| e.to_string())
 }
@@ -65,9 +62,10 @@ fn through_archive(module: &Module, original: Option<&Archive>) -> Result<(), St
 fn through_text(module: &Module, original: Option<&Archive>, folder: &Path) -> Result<(), String> {
     let path = folder.join("module.ir");
     write_module(module, &path).map_err(|e| e.to_string())?;
-    let read = read_module(&Arc::new(Context::new()), &path).map_err(|e| e.render(false))?;
+    let session = Session::new();
+    let read = read_module(session.ctx(), &path).map_err(|e| e.render(false))?;
     equal_modules(module, &read).map_err(|e| e.to_string())?;
-    through_archive(&read, original).map_err(|e| format!("through text: {e}"))
+    through_archive(&read, &session, original).map_err(|e| format!("through text: {e}"))
 }
 
 #[test]
@@ -93,7 +91,8 @@ fn archives_go_through_archives_without_loss() {
             .functions()
             .any(|(_, f)| session.ctx().name(f.name).contains("frazil_upgraders"));
         let original = is_current.then_some(&archive);
-        let result = through_archive(&module, original).and_then(|()| through_text(&module, original, folder.path()));
+        let result =
+            through_archive(&module, &session, original).and_then(|()| through_text(&module, original, folder.path()));
         if let Err(e) = result {
             failures.push(format!("{}: {e}", path.display()));
         }
@@ -105,7 +104,7 @@ fn archives_go_through_archives_without_loss() {
             let result = bytes.and_then(|bytes| {
                 let original = open(&bytes)?;
                 let again = load_bytes(bytes, &options).map_err(|e| format!("cannot be loaded: {e}"))?;
-                through_archive(&again, Some(&original))
+                through_archive(&again, &session, Some(&original))
             });
             if let Err(e) = result {
                 failures.push(format!("{}, frozen: {e}", path.display()));

@@ -39,7 +39,7 @@ pub struct SaveOptions {
 
 /// Writes `module` as a `.pt` archive to `out`.
 ///
-/// `catalogue` tells the code's printer how operators are called. Tensors are written from where they lie, mapped files included; nothing is copied in memory.
+/// `catalogue`, of the module's context, tells the code's printer how operators are called. Tensors are written from where they lie, mapped files included; nothing is copied in memory.
 ///
 /// # Errors
 /// When the module has no form as an archive, see [`SaveError`]; before the first byte is written. And when `out` fails.
