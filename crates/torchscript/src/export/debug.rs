@@ -7,24 +7,32 @@ use frazil_ir::{Context, SymbolId};
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 use crate::code::CodeMark;
 
-/// The record for a code file with these marks.
+/// The record for the code file `entry` with these marks.
 ///
 /// The text of the original program is not known here, only file, line and column. A source is written for each place: a text of as many
-/// blanks as there are columns, said to begin on that line.
-pub(super) fn debug_record(ctx: &Context, marks: &[CodeMark]) -> Vec<u8> {
+/// blanks as there are columns, said to begin on that line. Code that came from nowhere, or from this very file of an archive, has an empty source:
+/// readers take its place in the file for it.
+pub(super) fn debug_record(ctx: &Context, entry: &str, marks: &[CodeMark]) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.index("");
     let rows: Vec<Row> = marks
         .iter()
-        .filter_map(|mark| {
-            let range = mark.range?;
-            Some(Row {
-                offset: mark.offset as i64,
-                text: strings.index(&" ".repeat(range.column as usize + 1)),
-                file: strings.file(ctx, range.file),
-                line: range.line.into(),
-                column: range.column.into(),
-            })
+        .map(|mark| {
+            let place = mark.range.filter(|range| ctx.name(range.file) != entry);
+            let offset = mark.offset as i64;
+            match place {
+                Some(range) => Row {
+                    offset,
+                    text: strings.index(&" ".repeat(range.column as usize + 1)),
+                    file: strings.file(ctx, range.file),
+                    line: range.line.into(),
+                    column: range.column.into(),
+                },
+                None => Row {
+                    offset,
+                    ..Row::default()
+                },
+            }
         })
         .collect();
     let mut pickle = PickleWriter::new();
@@ -46,7 +54,8 @@ pub(super) fn debug_record(ctx: &Context, marks: &[CodeMark]) -> Vec<u8> {
     pickle.finish()
 }
 
-/// `(offset, (source, start, end), tag)`
+/// `(offset, (source, start, end), tag)`; text and file number 0 are empty.
+#[derive(Default)]
 struct Row {
     offset: i64,
     /// Text and file name, by their place in the table of strings.
