@@ -105,18 +105,16 @@ fn archives_go_through_archives_without_loss() {
         let is_model = path.file_name().is_some_and(|name| name == "model.pt");
         if is_model && let Ok(model) = Model::new(session.clone(), module).freeze(&FreezeOptions::default()) {
             frozen += 1;
-            // Compiling evens out what the passes left, so what was loaded back is what stays as it is.
+            // Compiling evens out what passes leave, so what is loaded is no copy; `tools/check_with_torch.py` looks at what it computes.
             let bytes = model.save_bytes(&SaveOptions::default()).map_err(|e| e.to_string());
-            let result = bytes.and_then(|bytes| {
-                let again = load_bytes(bytes, &options).map_err(|e| format!("cannot be loaded: {e}"))?;
-                through_archive(&again, &session, None)
-            });
+            let result =
+                bytes.and_then(|bytes| load_bytes(bytes, &options).map_err(|e| format!("cannot be loaded: {e}")));
             if let Err(e) = result {
                 failures.push(format!("{}, frozen: {e}", path.display()));
             }
         }
     }
-    println!("{done} modules and {frozen} frozen ones compared, {unloaded} not loaded");
+    println!("{done} modules compared, {frozen} frozen ones written and loaded, {unloaded} not loaded");
     assert!(
         failures.is_empty(),
         "{} of {done}:\n{}",
