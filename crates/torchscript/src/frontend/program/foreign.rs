@@ -1,7 +1,7 @@
 //! Classes that C++ code registers: archives name them and do not define them, so what their methods return stands here.
 
-use frazil_ir::schema::{FunctionSchema, parse_schema};
-use frazil_ir::{Context, SymbolId, TypeKind};
+use frazil_ir::schema::{Argument, FunctionSchema, parse_schema};
+use frazil_ir::{Context, SymbolId, TypeKind, symbols};
 
 /// How the names of such classes begin.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
@@ -39,9 +39,7 @@ pub(crate) fn foreign_method(ctx: &Context, class: SymbolId, method: SymbolId) -
     let is_wanted = |text: &&&str| text.split('(').next() == Some(ctx.name(method));
     let mut schema = parse_schema(ctx, methods.iter().find(is_wanted)?).ok()?;
     let this = ctx.type_of_kind(TypeKind::Class(class));
-    schema
-        .arguments
-        .insert(0, super::plain_argument(frazil_ir::symbols::SELF, this));
+    schema.arguments.insert(0, Argument::plain(symbols::SELF, this));
     Some(schema)
 }
 

@@ -166,7 +166,7 @@ impl<'a> Program<'a> {
     }
 
     /// Defines all functions and classes of a text that stands alone, and gives the objects of the module that it makes, if it has module classes.
-    pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<Option<objects::Objects>> {
+    pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<Option<Objects>> {
         self.by_hand = true;
         let file = Arc::new(SourceFile::parse(name, text, None)?.under(BY_HAND));
         self.files.insert(BY_HAND.to_owned(), Some(Arc::clone(&file)));
