@@ -283,3 +283,34 @@ fn spans_lead_back_to_the_text() {
     let span = p.spans.value(p.graph.output(node).unwrap()).unwrap();
     assert_eq!(&text[span.start as usize..span.end as usize], "%y");
 }
+
+#[test]
+fn values_that_look_like_others_print_back() {
+    for value in [
+        // Not the beginning of a tensor of three dimensions.
+        "((( 0  0 [ CPUShortType{2} ],),),)",
+        "(1,  0  0 [ CPUShortType{2} ])",
+        // Large whole doubles have no dot.
+        "[-8340983727670395, 0.5]",
+        // A class looks like a member of an enumeration.
+        "[__torch__.a.B, Tensor]",
+        "[Tensor, __torch__.a.B]",
+    ] {
+        let text = format!("graph():\n  %1 : Any = foo::bar[a={value}]()\n  return (%1)\n");
+        assert_eq!(print_graph(&parse(&text).graph), text);
+    }
+}
+
+#[test]
+fn names_that_no_text_can_have_are_changed() {
+    let ctx = Arc::new(Context::new());
+    let mut g = Graph::new(ctx.clone());
+    for name in ["a b", "a_b", "x-y.3", "", "\u{e9}"] {
+        let value = g.add_input(types::TENSOR);
+        g.name_value(value, name);
+    }
+    let text = print_graph(&g);
+    let first = "graph(%a_b.1 : Tensor,\n      %a_b : Tensor,\n      %x_y.3 : Tensor,\n      %.1 : Tensor,\n      %\u{e9} : Tensor):\n  return ()\n";
+    assert_eq!(text, first);
+    assert_eq!(print_graph(&parse(&text).graph), text);
+}

@@ -127,7 +127,7 @@ fn some_types(ctx: &Context) -> Vec<TypeId> {
         types::INT,
         ctx.list_of(ctx.optional_of(types::TENSOR)),
         ctx.dict_of(types::STR, ctx.tuple_of(&[types::FLOAT, types::BOOL])),
-        ctx.tensor_of(frazil_ir::DType::Half, &[2, 3], &[3, 1], true),
+        ctx.tensor_of(DType::Half, &[2, 3], &[3, 1], true),
         ctx.type_of_kind(TypeKind::Future(types::ANY)),
         ctx.class("__torch__.a.___torch_mangle_1.B"),
     ]
