@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs a TorchScript model (.pt or .ir), natively or in the reference interpreter.
+/// Runs a TorchScript model (.pt, .ir, or .py source), natively or in the reference interpreter.
 #[derive(Parser, Debug)]
 #[command(name = "jit-run", version, max_term_width = 110)]
 struct Options {

@@ -408,3 +408,38 @@ fn deep_nesting_is_refused() {
     let message = mistake(&format!("def f(x: int):\n{nested}{}pass\n", " ".repeat(5001)));
     assert!(message.contains("levels of nesting"), "{message}");
 }
+
+#[test]
+fn hostile_constructors_are_refused() {
+    let module = |init: &str| {
+        format!(
+            "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}    def forward(self, x: Tensor):\n        return x\n"
+        )
+    };
+    for (init, expected) in [
+        (
+            "        while True:\n            pass\n",
+            "making the module takes too long",
+        ),
+        ("        self.me = self\n", "a module contains itself"),
+        (
+            "        a = []\n        a.append(a)\n        b = []\n        b.append(b)\n        assert a == b\n",
+            "AssertionError",
+        ),
+        ("        a = [0] * 1000000000\n", "cannot be evaluated without Python"),
+        (
+            "        self.w = torch.zeros(1000000, 1000000)\n",
+            "cannot be evaluated without Python",
+        ),
+        ("        self.x = 1 // 0\n", "division by zero"),
+        ("        self.x = 2 ** 5000\n", "cannot be evaluated without Python"),
+        ("        self.x = M()\n", "nest too deeply"),
+    ] {
+        let message = mistake(&module(init));
+        assert!(message.contains(expected), "{message}\nfor\n{init}");
+    }
+    // Nested lists are dropped without running out of stack.
+    compiled(&module(
+        "        a = []\n        for i in range(100000):\n            a = [a]\n",
+    ));
+}

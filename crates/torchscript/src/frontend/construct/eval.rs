@@ -12,14 +12,24 @@ use ruff_text_size::Ranged;
 use super::exec::insert;
 use super::tensor::HostTensor;
 use super::value::Py;
-use super::{MAX_LENGTH, Maker, Scope, ancestry, find_class};
+use super::{MAX_DEPTH, MAX_LENGTH, Maker, Scope, ancestry, find_class};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
 
 impl Maker<'_, '_> {
     pub(super) fn expr(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Py> {
+        self.step(&scope.file, expr)?;
+        if self.depth >= MAX_DEPTH {
+            return self.fail(&scope.file, "expressions and calls nest too deeply", expr);
+        }
+        self.depth += 1;
+        let value = self.expr_inner(scope, expr);
+        self.depth -= 1;
+        value
+    }
+
+    fn expr_inner(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Py> {
         let file = Arc::clone(&scope.file);
-        self.step(&file, expr)?;
         Ok(match expr {
             Expr::NoneLiteral(_) => Py::None,
             Expr::BooleanLiteral(literal) => Py::Bool(literal.value),
@@ -389,7 +399,11 @@ impl Maker<'_, '_> {
                     .map(Py::Tensor)
             }
             _ => match (left.as_int(), right.as_int(), left.as_f64(), right.as_f64()) {
-                (Some(a), Some(b), ..) if op != Operator::Div && !(op == Operator::Pow && b < 0) => {
+                (Some(a), Some(b), ..)
+                    if op != Operator::Div
+                        && !(op == Operator::Pow && b < 0)
+                        && !(b == 0 && matches!(op, Operator::FloorDiv | Operator::Mod)) =>
+                {
                     int_operator(op, a, b).map(Py::Int)
                 }
                 (_, _, Some(_), Some(b))

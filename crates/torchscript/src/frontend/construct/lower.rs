@@ -73,11 +73,11 @@ impl Lowering<'_, '_> {
         let class = object.borrow().class.clone();
         let place = class.def().map_or_else(Default::default, Ranged::range);
         if let Some(known @ Constant::Object(id)) = self.known.get(&address) {
-            let class = self
-                .objects
-                .get(id.as_u32() as usize)
-                .map_or(symbols::EMPTY, |o| o.class);
-            return Ok((self.program.ctx.type_of_kind(TypeKind::Class(class)), known.clone()));
+            let lowered = self.objects.get(id.as_u32() as usize).map(|object| object.class);
+            let Some(lowered) = lowered.filter(|&name| name != symbols::EMPTY) else {
+                return Err(class.file.error("construct", "a module contains itself", &place).into());
+            };
+            return Ok((self.program.ctx.type_of_kind(TypeKind::Class(lowered)), known.clone()));
         }
         if self.depth > MAX_CALLS {
             return Err(class

@@ -30,10 +30,13 @@ pub(crate) use lower::MethodTable;
 pub(crate) use value::ClassRef;
 
 /// Most steps of statements and expressions that making a module may take.
-const MAX_STEPS: usize = 2_000_000;
+const MAX_STEPS: usize = 500_000;
 
 /// Calls nested more deeply than this are taken for endless recursion.
 const MAX_CALLS: usize = 100;
+
+/// Expressions and calls nested more deeply than this are refused: they are evaluated recursively.
+const MAX_DEPTH: usize = 2000;
 
 /// Longest list, string or range that a constructor may make.
 const MAX_LENGTH: i64 = 1 << 20;
@@ -44,6 +47,7 @@ struct Maker<'m, 'p> {
     random: Random,
     steps: usize,
     calls: usize,
+    depth: usize,
 }
 
 /// The variables of a function that runs.
@@ -63,6 +67,7 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
         random: Random::new(),
         steps: 0,
         calls: 0,
+        depth: 0,
     };
     let Some(root) = maker.root(file)? else { return Ok(None) };
     let Py::Object(root) = root else {

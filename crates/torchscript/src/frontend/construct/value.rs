@@ -8,6 +8,7 @@ use frazil_ir::AttributeKind;
 use indexmap::IndexMap;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
+use super::MAX_DEPTH;
 use super::tensor::HostTensor;
 use crate::frontend::source::SourceFile;
 
@@ -194,12 +195,18 @@ impl Py {
     }
 
     pub(super) fn equals(&self, other: &Py) -> bool {
+        self.equals_at(other, 0)
+    }
+
+    /// Lists may contain themselves: what lies deeper than `MAX_DEPTH` counts as different.
+    fn equals_at(&self, other: &Py, depth: usize) -> bool {
         match (self, other) {
+            _ if depth > MAX_DEPTH => false,
             (Py::None, Py::None) => true,
             (Py::Str(a), Py::Str(b)) => a == b,
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
                 let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
-                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals(b))
+                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals_at(b, depth + 1))
             }
             (Py::Class(a), Py::Class(b)) => a.is(b),
             (Py::Path(a), Py::Path(b)) => a == b,
