@@ -39,6 +39,7 @@ PASSES = "FRAZIL_PASSES"
 GRAPH_OPTIONS = {
     "optimize-frozen-graph": ("optimize-numerics",),
     "peephole": ("disable-shape-peepholes",),
+    "peephole-list-idioms": ("refine-list-len",),
 }
 
 
@@ -125,6 +126,10 @@ def replace_nodes(graph, new) -> None:
 
 def patch(torch, tool: JitOpt, wanted: "set[str] | None") -> None:
     """Puts jit-opt in PyTorch's place."""
+    from torch.testing._internal import common_utils
+
+    # PyTorch's own runner sets it; without it `checkScript` refuses to run.
+    common_utils.GRAPH_EXECUTOR = common_utils.GRAPH_EXECUTOR or common_utils.ProfilingMode.LEGACY
     owners = Owners()
     owners.watch(torch)
     wrap = torch.jit._recursive.wrap_cpp_module
@@ -145,10 +150,18 @@ def patch(torch, tool: JitOpt, wanted: "set[str] | None") -> None:
         names = GRAPH_OPTIONS.get(name, ())
 
         def run(graph, *args, **kwargs):
-            given = [option(key, value) for key, value in zip(names, args) if key in available[name]]
+            named = {key.replace("_", "-"): value for key, value in kwargs.items()}
+            given = {**dict(zip(names, args)), **named}
+            given = [option(key, value) for key, value in given.items() if key in available[name]]
             on_graph(name, graph, *given)
 
         return run
+
+    def rewrite_patterns(pattern, replacement, graph):
+        with tempfile.NamedTemporaryFile("w", suffix=".rules") as file:
+            file.write(f"{pattern}\n=>\n{replacement}\n")
+            file.flush()
+            on_graph("rewrite-patterns", graph, option("file", file.name))
 
     def freeze_module(module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):
         options = [option("freeze-interfaces", freezeInterfaces), option("preserve-parameters", preserveParameters)]
@@ -181,6 +194,8 @@ def patch(torch, tool: JitOpt, wanted: "set[str] | None") -> None:
         torch.jit.optimize_for_inference = optimize_for_inference
     if "optimize-frozen-graph" in available:
         torch.jit.run_frozen_optimizations = run_frozen_optimizations
+    if "rewrite-patterns" in available:
+        torch._C._jit_pass_custom_pattern_based_rewrite_graph = rewrite_patterns
     for name in available:
         binding = f"_jit_pass_{name.replace('-', '_')}"
         if hasattr(torch._C, binding):
