@@ -16,8 +16,15 @@ use frazil_ir::{Graph, ValueId};
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-no-ops",
     summary: "Removes `detach` where only elements are read.",
-    before: "%d = aten::detach(%x)\n%y = aten::mul(%d, %d)",
-    after: "%y = aten::mul(%x, %x)",
+    before: "graph(%x : Tensor):
+  %d : Tensor = aten::detach(%x)
+  %y : Tensor = aten::mul(%d, %d)
+  return (%y)
+",
+    after: "graph(%x : Tensor):
+  %y : Tensor = aten::mul(%x, %x)
+  return (%y)
+",
     options: &[],
     build: |_| AnyPass::graph(EliminateNoOps),
 };
