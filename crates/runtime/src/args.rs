@@ -308,7 +308,9 @@ impl<'a> Args<'a> {
         match list.len() {
             1 => Ok(smallvec::smallvec![list[0]; n]),
             len if len == n => Ok(list),
-            _ => Err(self.wrong(name, "one integer, or one for each dimension")),
+            len => Err(OpError::Raised(format!(
+                "{name} has to be one integer or {n} of them, one for each dimension, but there are {len}"
+            ))),
         }
     }
 

@@ -3,11 +3,11 @@
 use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
-use crate::op::{Call, OpError, Operator, Results, Semantics, Variant};
+use crate::op::{Call, OpError, Operator, ProgramFn, Results, Semantics, Variant};
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
-use crate::structured::TensorShape;
-use crate::tensor::Tensor;
+use crate::structured::{Program, TensorShape};
+use crate::tensor::{Tensor, TensorError};
 use crate::value::{TensorCell, Value};
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Attribute, Context, TypeId, TypeKind};
@@ -81,14 +81,43 @@ fn run_program(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Results
         .program(&args)?
         .ok_or_else(|| OpError::Unsupported("an operator without a program".into()))?;
     let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
+    let mut outputs = eval_program(&program, &tensors)?;
+    if matches!(op.semantics, Semantics::Pointwise(_)) {
+        for out in &mut outputs {
+            *out = laid_out_as(out, &tensors)?;
+        }
+    }
+    Ok(given(ctx, &op.schema, &program, &cells, outputs))
+}
+
+/// Runs the program that `build` makes for a kernel's call: what an entry for the interpreter does where only some arguments
+/// need more than the program.
+///
+/// # Errors
+/// Those of `build` and of the evaluation.
+pub fn run_as_program(call: &Call<'_>, build: ProgramFn) -> Result<Results, OpError> {
+    let (args, cells) = args_of(call.ctx, call.schema, call.args);
+    let program = build(&args)?;
+    let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
     let outputs = eval_program(&program, &tensors)?;
+    Ok(given(call.ctx, call.schema, &program, &cells, outputs))
+}
+
+/// A program's outputs as the operator's results.
+fn given(
+    ctx: &Context,
+    schema: &FunctionSchema,
+    program: &Program,
+    cells: &[TensorCell],
+    outputs: Vec<Tensor>,
+) -> Results {
     // An output that is an argument is that very variable.
     let value = |(tensor, id): (Tensor, &u32)| match cells.get(*id as usize) {
         Some(cell) => Value::Tensor(cell.clone()),
         None => tensor.into(),
     };
     let values: Vec<Value> = outputs.into_iter().zip(&program.outputs).map(value).collect();
-    Ok(match op.schema.returns.as_slice() {
+    match schema.returns.as_slice() {
         [only] if matches!(ctx.type_kind(only.ty), TypeKind::List(_)) => {
             smallvec::smallvec![Value::List(crate::value::ListValue::new(
                 frazil_ir::types::TENSOR,
@@ -96,7 +125,16 @@ fn run_program(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Results
             ))]
         }
         _ => values.into(),
-    })
+    }
+}
+
+/// `out`, which is row-major, with the strides that PyTorch gives an element by element result of `operands`.
+pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorError> {
+    if out.dim() < 2 || operands.iter().all(Tensor::is_contiguous) {
+        return Ok(out.clone());
+    }
+    let layouts: Vec<(&[i64], &[i64])> = operands.iter().map(|t| (t.sizes(), t.strides())).collect();
+    out.with_strides(&layout::elementwise_strides(&layouts, out.sizes()))
 }
 
 /// Writes functional results where the variant wants them, and gives what the operator gives.

@@ -2,6 +2,10 @@
 
 use crate::structured::Dims;
 use smallvec::smallvec;
+use std::cmp::Ordering;
+
+/// `torch.preserve_format`, as graphs number memory formats.
+pub const PRESERVE_FORMAT: i64 = 1;
 
 /// The number of elements of `sizes`, or `None` when it overflows or a size is negative.
 pub fn checked_numel(sizes: &[i64]) -> Option<i64> {
@@ -87,6 +91,72 @@ pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
                 .iter()
                 .zip(strides.iter().zip(&wanted))
                 .all(|(&n, (s, w))| n == 1 || s == w))
+}
+
+/// The strides that PyTorch gives the result of an element by element operator: the dimensions lie in the order in which they
+/// lie in the operands, the earlier ones deciding; row-major where nothing speaks against it. Operands are sizes with strides.
+pub fn elementwise_strides(operands: &[(&[i64], &[i64])], sizes: &[i64]) -> Dims {
+    let same_shape = operands.iter().all(|(s, _)| *s == sizes);
+    if same_shape {
+        if operands.iter().all(|(s, st)| is_contiguous(s, st)) {
+            return contiguous_strides(sizes);
+        }
+        if operands.iter().all(|(s, st)| is_channels_last(s, st)) {
+            return channels_last_strides(sizes);
+        }
+        if let Some((_, first)) = operands.first()
+            && operands
+                .iter()
+                .all(|(s, st)| st == first && is_non_overlapping_and_dense(s, st))
+        {
+            return (*first).into();
+        }
+    }
+    let rank = sizes.len();
+    // How an operand steps along a dimension of the result; 0 where it is broadcast.
+    let step = |(s, st): &(&[i64], &[i64]), d: usize| match (d + s.len()).checked_sub(rank) {
+        Some(own) if s[own] != 1 || sizes[d] == 1 => st[own],
+        _ => 0,
+    };
+    let order_of = |a: usize, b: usize| {
+        for operand in operands {
+            let (x, y) = (step(operand, a), step(operand, b));
+            if x == 0 || y == 0 {
+                continue;
+            }
+            match x.cmp(&y) {
+                Ordering::Equal if sizes[a] > sizes[b] => return Ordering::Greater,
+                Ordering::Equal => {}
+                other => return other,
+            }
+        }
+        Ordering::Equal
+    };
+    // Innermost first. An insertion sort, because the order is not transitive: what cannot be compared is passed over.
+    let mut order: Vec<usize> = (0..rank).rev().collect();
+    for i in 1..rank {
+        let mut at = i;
+        for other in (0..i).rev() {
+            match order_of(order[other], order[at]) {
+                Ordering::Greater => {
+                    order.swap(other, at);
+                    at = other;
+                }
+                Ordering::Less => break,
+                Ordering::Equal => {}
+            }
+        }
+    }
+    if order.iter().rev().copied().eq(0..rank) {
+        return contiguous_strides(sizes);
+    }
+    let mut strides: Dims = smallvec![1; rank];
+    let mut next = 1i64;
+    for d in order {
+        strides[d] = next;
+        next = next.saturating_mul(sizes[d]);
+    }
+    strides
 }
 
 /// True when two different indices may name one element: what in-place operators refuse to write through. Exact for the
@@ -230,6 +300,19 @@ mod tests {
         assert!(may_overlap_itself(&[2, 3], &[0, 1]));
         assert!(!may_overlap_itself(&[2, 3], &[1, 2]));
         assert!(may_overlap_itself(&[4, 3], &[1, 1]));
+    }
+
+    #[test]
+    fn results_lie_as_their_operands_do() {
+        // Strides of torch.add's result on operands of these layouts.
+        let strides = |operands: &[(&[i64], &[i64])], sizes: &[i64]| elementwise_strides(operands, sizes).to_vec();
+        assert_eq!(strides(&[(&[2, 3], &[1, 2])], &[2, 3]), [1, 2]);
+        assert_eq!(strides(&[(&[2, 3], &[1, 2]), (&[2, 3], &[3, 1])], &[2, 3]), [1, 2]);
+        assert_eq!(strides(&[(&[2, 3], &[3, 1]), (&[2, 3], &[1, 2])], &[2, 3]), [3, 1]);
+        assert_eq!(strides(&[(&[3], &[1]), (&[2, 3], &[1, 2])], &[2, 3]), [1, 2]);
+        assert_eq!(strides(&[(&[2, 3], &[0, 1])], &[2, 3]), [3, 1]);
+        assert_eq!(strides(&[(&[2, 3], &[1, 4])], &[2, 3]), [1, 2]);
+        assert_eq!(strides(&[(&[4, 1], &[1, 4]), (&[], &[])], &[4, 1]), [1, 4]);
     }
 
     #[test]

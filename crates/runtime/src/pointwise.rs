@@ -4,7 +4,7 @@ use crate::args::{Arg, Args, TensorArg};
 use crate::build::ProgramBuilder;
 use crate::expr::Expr;
 use crate::op::OpError;
-use crate::promote::{ResultType, compute_dtype};
+use crate::promote::{ResultType, compute_dtype, real_of};
 use crate::scalar::Scalar;
 use crate::structured::Program;
 use crate::sym::{Formula, Sym};
@@ -22,6 +22,10 @@ pub enum Promotion {
     Float,
     /// Computed in the common dtype, the result is Bool: comparisons.
     ToBool,
+    /// As `Default`, but the result of complex operands is real: `abs`.
+    Real,
+    /// As `IntToFloat`, but always in double: `float_power`.
+    Wide,
     /// Every operand is converted to Bool first: `logical_and`.
     Logical,
 }
@@ -103,6 +107,9 @@ impl Pointwise {
                 let dtype = promoted.type_name();
                 return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
             }
+            Promotion::Real => (promoted, real_of(promoted)),
+            Promotion::Wide if promoted.is_complex() => (DType::ComplexDouble, DType::ComplexDouble),
+            Promotion::Wide => (DType::Double, DType::Double),
             Promotion::ToBool => (promoted, DType::Bool),
             Promotion::Logical => (DType::Bool, DType::Bool),
         };
@@ -231,6 +238,14 @@ impl<'f> Body<'f, '_> {
             .flatten()
             .map(|s| s.to_string())
             .unwrap_or_default()
+    }
+
+    /// The number of dimensions of the argument `name`; none for a number.
+    pub fn rank(&self, name: &str) -> usize {
+        match self.args.get(name) {
+            Arg::Tensor(t) => t.rank(),
+            _ => 0,
+        }
     }
 
     /// True when the argument `name` is None.

@@ -321,12 +321,20 @@ impl Tensor {
         if self.is_contiguous() || !layout::is_non_overlapping_and_dense(&self.sizes, &self.strides) {
             return self.deep_copy();
         }
+        self.dense_copy(&self.strides)
+    }
+
+    /// A tensor with the elements of this one under `strides`, which fill its memory without gaps; itself when it has them.
+    pub fn with_strides(&self, strides: &[i64]) -> Result<Tensor, TensorError> {
+        if self.strides[..] == *strides {
+            return Ok(self.clone());
+        }
+        self.dense_copy(strides)
+    }
+
+    fn dense_copy(&self, strides: &[i64]) -> Result<Tensor, TensorError> {
         let flat = Tensor::zeros(self.dtype, &[self.numel()])?;
-        let copy = Tensor {
-            sizes: self.sizes.clone(),
-            strides: self.strides.clone(),
-            ..flat
-        };
+        let copy = flat.as_strided(&self.sizes, strides, 0)?;
         copy.copy_(self)?;
         Ok(copy)
     }

@@ -109,7 +109,10 @@ impl Specialiser<'_> {
             },
             Semantics::Composite(body) => {
                 let body = body.clone();
-                let slots = self.run(&body, values.iter().cloned().map(Some).collect())?;
+                let slots = self.run(
+                    &body,
+                    values.iter().take(body.inputs().len()).cloned().map(Some).collect(),
+                )?;
                 let results = slots.into_iter().collect::<Option<Vec<Value>>>();
                 let results = results.ok_or("a part of it cannot be compiled")?;
                 self.give(graph, node, op, values, results)

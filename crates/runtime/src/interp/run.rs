@@ -365,7 +365,9 @@ impl Frame<'_> {
         let results: Results = match op.semantics() {
             Semantics::Composite(body) => {
                 let plan = self.run.interpreter.plan_shared(body);
-                let results = self.run.deeper().graph(body, &plan, &values)?;
+                // The body takes the functional form's arguments; those that an `out` overload adds come behind them.
+                let arguments = values.get(..body.inputs().len()).unwrap_or(&values);
+                let results = self.run.deeper().graph(body, &plan, arguments)?;
                 write_results(op.schema(), op.variant(), &values, results.into())?
             }
             _ => invoke(graph.ctx(), op, &values, &output_types, graph.attributes(step.node))?,

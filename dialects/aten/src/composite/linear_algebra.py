@@ -13,51 +13,93 @@ def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
     return torch.norm(self - other, p)
 
 def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: Optional[int]) -> Tensor:
+    if x1.size(-1) != x2.size(-1):
+        raise RuntimeError("X1 and X2 must have the same number of columns. X1: " + str(x1.size(-1)) + " X2: " + str(x2.size(-1)))
     return torch.norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False)
 
-def linalg_vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
-    return (x * y).sum([dim])
+def _cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: Optional[int]) -> Tensor:
+    return torch.cdist(x1, x2, p, compute_mode)
 
-def linalg_cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
+def helper_pdist(self: Tensor, p: float) -> Tensor:
+    if self.dim() != 2:
+        raise RuntimeError("pdist only supports 2D tensors, got: " + str(self.dim()) + "D")
+    n = self.size(0)
+    distances = torch.norm(self.unsqueeze(1) - self.unsqueeze(0), p, [-1], False)
+    return torch.masked_select(distances, torch.triu(torch.ones([n, n], dtype=torch.bool), 1))
+
+def pdist(self: Tensor, p: float) -> Tensor:
+    return helper_pdist(self, p)
+
+def _pdist_forward(self: Tensor, p: float) -> Tensor:
+    return helper_pdist(self, p)
+
+def linalg_vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    return (torch.conj(x) * y).sum([dim])
+
+def helper_cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
+    if self.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if self.size(dim) != 3 or other.size(dim) != 3:
+        raise RuntimeError("linalg.cross: inputs dimension " + str(dim) + " must have length 3. Got " + str(self.size(dim)) + " and " + str(other.size(dim)))
     a, b = torch.broadcast_tensors([self, other])
     return torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) * torch.roll(b, [-1], [dim])
 
-def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
-    x = self
-    if prepend is not None:
-        x = torch.cat([prepend, x], dim)
-    if append is not None:
-        x = torch.cat([x, append], dim)
-    for i in range(min(n, x.size(dim))):
-        size = x.size(dim)
-        later = x.narrow(dim, 1, size - 1)
-        sooner = x.narrow(dim, 0, size - 1)
-        if x.dtype == torch.bool:
-            x = torch.logical_xor(later, sooner)
-        else:
-            x = later - sooner
-    return x
+def linalg_cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
+    return helper_cross(self, other, dim)
 
-def trapezoid__x(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    step = torch.diff(x, 1, -1)
-    if x.dim() == 1:
-        shape = [1] * y.dim()
-        shape[dim] = step.size(0)
-        step = step.reshape(shape)
+def cross(self: Tensor, other: Tensor, dim: Optional[int]) -> Tensor:
+    at = -1
+    if dim is not None:
+        at = dim
     else:
-        step = torch.diff(x, 1, dim)
-    size = y.size(dim)
-    return ((y.narrow(dim, 0, size - 1) + y.narrow(dim, 1, size - 1)) * step).sum([dim]) / 2.0
+        for d in range(self.dim()):
+            if at == -1 and self.size(d) == 3:
+                at = d
+        if at == -1:
+            raise RuntimeError("no dimension of size 3 in input")
+    return helper_cross(self, other, at)
 
-def trapezoid__dx(y: Tensor, dx: number, dim: int) -> Tensor:
-    size = y.size(dim)
-    return (y.sum([dim]) - (y.select(dim, 0) + y.select(dim, size - 1)) * 0.5) * dx
+def helper_chain(tensors: List[Tensor]) -> Tensor:
+    out = tensors[0]
+    for i in range(1, len(tensors)):
+        out = torch.matmul(out, tensors[i])
+    return out
 
-def trapz__x(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    return torch.trapezoid(y, x, dim=dim)
+def linalg_multi_dot(tensors: List[Tensor]) -> Tensor:
+    if len(tensors) < 2:
+        raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
+    return helper_chain(tensors)
 
-def trapz__dx(y: Tensor, dx: float, dim: int) -> Tensor:
-    return torch.trapezoid(y, dx=dx, dim=dim)
+def chain_matmul(matrices: List[Tensor]) -> Tensor:
+    return helper_chain(matrices)
+
+def helper_matrix_power(self: Tensor, n: int) -> Tensor:
+    if self.dim() < 2 or self.size(-1) != self.size(-2):
+        raise RuntimeError("linalg.matrix_power: A must be batches of square matrices")
+    base = self
+    exponent = n
+    if n < 0:
+        base = torch.linalg_inv(self)
+        exponent = -n
+    out = torch.eye(self.size(-1), dtype=self.dtype).expand(self.size()).clone()
+    first = True
+    while exponent > 0:
+        if exponent % 2 == 1:
+            if first:
+                out = base
+                first = False
+            else:
+                out = torch.matmul(out, base)
+        exponent = exponent // 2
+        if exponent > 0:
+            base = torch.matmul(base, base)
+    return out.clone()
+
+def linalg_matrix_power(self: Tensor, n: int) -> Tensor:
+    return helper_matrix_power(self, n)
+
+def matrix_power(self: Tensor, n: int) -> Tensor:
+    return helper_matrix_power(self, n)
 
 def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
     a = self
@@ -122,4 +164,16 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tens
     out = torch.matmul(left, input2.unsqueeze(-1)).squeeze(-1)
     if bias is not None:
         out = out + bias
+    return out
+
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number) -> Tensor:
+    if batch1.dim() != 3 or batch2.dim() != 3 or batch1.size(0) != batch2.size(0):
+        raise RuntimeError("batch1 and batch2 must be 3D tensors of the same number of batches")
+    if batch1.size(0) == 0:
+        out = self.expand([batch1.size(1), batch2.size(2)]) * beta
+    else:
+        out = torch.addmm(self, batch1.select(0, 0), batch2.select(0, 0), beta=beta, alpha=alpha)
+    # Rounded after each batch.
+    for i in range(1, batch1.size(0)):
+        out = torch.addmm(out, batch1.select(0, i), batch2.select(0, i), beta=1, alpha=alpha)
     return out

@@ -1,51 +1,38 @@
 # Losses. reduction: 0 none, 1 mean, 2 sum.
 
-def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    d = self - target
-    out = d * d
+def helper_reduced(out: Tensor, reduction: int) -> Tensor:
     if reduction == 1:
         out = out.mean()
     elif reduction == 2:
         out = out.sum()
     return out
 
+def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    d = self - target
+    out = d * d
+    return helper_reduced(out, reduction)
+
 def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     out = torch.abs(self - target)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
     d = torch.abs(self - target)
     out = d
     if beta > 0.0:
         out = torch.where(d < beta, d * d * 0.5 / beta, d - 0.5 * beta)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     if delta <= 0.0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     d = torch.abs(self - target)
     out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     out = torch.log1p(torch.exp(-target * self))
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     if log_input:
@@ -55,41 +42,25 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
     if full:
         stirling = target * torch.log(target) - target + torch.log(target * 6.283185307179586) * 0.5
         out = out + stirling.masked_fill(target <= 1, 0)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
     if log_target:
         out = torch.exp(target) * (target - self)
     else:
         out = torch.xlogy(target, target) - target * self
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = torch.zeros_like(self)
     negative = torch.where(target != 1, torch.clamp_min(torch.rsub(self, margin), 0), zeros)
     positive = torch.where(target != -1, self, zeros)
     out = negative + positive
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     out = torch.clamp_min(-target * (input1 - input2) + margin, 0)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     dim = target.dim()
@@ -99,11 +70,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     cosine = product / torch.sqrt(norm1 * norm2)
     zeros = torch.zeros_like(cosine)
     out = torch.where(target == 1, torch.rsub(cosine, 1), zeros) + torch.where(target == -1, torch.clamp_min(cosine - margin, 0), zeros)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int) -> Tensor:
     near = torch.pairwise_distance(anchor, positive, p, eps, False)
@@ -111,21 +78,13 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     if swap:
         far = torch.minimum(far, torch.pairwise_distance(positive, negative, p, eps, False))
     out = torch.clamp_min(near - far + margin, 0)
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def binary_cross_entropy(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int) -> Tensor:
     out = (target - 1) * torch.clamp_min(torch.log1p(-self), -100) - target * torch.clamp_min(torch.log(self), -100)
     if weight is not None:
         out = out * weight
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optional[Tensor], pos_weight: Optional[Tensor], reduction: int) -> Tensor:
     log_sigmoid = torch.log_sigmoid(self)
@@ -136,11 +95,7 @@ def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optio
         out = torch.rsub(target, 1) * self - log_sigmoid
     if weight is not None:
         out = out * weight
-    if reduction == 1:
-        out = out.mean()
-    elif reduction == 2:
-        out = out.sum()
-    return out
+    return helper_reduced(out, reduction)
 
 def nll_loss_nd(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int) -> Tensor:
     dim = 1
@@ -203,3 +158,105 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
                 smooth = smooth.sum()
             out = out * (1.0 - label_smoothing) + smooth * (label_smoothing / float(classes))
     return out
+
+def multi_margin_loss(self: Tensor, target: Tensor, p: number, margin: number, weight: Optional[Tensor], reduction: int) -> Tensor:
+    power = float(p)
+    if power != 1.0 and power != 2.0:
+        raise RuntimeError("only p == 1 and p == 2 supported")
+    x = torch.atleast_2d(self)
+    places = torch.atleast_1d(target).unsqueeze(1)
+    classes = x.size(1)
+    terms = torch.clamp_min(x - torch.gather(x, 1, places) + margin, 0)
+    if power == 2.0:
+        terms = terms * terms
+    if weight is not None:
+        terms = terms * torch.index_select(weight, 0, places.squeeze(1)).unsqueeze(1)
+    others = torch.arange(classes).unsqueeze(0) != places
+    out = torch.where(others, terms, torch.zeros_like(terms)).sum([1]) / float(classes)
+    out = helper_reduced(out, reduction)
+    if target.dim() == 0 and reduction == 0:
+        out = out.squeeze(0)
+    return out
+
+def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    if self.size() != target.size():
+        raise RuntimeError("inconsistent target size: " + str(target.size()) + " for input of size: " + str(self.size()))
+    x = torch.atleast_2d(self)
+    labels = torch.atleast_2d(target)
+    classes = x.size(1)
+    # Labels count up to the first negative one.
+    valid = torch.cumsum((labels < 0).to(torch.int64), 1) == 0
+    safe = torch.where(valid, labels, torch.zeros_like(labels))
+    is_label = torch.zeros_like(labels).scatter_add(1, safe, valid.to(labels.dtype)) > 0
+    chosen = torch.gather(x, 1, safe)
+    terms = torch.clamp_min(torch.rsub(chosen.unsqueeze(2), 1) + x.unsqueeze(1), 0)
+    counted = valid.unsqueeze(2).logical_and(torch.logical_not(is_label).unsqueeze(1))
+    out = torch.where(counted, terms, torch.zeros_like(terms)).sum([1, 2]) / float(classes)
+    out = helper_reduced(out, reduction)
+    if self.dim() < 2 and reduction == 0:
+        out = out.squeeze(0)
+    return out
+
+# Alpha recursions over the label with blanks between its symbols, in logarithms.
+def helper_ctc(log_probs: Tensor, target: Tensor, input_length: int, blank: int) -> Tensor:
+    length = target.size(0)
+    states = 2 * length + 1
+    symbols = torch.full([states], blank, dtype=torch.int64)
+    if length > 0:
+        torch.slice(symbols, 0, 1, states, 2).copy_(target)
+    least = torch.full([1], float("-inf"), dtype=log_probs.dtype)
+    jump = torch.zeros([states], dtype=torch.bool)
+    if states > 2:
+        later = symbols.narrow(0, 2, states - 2)
+        torch.slice(jump, 0, 2, states, 1).copy_((later != blank).logical_and(later != symbols.narrow(0, 0, states - 2)))
+    start = torch.arange(states) < 2
+    scores = torch.where(start, torch.index_select(log_probs.select(0, 0), 0, symbols), least)
+    for t in range(1, input_length):
+        before = torch.cat([least, scores.narrow(0, 0, states - 1)], 0)
+        skipped = torch.cat([least, before.narrow(0, 0, states - 1)], 0)
+        skipped = torch.where(jump, skipped, least)
+        scores = torch.logsumexp(torch.stack([scores, before, skipped], 0), [0]) + torch.index_select(log_probs.select(0, t), 0, symbols)
+    return -torch.logsumexp(scores.narrow(0, max(0, states - 2), min(2, states)), [0])
+
+def helper_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: List[int], target_lengths: List[int], blank: int, reduction: int, zero_infinity: bool) -> Tensor:
+    batched = log_probs
+    if log_probs.dim() == 2:
+        batched = log_probs.unsqueeze(1)
+    losses: List[Tensor] = []
+    start = 0
+    for n in range(batched.size(1)):
+        length = target_lengths[n]
+        if targets.dim() == 1:
+            target = targets.narrow(0, start, length)
+            start += length
+        else:
+            target = targets.select(0, n).narrow(0, 0, length)
+        if input_lengths[n] == 0:
+            loss = torch.full([], float("inf"), dtype=log_probs.dtype)
+            if length == 0:
+                loss = torch.zeros([], dtype=log_probs.dtype)
+        else:
+            loss = helper_ctc(batched.select(1, n), target.to(torch.int64), input_lengths[n], blank)
+        losses.append(loss)
+    out = torch.stack(losses, 0)
+    if zero_infinity:
+        out = torch.where(out == float("inf"), torch.zeros_like(out), out)
+    if reduction == 1:
+        out = (out / torch.clamp_min(torch.tensor(target_lengths), 1).to(out.dtype)).mean()
+    elif reduction == 2:
+        out = out.sum()
+    elif log_probs.dim() == 2:
+        out = out.squeeze(0)
+    return out
+
+def ctc_loss__IntList(log_probs: Tensor, targets: Tensor, input_lengths: List[int], target_lengths: List[int], blank: int, reduction: int, zero_infinity: bool) -> Tensor:
+    return helper_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+
+def ctc_loss__Tensor(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int, reduction: int, zero_infinity: bool) -> Tensor:
+    inputs: List[int] = []
+    for i in range(input_lengths.numel()):
+        inputs.append(int(input_lengths.reshape([-1]).select(0, i)))
+    lengths: List[int] = []
+    for i in range(target_lengths.numel()):
+        lengths.append(int(target_lengths.reshape([-1]).select(0, i)))
+    return helper_ctc_loss(log_probs, targets, inputs, lengths, blank, reduction, zero_infinity)

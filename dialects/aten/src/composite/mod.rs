@@ -1,22 +1,42 @@
 //! Operators defined in TorchScript source over other operators.
 //!
 //! A function `mse_loss` defines `aten::mse_loss`, a function `gru__input` the overload `aten::gru.input`. Functions take the
-//! schema's arguments, all of them, and call operators only: not one another.
+//! schema's arguments, all of them. They call operators, and the functions above them in their file whose names begin with
+//! `helper_`, which define no operator and are copied to where they are called.
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{Graph, symbols};
-use frazil_runtime::registry::{CompiledGraphs, Composites, Registry};
+use frazil_ir::{Builder, Constant, CopyMap, Graph, NodeId, SymbolId, ValueId, symbols};
+use frazil_runtime::registry::{CompileFn, CompiledGraphs, Composites, Registry};
 use frazil_torchscript::{LoadOptions, compile_source};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// The sources, by subject.
-const SOURCES: [(&str, &str); 4] = [
-    ("losses.py", include_str!("losses.py")),
-    ("recurrent.py", include_str!("recurrent.py")),
-    ("linear_algebra.py", include_str!("linear_algebra.py")),
-    ("layers.py", include_str!("layers.py")),
+/// A source: its text, and what compiles it.
+type Source = (&'static str, CompileFn);
+
+macro_rules! sources {
+    ($($file:literal),* $(,)?) => {
+        [$((include_str!($file), |catalogue| compile($file, include_str!($file), catalogue)),)*]
+    };
+}
+
+/// The sources, by subject. Each is compiled when one of its operators is first looked up.
+const SOURCES: [Source; 11] = sources![
+    "attention.py",
+    "combinatorics.py",
+    "dropout.py",
+    "layers.py",
+    "linear_algebra.py",
+    "losses.py",
+    "norms.py",
+    "recurrent.py",
+    "sampling.py",
+    "statistics.py",
+    "windows.py",
 ];
+
+/// How names of functions begin that define no operator.
+const HELPER: &str = "helper_";
 
 /// The functions that a source defines.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
@@ -27,33 +47,61 @@ fn functions(text: &str) -> impl Iterator<Item = &str> {
 /// Adds the operators.
 pub(crate) fn register(registry: &mut Registry) {
     let named = |f: &str| (format!("aten::{}", f.replace("__", ".")), f.to_string());
-    registry.composites(Composites {
-        functions: SOURCES
-            .iter()
-            .flat_map(|(_, text)| functions(text))
-            .map(named)
-            .collect(),
-        compile,
-    });
+    for (text, compile) in SOURCES {
+        let operators = functions(text).filter(|f| !f.starts_with(HELPER));
+        registry.composites(Composites {
+            functions: operators.map(named).collect(),
+            compile,
+        });
+    }
 }
 
-fn compile(catalogue: &Catalogue) -> CompiledGraphs {
+fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
+    let options = LoadOptions {
+        ctx: catalogue.ctx(),
+        catalogue,
+    };
+    let unit = compile_source(file, text, &options).map_err(|e| e.to_string())?;
     let mut graphs = IndexMap::new();
-    for (file, text) in SOURCES {
-        let options = LoadOptions {
-            ctx: catalogue.ctx(),
-            catalogue,
-        };
-        let unit = compile_source(file, text, &options).map_err(|e| e.to_string())?;
-        for (_, function) in unit.functions() {
-            let mut graph = function.graph.clone();
+    // Helpers stand above their callers: what is copied calls nothing any more.
+    let mut helpers: IndexMap<SymbolId, Graph> = IndexMap::new();
+    for (_, function) in unit.functions() {
+        let mut graph = function.graph.clone();
+        inline_helpers(&mut graph, &helpers);
+        let name = catalogue.ctx().name(function.name);
+        let name = name.strip_prefix("__torch__.").unwrap_or(name);
+        if name.starts_with(HELPER) {
+            helpers.insert(function.name, graph);
+        } else {
             spread_results(&mut graph);
-            let name = catalogue.ctx().name(function.name);
-            let name = name.strip_prefix("__torch__.").unwrap_or(name);
             graphs.insert(name.to_string(), Arc::new(graph));
         }
     }
     Ok(graphs)
+}
+
+/// Puts a copy of each helper in the place of its calls.
+fn inline_helpers(graph: &mut Graph, helpers: &IndexMap<SymbolId, Graph>) {
+    let called = |graph: &Graph, node: NodeId| {
+        let callee = graph.operand(node, 0).filter(|_| graph.kind(node) == symbols::PRIM_CALL_FUNCTION)?;
+        match graph.constant(callee)? {
+            Constant::Function(name) => helpers.get(&name),
+            _ => None,
+        }
+    };
+    for node in graph.all_nodes() {
+        let Some(callee) = called(graph, node) else { continue };
+        let mut map = CopyMap::default();
+        let arguments: Vec<ValueId> = graph.operands(node).skip(1).collect();
+        for (&input, argument) in callee.inputs().iter().zip(arguments) {
+            map.set(input, argument);
+        }
+        let results = Builder::before(graph, node).copy_block(callee, callee.root(), &mut map);
+        for (output, result) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
+            graph.replace_all_uses_with(output, result);
+        }
+        graph.erase(node);
+    }
 }
 
 /// A function gives several results as a tuple, an operator as several outputs.

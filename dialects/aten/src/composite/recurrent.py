@@ -23,130 +23,8 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: O
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
     return torch.relu(torch.linear(input, w_ih, b_ih) + torch.linear(hx, w_hh, b_hh))
 
-def gru__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
-    x = input
-    if batch_first:
-        x = x.transpose(0, 1)
-    directions = 1
-    if bidirectional:
-        directions = 2
-    width = 2
-    if has_biases:
-        width = 4
-    last: List[Tensor] = []
-    for layer in range(num_layers):
-        sides: List[Tensor] = []
-        for direction in range(directions):
-            at = layer * directions + direction
-            w_ih = params[at * width]
-            w_hh = params[at * width + 1]
-            b_ih: Optional[Tensor] = None
-            b_hh: Optional[Tensor] = None
-            if has_biases:
-                b_ih = params[at * width + 2]
-                b_hh = params[at * width + 3]
-            h = hx.select(0, at)
-            steps: List[Tensor] = []
-            for t in range(x.size(0)):
-                step = t
-                if direction == 1:
-                    step = x.size(0) - 1 - t
-                h = torch.gru_cell(x.select(0, step), h, w_ih, w_hh, b_ih, b_hh)
-                steps.append(h)
-            if direction == 1:
-                steps.reverse()
-            sides.append(torch.stack(steps, 0))
-            last.append(h)
-        x = torch.cat(sides, -1)
-    if batch_first:
-        x = x.transpose(0, 1)
-    return x, torch.stack(last, 0)
-
-def rnn_tanh__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
-    x = input
-    if batch_first:
-        x = x.transpose(0, 1)
-    directions = 1
-    if bidirectional:
-        directions = 2
-    width = 2
-    if has_biases:
-        width = 4
-    last: List[Tensor] = []
-    for layer in range(num_layers):
-        sides: List[Tensor] = []
-        for direction in range(directions):
-            at = layer * directions + direction
-            w_ih = params[at * width]
-            w_hh = params[at * width + 1]
-            b_ih: Optional[Tensor] = None
-            b_hh: Optional[Tensor] = None
-            if has_biases:
-                b_ih = params[at * width + 2]
-                b_hh = params[at * width + 3]
-            h = hx.select(0, at)
-            steps: List[Tensor] = []
-            for t in range(x.size(0)):
-                step = t
-                if direction == 1:
-                    step = x.size(0) - 1 - t
-                h = torch.rnn_tanh_cell(x.select(0, step), h, w_ih, w_hh, b_ih, b_hh)
-                steps.append(h)
-            if direction == 1:
-                steps.reverse()
-            sides.append(torch.stack(steps, 0))
-            last.append(h)
-        x = torch.cat(sides, -1)
-    if batch_first:
-        x = x.transpose(0, 1)
-    return x, torch.stack(last, 0)
-
-def lstm__input(input: Tensor, hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor, Tensor]:
-    x = input
-    if batch_first:
-        x = x.transpose(0, 1)
-    directions = 1
-    if bidirectional:
-        directions = 2
-    width = 2
-    if has_biases:
-        width = 4
-    last_h: List[Tensor] = []
-    last_c: List[Tensor] = []
-    for layer in range(num_layers):
-        sides: List[Tensor] = []
-        for direction in range(directions):
-            at = layer * directions + direction
-            w_ih = params[at * width]
-            w_hh = params[at * width + 1]
-            b_ih: Optional[Tensor] = None
-            b_hh: Optional[Tensor] = None
-            if has_biases:
-                b_ih = params[at * width + 2]
-                b_hh = params[at * width + 3]
-            h = hx[0].select(0, at)
-            c = hx[1].select(0, at)
-            steps: List[Tensor] = []
-            for t in range(x.size(0)):
-                step = t
-                if direction == 1:
-                    step = x.size(0) - 1 - t
-                h, c = torch.lstm_cell(x.select(0, step), [h, c], w_ih, w_hh, b_ih, b_hh)
-                steps.append(h)
-            if direction == 1:
-                steps.reverse()
-            sides.append(torch.stack(steps, 0))
-            last_h.append(h)
-            last_c.append(c)
-        x = torch.cat(sides, -1)
-    if batch_first:
-        x = x.transpose(0, 1)
-    return x, torch.stack(last_h, 0), torch.stack(last_c, 0)
-
-def lstm__data(data: Tensor, batch_sizes: Tensor, hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
-    sizes: List[int] = []
-    for i in range(batch_sizes.size(0)):
-        sizes.append(int(batch_sizes.select(0, i)))
+# All layers over packed data: rows of step t are those of the sizes[t] longest sequences. mode: 0 LSTM, 1 GRU, 2 tanh, 3 relu.
+def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
     starts: List[int] = []
     total = 0
     for n in sizes:
@@ -156,9 +34,12 @@ def lstm__data(data: Tensor, batch_sizes: Tensor, hx: List[Tensor], params: List
     directions = 1
     if bidirectional:
         directions = 2
+    projected = mode == 0 and h0.size(2) != c0.size(2)
     width = 2
     if has_biases:
         width = 4
+    if projected:
+        width += 1
     last_h: List[Tensor] = []
     last_c: List[Tensor] = []
     for layer in range(num_layers):
@@ -172,25 +53,102 @@ def lstm__data(data: Tensor, batch_sizes: Tensor, hx: List[Tensor], params: List
             if has_biases:
                 b_ih = params[at * width + 2]
                 b_hh = params[at * width + 3]
-            h = hx[0].select(0, at).clone()
-            c = hx[1].select(0, at).clone()
+            h = h0.select(0, at)
+            c = c0.select(0, at)
             steps: List[Tensor] = []
             for t in range(len(sizes)):
                 step = t
                 if direction == 1:
                     step = len(sizes) - 1 - t
                 n = sizes[step]
-                now_h, now_c = torch.lstm_cell(x.narrow(0, starts[step], n), [h.narrow(0, 0, n), c.narrow(0, 0, n)], w_ih, w_hh, b_ih, b_hh)
-                h = torch.cat([now_h, h.narrow(0, n, h.size(0) - n)], 0)
-                c = torch.cat([now_c, c.narrow(0, n, c.size(0) - n)], 0)
-                steps.append(now_h)
+                whole = n == h.size(0)
+                now = x.narrow(0, starts[step], n)
+                old_h = h
+                old_c = c
+                if not whole:
+                    old_h = h.narrow(0, 0, n)
+                    old_c = c.narrow(0, 0, n)
+                new_c = old_c
+                if mode == 0:
+                    new_h, new_c = torch.lstm_cell(now, [old_h, old_c], w_ih, w_hh, b_ih, b_hh)
+                    if projected:
+                        new_h = torch.linear(new_h, params[at * width + width - 1])
+                elif mode == 1:
+                    new_h = torch.gru_cell(now, old_h, w_ih, w_hh, b_ih, b_hh)
+                elif mode == 2:
+                    new_h = torch.rnn_tanh_cell(now, old_h, w_ih, w_hh, b_ih, b_hh)
+                else:
+                    new_h = torch.rnn_relu_cell(now, old_h, w_ih, w_hh, b_ih, b_hh)
+                steps.append(new_h)
+                if whole:
+                    h = new_h
+                    c = new_c
+                else:
+                    h = torch.cat([new_h, h.narrow(0, n, h.size(0) - n)], 0)
+                    if mode == 0:
+                        c = torch.cat([new_c, c.narrow(0, n, c.size(0) - n)], 0)
             if direction == 1:
                 steps.reverse()
             sides.append(torch.cat(steps, 0))
             last_h.append(h)
             last_c.append(c)
         x = torch.cat(sides, -1)
+        if train and dropout > 0.0 and layer < num_layers - 1:
+            x = torch.dropout(x, dropout, True)
     return x, torch.stack(last_h, 0), torch.stack(last_c, 0)
+
+# Sequences of one length, [time, batch, features], are packed data as they are.
+def helper_even(mode: int, input: Tensor, h0: Tensor, c0: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor, Tensor]:
+    x = input
+    if batch_first:
+        x = x.transpose(0, 1)
+    length = x.size(0)
+    batch = x.size(1)
+    if length == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    data, h, c = helper_layers(mode, x.reshape([length * batch, x.size(2)]), [batch] * length, h0, c0, params, has_biases, num_layers, dropout, train, bidirectional)
+    out = data.reshape([length, batch, data.size(1)])
+    if batch_first:
+        out = out.transpose(0, 1)
+    return out, h, c
+
+def helper_sizes(batch_sizes: Tensor) -> List[int]:
+    sizes: List[int] = []
+    for i in range(batch_sizes.size(0)):
+        sizes.append(int(batch_sizes.select(0, i)))
+    return sizes
+
+def lstm__input(input: Tensor, hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor, Tensor]:
+    out, h, c = helper_even(0, input, hx[0], hx[1], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return out, h, c
+
+def lstm__data(data: Tensor, batch_sizes: Tensor, hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
+    out, h, c = helper_layers(0, data, helper_sizes(batch_sizes), hx[0], hx[1], params, has_biases, num_layers, dropout, train, bidirectional)
+    return out, h, c
+
+def gru__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
+    out, h, _ = helper_even(1, input, hx, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return out, h
+
+def gru__data(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
+    out, h, _ = helper_layers(1, data, helper_sizes(batch_sizes), hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    return out, h
+
+def rnn_tanh__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
+    out, h, _ = helper_even(2, input, hx, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return out, h
+
+def rnn_tanh__data(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
+    out, h, _ = helper_layers(2, data, helper_sizes(batch_sizes), hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    return out, h
+
+def rnn_relu__input(input: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor]:
+    out, h, _ = helper_even(3, input, hx, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return out, h
+
+def rnn_relu__data(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor]:
+    out, h, _ = helper_layers(3, data, helper_sizes(batch_sizes), hx, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+    return out, h
 
 def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> Tuple[Tensor, Tensor]:
     x = input

@@ -4,7 +4,7 @@ use super::PointwiseRow;
 use frazil_ir::DType;
 use frazil_runtime::expr::BinaryOp;
 use frazil_runtime::op::OpError;
-use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool};
+use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool, Wide};
 use frazil_runtime::pointwise::{Body, Pointwise};
 use frazil_runtime::sym::Sym;
 
@@ -55,7 +55,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ("aten::pow", Pointwise::new(&["self", "exponent"], Default, power)),
     (
         "aten::float_power",
-        Pointwise::new(&["self", "exponent"], IntToFloat, |b| b.x(0).pow(b.x(1))),
+        Pointwise::new(&["self", "exponent"], Wide, power),
     ),
     ("aten::square", Pointwise::new(SELF, Default, |b| b.x(0) * b.x(0))),
     ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b, "-"))),
@@ -335,7 +335,7 @@ fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (start, end, weight) = (b.x(0), b.x(1), b.x(2));
     let difference = end - start;
-    let near = weight.abs().lt(0.5);
+    let near = weight.abs().cast(frazil_runtime::promote::real_of(b.compute())).lt(0.5);
     near.select(
         start + weight * difference,
         end - difference * (b.constant(1.0) - weight),
@@ -378,6 +378,12 @@ fn nan_to_num<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 /// The value is converted to self's dtype and has no part in promotion.
 fn masked_fill<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let rank = b.rank("value");
+    if rank > 0 {
+        return b.fail(OpError::raised(format!(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s)."
+        )));
+    }
     let value = b.foreign("value");
     b.mask(0).select(value, b.x(0))
 }

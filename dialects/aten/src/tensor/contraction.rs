@@ -23,13 +23,10 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::inner", inner),
     (Contraction, "aten::outer", |a| outer(a, "self", "vec2")),
     (Contraction, "aten::ger", |a| outer(a, "self", "vec2")),
-    (Contraction, "aten::addmm", |a| product_and(a, "mat1", "mat2", false)),
-    (Contraction, "aten::addmv", |a| product_and(a, "mat", "vec", false)),
+    (Contraction, "aten::addmm", |a| product_and(a, "mat1", "mat2")),
+    (Contraction, "aten::addmv", |a| product_and(a, "mat", "vec")),
     (Contraction, "aten::baddbmm", |a| {
-        product_and(a, "batch1", "batch2", false)
-    }),
-    (Contraction, "aten::addbmm", |a| {
-        product_and(a, "batch1", "batch2", true)
+        product_and(a, "batch1", "batch2")
     }),
     (Contraction, "aten::addr", |a| {
         let (x, y) = (a.tensor("vec1")?, a.tensor("vec2")?);
@@ -246,8 +243,8 @@ fn outer(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// beta * self + alpha * (a · b), the batches summed where `sum_batches`.
-fn product_and(args: &Args<'_>, a: &str, b: &str, sum_batches: bool) -> Result<Program, OpError> {
+/// beta * self + alpha * (a · b)
+fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
     same_dtype(&x, &y)?;
     let wanted = match a {
@@ -257,16 +254,7 @@ fn product_and(args: &Args<'_>, a: &str, b: &str, sum_batches: bool) -> Result<P
     };
     check_ranks(&x, &y, Some(wanted))?;
     let mut p = ProgramBuilder::new(args);
-    let mut out = multiply(&mut p, x.id, y.id)?;
-    if sum_batches {
-        let accumulate = compute_dtype(x.dtype());
-        let fold = frazil_runtime::build::Fold {
-            combine: frazil_runtime::structured::Combine::Add,
-            accumulate,
-            output: x.dtype(),
-        };
-        out = p.reduce(&[out], &[0], false, fold, |_, x| x[0], None)?;
-    }
+    let out = multiply(&mut p, x.id, y.id)?;
     let out = scaled_sum(&mut p, args, out)?;
     p.finish(&[out])
 }

@@ -20,11 +20,6 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     }),
     (Pointwise, "aten::clone", |a| converted(a, None, true)),
     (Pointwise, "aten::contiguous", |a| converted(a, None, false)),
-    // Dropout and its kin do nothing when evaluating.
-    (Pointwise, "aten::dropout", dropout),
-    (Pointwise, "aten::feature_dropout", dropout),
-    (Pointwise, "aten::alpha_dropout", dropout),
-    (Pointwise, "aten::feature_alpha_dropout", dropout),
     (Pointwise, "aten::copy", |a| {
         let (dst, src) = (a.tensor("self")?, a.tensor("src")?);
         let mut p = ProgramBuilder::new(a);
@@ -48,7 +43,10 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 ];
 
 /// With the strides that a program can see.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[("aten::contiguous", contiguous), ("aten::clone", clone)];
+pub(super) const EAGER: &[(&str, KernelFn)] = &[
+    ("aten::contiguous", contiguous),
+    ("aten::clone", clone),
+];
 
 /// The dtype asked for by one of `to`'s overloads; self's when none is.
 fn to(args: &Args<'_>) -> Result<Program, OpError> {
@@ -70,19 +68,6 @@ fn converted(args: &Args<'_>, dtype: Option<DType>, copy: bool) -> Result<Progra
         p.map(&[x.id], dtype, |_, x| x[0])?
     };
     p.finish(&[out])
-}
-
-fn dropout(args: &Args<'_>) -> Result<Program, OpError> {
-    let p = args.float("p")?;
-    if !(0.0..=1.0).contains(&p) {
-        return Err(OpError::raised(format!(
-            "dropout probability has to be between 0 and 1, but got {p}"
-        )));
-    }
-    if args.flag("train")? && p > 0.0 {
-        return Err(OpError::Unsupported("dropout in training mode".into()));
-    }
-    ProgramBuilder::new(args).finish(&[args.tensor("input")?.id])
 }
 
 fn copy(call: &Call<'_>) -> Result<Results, OpError> {
@@ -121,6 +106,11 @@ fn clone(call: &Call<'_>) -> Result<Results, OpError> {
         Some(format) if is_channels_last(format) => one(laid_out(&t, true)?),
         _ => one(t.deep_copy_preserving_strides()?),
     }
+}
+
+/// `t` in a memory format by its number.
+pub(super) fn in_format(t: &frazil_runtime::Tensor, format: i64) -> Result<frazil_runtime::Tensor, OpError> {
+    laid_out(t, is_channels_last(format))
 }
 
 fn laid_out(t: &frazil_runtime::Tensor, channels_last: bool) -> Result<frazil_runtime::Tensor, OpError> {

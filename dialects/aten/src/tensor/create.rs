@@ -4,6 +4,7 @@ use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::args::{Arg, Args};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::call::laid_out_as;
 use frazil_runtime::op::{Call, Form::Pointwise, KernelFn, OpError, Results, one};
 use frazil_runtime::structured::Program;
 use frazil_runtime::sym::Formula;
@@ -31,7 +32,8 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
         fill(a, dtype, &[], a.scalar("s")?)
     }),
     (Pointwise, "aten::arange", arange),
-    (Pointwise, "aten::linspace", linspace),
+    (Pointwise, "aten::linspace", |a| spaced(a, None)),
+    (Pointwise, "aten::logspace", |a| spaced(a, Some(a.float("base")?))),
     (Pointwise, "aten::eye", eye),
     (Pointwise, "aten::zero", |a| filled_like(a, Scalar::Int(0))),
     (Pointwise, "aten::fill", fill_value),
@@ -51,6 +53,32 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::as_tensor.bool", tensor),
     ("aten::as_tensor.list", tensor),
 ];
+
+/// `*_like` keeps the strides of what it is like; complex numbers are no constants of programs.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[
+    ("aten::zeros_like", |c| like(c, Scalar::Int(0), 1)),
+    ("aten::ones_like", |c| like(c, Scalar::Int(1), 1)),
+    ("aten::empty_like", |c| like(c, Scalar::Int(0), 1)),
+    ("aten::full_like", |c| like(c, c.scalar(1)?, 2)),
+    ("aten::full", |c| {
+        let value = c.scalar(1)?;
+        one(Tensor::full(c.opt_dtype(2)?.unwrap_or(value.default_dtype()), &c.ints(0)?, value)?)
+    }),
+    ("aten::new_full", |c| {
+        let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
+        one(Tensor::full(dtype, &c.ints(1)?, c.scalar(2)?)?)
+    }),
+];
+
+/// A tensor like argument 0; from argument `at` on stand dtype, layout, device, pin_memory and memory_format.
+fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let out = Tensor::full(call.opt_dtype(at)?.unwrap_or(t.dtype()), t.sizes(), value)?;
+    one(match call.opt_int(at + 4)? {
+        None | Some(frazil_runtime::layout::PRESERVE_FORMAT) => laid_out_as(&out, &[t])?,
+        Some(format) => super::convert::in_format(&out, format)?,
+    })
+}
 
 fn fill(args: &Args<'_>, dtype: DType, sizes: &[i64], value: Scalar) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
@@ -159,8 +187,8 @@ fn arange(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `steps` numbers from start to end, both included; the second half counts from the end.
-fn linspace(args: &Args<'_>) -> Result<Program, OpError> {
+/// `steps` numbers from start to end, both included, the second half counted from the end; or `base` to their power.
+fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
     let (start, end, steps) = (args.float("start")?, args.float("end")?, args.int("steps")?);
     if steps < 0 {
         return Err(OpError::raised("number of steps must be non-negative"));
@@ -178,10 +206,14 @@ fn linspace(args: &Args<'_>) -> Result<Program, OpError> {
         let from_start = i.cast(DType::Double) * step + f.float(start, DType::Double);
         let back = (f.int(steps - 1, DType::Long) - i).cast(DType::Double) * step;
         let from_end = f.float(end, DType::Double) - back;
-        if steps == 1 {
+        let at = if steps == 1 {
             from_start
         } else {
             first_half.select(from_start, from_end)
+        };
+        match base {
+            Some(base) => f.float(base, DType::Double).pow(at),
+            None => at,
         }
     });
     let out = p.pointwise_to(&[], &[steps], body)?;

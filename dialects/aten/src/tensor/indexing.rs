@@ -348,6 +348,9 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
 
 /// The positions in `t` that `index` names along `dim`, element by element.
 fn gathered(t: &Tensor, dim: usize, index: &Tensor) -> Result<Vec<i64>, OpError> {
+    if index.numel() == 0 {
+        return Ok(Vec::new());
+    }
     if index.dtype() != DType::Long && index.dtype() != DType::Int {
         return Err(OpError::raised("gather(): Expected dtype int64 for index"));
     }

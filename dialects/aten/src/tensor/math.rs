@@ -3,7 +3,7 @@
 use super::PointwiseRow;
 use frazil_runtime::expr::UnaryOp;
 use frazil_runtime::op::OpError;
-use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, ToBool};
+use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Real, ToBool};
 use frazil_runtime::pointwise::{Body, Pointwise};
 use frazil_runtime::sym::Sym;
 
@@ -67,8 +67,8 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     float!("aten::special_psi", Digamma),
     float!("aten::i0", I0),
     float!("aten::special_i0", I0),
-    any!("aten::abs", Abs),
-    any!("aten::absolute", Abs),
+    ("aten::abs", Pointwise::new(SELF, Real, |b| b.x(0).abs())),
+    ("aten::absolute", Pointwise::new(SELF, Real, |b| b.x(0).abs())),
     any!("aten::floor", Floor),
     any!("aten::ceil", Ceil),
     any!("aten::trunc", Trunc),

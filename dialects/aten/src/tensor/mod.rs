@@ -2,10 +2,12 @@
 
 mod activation;
 mod arithmetic;
+mod complex;
 mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod einsum;
 mod embedding;
 mod gather;
 mod indexing;
@@ -15,9 +17,13 @@ mod math;
 mod movement;
 mod normalization;
 mod pooling;
+mod random;
 mod reduction;
+mod scans;
+mod sets;
 mod softmax;
 mod sorting;
+mod splitting;
 mod views;
 
 use frazil_runtime::Registry;
@@ -39,11 +45,13 @@ pub(crate) fn register(registry: &mut Registry) {
         registry.pointwise(name, *entry);
     }
     let programs = [
+        complex::PROGRAMS,
         contraction::PROGRAMS,
         convert::PROGRAMS,
         convolution::PROGRAMS,
         create::PROGRAMS,
         gather::PROGRAMS,
+        einsum::PROGRAMS,
         interpolate::PROGRAMS,
         join::PROGRAMS,
         movement::PROGRAMS,
@@ -51,16 +59,21 @@ pub(crate) fn register(registry: &mut Registry) {
         pooling::PROGRAMS,
         reduction::PROGRAMS,
         softmax::PROGRAMS,
+        splitting::PROGRAMS,
         views::PROGRAMS,
     ];
     for (form, name, build) in programs.into_iter().flatten() {
         registry.program(*form, name, *build);
     }
+    registry.kernels(complex::KERNELS);
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
     registry.kernels(embedding::KERNELS);
     registry.kernels(indexing::KERNELS);
     registry.kernels(movement::KERNELS);
+    registry.kernels(random::KERNELS);
+    registry.kernels(scans::KERNELS);
+    registry.kernels(sets::KERNELS);
     registry.kernels(sorting::KERNELS);
     registry.kernels(views::KERNELS);
     for names in [embedding::FIXED_SIZES, indexing::FIXED_SIZES, sorting::FIXED_SIZES] {
@@ -68,5 +81,9 @@ pub(crate) fn register(registry: &mut Registry) {
     }
     registry.eager(convert::EAGER);
     registry.eager(indexing::EAGER);
+    registry.eager(complex::EAGER);
+    registry.eager(convert::EAGER);
+    registry.eager(create::EAGER);
+    registry.eager(normalization::EAGER);
     registry.eager(views::EAGER);
 }

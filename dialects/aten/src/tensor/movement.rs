@@ -46,6 +46,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Composite, "aten::replication_pad1d", |a| moded(a, Mode::Replicate)),
     (Composite, "aten::replication_pad2d", |a| moded(a, Mode::Replicate)),
     (Composite, "aten::replication_pad3d", |a| moded(a, Mode::Replicate)),
+    (Composite, "aten::im2col", im2col),
     (Composite, "aten::pixel_shuffle", pixel_shuffle),
     (Composite, "aten::pixel_unshuffle", pixel_unshuffle),
     (Composite, "aten::channel_shuffle", channel_shuffle),
@@ -357,6 +358,54 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
     }
 }
 
+/// The windows of images as columns: [n, c, h, w] to [n, c · window, windows].
+fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let (kernel, dilation) = (args.int_array("kernel_size", 2)?, args.int_array("dilation", 2)?);
+    let (padding, stride) = (args.int_array("padding", 2)?, args.int_array("stride", 2)?);
+    let batched = x.rank() == 4;
+    if !(batched || x.rank() == 3) || x.sizes()[1..].contains(&0) {
+        return Err(OpError::raised(format!(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {:?}",
+            x.sizes()
+        )));
+    }
+    let valid = (0..2).all(|i| kernel[i] > 0 && dilation[i] > 0 && stride[i] > 0 && padding[i] >= 0);
+    if !valid {
+        return Err(OpError::raised(
+            "kernel_size, dilation and stride should be greater than zero, padding non-negative",
+        ));
+    }
+    let lead = x.rank() - 3;
+    let spatial = &x.sizes()[lead + 1..];
+    let blocks: Dims = (0..2)
+        .map(|i| (spatial[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1).div_euclid(stride[i]) + 1)
+        .collect();
+    if blocks.iter().any(|&b| b < 1) {
+        return Err(OpError::raised(format!(
+            "Given input with spatial size {spatial:?}, calculated shape of the array of sliding blocks as {:?}, but its components must be at least one.",
+            blocks.as_slice()
+        )));
+    }
+    let channels = x.sizes()[lead];
+    let mut sizes: Dims = x.sizes()[..lead].into();
+    let mut merged = sizes.clone();
+    sizes.extend([channels, kernel[0], kernel[1], blocks[0], blocks[1]]);
+    merged.extend([channels * kernel[0] * kernel[1], blocks[0] * blocks[1]]);
+    let rank = sizes.len();
+    let mut map: Vec<Affine> = (0..=lead).map(|d| Affine::index(rank, d)).collect();
+    for i in 0..2 {
+        let mut place = Affine::constant(rank, -padding[i]);
+        place.coefficients[lead + 1 + i] = dilation[i];
+        place.coefficients[lead + 3 + i] = stride[i];
+        map.push(place);
+    }
+    with(args, |p| {
+        let columns = copied(p, x.id, &sizes, map, OutOfBounds::Value(Number::Int(0)));
+        p.reshape(columns, &merged)
+    })
+}
+
 /// [.., c·r², h, w] to [.., c, h·r, w·r]
 fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, r) = (args.tensor("self")?, args.int("upscale_factor")?);
@@ -492,16 +541,7 @@ fn stacked(args: &Args<'_>, rank: usize, dim: fn(usize) -> i64) -> Result<Progra
     with(args, |p| {
         let mut raised = Vec::new();
         for t in &tensors {
-            let s = t.sizes();
-            let sizes: Dims = match (rank, s.len()) {
-                (r, n) if n >= r => s.into(),
-                (1, _) => smallvec::smallvec![1],
-                (2, 0) => smallvec::smallvec![1, 1],
-                (2, _) => smallvec::smallvec![1, s[0]],
-                (_, 0) => smallvec::smallvec![1, 1, 1],
-                (_, 1) => smallvec::smallvec![1, s[0], 1],
-                _ => smallvec::smallvec![s[0], s[1], 1],
-            };
+            let sizes = super::views::raised_sizes(t.sizes(), rank);
             raised.push(p.reshape(t.id, &sizes)?);
         }
         let first = raised.first().map_or(0, |&t| p.rank(t));

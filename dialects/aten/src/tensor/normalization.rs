@@ -6,18 +6,84 @@ use frazil_ir::DType;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::op::Form::{Composite, Pointwise};
-use frazil_runtime::op::OpError;
+use frazil_runtime::call::run_as_program;
+use frazil_runtime::element::DoubleElement;
+use frazil_runtime::op::{Call, KernelFn, OpError};
 use frazil_runtime::promote::compute_dtype;
-use frazil_runtime::structured::{Combine, Dims, Program, TensorId};
+use frazil_runtime::Tensor;
+use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
-    (Pointwise, "aten::batch_norm", batch_norm),
+    (Pointwise, "aten::batch_norm", |a| batch_norm(a, false)),
     (Composite, "aten::layer_norm", layer_norm),
     (Composite, "aten::native_layer_norm", native_layer_norm),
     (Composite, "aten::group_norm", group_norm),
-    (Composite, "aten::instance_norm", instance_norm),
+    (Composite, "aten::instance_norm", |a| instance_norm(a, false)),
     (Composite, "aten::rms_norm", rms_norm),
 ];
+
+/// In training, statistics are kept in tensors that programs cannot write.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[
+    ("aten::batch_norm", |c| {
+        if c.flag(5)? {
+            keep_statistics(c, false, c.float(6)?)?;
+        }
+        run_as_program(c, |a| batch_norm(a, true))
+    }),
+    ("aten::instance_norm", |c| {
+        if c.flag(5)? {
+            keep_statistics(c, true, c.float(6)?)?;
+        }
+        run_as_program(c, |a| instance_norm(a, true))
+    }),
+];
+
+/// Moves the running mean and variance (arguments 3 and 4) towards the input's, unbiased. Those of instances are averaged.
+fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<(), OpError> {
+    let x = call.tensor(0)?;
+    let (mean, var) = (call.opt_tensor(3)?, call.opt_tensor(4)?);
+    if mean.is_none() && var.is_none() {
+        return Ok(());
+    }
+    let shape = TensorShape {
+        dtype: x.dtype(),
+        sizes: x.sizes().into(),
+    };
+    let first = if instances { 2 } else { 0 };
+    let dims: Vec<usize> = (first..x.dim()).filter(|&d| d != 1).collect();
+    let n: i64 = dims.iter().map(|&d| x.sizes()[d]).product();
+    if n <= 1 {
+        return Err(OpError::raised(format!(
+            "Expected more than 1 value per channel when training, got input size {:?}",
+            x.sizes()
+        )));
+    }
+    let compute = compute_dtype(x.dtype());
+    let mut p = ProgramBuilder::over(vec![shape]);
+    let (m, v) = statistics(&mut p, 0, &dims, compute)?;
+    let unbiased = p.map(&[v], compute, |_, x| x[0] * (n as f64 / (n - 1) as f64))?;
+    let (mut m, mut v) = (p.squeeze(m, &dims), p.squeeze(unbiased, &dims));
+    if instances {
+        let batch = x.sizes()[0];
+        m = mean_of(&mut p, m, &[0], false, compute, batch)?;
+        v = mean_of(&mut p, v, &[0], false, compute, batch)?;
+    }
+    let program = p.finish(&[m, v])?;
+    let new = frazil_runtime::eval::eval_program(&program, &[x])?;
+    for (running, new) in [mean, var].into_iter().zip(new) {
+        let Some(running) = running else { continue };
+        let (old, new) = (running.to_f64_vec(), new.to_f64_vec());
+        if old.len() != new.len() {
+            let (own, channels) = (old.len(), new.len());
+            return Err(OpError::raised(format!(
+                "running_mean should contain {channels} elements not {own}"
+            )));
+        }
+        let moved: Vec<f64> = old.iter().zip(&new).map(|(o, n)| o * (1.0 - momentum) + n * momentum).collect();
+        running.copy_(&Tensor::from_elements::<DoubleElement>(&moved, running.sizes())?)?;
+    }
+    Ok(())
+}
 
 /// The extent of the channels, dimension 1.
 fn channels(x: &TensorArg) -> Result<i64, OpError> {
@@ -71,8 +137,8 @@ fn scale_and_shift(
     Ok((scale, shift))
 }
 
-/// With running statistics when evaluating; with the batch's own otherwise.
-fn batch_norm(args: &Args<'_>) -> Result<Program, OpError> {
+/// With running statistics when evaluating, with the batch's own otherwise.
+fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let (rank, c) = (x.rank(), channels(&x)?);
     let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
@@ -88,14 +154,10 @@ fn batch_norm(args: &Args<'_>) -> Result<Program, OpError> {
                 "Expected running_mean and running_var to be defined when training=False",
             ));
         }
-        (true, None, None) => {
+        (true, ..) => {
+            updates_nothing(args, kept)?;
             let dims: Vec<usize> = (0..rank).filter(|&d| d != 1).collect();
             batch_statistics(&mut p, &x, &dims, compute)?
-        }
-        (true, ..) => {
-            return Err(OpError::Unsupported(
-                "batch_norm in training mode, which updates its statistics".into(),
-            ));
         }
     };
     let (scale, shift) = scale_and_shift(&mut p, mean, var, weight, bias, eps, compute)?;
@@ -103,6 +165,15 @@ fn batch_norm(args: &Args<'_>) -> Result<Program, OpError> {
     let shift = per_channel(&mut p, shift, c, rank)?;
     let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
     p.finish(&[out])
+}
+
+/// A program cannot write running statistics, which the interpreter has already done where they are `kept`.
+fn updates_nothing(args: &Args<'_>, kept: bool) -> Result<(), OpError> {
+    let running = args.opt_tensor("running_mean")?.is_some() || args.opt_tensor("running_var")?.is_some();
+    if running && !kept {
+        return Err(OpError::Unsupported("normalisation that updates running statistics".into()));
+    }
+    Ok(())
 }
 
 /// Mean and biased variance over `dims`.
@@ -250,13 +321,11 @@ fn grouped(
 }
 
 /// With input statistics, as evaluation with them off has it; else as batch norm.
-fn instance_norm(args: &Args<'_>) -> Result<Program, OpError> {
+fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let c = channels(&x)?;
     if args.flag("use_input_stats")? {
-        if args.opt_tensor("running_mean")?.is_some() {
-            return Err(OpError::Unsupported("instance_norm that updates its statistics".into()));
-        }
+        updates_nothing(args, kept)?;
         return grouped(args, &x, c, args.opt_tensor("weight")?, args.opt_tensor("bias")?);
     }
     let (Some(mean), Some(var)) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?) else {

@@ -17,6 +17,9 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Reduction, "aten::max_pool1d", |a| max_pool(a, 1)),
     (Reduction, "aten::max_pool2d", |a| max_pool(a, 2)),
     (Reduction, "aten::max_pool3d", |a| max_pool(a, 3)),
+    (Reduction, "aten::max_pool1d_with_indices", |a| max_pool_with_indices(a, 1)),
+    (Reduction, "aten::max_pool2d_with_indices", |a| max_pool_with_indices(a, 2)),
+    (Reduction, "aten::max_pool3d_with_indices", |a| max_pool_with_indices(a, 3)),
     (Reduction, "aten::avg_pool1d", |a| avg_pool(a, 1)),
     (Reduction, "aten::avg_pool2d", |a| avg_pool(a, 2)),
     (Reduction, "aten::avg_pool3d", |a| avg_pool(a, 3)),
@@ -106,15 +109,8 @@ impl Windows {
         })
     }
 
-    /// The fold of each window of `x`.
-    fn fold(
-        &self,
-        p: &mut ProgramBuilder,
-        x: &TensorArg,
-        combine: Combine,
-        outside: Number,
-        finish: Option<Expr>,
-    ) -> TensorId {
+    /// The loops over outputs, then windows; the outputs' sizes; and how `x` is read.
+    fn domain(&self, x: &TensorArg, outside: Number) -> (Dims, Dims, Access) {
         let n = self.kernel.len();
         let lead = x.rank() - n;
         let loops = x.rank() + n;
@@ -136,17 +132,31 @@ impl Windows {
         } else {
             OutOfBounds::Value(outside)
         };
+        let access = Access {
+            tensor: x.id,
+            map: map.collect(),
+            out_of_bounds,
+        };
+        (domain, sizes, access)
+    }
+
+    /// The fold of each window of `x`.
+    fn fold(
+        &self,
+        p: &mut ProgramBuilder,
+        x: &TensorArg,
+        combine: Combine,
+        outside: Number,
+        finish: Option<Expr>,
+    ) -> TensorId {
+        let (domain, sizes, access) = self.domain(x, outside);
         let accumulate = compute_dtype(x.dtype());
         let mut iterations = smallvec::smallvec![Iteration::Parallel; x.rank()];
-        iterations.resize(loops, Iteration::Reduction);
+        iterations.resize(domain.len(), Iteration::Reduction);
         p.compute(Structured {
             domain,
             iterations,
-            inputs: smallvec::smallvec![Access {
-                tensor: x.id,
-                map: map.collect(),
-                out_of_bounds
-            }],
+            inputs: smallvec::smallvec![access],
             body: Formula::build(accumulate, |f| f.input(0, x.dtype())),
             combine: Some(combine),
             accumulate,
@@ -160,14 +170,63 @@ impl Windows {
     }
 }
 
-fn max_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let windows = Windows::of(args, &x, n)?;
-    let least = match x.dtype() {
+/// What no element is less than.
+fn least(dtype: DType) -> Number {
+    match dtype {
         d if d.is_floating_point() => Number::Float(f64::NEG_INFINITY),
         DType::Byte | DType::Bool => Number::Int(0),
         d => Number::Int(i64::MIN >> (64 - 8 * d.size())),
-    };
+    }
+}
+
+/// The maxima, and where they stand in the image, row-major: the first of equals, the last of several NaN.
+fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let windows = Windows::of(args, &x, n)?;
+    let mut p = ProgramBuilder::new(args);
+    let best = windows.fold(&mut p, &x, Combine::Max, least(x.dtype()), None);
+    let (domain, sizes, access) = windows.domain(&x, least(x.dtype()));
+    let (rank, loops) = (x.rank(), domain.len());
+    let own = p.broadcast_access(best, rank, loops);
+    let body = Formula::build(DType::Long, |f| {
+        let int = |v: i64| f.int(v, DType::Long);
+        let (mut place, mut inside) = (int(0), int(0).eq(int(0)));
+        for i in 0..n {
+            let size = int(x.sizes()[rank - n + i]);
+            let at = f.index(rank - n + i) * int(windows.stride[i]) - int(windows.padding[i])
+                + f.index(rank + i) * int(windows.dilation[i]);
+            inside = inside.and(at.ge(int(0))).and(at.lt(size));
+            place = place * size + at;
+        }
+        let (value, best) = (f.input(0, x.dtype()), f.input(1, x.dtype()));
+        let first = value.eq(best).select(place, int(i64::MAX));
+        // The least negative place is the last one.
+        let last = value.is_nan().select(-place, int(i64::MAX));
+        inside.select(best.is_nan().select(last, first), int(i64::MAX))
+    });
+    let mut iterations = smallvec::smallvec![Iteration::Parallel; rank];
+    iterations.resize(loops, Iteration::Reduction);
+    let indices = p.compute(Structured {
+        domain,
+        iterations,
+        inputs: smallvec::smallvec![access, own],
+        body,
+        combine: Some(Combine::Min),
+        accumulate: DType::Long,
+        finish: Some(Formula::build(DType::Long, |f| f.input(0, DType::Long).abs())),
+        finish_inputs: Default::default(),
+        output: TensorShape {
+            dtype: DType::Long,
+            sizes,
+        },
+    });
+    p.finish(&[best, indices])
+}
+
+fn max_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let windows = Windows::of(args, &x, n)?;
+    let least = least(x.dtype());
     let mut p = ProgramBuilder::new(args);
     let out = windows.fold(&mut p, &x, Combine::Max, least, None);
     p.finish(&[out])
@@ -187,18 +246,30 @@ fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
         return Err(OpError::raised("divisor must be not zero"));
     }
     let finish = match divisor {
-        Some(d) => Formula::build(x.dtype(), |f| f.input(0, accumulate) / d as f64),
-        None if windows.inside(&x) => Formula::build(x.dtype(), |f| f.input(0, accumulate) / whole as f64),
+        Some(d) => Formula::build(x.dtype(), |f| quotient(f.input(0, accumulate), f.int(d, accumulate))),
+        None if windows.inside(&x) => {
+            Formula::build(x.dtype(), |f| quotient(f.input(0, accumulate), f.int(whole, accumulate)))
+        }
         None => {
             let include_pad = args.flag("count_include_pad")?;
             Formula::build(x.dtype(), |f| {
-                f.input(0, accumulate) / elements(f, &windows, &x, include_pad).cast(accumulate)
+                let count = elements(f, &windows, &x, include_pad).cast(accumulate);
+                quotient(f.input(0, accumulate), count)
             })
         }
     };
     let mut p = ProgramBuilder::new(args);
     let out = windows.fold(&mut p, &x, Combine::Add, Number::Float(0.0), Some(finish));
     p.finish(&[out])
+}
+
+/// A sum divided; integers are cut off.
+fn quotient<'f>(sum: Sym<'f>, count: Sym<'f>) -> Sym<'f> {
+    if sum.dtype().is_floating_point() {
+        sum / count
+    } else {
+        sum.binary(BinaryOp::DivTrunc, count)
+    }
 }
 
 /// The number of elements of the window at an output position: with its padding, which itself ends where the padded input

@@ -1,8 +1,7 @@
 //! Views: the same elements under other sizes and strides.
 
 use super::ProgramRow;
-use frazil_runtime::Tensor;
-use frazil_runtime::args::{Args, TensorArg, wrap_dim};
+use frazil_runtime::args::{Args, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::op::Form::View;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
@@ -42,8 +41,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
         reversed_dims(a)
     }),
     (View, "aten::numpy_T", reversed_dims),
-    (View, "aten::mT", |a| last_two(a)),
-    (View, "aten::adjoint", |a| last_two(a)),
+    (View, "aten::mT", last_two),
     (View, "aten::movedim", move_dims),
     (View, "aten::moveaxis", move_dims),
     (View, "aten::unsqueeze", |a| {
@@ -61,13 +59,9 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (View, "aten::select.int", select),
     (View, "aten::slice.Tensor", slice),
     (View, "aten::narrow", narrow),
-    (View, "aten::diagonal", diagonal),
+    (View, "aten::diagonal", |a| diagonal(a, "self")),
+    (View, "aten::linalg_diagonal", |a| diagonal(a, "A")),
     (View, "aten::unfold", unfold),
-    (View, "aten::chunk", chunk),
-    (View, "aten::split", split),
-    (View, "aten::split_with_sizes", split),
-    (View, "aten::tensor_split.sections", tensor_split),
-    (View, "aten::unbind", unbind),
     (View, "aten::atleast_1d", |a| at_least(a, 1)),
     (View, "aten::atleast_2d", |a| at_least(a, 2)),
     (View, "aten::atleast_3d", |a| at_least(a, 3)),
@@ -117,15 +111,9 @@ fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
 fn restrided(call: &Call<'_>, functional: &str) -> Result<Results, OpError> {
     let build = PROGRAMS.iter().find(|row| row.1 == functional).map(|row| row.2);
     let build = build.ok_or_else(|| OpError::Unsupported(format!("the in-place form of {functional}")))?;
-    let (args, cells) = frazil_runtime::call::args_of(call.ctx, call.schema, call.args);
-    let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
-    let result = frazil_runtime::eval::eval_program(&build(&args)?, &tensors)?;
-    cell(call)?.set(
-        result
-            .into_iter()
-            .next()
-            .ok_or_else(|| OpError::raised("a view without a result"))?,
-    );
+    let result = frazil_runtime::call::run_as_program(call, build)?;
+    let view = result.first().and_then(Value::as_tensor);
+    cell(call)?.set(view.ok_or_else(|| OpError::raised("a view without a result"))?);
     one(call.arg(0).clone())
 }
 
@@ -250,7 +238,7 @@ fn reversed_dims(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.permute(x.id, &order)))
 }
 
-fn last_two(args: &Args<'_>) -> Result<Program, OpError> {
+pub(super) fn last_two(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let rank = x.rank();
     if rank < 2 {
@@ -270,6 +258,9 @@ fn move_dims(args: &Args<'_>) -> Result<Program, OpError> {
     let (from, to) = (wrap(args.ints("source")?)?, wrap(args.ints("destination")?)?);
     if from.len() != to.len() {
         return Err(OpError::raised("movedim: Invalid source or destination dims"));
+    }
+    if rank == 0 {
+        return with(args, |_| Ok(x.id));
     }
     let mut order: Vec<Option<usize>> = vec![None; rank];
     for (&f, &t) in from.iter().zip(&to) {
@@ -369,8 +360,8 @@ fn narrow(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.slice(x.id, dim, start, length, 1)))
 }
 
-fn diagonal(args: &Args<'_>) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
+fn diagonal(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
+    let x = args.tensor(name)?;
     let (d1, d2) = (args.dim("dim1", x.rank())?, args.dim("dim2", x.rank())?);
     if d1 == d2 {
         return Err(OpError::raised(format!(
@@ -408,10 +399,19 @@ fn diagonal(args: &Args<'_>) -> Result<Program, OpError> {
 fn unfold(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (size, step) = (args.int("size")?, args.int("step")?);
-    if x.rank() == 0 {
-        return Err(OpError::Unsupported("unfold of a zero-dimensional tensor".into()));
-    }
     let dim = args.dim("dimension", x.rank())?;
+    if x.rank() == 0 {
+        // One window of one element, or an empty one.
+        if !(0..=1).contains(&size) || step <= 0 {
+            return Err(OpError::raised(format!(
+                "maximum size for tensor at dimension 0 is 1 but size is {size}"
+            )));
+        }
+        return with(args, |p| {
+            let row = p.unsqueeze(x.id, 0);
+            Ok(p.slice(row, 0, 0, size, 1))
+        });
+    }
     let extent = x.sizes()[dim];
     if size < 0 || size > extent || step <= 0 {
         return Err(OpError::raised(format!(
@@ -428,111 +428,23 @@ fn unfold(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.view(x.id, &sizes, map)))
 }
 
-/// Pieces of a tensor along a dimension, one view each.
-fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result<Program, OpError> {
-    let mut p = ProgramBuilder::new(args);
-    let mut outputs = Vec::new();
-    let mut start = 0;
-    for &length in lengths {
-        outputs.push(p.slice(x.id, dim, start, length, 1));
-        start += length;
-    }
-    p.finish(&outputs)
-}
-
-/// The extent of dimension `dim`, which has to exist.
-fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
-    x.sizes()
-        .get(dim)
-        .copied()
-        .ok_or_else(|| OpError::raised(format!("{operator} expects at least a 1-dimensional tensor")))
-}
-
-/// Lengths of pieces of `length`, the last one shorter. An empty dimension is one empty piece.
-fn even_lengths(size: i64, length: i64) -> Vec<i64> {
-    if size == 0 || length == 0 {
-        return vec![size];
-    }
-    (0..(size + length - 1) / length)
-        .map(|i| length.min(size - i * length))
-        .collect()
-}
-
-fn chunk(args: &Args<'_>) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let dim = args.dim("dim", x.rank())?;
-    let (size, chunks) = (extent(&x, dim, "chunk")?, args.int("chunks")?);
-    if chunks <= 0 {
-        return Err(OpError::raised(format!(
-            "chunk expects `chunks` to be greater than 0, got: {chunks}"
-        )));
-    }
-    if size == 0 {
-        return pieces(args, &x, dim, &vec![0; chunks.min(1 << 20) as usize]);
-    }
-    pieces(args, &x, dim, &even_lengths(size, (size + chunks - 1) / chunks))
-}
-
-fn split(args: &Args<'_>) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let dim = args.dim("dim", x.rank())?;
-    let size = extent(&x, dim, "split")?;
-    let name = if args.has("split_sizes") {
-        "split_sizes"
-    } else {
-        "split_size"
-    };
-    let lengths = match args.get(name) {
-        frazil_runtime::args::Arg::Int(length) => {
-            if length < 0 || (length == 0 && size != 0) {
-                return Err(OpError::raised(format!(
-                    "split expects split_size be non-negative, but got split_size={length}"
-                )));
-            }
-            even_lengths(size, length)
-        }
-        _ => args.ints(name)?.to_vec(),
-    };
-    if lengths.iter().any(|&l| l < 0) || lengths.iter().sum::<i64>() != size {
-        return Err(OpError::raised(format!(
-            "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={lengths:?}"
-        )));
-    }
-    pieces(args, &x, dim, &lengths)
-}
-
-/// As even as possible: the first pieces are one longer.
-fn tensor_split(args: &Args<'_>) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let dim = args.dim("dim", x.rank())?;
-    let (size, sections) = (extent(&x, dim, "tensor_split")?, args.int("sections")?);
-    if !(1..1 << 20).contains(&sections) {
-        return Err(OpError::raised(format!(
-            "number of sections must be larger than 0, got {sections}"
-        )));
-    }
-    let lengths: Vec<i64> = (0..sections)
-        .map(|i| size / sections + i64::from(i < size % sections))
-        .collect();
-    pieces(args, &x, dim, &lengths)
-}
-
-fn unbind(args: &Args<'_>) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let dim = args.dim("dim", x.rank())?;
-    let size = extent(&x, dim, "unbind")?;
-    let mut p = ProgramBuilder::new(args);
-    let outputs: Vec<TensorId> = (0..size).map(|i| p.select(x.id, dim, i)).collect();
-    p.finish(&outputs)
-}
-
 fn at_least(args: &Args<'_>, rank: usize) -> Result<Program, OpError> {
-    if args.has("tensors") {
-        return Err(OpError::Unsupported("atleast_nd of a list".into()));
-    }
-    let x = args.tensor("self")?;
-    let s = x.sizes();
-    let sizes: Dims = match (rank, s.len()) {
+    let tensors = if args.has("tensors") {
+        args.tensors("tensors")?
+    } else {
+        vec![args.tensor("self")?]
+    };
+    let mut p = ProgramBuilder::new(args);
+    let outputs = tensors
+        .iter()
+        .map(|t| p.reshape(t.id, &raised_sizes(t.sizes(), rank)))
+        .collect::<Result<Vec<_>, _>>()?;
+    p.finish(&outputs)
+}
+
+/// The sizes of a tensor raised to at least `rank` dimensions, up to three, as NumPy raises them.
+pub(super) fn raised_sizes(s: &[i64], rank: usize) -> Dims {
+    match (rank, s.len()) {
         (r, n) if n >= r => s.into(),
         (1, _) => smallvec::smallvec![1],
         (2, 0) => smallvec::smallvec![1, 1],
@@ -540,6 +452,5 @@ fn at_least(args: &Args<'_>, rank: usize) -> Result<Program, OpError> {
         (_, 0) => smallvec::smallvec![1, 1, 1],
         (_, 1) => smallvec::smallvec![1, s[0], 1],
         _ => smallvec::smallvec![s[0], s[1], 1],
-    };
-    with(args, |p| p.reshape(x.id, &sizes))
+    }
 }

@@ -1,0 +1,50 @@
+# Attention with its projections, and the transformer layer that PyTorch fuses.
+
+def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Optional[Tensor], need_weights: bool, average_attn_weights: bool, mask_type: Optional[int]) -> Tuple[Tensor, Tensor]:
+    batch = query.size(0)
+    width = embed_dim // num_head
+    w_q, w_k, w_v = torch.chunk(qkv_weight, 3, 0)
+    b_q, b_k, b_v = torch.chunk(qkv_bias, 3, 0)
+    q = torch.linear(query, w_q, b_q).reshape([batch, -1, num_head, width]).transpose(1, 2)
+    k = torch.linear(key, w_k, b_k).reshape([batch, -1, num_head, width]).transpose(1, 2)
+    v = torch.linear(value, w_v, b_v).reshape([batch, -1, num_head, width]).transpose(1, 2)
+    scores = torch.matmul(q * (1.0 / float(width) ** 0.5), k.transpose(-2, -1))
+    if mask is not None:
+        m = mask
+        if mask_type is not None:
+            if mask_type == 1:
+                m = mask.reshape([batch, 1, 1, -1])
+        if m.dtype == torch.bool:
+            scores = scores.masked_fill(m, float("-inf"))
+        else:
+            scores = scores + m
+    weights = torch.softmax(scores, -1)
+    out = torch.matmul(weights, v).transpose(1, 2).reshape([batch, -1, embed_dim])
+    out = torch.linear(out, proj_weight, proj_bias)
+    if need_weights:
+        if average_attn_weights:
+            weights = weights.mean([1])
+    else:
+        weights = torch.empty([0])
+    return out, weights
+
+def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor, mask: Optional[Tensor], mask_type: Optional[int]) -> Tensor:
+    x = src
+    if norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+    attended, _ = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)
+    x = src + attended
+    if not norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+    residual = x
+    if norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+    x = torch.linear(x, ffn_weight_1, ffn_bias_1)
+    if use_gelu:
+        x = torch.gelu(x)
+    else:
+        x = torch.relu(x)
+    x = residual + torch.linear(x, ffn_weight_2, ffn_bias_2)
+    if not norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+    return x

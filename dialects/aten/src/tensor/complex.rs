@@ -1,0 +1,217 @@
+//! Complex numbers and their parts.
+//!
+//! Programs know real tensors only, for which most of these are the identity; the interpreter does complex ones here.
+//! PyTorch's `conj` only marks a tensor; here it conjugates a copy, which can only be told apart by writing to one of both.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use frazil_runtime::args::Args;
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::call::{laid_out_as, run_as_program};
+use frazil_runtime::element::ComplexDoubleElement;
+use frazil_runtime::layout::broadcast;
+use frazil_runtime::op::Form::{Pointwise, View};
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::promote::{complex_of, compute_dtype, promote_types, real_of};
+use frazil_runtime::structured::Program;
+use num_complex::Complex64;
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (View, "aten::real", itself),
+    (View, "aten::conj", itself),
+    (View, "aten::_conj", itself),
+    (View, "aten::resolve_conj", itself),
+    (View, "aten::resolve_neg", itself),
+    (Pointwise, "aten::conj_physical", itself),
+    (View, "aten::mH", transposed),
+    (View, "aten::adjoint", transposed),
+    (View, "aten::matrix_H", |a| {
+        let rank = a.tensor("self")?.rank();
+        if rank != 2 {
+            return Err(OpError::raised(format!(
+                "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
+            )));
+        }
+        transposed(a)
+    }),
+    (Pointwise, "aten::angle", angle),
+    (Pointwise, "aten::isreal", is_real),
+];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::conj_physical_", |c| {
+        let t = c.tensor(0)?;
+        if t.dtype().is_complex() {
+            t.copy_(&mapped(&t, |z| z.conj())?)?;
+        }
+        one(c.arg(0).clone())
+    }),
+    ("aten::imag", |c| part(c, 1)),
+    ("aten::view_as_real", |c| {
+        let t = c.tensor(0)?;
+        if !t.dtype().is_complex() {
+            return Err(OpError::raised("view_as_real is only supported for complex tensors"));
+        }
+        let (sizes, strides) = (t.sizes().iter().copied(), t.strides().iter().map(|s| 2 * s));
+        let (sizes, strides): (Vec<i64>, Vec<i64>) = (sizes.chain([2]).collect(), strides.chain([1]).collect());
+        one(t.reinterpret(real_of(t.dtype()), &sizes, &strides, 2 * t.offset())?)
+    }),
+    ("aten::view_as_complex", view_as_complex),
+    ("aten::complex", |c| joined(c, Complex64::new)),
+    ("aten::polar", |c| joined(c, Complex64::from_polar)),
+];
+
+/// What the interpreter does where a tensor is complex.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[
+    ("aten::real", |c| on_complex(c, itself, |t| part_of(t, 0))),
+    ("aten::conj", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
+    ("aten::_conj", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
+    ("aten::resolve_conj", |c| one(c.arg(0).clone())),
+    ("aten::resolve_neg", |c| one(c.arg(0).clone())),
+    ("aten::conj_physical", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
+    ("aten::mH", |c| on_complex(c, transposed, conjugate_transposed)),
+    ("aten::adjoint", |c| on_complex(c, transposed, conjugate_transposed)),
+    ("aten::matrix_H", |c| on_complex(c, transposed, conjugate_transposed)),
+    ("aten::angle", |c| {
+        let angles = |t: &Tensor| -> Result<Tensor, OpError> {
+            let wide = mapped(t, |z| Complex64::new(z.arg(), 0.0))?;
+            Ok(wide.to_dtype(real_of(t.dtype()))?)
+        };
+        on_complex(c, angle, angles)
+    }),
+    ("aten::isreal", |c| {
+        let without_imaginary = |t: &Tensor| -> Result<Tensor, OpError> {
+            let imaginary = mapped(t, |z| Complex64::new(f64::from(u8::from(z.im == 0.0)), 0.0))?;
+            Ok(imaginary.to_dtype(DType::Bool)?)
+        };
+        on_complex(c, is_real, without_imaginary)
+    }),
+];
+
+fn real(args: &Args<'_>) -> Result<frazil_runtime::args::TensorArg, OpError> {
+    let x = args.tensor("self")?;
+    if x.dtype().is_complex() {
+        return Err(OpError::Unsupported("complex numbers in programs".into()));
+    }
+    Ok(x)
+}
+
+fn itself(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = real(args)?;
+    ProgramBuilder::new(args).finish(&[x.id])
+}
+
+fn transposed(args: &Args<'_>) -> Result<Program, OpError> {
+    real(args)?;
+    super::views::last_two(args)
+}
+
+fn on_complex(
+    call: &Call<'_>,
+    program: frazil_runtime::op::ProgramFn,
+    complex: impl Fn(&Tensor) -> Result<Tensor, OpError>,
+) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if t.dtype().is_complex() {
+        one(complex(&t)?)
+    } else {
+        run_as_program(call, program)
+    }
+}
+
+/// π where negative, 0 elsewhere.
+fn angle(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = real(args)?;
+    let dtype = if x.dtype().is_floating_point() {
+        x.dtype()
+    } else {
+        DType::Float
+    };
+    let compute = compute_dtype(dtype);
+    let mut p = ProgramBuilder::new(args);
+    let out = p.map(&[x.id], dtype, |_, x| {
+        let x = x[0].cast(compute);
+        let angle = x.lt(0.0).select(x.constant(std::f64::consts::PI), 0.0);
+        x.is_nan().select(x, angle)
+    })?;
+    p.finish(&[out])
+}
+
+fn is_real(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = real(args)?;
+    let mut p = ProgramBuilder::new(args);
+    let out = p.fill(DType::Bool, x.sizes(), true.into())?;
+    p.finish(&[out])
+}
+
+/// A function of each number of a complex tensor, in its dtype and with its strides.
+fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<Tensor, OpError> {
+    let numbers: Vec<Complex64> = t.to_dtype(DType::ComplexDouble)?.to_vec();
+    let numbers: Vec<Complex64> = numbers.into_iter().map(f).collect();
+    let out = Tensor::from_elements::<ComplexDoubleElement>(&numbers, t.sizes())?.to_dtype(t.dtype())?;
+    Ok(laid_out_as(&out, std::slice::from_ref(t))?)
+}
+
+/// A view of the real (0) or imaginary (1) parts.
+fn part_of(t: &Tensor, which: i64) -> Result<Tensor, OpError> {
+    let strides: Vec<i64> = t.strides().iter().map(|s| 2 * s).collect();
+    Ok(t.reinterpret(real_of(t.dtype()), t.sizes(), &strides, 2 * t.offset() + which)?)
+}
+
+fn part(call: &Call<'_>, which: i64) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if !t.dtype().is_complex() {
+        return Err(OpError::raised("imag is not implemented for tensors with non-complex dtypes."));
+    }
+    one(part_of(&t, which)?)
+}
+
+fn conjugate_transposed(t: &Tensor) -> Result<Tensor, OpError> {
+    let (mut sizes, mut strides) = (t.sizes().to_vec(), t.strides().to_vec());
+    let rank = t.dim();
+    if rank < 2 {
+        return Err(OpError::raised(
+            "tensor.mH is only supported on matrices or batches of matrices.",
+        ));
+    }
+    sizes.swap(rank - 1, rank - 2);
+    strides.swap(rank - 1, rank - 2);
+    mapped(&t.as_strided(&sizes, &strides, t.offset())?, |z| z.conj())
+}
+
+/// Pairs of the last dimension as complex numbers, over the same memory.
+fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if !matches!(t.dtype(), DType::Half | DType::Float | DType::Double) {
+        return Err(OpError::raised(format!(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {}",
+            t.dtype().type_name()
+        )));
+    }
+    let ([sizes @ .., 2], [strides @ .., 1]) = (t.sizes(), t.strides()) else {
+        return Err(OpError::raised("Tensor must have a last dimension of size 2 and stride 1"));
+    };
+    if t.offset() % 2 != 0 || strides.iter().any(|s| s % 2 != 0) {
+        return Err(OpError::raised("Tensor must have strides and an offset divisible by 2"));
+    }
+    let strides: Vec<i64> = strides.iter().map(|s| s / 2).collect();
+    one(t.reinterpret(complex_of(t.dtype()), sizes, &strides, t.offset() / 2)?)
+}
+
+/// Complex numbers from two real tensors that broadcast.
+fn joined(call: &Call<'_>, join: fn(f64, f64) -> Complex64) -> Result<Results, OpError> {
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    let dtype = promote_types(a.dtype(), b.dtype());
+    if a.dtype() != b.dtype() || !matches!(dtype, DType::Half | DType::Float | DType::Double) {
+        return Err(OpError::raised(
+            "Expected both inputs to be Half, Float or Double tensors of one dtype",
+        ));
+    }
+    let sizes = broadcast(a.sizes(), b.sizes())
+        .ok_or_else(|| frazil_runtime::build::broadcast_error(a.sizes(), b.sizes()))?;
+    let (x, y) = (a.expand(&sizes)?.to_f64_vec(), b.expand(&sizes)?.to_f64_vec());
+    let numbers: Vec<Complex64> = x.into_iter().zip(y).map(|(x, y)| join(x, y)).collect();
+    let out = Tensor::from_elements::<ComplexDoubleElement>(&numbers, &sizes)?.to_dtype(complex_of(dtype))?;
+    one(laid_out_as(&out, &[a, b])?)
+}

@@ -1,0 +1,221 @@
+//! Einstein's notation: a letter for each dimension, products summed over the letters that the result lacks.
+
+use super::ProgramRow;
+use frazil_runtime::args::Args;
+use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::op::Form::Contraction;
+use frazil_runtime::op::OpError;
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{Access, Affine, Combine, Dims, OutOfBounds, Program, TensorId};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[(Contraction, "aten::einsum", einsum)];
+
+/// A letter of the equation, or a dimension of the ellipsis counted from the back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Letter(char),
+    Ellipsis(usize),
+}
+
+/// An operand with a label for each dimension.
+struct Operand {
+    tensor: TensorId,
+    labels: Vec<Label>,
+}
+
+fn einsum(args: &Args<'_>) -> Result<Program, OpError> {
+    let equation = args
+        .opt_str("equation")?
+        .ok_or_else(|| OpError::raised("einsum(): an equation is needed"))?;
+    let tensors = args.tensors("tensors")?;
+    let equation: String = equation.chars().filter(|c| *c != ' ').collect();
+    let (left, right) = match equation.split_once("->") {
+        Some((left, right)) => (left, Some(right)),
+        None => (equation.as_str(), None),
+    };
+    let terms: Vec<&str> = left.split(',').collect();
+    if terms.len() != tensors.len() {
+        return Err(OpError::raised(format!(
+            "einsum(): {} operands were provided, but the equation has {}",
+            tensors.len(),
+            terms.len()
+        )));
+    }
+    let mut p = ProgramBuilder::new(args);
+    let mut operands = Vec::new();
+    for (term, t) in terms.iter().zip(&tensors) {
+        let labels = labels_of(term, Some(t.rank()))?;
+        operands.push(Operand { tensor: t.id, labels });
+    }
+    let extents = extents(&p, &operands)?;
+    let output = match right {
+        Some(right) => explicit_output(right, &extents)?,
+        None => implicit_output(left, &extents),
+    };
+    // From the left, two at a time; a letter is summed away with the last operand that has it.
+    let mut operands = operands.into_iter();
+    let first = operands.next().ok_or_else(|| OpError::raised("einsum(): must provide at least one operand"))?;
+    let rest: Vec<Operand> = operands.collect();
+    let mut current = first;
+    for (i, next) in rest.iter().enumerate() {
+        let later = &rest[i + 1..];
+        let needed = |l: &Label| output.contains(l) || later.iter().any(|o| o.labels.contains(l));
+        let mut kept: Vec<Label> = Vec::new();
+        if later.is_empty() {
+            kept.clone_from(&output);
+        } else {
+            let both = current.labels.iter().chain(&next.labels).filter(|l| needed(l));
+            for &l in both {
+                if !kept.contains(&l) {
+                    kept.push(l);
+                }
+            }
+        }
+        current = multiplied(&mut p, &current, next, kept, &extents);
+    }
+    let out = if rest.is_empty() {
+        summed(&mut p, &current, &output, &extents)?
+    } else {
+        current.tensor
+    };
+    p.finish(&[out])
+}
+
+/// The labels of one term; an ellipsis stands for the dimensions that `rank` leaves.
+fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
+    let wrong = |c: char| {
+        OpError::raised(format!(
+            "einsum(): invalid subscript given in the equation string, subscripts must be in [a-zA-Z], found {c:?}"
+        ))
+    };
+    let letters = |s: &str| -> Result<Vec<Label>, OpError> {
+        let each = |c: char| if c.is_ascii_alphabetic() { Ok(Label::Letter(c)) } else { Err(wrong(c)) };
+        s.chars().map(each).collect()
+    };
+    let Some((before, after)) = term.split_once("...") else {
+        let labels = letters(term)?;
+        return match rank {
+            Some(rank) if rank != labels.len() => Err(OpError::raised(format!(
+                "einsum(): the number of subscripts in the equation ({}) does not match the number of dimensions ({rank}) for an operand",
+                labels.len()
+            ))),
+            _ => Ok(labels),
+        };
+    };
+    let (before, after) = (letters(before)?, letters(after)?);
+    let hidden = rank.unwrap_or(0).checked_sub(before.len() + after.len());
+    let hidden = hidden.filter(|_| rank.is_some()).ok_or_else(|| {
+        OpError::raised("einsum(): the number of subscripts in the equation is more than the number of dimensions for an operand")
+    })?;
+    let ellipsis = (0..hidden).rev().map(Label::Ellipsis);
+    Ok(before.into_iter().chain(ellipsis).chain(after).collect())
+}
+
+/// The extent of each label, in order of appearance; 1 broadcasts.
+fn extents(p: &ProgramBuilder, operands: &[Operand]) -> Result<Vec<(Label, i64)>, OpError> {
+    let mut extents: Vec<(Label, i64)> = Vec::new();
+    for o in operands {
+        for (&label, &size) in o.labels.iter().zip(&p.sizes(o.tensor)) {
+            match extents.iter_mut().find(|(l, _)| *l == label) {
+                None => extents.push((label, size)),
+                Some((_, known)) if *known == 1 => *known = size,
+                Some((_, known)) if size == 1 || *known == size => {}
+                Some((_, known)) => {
+                    return Err(OpError::raised(format!(
+                        "einsum(): a subscript has size {size} for an operand which does not broadcast with previously seen size {known}"
+                    )));
+                }
+            }
+        }
+    }
+    Ok(extents)
+}
+
+fn ellipsis(extents: &[(Label, i64)]) -> Vec<Label> {
+    let depth = extents.iter().filter(|(l, _)| matches!(l, Label::Ellipsis(_))).count();
+    (0..depth).rev().map(Label::Ellipsis).collect()
+}
+
+fn explicit_output(right: &str, extents: &[(Label, i64)]) -> Result<Vec<Label>, OpError> {
+    let hidden = ellipsis(extents);
+    let rank = right.contains("...").then(|| right.replace("...", "").len() + hidden.len());
+    let labels = labels_of(right, rank)?;
+    for (i, l) in labels.iter().enumerate() {
+        if labels[..i].contains(l) || !extents.iter().any(|(known, _)| known == l) {
+            return Err(OpError::raised(
+                "einsum(): output subscripts have to appear once in the output and in an operand",
+            ));
+        }
+    }
+    Ok(labels)
+}
+
+/// Without an arrow: the ellipsis, then the letters that appear once, in the order of the alphabet.
+fn implicit_output(left: &str, extents: &[(Label, i64)]) -> Vec<Label> {
+    let mut once: Vec<char> = left.chars().filter(char::is_ascii_alphabetic).collect();
+    once.retain(|c| left.matches(*c).count() == 1);
+    once.sort_unstable();
+    ellipsis(extents).into_iter().chain(once.into_iter().map(Label::Letter)).collect()
+}
+
+/// How `o` is read by loops over `loops`; equal labels of one operand walk its diagonal.
+fn access(p: &ProgramBuilder, o: &Operand, loops: &[Label]) -> Access {
+    let place = |(label, &size): (&Label, &i64)| match loops.iter().position(|l| l == label) {
+        Some(at) if size != 1 => Affine::index(loops.len(), at),
+        _ => Affine::constant(loops.len(), 0),
+    };
+    Access {
+        tensor: o.tensor,
+        map: o.labels.iter().zip(&p.sizes(o.tensor)).map(place).collect(),
+        out_of_bounds: OutOfBounds::Never,
+    }
+}
+
+fn multiplied(
+    p: &mut ProgramBuilder,
+    a: &Operand,
+    b: &Operand,
+    kept: Vec<Label>,
+    extents: &[(Label, i64)],
+) -> Operand {
+    let mut loops = kept.clone();
+    for &l in a.labels.iter().chain(&b.labels) {
+        if !loops.contains(&l) {
+            loops.push(l);
+        }
+    }
+    let extent = |l: &Label| extents.iter().find(|(known, _)| known == l).map_or(1, |e| e.1);
+    // What neither operand has yet is broadcast: extent 1 until it comes.
+    let own = |l: &Label| if a.labels.contains(l) || b.labels.contains(l) { extent(l) } else { 1 };
+    let domain: Dims = loops.iter().map(own).collect();
+    let dtype = p.dtype(a.tensor);
+    let operands = [access(p, a, &loops), access(p, b, &loops)];
+    let tensor = p.contract(&domain, kept.len(), operands, (compute_dtype(dtype), dtype), None);
+    Operand { tensor, labels: kept }
+}
+
+/// One operand: its diagonals, sums and transpositions.
+fn summed(p: &mut ProgramBuilder, o: &Operand, output: &[Label], extents: &[(Label, i64)]) -> Result<TensorId, OpError> {
+    // Diagonals and order first, as a view; then the sum over what is not wanted.
+    let mut order = output.to_vec();
+    for &l in &o.labels {
+        if !order.contains(&l) {
+            order.push(l);
+        }
+    }
+    let extent = |l: &Label| extents.iter().find(|(known, _)| known == l).map_or(1, |e| e.1);
+    let sizes: Dims = order.iter().map(extent).collect();
+    let map = access(p, o, &order).map.into_vec();
+    let view = p.view(o.tensor, &sizes, map);
+    if order.len() == output.len() {
+        return Ok(view);
+    }
+    let dtype = p.dtype(view);
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute_dtype(dtype),
+        output: dtype,
+    };
+    let dims: Vec<usize> = (output.len()..order.len()).collect();
+    p.reduce(&[view], &dims, false, fold, |_, x| x[0], None)
+}

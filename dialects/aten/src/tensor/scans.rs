@@ -1,0 +1,123 @@
+//! Scans along a dimension: sums, products and extremes so far.
+
+use super::indexing::Axis;
+use super::sorting::{Key, by_key, picked};
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use frazil_runtime::args::wrap_dim;
+use frazil_runtime::element::{ComplexDoubleElement, DoubleElement, LongElement};
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use num_complex::Complex64;
+use std::cmp::Ordering;
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::cumsum", |c| scan(c, Scan::Sum)),
+    ("aten::cumprod", |c| scan(c, Scan::Product)),
+    ("aten::logcumsumexp", |c| scan(c, Scan::LogSum)),
+    ("aten::cummax", |c| running(c, Ordering::Greater)),
+    ("aten::cummin", |c| running(c, Ordering::Less)),
+];
+
+/// How an element is joined with those before it.
+#[derive(Clone, Copy, PartialEq)]
+enum Scan {
+    Sum,
+    Product,
+    LogSum,
+}
+
+/// The logarithm of a sum of exponentials.
+fn log_add(a: f64, b: f64) -> f64 {
+    if a == b && a.is_infinite() {
+        return a;
+    }
+    let (high, low) = if a > b { (a, b) } else { (b, a) };
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else {
+        high + (low - high).exp().ln_1p()
+    }
+}
+
+fn complex_log_add(a: Complex64, b: Complex64) -> Complex64 {
+    let (high, low) = if a.re > b.re { (a, b) } else { (b, a) };
+    high + (Complex64::ONE + (low - high).exp()).ln()
+}
+
+/// Replaces each element by its join with those before it along the axis.
+fn accumulate<T: Copy>(values: &mut [T], axis: &Axis, join: impl Fn(T, T) -> T) {
+    let (size, inner) = (axis.size as usize, axis.inner as usize);
+    for slab in values.chunks_exact_mut((size * inner).max(1)) {
+        for at in inner..slab.len() {
+            slab[at] = join(slab[at - inner], slab[at]);
+        }
+    }
+}
+
+/// Integers become Long unless a dtype is asked for; floats are joined in double.
+fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    let floating = |d: DType| d.is_floating_point() || d.is_complex();
+    let default = if floating(t.dtype()) { t.dtype() } else { DType::Long };
+    let has_dtype = |i: usize| call.schema.arguments.get(i).is_some_and(|a| call.ctx.name(a.name) == "dtype");
+    let asked = if has_dtype(2) { call.opt_dtype(2)? } else { None };
+    let dtype = asked.unwrap_or(default);
+    if how == Scan::LogSum && !floating(dtype) {
+        return Err(OpError::raised(format!(
+            "\"logcumsumexp_out_cpu\" not implemented for '{}'",
+            t.dtype().type_name()
+        )));
+    }
+    let source = t.to_dtype(dtype)?;
+    let axis = Axis::of(&source, dim);
+    let sizes = t.sizes();
+    let out = if dtype.is_complex() {
+        let mut values: Vec<Complex64> = source.to_dtype(DType::ComplexDouble)?.to_vec();
+        accumulate(&mut values, &axis, |a, b| match how {
+            Scan::Sum => a + b,
+            Scan::Product => a * b,
+            Scan::LogSum => complex_log_add(a, b),
+        });
+        Tensor::from_elements::<ComplexDoubleElement>(&values, sizes)?
+    } else if dtype.is_floating_point() {
+        let mut values = source.to_f64_vec();
+        accumulate(&mut values, &axis, |a, b| match how {
+            Scan::Sum => a + b,
+            Scan::Product => a * b,
+            Scan::LogSum => log_add(a, b),
+        });
+        Tensor::from_elements::<DoubleElement>(&values, sizes)?
+    } else {
+        let mut values = source.to_i64_vec();
+        accumulate(&mut values, &axis, |a, b| match how {
+            Scan::Product => a.wrapping_mul(b),
+            _ => a.wrapping_add(b),
+        });
+        Tensor::from_elements::<LongElement>(&values, sizes)?
+    };
+    one(frazil_runtime::call::laid_out_as(&out.to_dtype(dtype)?, &[t])?)
+}
+
+/// The extreme so far and where it stands, the last of equals; NaN stays.
+fn running(call: &Call<'_>, wanted: Ordering) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let dim = wrap_dim(call.int(1)?, t.dim())?;
+    let length = Axis::of(&t, dim).size;
+    let (values, indices) = by_key!(t, K => picked::<K>(&t, dim, length, |row| Ok(extremes(row, wanted))))?;
+    Ok(smallvec::smallvec![values.into(), indices.into()])
+}
+
+fn extremes<K: Key>(row: &[K], wanted: Ordering) -> Vec<usize> {
+    let mut best = 0;
+    (0..row.len())
+        .map(|i| {
+            let order = row[i].compare(row[best]);
+            let better = order == wanted || order == Ordering::Equal;
+            if row[i].missing() || (better && !row[best].missing()) {
+                best = i;
+            }
+            best
+        })
+        .collect()
+}

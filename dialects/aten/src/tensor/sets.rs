@@ -1,0 +1,271 @@
+//! Sets and bins of numbers: places in sorted sequences, unique elements, histograms.
+
+use super::indexing::Axis;
+use super::sorting::{Key, by_key};
+use frazil_ir::DType;
+use frazil_runtime::{Scalar, Tensor};
+use frazil_runtime::args::wrap_dim;
+use frazil_runtime::element::{BoolElement, DoubleElement};
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::promote::promote_types;
+use frazil_runtime::value::Value;
+use std::cmp::Ordering;
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::searchsorted", searchsorted),
+    ("aten::bucketize", bucketize),
+    ("aten::_unique2", |c| unique(c, None, c.flag(2)?, c.flag(3)?, true)),
+    ("aten::unique_dim", |c| {
+        unique(c, c.opt_int(1)?, c.flag(3)?, c.flag(4)?, true)
+    }),
+    ("aten::unique_consecutive", |c| {
+        unique(c, c.opt_int(3)?, c.flag(1)?, c.flag(2)?, false)
+    }),
+    ("aten::bincount", bincount),
+    ("aten::histc", histc),
+    ("aten::isin", isin),
+];
+
+/// Where `x` would be put in sorted `row`: before equals, or behind them.
+fn insertion<K: Key>(row: &[K], x: K, right: bool) -> i64 {
+    row.partition_point(|&r| {
+        if right {
+            r.compare(x) != Ordering::Greater
+        } else {
+            r.compare(x) == Ordering::Less
+        }
+    }) as i64
+}
+
+/// A number as a tensor that holds it exactly.
+fn number(s: Scalar) -> Tensor {
+    match s {
+        Scalar::Float(_) | Scalar::Complex(_) => Tensor::scalar(DType::Double, s),
+        Scalar::Int(_) | Scalar::Bool(_) => Tensor::scalar(DType::Long, s),
+    }
+}
+
+fn searchsorted(call: &Call<'_>) -> Result<Results, OpError> {
+    let sequence = call.tensor(0)?;
+    let values = match call.arg(1) {
+        Value::Tensor(t) => t.get(),
+        _ => number(call.scalar(1)?),
+    };
+    let right = call.flag(3)? || call.arg(4).as_str() == Some("right");
+    let sequence = match call.opt_tensor(5)? {
+        Some(sorter) => {
+            let length = sequence.sizes().last().copied().unwrap_or(1);
+            let positions: Vec<i64> = (0..)
+                .zip(sorter.to_i64_vec())
+                .map(|(i, s): (i64, i64)| i / length.max(1) * length + s)
+                .collect();
+            sequence.take(&positions, sequence.sizes())?
+        }
+        None => sequence,
+    };
+    let one_row = sequence.dim() <= 1;
+    if !one_row && sequence.sizes()[..sequence.dim() - 1] != values.sizes()[..values.dim().max(1) - 1] {
+        return Err(OpError::raised(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match",
+        ));
+    }
+    let found = inserted(&sequence, &values, right, one_row);
+    let dtype = if call.flag(2)? { DType::Int } else { DType::Long };
+    one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
+}
+
+/// For each value its place in its row of sorted `sequence`, or in the only one.
+fn inserted(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> Vec<i64> {
+    fn places<K: Key>(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> Vec<i64> {
+        let last = |t: &Tensor| t.sizes().last().copied().unwrap_or(1).max(0) as usize;
+        let (length, per_row) = (last(sequence), last(values).max(1));
+        let rows = K::values(sequence);
+        let place = |(i, &x): (usize, &K)| {
+            let first = if one_row { 0 } else { i / per_row * length };
+            insertion(rows.get(first..first + length).unwrap_or(&[]), x, right)
+        };
+        K::values(values).iter().enumerate().map(place).collect()
+    }
+    if promote_types(sequence.dtype(), values.dtype()).is_floating_point() {
+        places::<f64>(sequence, values, right, one_row)
+    } else {
+        places::<i64>(sequence, values, right, one_row)
+    }
+}
+
+fn bucketize(call: &Call<'_>) -> Result<Results, OpError> {
+    let values = match call.arg(0) {
+        Value::Tensor(t) => t.get(),
+        _ => number(call.scalar(0)?),
+    };
+    let found = inserted(&call.tensor(1)?, &values, call.flag(3)?, true);
+    let dtype = if call.flag(2)? { DType::Int } else { DType::Long };
+    one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
+}
+
+/// The different slices along a dimension.
+struct Slices {
+    /// The first of each kind, in order.
+    kept: Vec<i64>,
+    /// How many there are of each kind.
+    number: Vec<i64>,
+    /// The kind of each slice.
+    places: Vec<i64>,
+}
+
+impl Slices {
+    fn of<K: Key>(flat: &Tensor, axis: &Axis, sorted: bool) -> Slices {
+        let values = K::values(flat);
+        let positions = |k: i64| {
+            (0..axis.outer)
+                .flat_map(move |o| (0..axis.inner).map(move |i| (o, i)))
+                .map(move |(o, i)| ((o * axis.size + k) * axis.inner + i) as usize)
+        };
+        let slices: Vec<Vec<K>> = (0..axis.size)
+            .map(|k| positions(k).filter_map(|p| values.get(p).copied()).collect())
+            .collect();
+        let by = |a: &[K], b: &[K]| {
+            let pairs = a.iter().zip(b).map(|(x, y)| x.compare(*y));
+            pairs.into_iter().find(|o| *o != Ordering::Equal).unwrap_or(Ordering::Equal)
+        };
+        let mut order: Vec<usize> = (0..slices.len()).collect();
+        if sorted {
+            order.sort_by(|&a, &b| by(&slices[a], &slices[b]));
+        }
+        let (mut kept, mut number): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+        let mut places = vec![0i64; slices.len()];
+        for (n, &i) in order.iter().enumerate() {
+            // NaN differs from itself: each is a kind of its own.
+            if n == 0 || slices[order[n - 1]] != slices[i] {
+                kept.push(i as i64);
+                number.push(0);
+            }
+            if let Some(last) = number.last_mut() {
+                *last += 1;
+            }
+            places[i] = kept.len() as i64 - 1;
+        }
+        Slices { kept, number, places }
+    }
+}
+
+/// Unique slices along `dim` (elements without one), where each came from, and how many there are.
+fn unique(call: &Call<'_>, dim: Option<i64>, inverse: bool, counts: bool, sorted: bool) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let (flat, dim) = match dim {
+        Some(d) => (t.clone(), wrap_dim(d, t.dim())?),
+        None => (t.reshape(&[t.numel()])?, 0),
+    };
+    let axis = Axis::of(&flat, dim);
+    let slices = by_key!(flat, K => Slices::of::<K>(&flat, &axis, sorted));
+    let Slices { kept, number, places } = slices;
+    let mut sizes = flat.sizes().to_vec();
+    if let Some(s) = sizes.get_mut(dim) {
+        *s = kept.len() as i64;
+    }
+    let mut taken = Vec::new();
+    for o in 0..axis.outer {
+        for &k in &kept {
+            let first = (o * axis.size + k) * axis.inner;
+            taken.extend(first..first + axis.inner);
+        }
+    }
+    let out = flat.take(&taken, &sizes)?;
+    let empty = || Tensor::from_i64(&[], &[0]);
+    let inverse_sizes = if call.schema.arguments.iter().any(|a| call.ctx.name(a.name) == "dim") && dim_given(call) {
+        vec![places.len() as i64]
+    } else {
+        t.sizes().to_vec()
+    };
+    let inverse = if inverse {
+        Tensor::from_i64(&places, &inverse_sizes)?
+    } else {
+        empty()?
+    };
+    let counts = if counts {
+        Tensor::from_i64(&number, &[number.len() as i64])?
+    } else {
+        empty()?
+    };
+    Ok(smallvec::smallvec![out.into(), inverse.into(), counts.into()])
+}
+
+/// True when the call's `dim` is not None.
+fn dim_given(call: &Call<'_>) -> bool {
+    let at = call
+        .schema
+        .arguments
+        .iter()
+        .position(|a| call.ctx.name(a.name) == "dim");
+    at.is_some_and(|i| !matches!(call.arg(i), Value::None))
+}
+
+fn bincount(call: &Call<'_>) -> Result<Results, OpError> {
+    let (t, min) = (call.tensor(0)?, call.int(2)?);
+    let values = t.to_i64_vec();
+    if t.dim() != 1 || values.iter().any(|&v| !(0..1 << 28).contains(&v)) || min < 0 {
+        return Err(OpError::raised(
+            "bincount only supports 1-d non-negative integral inputs.",
+        ));
+    }
+    let bins = values.iter().max().map_or(0, |m| m + 1).max(min);
+    let weights = call.opt_tensor(1)?;
+    let mut out = vec![0.0; bins as usize];
+    let scale = weights.as_ref().map(Tensor::to_f64_vec);
+    for (i, &v) in values.iter().enumerate() {
+        out[v as usize] += scale.as_ref().map_or(1.0, |w| w.get(i).copied().unwrap_or_default());
+    }
+    let dtype = weights.map_or(DType::Long, |w| {
+        if w.dtype() == DType::Float {
+            DType::Float
+        } else {
+            DType::Double
+        }
+    });
+    one(Tensor::from_elements::<DoubleElement>(&out, &[bins])?.to_dtype(dtype)?)
+}
+
+fn histc(call: &Call<'_>) -> Result<Results, OpError> {
+    let (t, bins) = (call.tensor(0)?, call.int(1)?);
+    let (mut low, mut high) = (call.float(2)?, call.float(3)?);
+    let values = t.to_f64_vec();
+    if !(1..1 << 28).contains(&bins) {
+        return Err(OpError::raised("torch.histc(): bins must be > 0"));
+    }
+    if low == high && !values.is_empty() {
+        low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    }
+    if low == high {
+        (low, high) = (low - 1.0, high + 1.0);
+    }
+    if low > high || !low.is_finite() || !high.is_finite() {
+        return Err(OpError::raised("torch.histc: max must be larger than min"));
+    }
+    let mut out = vec![0.0; bins as usize];
+    for x in values.into_iter().filter(|x| (low..=high).contains(x)) {
+        let bin = ((x - low) / (high - low) * bins as f64) as i64;
+        out[bin.min(bins - 1) as usize] += 1.0;
+    }
+    one(Tensor::from_elements::<DoubleElement>(&out, &[bins])?.to_dtype(t.dtype())?)
+}
+
+fn isin(call: &Call<'_>) -> Result<Results, OpError> {
+    let as_tensor = |i: usize| match call.arg(i) {
+        Value::Tensor(t) => Ok(t.get()),
+        _ => Ok::<_, OpError>(number(call.scalar(i)?)),
+    };
+    let (elements, set, invert) = (as_tensor(0)?, as_tensor(1)?, call.flag(3)?);
+    fn found<K: Key>(elements: &Tensor, set: &Tensor, invert: bool) -> Vec<u8> {
+        let mut set = K::values(set);
+        set.sort_by(|a, b| a.compare(*b));
+        let is_in = |x: &K| !x.missing() && set.binary_search_by(|s| s.compare(*x)).is_ok();
+        K::values(elements).iter().map(|x| u8::from(is_in(x) != invert)).collect()
+    }
+    let out = if promote_types(elements.dtype(), set.dtype()).is_floating_point() {
+        found::<f64>(&elements, &set, invert)
+    } else {
+        found::<i64>(&elements, &set, invert)
+    };
+    one(Tensor::from_elements::<BoolElement>(&out, elements.sizes())?)
+}

@@ -1,0 +1,163 @@
+//! Tensors split into views along a dimension.
+
+use super::ProgramRow;
+use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::op::Form::View;
+use frazil_runtime::op::OpError;
+use frazil_runtime::structured::{Program, TensorId};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (View, "aten::chunk", chunk),
+    (View, "aten::split", split),
+    (View, "aten::split_with_sizes", split),
+    (View, "aten::tensor_split.sections", |a| {
+        let x = a.tensor("self")?;
+        let dim = a.dim("dim", x.rank())?;
+        sections(a, &x, dim, false)
+    }),
+    (View, "aten::tensor_split.indices", |a| {
+        let x = a.tensor("self")?;
+        let dim = a.dim("dim", x.rank())?;
+        at_indices(a, &x, dim)
+    }),
+    // Columns, rows and depth: vectors have columns only.
+    (View, "aten::hsplit", |a| stacked(a, "hsplit", 1, |rank| usize::from(rank > 1))),
+    (View, "aten::vsplit", |a| stacked(a, "vsplit", 2, |_| 0)),
+    (View, "aten::dsplit", |a| stacked(a, "dsplit", 3, |_| 2)),
+    (View, "aten::unbind", unbind),
+];
+
+/// Pieces of a tensor along a dimension, one view each.
+fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let mut outputs = Vec::new();
+    let mut start = 0;
+    for &length in lengths {
+        outputs.push(p.slice(x.id, dim, start, length, 1));
+        start += length;
+    }
+    p.finish(&outputs)
+}
+
+/// The extent of dimension `dim`, which has to exist.
+fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
+    x.sizes()
+        .get(dim)
+        .copied()
+        .ok_or_else(|| OpError::raised(format!("{operator} expects at least a 1-dimensional tensor")))
+}
+
+/// Lengths of pieces of `length`, the last one shorter. An empty dimension is one empty piece.
+fn even_lengths(size: i64, length: i64) -> Vec<i64> {
+    if size == 0 || length == 0 {
+        return vec![size];
+    }
+    (0..(size + length - 1) / length)
+        .map(|i| length.min(size - i * length))
+        .collect()
+}
+
+fn chunk(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let (size, chunks) = (extent(&x, dim, "chunk")?, args.int("chunks")?);
+    if chunks <= 0 {
+        return Err(OpError::raised(format!(
+            "chunk expects `chunks` to be greater than 0, got: {chunks}"
+        )));
+    }
+    if size == 0 {
+        return pieces(args, &x, dim, &vec![0; chunks.min(1 << 20) as usize]);
+    }
+    pieces(args, &x, dim, &even_lengths(size, (size + chunks - 1) / chunks))
+}
+
+fn split(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let size = extent(&x, dim, "split")?;
+    let name = if args.has("split_sizes") {
+        "split_sizes"
+    } else {
+        "split_size"
+    };
+    let lengths = match args.get(name) {
+        frazil_runtime::args::Arg::Int(length) => {
+            if length < 0 || (length == 0 && size != 0) {
+                return Err(OpError::raised(format!(
+                    "split expects split_size be non-negative, but got split_size={length}"
+                )));
+            }
+            even_lengths(size, length)
+        }
+        _ => args.ints(name)?.to_vec(),
+    };
+    if lengths.iter().any(|&l| l < 0) || lengths.iter().sum::<i64>() != size {
+        return Err(OpError::raised(format!(
+            "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={lengths:?}"
+        )));
+    }
+    pieces(args, &x, dim, &lengths)
+}
+
+/// As many pieces as `sections` says, the first ones one longer where the division leaves a rest, or `even`.
+fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Program, OpError> {
+    let (size, sections) = (extent(x, dim, "tensor_split")?, args.int("sections")?);
+    if !(1..1 << 20).contains(&sections) {
+        return Err(OpError::raised(format!(
+            "number of sections must be larger than 0, got {sections}"
+        )));
+    }
+    if even && size % sections != 0 {
+        return Err(OpError::raised(format!(
+            "attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible by the split_size {sections}!"
+        )));
+    }
+    let lengths: Vec<i64> = (0..sections)
+        .map(|i| size / sections + i64::from(i < size % sections))
+        .collect();
+    pieces(args, x, dim, &lengths)
+}
+
+/// Cut before each of the `indices`, which are clamped as Python's slices clamp.
+fn at_indices(args: &Args<'_>, x: &TensorArg, dim: usize) -> Result<Program, OpError> {
+    let size = extent(x, dim, "tensor_split")?;
+    let place = |i: i64| if i < 0 { i + size } else { i }.clamp(0, size);
+    let mut cuts: Vec<i64> = args.ints("indices")?.iter().map(|&i| place(i)).collect();
+    cuts.push(size);
+    let mut p = ProgramBuilder::new(args);
+    let mut outputs = Vec::new();
+    let mut start = 0;
+    for end in cuts {
+        outputs.push(p.slice(x.id, dim, start, (end - start).max(0), 1));
+        start = end;
+    }
+    p.finish(&outputs)
+}
+
+/// The splits named after stacks: at least `rank` dimensions, along the one that `dim` gives for the tensor's rank.
+fn stacked(args: &Args<'_>, name: &str, rank: usize, dim: fn(usize) -> usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    if x.rank() < rank {
+        return Err(OpError::raised(format!(
+            "torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {} dimensions!",
+            x.rank()
+        )));
+    }
+    let dim = dim(x.rank());
+    if args.has("sections") {
+        sections(args, &x, dim, true)
+    } else {
+        at_indices(args, &x, dim)
+    }
+}
+
+fn unbind(args: &Args<'_>) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    let dim = args.dim("dim", x.rank())?;
+    let size = extent(&x, dim, "unbind")?;
+    let mut p = ProgramBuilder::new(args);
+    let outputs: Vec<TensorId> = (0..size).map(|i| p.select(x.id, dim, i)).collect();
+    p.finish(&outputs)
+}

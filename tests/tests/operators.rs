@@ -1,0 +1,198 @@
+//! Operators in the interpreter, in this process: thousands of recorded cases in a minute.
+//!
+//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, and of the folder that `FRAZIL_CASES` names
+//! (`tools/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, thread};
+
+use frazil::{CallError, EngineKind, EngineOptions, Session};
+use frazil_ir::{DType, types};
+use frazil_runtime::value::{ListValue, Value};
+use frazil_tests::case::{self, Case};
+use frazil_tests::compare;
+use frazil_tests::value::{self as recorded, Outcome, Tensors};
+use frazil_tests::workspace;
+use safetensors::Dtype;
+use serde_json::Value as Json;
+
+fn main() -> ExitCode {
+    let filters: Vec<String> = env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let own = run_folder(&workspace::fixtures().join("operators"), &filters);
+    let mut failed = own.failed;
+    println!("fixtures: {} of {} cases pass", own.passed, own.passed + own.failed);
+    if let Some(folder) = env::var_os("FRAZIL_CASES") {
+        let more = run_folder(Path::new(&folder), &filters);
+        println!(
+            "{}: {} of {} cases pass",
+            Path::new(&folder).display(),
+            more.passed,
+            more.passed + more.failed
+        );
+        failed += more.failed;
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {verdict}. {} passed; {failed} failed", own.passed);
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+/// Runs the cases below a folder and prints, for each reason, the cases that fail for it.
+fn run_folder(folder: &Path, filters: &[String]) -> Tally {
+    let mut cases = match case::operators(folder) {
+        Ok(cases) => cases,
+        Err(error) => {
+            println!("{error}");
+            return Tally { passed: 0, failed: 1 };
+        }
+    };
+    cases.retain(|c| filters.is_empty() || filters.iter().any(|f| c.name.contains(f.as_str())));
+    let session = Session::new();
+    let next = AtomicUsize::new(0);
+    let failures: Mutex<BTreeMap<String, Vec<&str>>> = Mutex::default();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut file = (Default::default(), Tensors::from_bytes(Vec::new()));
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if file.0 != case.folder
+                        && let Ok(tensors) = Tensors::read(&case.folder.join("tensors.safetensors"))
+                    {
+                        file = (case.folder.clone(), tensors);
+                    }
+                    let outcome = catch_unwind(AssertUnwindSafe(|| run(&session, case, &file.1)));
+                    let reason = match outcome {
+                        Ok(Ok(())) => continue,
+                        Ok(Err(reason)) => reason,
+                        Err(_) => "a panic".to_owned(),
+                    };
+                    let mut failures = failures.lock().expect("no panic holds the lock");
+                    failures.entry(reason).or_default().push(&case.name);
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no panic holds the lock");
+    let failed = failures.values().map(Vec::len).sum();
+    for (reason, names) in failures {
+        println!("{reason}: {}", names.join(" "));
+    }
+    Tally {
+        passed: cases.len() - failed,
+        failed,
+    }
+}
+
+/// Runs a case's calls on one instance of its model; the reason why it does not pass.
+fn run(session: &Session, case: &Case, tensors: &Tensors) -> Result<(), String> {
+    let text = |e: &dyn std::fmt::Display| e.to_string();
+    let model = session.load(&case.model).map_err(|e| text(&e))?;
+    let options = EngineOptions {
+        kind: EngineKind::Interpreter,
+        ..EngineOptions::default()
+    };
+    let mut engine = model.engine(&options).map_err(|e| text(&e))?;
+    let tolerance = case.tolerance().map_err(|e| text(&e))?;
+    let method = |json: &Json| Some(json.get("method")?.as_str()?.to_owned());
+    let own = method(&case.json).unwrap_or_else(|| "forward".to_owned());
+    for (n, call) in case.json["calls"].as_array().into_iter().flatten().enumerate() {
+        let want = Outcome::from_json(&call["result"], tensors).map_err(|e| text(&e))?;
+        let args: Result<Vec<Value>, String> = call["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|json| argument(&recorded::Value::from_json(json, tensors).map_err(|e| text(&e))?))
+            .collect();
+        let got = match engine.call(&method(call).unwrap_or_else(|| own.clone()), &args?) {
+            Ok(value) => Outcome::Value(result(&value)?),
+            Err(CallError::Raised(text)) => Outcome::Raises { text, user: false },
+            Err(CallError::Failed(error)) => return Err(first_lines(&error.to_string())),
+        };
+        compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}: {mismatch}"))?;
+    }
+    Ok(())
+}
+
+/// The first two lines of a message: what and, where that is a list, its first entry without its place.
+fn first_lines(message: &str) -> String {
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    let second = lines.next().unwrap_or_default();
+    format!("{first} {}", second.split(" at ").next().unwrap_or_default().trim())
+}
+
+const DTYPES: [(Dtype, DType); 11] = [
+    (Dtype::F32, DType::Float),
+    (Dtype::F64, DType::Double),
+    (Dtype::F16, DType::Half),
+    (Dtype::BF16, DType::BFloat16),
+    (Dtype::U8, DType::Byte),
+    (Dtype::I8, DType::Char),
+    (Dtype::I16, DType::Short),
+    (Dtype::I32, DType::Int),
+    (Dtype::I64, DType::Long),
+    (Dtype::BOOL, DType::Bool),
+    (Dtype::C64, DType::ComplexFloat),
+];
+
+/// A recorded value as the interpreter takes it.
+fn argument(value: &recorded::Value) -> Result<Value, String> {
+    let items = |items: &[recorded::Value]| items.iter().map(argument).collect::<Result<Vec<_>, _>>();
+    Ok(match value {
+        recorded::Value::Tensor(t) => {
+            let dtype = DTYPES.iter().find(|(d, _)| *d == t.dtype);
+            let (_, dtype) = dtype.ok_or_else(|| format!("no dtype {}", t.dtype))?;
+            let sizes: Vec<i64> = t.shape.iter().map(|&n| n as i64).collect();
+            let tensor = frazil_runtime::Tensor::from_bytes(*dtype, &sizes, &t.data);
+            tensor.map_err(|e| e.to_string())?.into()
+        }
+        recorded::Value::Int(i) => Value::Int(*i),
+        recorded::Value::Float(f) => Value::Float(*f),
+        recorded::Value::Bool(b) => Value::Bool(*b),
+        recorded::Value::Str(s) => Value::str(s),
+        recorded::Value::None => Value::None,
+        recorded::Value::List(l) => Value::List(ListValue::new(types::ANY, items(l)?)),
+        recorded::Value::Tuple(t) => Value::tuple(items(t)?),
+        recorded::Value::Dict(_) => return Err("dicts are no arguments here".to_owned()),
+    })
+}
+
+/// The interpreter's value as it would be recorded.
+fn result(value: &Value) -> Result<recorded::Value, String> {
+    let items = |items: &[Value]| items.iter().map(result).collect::<Result<Vec<_>, _>>();
+    Ok(match value {
+        Value::Tensor(t) => {
+            let t = t.get();
+            let dtype = DTYPES.iter().find(|(_, d)| *d == t.dtype());
+            let (dtype, _) = dtype.ok_or_else(|| format!("no dtype {}", t.dtype()))?;
+            recorded::Value::Tensor(recorded::Tensor {
+                dtype: *dtype,
+                shape: t.sizes().iter().map(|&n| n as usize).collect(),
+                data: t.to_bytes().map_err(|e| e.to_string())?,
+            })
+        }
+        Value::Int(i) => recorded::Value::Int(*i),
+        Value::Float(f) => recorded::Value::Float(*f),
+        Value::Bool(b) => recorded::Value::Bool(*b),
+        Value::Str(s) => recorded::Value::Str(s.to_string()),
+        Value::None => recorded::Value::None,
+        Value::List(l) => recorded::Value::List(items(&l.items())?),
+        Value::Tuple(t) => recorded::Value::Tuple(items(&t.items)?),
+        other => return Err(format!("a result that is not recorded: {other:?}")),
+    })
+}
