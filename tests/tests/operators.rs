@@ -62,6 +62,10 @@ fn run_folder(folder: &Path, filters: &[String]) -> Tally {
     };
     cases.retain(|c| filters.is_empty() || filters.iter().any(|f| c.name.contains(f.as_str())));
     let session = Session::new();
+    if let Err(mistake) = session.registry().check_composites() {
+        println!("{mistake}");
+        return Tally { passed: 0, failed: 1 };
+    }
     let next = AtomicUsize::new(0);
     let failures: Mutex<BTreeMap<String, Vec<&str>>> = Mutex::default();
     let threads = thread::available_parallelism().map_or(1, usize::from);

@@ -178,10 +178,7 @@ impl ProgramBuilder {
                 "Trying to create tensor with negative dimension or too many elements: {sizes:?}"
             )));
         }
-        let body = Formula::build(dtype, |f| match value {
-            crate::Scalar::Bool(_) | crate::Scalar::Int(_) => f.int(value.as_i64(), dtype),
-            _ => f.float(value.as_f64(), dtype),
-        });
+        let body = Formula::build(dtype, |f| f.number(value, dtype));
         self.pointwise_to(&[], sizes, body)
     }
 

@@ -10,7 +10,7 @@ use crate::structured::{Program, TensorShape};
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{TensorCell, Value};
 use frazil_ir::schema::FunctionSchema;
-use frazil_ir::{Attribute, Context, TypeId, TypeKind};
+use frazil_ir::{Attribute, Context, Graph, TypeId, TypeKind};
 
 /// Calls `op`, whose semantics is a program or a kernel, on complete operands.
 ///
@@ -193,6 +193,19 @@ fn cast_error(result: &Tensor, target: &Tensor) -> OpError {
     OpError::raised(format!(
         "result type {from} can't be cast to the desired output type {to}"
     ))
+}
+
+/// What a composite's body takes of a call's arguments: all but those that an `out` overload adds, and None for dtype, layout
+/// and the like, which such overloads leave out.
+pub fn composite_arguments(op: &Operator, body: &Graph, values: &[Value]) -> Vec<Value> {
+    let written: Vec<usize> = match op.variant {
+        Variant::Out => out_arguments(&op.schema).collect(),
+        _ => Vec::new(),
+    };
+    let kept = values.iter().enumerate().filter(|(i, _)| !written.contains(i));
+    let mut arguments: Vec<Value> = kept.map(|(_, v)| v.clone()).collect();
+    arguments.resize(body.inputs().len(), Value::None);
+    arguments
 }
 
 /// `Tensor.resize_`: row-major under new sizes, over the same storage where that is large enough. New elements are zero.

@@ -201,12 +201,7 @@ impl<'f> Body<'f, '_> {
 
     /// A number in the computation's dtype.
     pub fn number(&self, s: Scalar) -> Sym<'f> {
-        match s {
-            Scalar::Bool(_) | Scalar::Int(_) => self.formula.int(s.as_i64(), self.compute()),
-            Scalar::Float(f) => self.formula.float(f, self.compute()),
-            Scalar::Complex(c) if c.im == 0.0 => self.formula.float(c.re, self.compute()),
-            Scalar::Complex(_) => self.fail(OpError::Unsupported("complex constants in expressions".into())),
-        }
+        self.formula.number(s, self.compute())
     }
 
     /// A number in the computation's dtype.

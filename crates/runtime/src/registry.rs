@@ -136,7 +136,7 @@ impl Registry {
         }
     }
 
-    /// Registers what the interpreter runs for `name` instead of its program, where strides matter that programs do not know
+    /// Registers what the interpreter runs for the overload `name` instead of its program, where strides matter that programs do not know
     /// (`clone` keeps them, `view` may not copy). It has to give the same elements as the program.
     pub fn eager(&mut self, table: &[(&str, KernelFn)]) {
         for (name, kernel) in table {
@@ -252,11 +252,7 @@ impl Registry {
                 fixed_sizes: self.fixed_sizes.contains(&name) || self.fixed_sizes.contains(&own_name),
             })
         };
-        let exact = if overload.is_empty() {
-            None
-        } else {
-            self.entry(&format!("{name}.{overload}"))
-        };
+        let exact = if overload.is_empty() { None } else { self.entry(&own_name) };
         if let Some(semantics) = exact {
             return found(&semantics, Variant::Functional);
         }
@@ -311,12 +307,12 @@ impl Registry {
             .filter(|(i, _)| !written.contains(i))
             .map(|(_, a)| a)
             .collect();
+        // The functional form may go on with what says how its result is made: dtype, layout, device, pin_memory.
         let same = |s: &FunctionSchema| {
-            s.arguments.len() == rest.len()
-                && s.arguments
-                    .iter()
-                    .zip(&rest)
-                    .all(|(a, b)| a.name == b.name && a.ty == b.ty)
+            let pairs = || s.arguments.iter().zip(&rest);
+            let more = s.arguments.get(rest.len()..);
+            pairs().all(|(a, b)| a.name == b.name && a.ty == b.ty)
+                && more.is_some_and(|more| more.iter().all(|a| a.keyword_only && a.default.is_some()))
         };
         let base = self.catalogue.overloads(out.name).find(|s| same(s))?;
         (base.overload != frazil_ir::symbols::EMPTY).then(|| base.full_name(ctx))

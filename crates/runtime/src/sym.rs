@@ -1,6 +1,7 @@
 //! Scalar expressions written as formulas: `x / ((-x).exp() + 1.0)` builds an [`Expr`].
 
 use crate::expr::{BinaryOp, Expr, ExprId, ExprOp, UnaryOp};
+use crate::scalar::Scalar;
 use frazil_ir::DType;
 use std::cell::RefCell;
 use std::ops;
@@ -52,6 +53,18 @@ impl Formula {
         Sym {
             formula: self,
             id: self.0.borrow_mut().int(value, dtype),
+        }
+    }
+
+    /// A constant of dtype `dtype`; of a complex number the real part, unless the dtype is complex.
+    pub fn number(&self, value: Scalar, dtype: DType) -> Sym<'_> {
+        match value {
+            Scalar::Complex(c) if dtype.is_complex() && c.im != 0.0 => {
+                self.float(c.re, dtype).plus_imaginary(self.float(c.im, dtype))
+            }
+            Scalar::Int(i) => self.int(i, dtype),
+            Scalar::Bool(b) => self.int(i64::from(b), dtype),
+            other => self.float(other.as_f64(), dtype),
         }
     }
 
@@ -107,6 +120,16 @@ impl<'f> Sym<'f> {
     /// A number in this operation's dtype.
     pub fn constant(self, value: f64) -> Sym<'f> {
         self.formula.float(value, self.dtype())
+    }
+
+    /// `self + i * imaginary`, both complex: expressions have no complex constants, but i is the root of -1.
+    pub fn plus_imaginary(self, imaginary: Sym<'f>) -> Sym<'f> {
+        self + imaginary * self.constant(-1.0).sqrt()
+    }
+
+    /// A number in this operation's dtype; see [`Formula::number`].
+    pub fn number(self, value: Scalar) -> Sym<'f> {
+        self.formula.number(value, self.dtype())
     }
 
     /// `if self { then } else { other }`; `then`'s dtype is the result's.

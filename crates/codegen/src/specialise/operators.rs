@@ -7,7 +7,7 @@ use crate::error::LowerError;
 use crate::graph::Origin;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Graph, NodeId, TypeId, types};
-use frazil_runtime::call::{args_of, invoke};
+use frazil_runtime::call::{args_of, composite_arguments, invoke};
 use frazil_runtime::eval::view_layout;
 use frazil_runtime::op::{OpError, Operator, Results};
 use frazil_runtime::promote::can_cast;
@@ -111,7 +111,7 @@ impl Specialiser<'_> {
                 let body = body.clone();
                 let slots = self.run(
                     &body,
-                    values.iter().take(body.inputs().len()).cloned().map(Some).collect(),
+                    composite_arguments(op, &body, values).into_iter().map(Some).collect(),
                 )?;
                 let results = slots.into_iter().collect::<Option<Vec<Value>>>();
                 let results = results.ok_or("a part of it cannot be compiled")?;

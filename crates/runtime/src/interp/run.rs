@@ -2,7 +2,7 @@
 
 use super::plan::{Action, BlockPlan, Plan, Step};
 use super::{ErrorKind, ExecError, FunctionPlan, Interpreter};
-use crate::call::{invoke, write_results};
+use crate::call::{composite_arguments, invoke, write_results};
 use crate::op::{Operator, Results, Semantics};
 use crate::registry::Lookup;
 use crate::value::{FutureValue, ObjectValue, Value};
@@ -365,9 +365,8 @@ impl Frame<'_> {
         let results: Results = match op.semantics() {
             Semantics::Composite(body) => {
                 let plan = self.run.interpreter.plan_shared(body);
-                // The body takes the functional form's arguments; those that an `out` overload adds come behind them.
-                let arguments = values.get(..body.inputs().len()).unwrap_or(&values);
-                let results = self.run.deeper().graph(body, &plan, arguments)?;
+                let arguments = composite_arguments(op, body, &values);
+                let results = self.run.deeper().graph(body, &plan, &arguments)?;
                 write_results(op.schema(), op.variant(), &values, results.into())?
             }
             _ => invoke(graph.ctx(), op, &values, &output_types, graph.attributes(step.node))?,

@@ -85,11 +85,11 @@ def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
     return torch.pow(base.unsqueeze(-1), powers)
 
 def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
-    n = x.size(-1)
+    base = torch.atleast_1d(x)
+    n = base.size(-1)
     if N is not None:
         n = N
-    base = x
     if not torch.is_floating_point(x):
         if not torch.is_complex(x):
-            base = x.to(torch.int64)
+            base = base.to(torch.int64)
     return torch.pow(base.unsqueeze(-1), torch.arange(n))

@@ -79,6 +79,9 @@ def square(self: Tensor) -> Tensor:
 def ldexp__Tensor(self: Tensor, other: Tensor) -> Tensor:
     return self * torch.pow(2.0, other)
 
+def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+    return self.mul_(torch.pow(2.0, other))
+
 def linspace__Tensor_Tensor(start: Tensor, end: Tensor, steps: int, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
     return torch.linspace(start.item(), end.item(), steps, dtype=dtype)
 

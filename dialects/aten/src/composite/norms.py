@@ -133,33 +133,36 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     return (self * factor).to(self.dtype)
 
 # In training the batch's own mean and 1 / standard deviation; otherwise two empty tensors.
-def helper_saved_statistics(input: Tensor, training: bool, eps: float) -> Tuple[Tensor, Tensor]:
+def helper_saved_statistics(input: Tensor, weight: Optional[Tensor], training: bool, eps: float) -> Tuple[Tensor, Tensor]:
+    kept = input.dtype
+    if weight is not None:
+        kept = weight.dtype
     wide = input.dtype
     if wide == torch.half or wide == torch.bfloat16:
         wide = torch.float
-    mean = torch.empty([0], dtype=wide)
-    invstd = torch.empty([0], dtype=wide)
+    mean = torch.empty([0], dtype=kept)
+    invstd = torch.empty([0], dtype=kept)
     if training:
         dims: List[int] = [0]
         for d in range(2, input.dim()):
             dims.append(d)
         x = input.to(wide)
-        mean = x.mean(dims)
-        invstd = torch.rsqrt(torch.var(x, dims, correction=0) + eps)
+        mean = x.mean(dims).to(kept)
+        invstd = torch.rsqrt(torch.var(x, dims, correction=0) + eps).to(kept)
     return mean, invstd
 
 def native_batch_norm(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], running_mean: Optional[Tensor], running_var: Optional[Tensor], training: bool, momentum: float, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
-    mean, invstd = helper_saved_statistics(input, training, eps)
+    mean, invstd = helper_saved_statistics(input, weight, training, eps)
     out = torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
     return out, mean, invstd
 
 def _native_batch_norm_legit(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], running_mean: Tensor, running_var: Tensor, training: bool, momentum: float, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
-    mean, invstd = helper_saved_statistics(input, training, eps)
+    mean, invstd = helper_saved_statistics(input, weight, training, eps)
     out = torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
     return out, mean, invstd
 
 def _native_batch_norm_legit__no_stats(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], training: bool, momentum: float, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
-    mean, invstd = helper_saved_statistics(input, training, eps)
+    mean, invstd = helper_saved_statistics(input, weight, training, eps)
     out = torch.batch_norm(input, weight, bias, None, None, training, momentum, eps, False)
     return out, mean, invstd
 
@@ -167,8 +170,9 @@ def native_group_norm(input: Tensor, weight: Optional[Tensor], bias: Optional[Te
     out = torch.group_norm(input, group, weight, bias, eps, False)
     wide = input.dtype
     if weight is not None:
-        wide = weight.dtype
-    rows = input.reshape([N, group, -1]).to(torch.double)
+        if weight.dtype != input.dtype:
+            wide = weight.dtype
+    rows = input.reshape([N, group, C // group * HxW]).to(torch.double)
     mean = rows.mean([-1])
     rstd = torch.rsqrt(torch.var(rows, [-1], correction=0) + eps)
     return out, mean.to(wide), rstd.to(wide)

@@ -23,7 +23,7 @@ def helper_padded(c: Tensor, size: int, padding_mode: int, align_corners: bool) 
             away = torch.abs(c - low)
             extra = torch.fmod(away, span)
             flips = torch.floor(away / span)
-            out = torch.where(torch.fmod(flips, 2) == 0, extra + low, span - extra + low)
+            out = torch.where(torch.fmod(flips, 2) == 0, extra + low, torch.rsub(extra, span) + low)
     if padding_mode != 0:
         out = torch.clamp(out, 0, size - 1)
     return out
@@ -65,19 +65,16 @@ def helper_grid2(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     width = input.size(3)
     if height == 0 or width == 0:
         raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes " + str(input.size()))
-    wide = input.dtype
-    if wide == torch.half or wide == torch.bfloat16:
-        wide = torch.float
-    places = grid.to(wide)
-    flat = input.to(wide).reshape([input.size(0), input.size(1), height * width])
-    x = helper_unnormalized(places.select(3, 0), width, align_corners)
-    y = helper_unnormalized(places.select(3, 1), height, align_corners)
+    # Everything in the input's dtype: which element is meant depends on rounding.
+    flat = input.reshape([input.size(0), input.size(1), height * width])
+    x = helper_unnormalized(grid.select(3, 0), width, align_corners)
+    y = helper_unnormalized(grid.select(3, 1), height, align_corners)
     if interpolation_mode == 2:
         left = torch.floor(x)
         top = torch.floor(y)
         x_weights = helper_cubic(x - left)
         y_weights = helper_cubic(y - top)
-        out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2)], dtype=wide)
+        out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2)], dtype=input.dtype)
         for i in range(4):
             row = torch.zeros_like(out)
             at_y = helper_padded(top + (i - 1), height, padding_mode, align_corners)
@@ -101,7 +98,7 @@ def helper_grid2(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
             out = out + helper_at2(flat, height, width, top, left + 1) * (right_part * top_part)
             out = out + helper_at2(flat, height, width, top + 1, left) * (left_part * low_part)
             out = out + helper_at2(flat, height, width, top + 1, left + 1) * (right_part * low_part)
-    return out.to(input.dtype)
+    return out
 
 def helper_at3(flat: Tensor, depth: int, height: int, width: int, z: Tensor, y: Tensor, x: Tensor) -> Tensor:
     inside = (y >= 0).logical_and(y < height).logical_and(x >= 0).logical_and(x < width).logical_and(z >= 0).logical_and(z < depth)
@@ -121,21 +118,18 @@ def helper_grid3(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     depth = input.size(2)
     height = input.size(3)
     width = input.size(4)
-    wide = input.dtype
-    if wide == torch.half or wide == torch.bfloat16:
-        wide = torch.float
-    places = grid.to(wide)
-    flat = input.to(wide).reshape([input.size(0), input.size(1), depth * height * width])
-    x = helper_padded(helper_unnormalized(places.select(4, 0), width, align_corners), width, padding_mode, align_corners)
-    y = helper_padded(helper_unnormalized(places.select(4, 1), height, align_corners), height, padding_mode, align_corners)
-    z = helper_padded(helper_unnormalized(places.select(4, 2), depth, align_corners), depth, padding_mode, align_corners)
+    # Everything in the input's dtype: which element is meant depends on rounding.
+    flat = input.reshape([input.size(0), input.size(1), depth * height * width])
+    x = helper_padded(helper_unnormalized(grid.select(4, 0), width, align_corners), width, padding_mode, align_corners)
+    y = helper_padded(helper_unnormalized(grid.select(4, 1), height, align_corners), height, padding_mode, align_corners)
+    z = helper_padded(helper_unnormalized(grid.select(4, 2), depth, align_corners), depth, padding_mode, align_corners)
     if interpolation_mode == 1:
         out = helper_at3(flat, depth, height, width, torch.round(z), torch.round(y), torch.round(x))
     else:
         left = torch.floor(x)
         top = torch.floor(y)
         front = torch.floor(z)
-        out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2), grid.size(3)], dtype=wide)
+        out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2), grid.size(3)], dtype=input.dtype)
         for k in range(2):
             for i in range(2):
                 for j in range(2):
@@ -144,7 +138,7 @@ def helper_grid3(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
                     at_z = front + k
                     weight = torch.rsub(torch.abs(x - at_x), 1) * torch.rsub(torch.abs(y - at_y), 1) * torch.rsub(torch.abs(z - at_z), 1)
                     out = out + helper_at3(flat, depth, height, width, at_z, at_y, at_x) * weight.unsqueeze(1)
-    return out.to(input.dtype)
+    return out
 
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     return helper_grid2(input, grid, interpolation_mode, padding_mode, align_corners)

@@ -90,8 +90,8 @@ def fractional_max_pool2d(self: Tensor, kernel_size: List[int], output_size: Lis
 # The elements of each window from floor(o * size / out) to ceil((o + 1) * size / out), [out, longest]; the last one again where a window is shorter.
 def helper_adaptive_places(size: int, out: int) -> Tensor:
     numbers = torch.arange(out)
-    starts = (numbers * size) // max(out, 1)
-    ends = ((numbers + 1) * size + out - 1) // max(out, 1)
+    starts = torch.floor_divide(numbers * size, max(out, 1))
+    ends = torch.floor_divide((numbers + 1) * size + out - 1, max(out, 1))
     longest = 1
     for o in range(out):
         longest = max(longest, ((o + 1) * size + out - 1) // out - (o * size) // out)

@@ -2,7 +2,7 @@
 
 use super::PointwiseRow;
 use frazil_ir::DType;
-use frazil_runtime::expr::BinaryOp;
+use frazil_runtime::expr::{BinaryOp, UnaryOp};
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool, Wide};
 use frazil_runtime::pointwise::{Body, Pointwise};
@@ -101,7 +101,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     (
         "aten::nextafter",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Nextafter, b.x(1))),
+        Pointwise::new(SELF_OTHER, Default, next_after),
     ),
     (
         "aten::gcd",
@@ -201,7 +201,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::bitwise_not",
         Pointwise::new(SELF, Default, |b| {
-            integer(b).unary(frazil_runtime::expr::UnaryOp::BitNot)
+            integer(b).unary(UnaryOp::BitNot)
         }),
     ),
     (
@@ -305,6 +305,28 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
         Some(e) if e < 0.0 && !float => b.fail(OpError::raised("Integers to negative integer powers are not allowed.")),
         _ => x.pow(b.x(1)),
     }
+}
+
+/// Halves are computed in Float, whose neighbours are nearer: theirs are a unit in the last place away.
+fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (x, y) = (b.x(0), b.x(1));
+    // Bits behind the leading one, the least exponent of a normal number, the largest number.
+    let (digits, least, largest) = match b.dtype() {
+        DType::Half => (10.0, -14.0, 65504.0),
+        DType::BFloat16 => (7.0, -126.0, f64::from(half::bf16::MAX)),
+        _ => return x.binary(BinaryOp::Nextafter, y),
+    };
+    let size = x.abs();
+    let exponent = size.unary(UnaryOp::Log2).floor().maximum(least);
+    let unit = (exponent - digits).unary(UnaryOp::Exp2);
+    // Below a power of two numbers lie twice as near.
+    let at_power = size.eq(exponent.unary(UnaryOp::Exp2)).and(exponent.gt(least));
+    let inwards = x.gt(0.0).and(y.lt(x)).or(x.lt(0.0).and(y.gt(x)));
+    let unit = at_power.and(inwards).select(unit * 0.5, unit);
+    let step = y.gt(x).select(unit, -unit);
+    let next = x.is_inf().select(x.sign() * largest, x + step);
+    let equal = x.eq(y);
+    equal.or(y.is_nan()).select(y, x.is_nan().select(x, next))
 }
 
 fn lcm<'f>(b: &Body<'f, '_>) -> Sym<'f> {

@@ -8,9 +8,10 @@ use frazil_runtime::build::{ProgramBuilder, broadcast_error};
 use frazil_runtime::layout::broadcast;
 use frazil_runtime::op::Form::{Composite, Contraction};
 use frazil_runtime::op::OpError;
-use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::Scalar;
+use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, TensorId};
-use frazil_runtime::sym::Formula;
+use frazil_runtime::sym::{Formula, Sym};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::linear", linear),
@@ -28,14 +29,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::baddbmm", |a| {
         product_and(a, "batch1", "batch2")
     }),
-    (Contraction, "aten::addr", |a| {
-        let (x, y) = (a.tensor("vec1")?, a.tensor("vec2")?);
-        let mut p = ProgramBuilder::new(a);
-        let (column, row) = (p.unsqueeze(x.id, 1), p.unsqueeze(y.id, 0));
-        let out = multiply(&mut p, column, row)?;
-        let out = scaled_sum(&mut p, a, out)?;
-        p.finish(&[out])
-    }),
+    (Contraction, "aten::addr", addr),
     (Composite, "aten::scaled_dot_product_attention", attention),
 ];
 
@@ -141,6 +135,12 @@ fn check_ranks(x: &TensorArg, y: &TensorArg, ranks: Option<(usize, usize)>) -> R
 
 /// `torch.matmul`: vectors are rows or columns, leading dimensions are batches that broadcast.
 pub(super) fn multiply(p: &mut ProgramBuilder, x: TensorId, y: TensorId) -> Result<TensorId, OpError> {
+    let dtype = p.dtype(x);
+    multiply_as(p, x, y, dtype)
+}
+
+/// [`multiply`] with a result of dtype `output`.
+fn multiply_as(p: &mut ProgramBuilder, x: TensorId, y: TensorId, output: DType) -> Result<TensorId, OpError> {
     let (a, b) = (p.sizes(x), p.sizes(y));
     if a.is_empty() || b.is_empty() {
         return Err(OpError::raised(format!(
@@ -200,7 +200,7 @@ pub(super) fn multiply(p: &mut ProgramBuilder, x: TensorId, y: TensorId) -> Resu
             out_of_bounds: OutOfBounds::Never,
         },
     ];
-    Ok(p.contract(&domain, parallel, operands, (compute_dtype(dtype), dtype), None))
+    Ok(p.contract(&domain, parallel, operands, (compute_dtype(dtype), output), None))
 }
 
 /// Sums over the last dimensions of both.
@@ -254,22 +254,64 @@ fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     };
     check_ranks(&x, &y, Some(wanted))?;
     let mut p = ProgramBuilder::new(args);
-    let out = multiply(&mut p, x.id, y.id)?;
-    let out = scaled_sum(&mut p, args, out)?;
+    // Rounded once, with the sum.
+    let out = multiply_as(&mut p, x.id, y.id, compute_dtype(x.dtype()))?;
+    let out = scaled_sum(&mut p, args, out, x.dtype())?;
+    p.finish(&[out])
+}
+
+/// beta * self + alpha * column · row, rounded to the result's dtype after each operation as PyTorch has it.
+fn addr(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, y, bias) = (args.tensor("vec1")?, args.tensor("vec2")?, args.tensor("self")?);
+    check_ranks(&x, &y, Some((1, 1)))?;
+    let (alpha, beta) = (args.scalar("alpha")?, args.scalar("beta")?);
+    let dtype = [&x, &y, &bias]
+        .iter()
+        .fold(ResultType::new(), |r, t| r.tensor(t.dtype(), t.rank()))
+        .dtype()
+        .unwrap_or(x.dtype());
+    let compute = compute_dtype(dtype);
+    let mut p = ProgramBuilder::new(args);
+    let (column, row) = (p.unsqueeze(x.id, 1), p.unsqueeze(y.id, 0));
+    let sizes = [x.shape.numel(), y.shape.numel()];
+    if broadcast(bias.sizes(), &sizes).is_none_or(|s| s[..] != sizes) {
+        return Err(broadcast_error(bias.sizes(), &sizes));
+    }
+    fn rounded(x: Sym<'_>, dtype: DType) -> Sym<'_> {
+        x.cast(dtype).cast(compute_dtype(dtype))
+    }
+    let product = p.map(&[column, row], dtype, |_, x| {
+        let (x, y) = (x[0].cast(dtype).cast(compute), x[1].cast(dtype).cast(compute));
+        if alpha.as_complex() == Scalar::Int(1).as_complex() {
+            x * y
+        } else {
+            let alpha = rounded(x.number(alpha), dtype);
+            rounded(alpha * x, dtype) * y
+        }
+    })?;
+    let out = if beta.as_complex() == Scalar::Int(0).as_complex() {
+        product
+    } else {
+        p.map(&[bias.id, product], dtype, |_, x| {
+            let b = x[0].cast(dtype).cast(compute);
+            let beta = rounded(b.number(beta), dtype);
+            rounded(beta * b, dtype) + x[1]
+        })?
+    };
     p.finish(&[out])
 }
 
 /// beta * self + alpha * product; self does not count at all where beta is 0, not even its NaN.
-fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId) -> Result<TensorId, OpError> {
-    let (alpha, beta) = (args.float("alpha")?, args.float("beta")?);
+fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId, dtype: DType) -> Result<TensorId, OpError> {
+    let (alpha, beta) = (args.scalar("alpha")?, args.scalar("beta")?);
+    let is = |s: Scalar, n: i64| s.as_complex() == Scalar::Int(n).as_complex();
     let bias = args.tensor("self")?;
-    let dtype = p.dtype(product);
     let sizes = p.sizes(product);
-    if beta == 0.0 {
-        return if alpha == 1.0 {
-            Ok(product)
+    if is(beta, 0) {
+        return if is(alpha, 1) {
+            p.cast(product, dtype)
         } else {
-            p.map(&[product], dtype, |_, x| x[0] * alpha)
+            p.map(&[product], dtype, |_, x| x[0] * x[0].number(alpha))
         };
     }
     let fits = broadcast(bias.sizes(), &sizes).is_some_and(|s| s == sizes);
@@ -281,9 +323,9 @@ fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId) -> Res
         )));
     }
     p.map(&[product, bias.id], dtype, |_, x| {
-        let scaled = if alpha == 1.0 { x[0] } else { x[0] * alpha };
+        let scaled = if is(alpha, 1) { x[0] } else { x[0] * x[0].number(alpha) };
         let bias = x[1].cast(x[0].dtype());
-        scaled + if beta == 1.0 { bias } else { bias * beta }
+        scaled + if is(beta, 1) { bias } else { bias * bias.number(beta) }
     })
 }
 

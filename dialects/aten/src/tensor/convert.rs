@@ -3,7 +3,11 @@
 use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
+use frazil_runtime::Tensor;
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::call::{laid_out_as, run_as_program};
+use frazil_runtime::element::DoubleElement;
+use frazil_runtime::layout::PRESERVE_FORMAT;
 use frazil_runtime::op::Form::Pointwise;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::structured::Program;
@@ -31,6 +35,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::copy_", copy),
+    ("aten::frexp.Tensor", frexp),
     ("aten::detach", |c| one(c.tensor(0)?)),
     ("aten::detach_", |c| one(c.arg(0).clone())),
     ("aten::detach_copy", |c| one(c.tensor(0)?.deep_copy()?)),
@@ -46,7 +51,30 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::contiguous", contiguous),
     ("aten::clone", clone),
+    ("aten::to.device", to_eager),
+    ("aten::to.dtype", to_eager),
+    ("aten::to.other", to_eager),
+    ("aten::to.dtype_layout", to_eager),
+    ("aten::to.prim_Device", to_eager),
+    ("aten::to.prim_dtype", to_eager),
+    ("aten::to.prim_other", to_eager),
 ];
+
+/// A conversion that keeps the strides, or has those of the memory format that is asked for.
+fn to_eager(call: &Call<'_>) -> Result<Results, OpError> {
+    let results = run_as_program(call, to)?;
+    let (Value::Tensor(x), Some(Value::Tensor(out))) = (call.arg(0), results.first()) else {
+        return Ok(results);
+    };
+    let names = call.schema.arguments.iter().map(|a| call.ctx.name(a.name));
+    let at = names.into_iter().position(|n| n == "memory_format");
+    let format = at.map(|i| call.opt_int(i)).transpose()?.flatten();
+    match format.filter(|&f| f != PRESERVE_FORMAT) {
+        _ if out.is(x) && format.is_none() => Ok(results),
+        None => one(laid_out_as(&out.get(), &[x.get()])?),
+        Some(format) => one(in_format(&out.get(), format)?),
+    }
+}
 
 /// The dtype asked for by one of `to`'s overloads; self's when none is.
 fn to(args: &Args<'_>) -> Result<Program, OpError> {
@@ -68,6 +96,31 @@ fn converted(args: &Args<'_>, dtype: Option<DType>, copy: bool) -> Result<Progra
         p.map(&[x.id], dtype, |_, x| x[0])?
     };
     p.finish(&[out])
+}
+
+/// x = mantissa * 2^exponent with the mantissa in [1/2, 1).
+fn frexp(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if !t.dtype().is_floating_point() {
+        return Err(OpError::raised(
+            "torch.frexp() only supports floating-point dtypes",
+        ));
+    }
+    let (mantissas, exponents): (Vec<f64>, Vec<i64>) = t
+        .to_f64_vec()
+        .into_iter()
+        .map(|x| {
+            let (mantissa, exponent) = libm::frexp(x);
+            (mantissa, if x.is_finite() { i64::from(exponent) } else { 0 })
+        })
+        .unzip();
+    let mantissas = Tensor::from_elements::<DoubleElement>(&mantissas, t.sizes())?.to_dtype(t.dtype())?;
+    let exponents = Tensor::from_i64(&exponents, t.sizes())?.to_dtype(DType::Int)?;
+    let like = std::slice::from_ref(&t);
+    Ok(smallvec::smallvec![
+        laid_out_as(&mantissas, like)?.into(),
+        laid_out_as(&exponents, like)?.into()
+    ])
 }
 
 fn copy(call: &Call<'_>) -> Result<Results, OpError> {
@@ -109,18 +162,18 @@ fn clone(call: &Call<'_>) -> Result<Results, OpError> {
 }
 
 /// `t` in a memory format by its number.
-pub(super) fn in_format(t: &frazil_runtime::Tensor, format: i64) -> Result<frazil_runtime::Tensor, OpError> {
+pub(super) fn in_format(t: &Tensor, format: i64) -> Result<Tensor, OpError> {
     laid_out(t, is_channels_last(format))
 }
 
-fn laid_out(t: &frazil_runtime::Tensor, channels_last: bool) -> Result<frazil_runtime::Tensor, OpError> {
+fn laid_out(t: &Tensor, channels_last: bool) -> Result<Tensor, OpError> {
     if !channels_last {
         return Ok(t.deep_copy()?);
     }
     if !matches!(t.dim(), 4 | 5) {
         return Err(OpError::raised("required rank 4 tensor to use channels_last format"));
     }
-    let flat = frazil_runtime::Tensor::zeros(t.dtype(), &[t.numel()])?;
+    let flat = Tensor::zeros(t.dtype(), &[t.numel()])?;
     let out = flat.as_strided(t.sizes(), &frazil_runtime::layout::channels_last_strides(t.sizes()), 0)?;
     out.copy_(t)?;
     Ok(out)

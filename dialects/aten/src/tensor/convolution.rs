@@ -100,6 +100,15 @@ fn operands(p: &mut ProgramBuilder, args: &Args<'_>, n: usize) -> Result<Operand
             w.dtype().type_name()
         )));
     }
+    if let Some(b) = &bias
+        && b.dtype() != x.dtype()
+    {
+        return Err(OpError::raised(format!(
+            "Input type ({}) and bias type ({}) should be the same",
+            x.dtype().type_name(),
+            b.dtype().type_name()
+        )));
+    }
     let unbatched = x.rank() == n + 1;
     if !unbatched && x.rank() != n + 2 {
         return Err(OpError::raised(format!(

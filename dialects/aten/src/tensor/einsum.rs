@@ -6,7 +6,10 @@ use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::compute_dtype;
-use frazil_runtime::structured::{Access, Affine, Combine, Dims, OutOfBounds, Program, TensorId};
+use frazil_runtime::structured::{
+    Access, Affine, Combine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
+};
+use frazil_runtime::sym::Formula;
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[(Contraction, "aten::einsum", einsum)];
 
@@ -190,8 +193,33 @@ fn multiplied(
     let domain: Dims = loops.iter().map(own).collect();
     let dtype = p.dtype(a.tensor);
     let operands = [access(p, a, &loops), access(p, b, &loops)];
-    let tensor = p.contract(&domain, kept.len(), operands, (compute_dtype(dtype), dtype), None);
+    let tensor = if kept.len() == loops.len() {
+        outer(p, domain, operands)
+    } else {
+        p.contract(&domain, kept.len(), operands, (compute_dtype(dtype), dtype), None)
+    };
     Operand { tensor, labels: kept }
+}
+
+/// Products without a sum.
+fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorId {
+    let dtype = p.dtype(operands[0].tensor);
+    let compute = compute_dtype(dtype);
+    let other = p.dtype(operands[1].tensor);
+    p.compute(Structured {
+        iterations: smallvec::smallvec![Iteration::Parallel; domain.len()],
+        inputs: operands.into_iter().collect(),
+        body: Formula::build(dtype, |f| f.input(0, dtype).cast(compute) * f.input(1, other).cast(compute)),
+        combine: None,
+        accumulate: dtype,
+        finish: None,
+        finish_inputs: Default::default(),
+        output: TensorShape {
+            dtype,
+            sizes: domain.clone(),
+        },
+        domain,
+    })
 }
 
 /// One operand: its diagonals, sums and transpositions.
@@ -210,12 +238,16 @@ fn summed(p: &mut ProgramBuilder, o: &Operand, output: &[Label], extents: &[(Lab
     if order.len() == output.len() {
         return Ok(view);
     }
-    let dtype = p.dtype(view);
+    // As `sum`, which makes Long of integers.
+    let dtype = match p.dtype(view) {
+        d if d.is_floating_point() || d.is_complex() => d,
+        _ => frazil_ir::DType::Long,
+    };
     let fold = Fold {
         combine: Combine::Add,
         accumulate: compute_dtype(dtype),
         output: dtype,
     };
     let dims: Vec<usize> = (output.len()..order.len()).collect();
-    p.reduce(&[view], &dims, false, fold, |_, x| x[0], None)
+    p.reduce(&[view], &dims, false, fold, |_, x| x[0].cast(compute_dtype(dtype)), None)
 }

@@ -2,6 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::args::wrap_dim;
+use frazil_runtime::element::DoubleElement;
 use frazil_runtime::elements::Join;
 use frazil_runtime::layout::{broadcast, contiguous_strides};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
@@ -52,7 +53,16 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::put", |c| written(c, put)),
     ("aten::put_", |c| in_place(c, put)),
     ("aten::masked_select", masked_select),
-    ("aten::masked_scatter", |c| written(c, masked_scatter)),
+    ("aten::masked_scatter", |c| {
+        let (t, mask) = (c.tensor(0)?, c.tensor(1)?);
+        let sizes = broadcast(t.sizes(), mask.sizes())
+            .ok_or_else(|| frazil_runtime::build::broadcast_error(t.sizes(), mask.sizes()))?;
+        let out = t.expand(&sizes)?.deep_copy()?;
+        masked_scatter(c, &out)?;
+        one(out)
+    }),
+    ("aten::index_reduce", |c| written(c, index_reduce)),
+    ("aten::index_reduce_", |c| in_place(c, index_reduce)),
     ("aten::masked_scatter_", |c| in_place(c, masked_scatter)),
     ("aten::nonzero", nonzero),
     ("aten::argwhere", nonzero),
@@ -429,7 +439,30 @@ fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let dim = wrap_dim(call.int(1)?, t.dim())?;
     let positions = gathered(t, dim, &index)?;
     let src = source_of(&call.tensor(3)?, &index)?;
-    let join = match call.text(4)? {
+    reduced(t, &positions, &src, call.text(4)?, include_self)
+}
+
+/// Products, means and extremes of the slices that go to a place of a dimension.
+fn index_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    let (dim, indices) = dim_and_indices(call, t)?;
+    let (source, include_self) = (call.tensor(3)?, call.flag(5)?);
+    if source.dtype() != t.dtype() {
+        return Err(OpError::raised(
+            "index_reduce(): Expected self and source to have the same dtype",
+        ));
+    }
+    let positions = slices(t, dim, &indices);
+    if source.numel() != positions.len() as i64 {
+        return Err(OpError::raised(
+            "index_reduce(): Number of indices should be equal to source.size(dim)",
+        ));
+    }
+    reduced(t, &positions, &source, call.text(4)?, include_self)
+}
+
+/// Folds `src` into the places of `t`; without `include_self` the first value of a place replaces what stood there.
+fn reduced(t: &Tensor, positions: &[i64], src: &Tensor, how: &str, include_self: bool) -> Result<(), OpError> {
+    let join = match how {
         "sum" | "mean" => Join::Add,
         "prod" => Join::Mul,
         "amax" => Join::Max,
@@ -440,51 +473,53 @@ fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
             )));
         }
     };
-    if include_self {
-        t.put_(&positions, &src, join)?;
-    } else {
-        // The first value of a place replaces what stood there.
-        let mut seen = std::collections::HashSet::new();
-        let flat = src.reshape(&[src.numel()])?;
-        for (i, &p) in positions.iter().enumerate() {
-            let one = flat.as_strided(
-                &[1],
-                &[1],
-                flat.offset() + i as i64 * flat.strides().first().copied().unwrap_or(1),
-            )?;
-            t.put_(&[p], &one, if seen.insert(p) { Join::Replace } else { join })?;
-        }
+    if !include_self {
+        let neutral = neutral(t.dtype(), join);
+        let fill = Tensor::full(t.dtype(), &[positions.len() as i64], neutral)?;
+        t.put_(positions, &fill, Join::Replace)?;
     }
-    if call.text(4)? == "mean" {
-        let counts = Tensor::full(
-            DType::Double,
-            t.sizes(),
-            Scalar::Float(f64::from(u8::from(include_self))),
-        )?;
-        counts.put_(
-            &positions,
-            &Tensor::full(DType::Double, &[positions.len() as i64], Scalar::Float(1.0))?,
-            Join::Add,
-        )?;
-        let integral = !t.dtype().is_floating_point();
-        let quotient: Vec<f64> = t
-            .to_f64_vec()
-            .iter()
-            .zip(counts.to_f64_vec())
-            .map(|(x, n)| {
-                if integral {
-                    (x / n.max(1.0)).floor()
-                } else {
-                    x / n.max(1.0)
-                }
-            })
-            .collect();
-        t.copy_(&Tensor::from_elements::<frazil_runtime::element::DoubleElement>(
-            &quotient,
-            t.sizes(),
-        )?)?;
+    t.put_(positions, src, join)?;
+    if how == "mean" {
+        let start = Scalar::Int(i64::from(include_self));
+        let counts = Tensor::full(DType::Long, t.sizes(), start)?;
+        let ones = Tensor::full(DType::Long, &[positions.len() as i64], Scalar::Int(1))?;
+        counts.put_(positions, &ones, Join::Add)?;
+        let counts = counts.to_i64_vec();
+        let mean = if t.dtype().is_floating_point() {
+            let each = t.to_f64_vec().into_iter().zip(counts).map(|(x, n)| x / n.max(1) as f64);
+            Tensor::from_elements::<DoubleElement>(&each.collect::<Vec<_>>(), t.sizes())?
+        } else {
+            let each = t.to_i64_vec().into_iter().zip(counts);
+            let each: Vec<i64> = each.map(|(x, n)| floored(x, n.max(1))).collect();
+            Tensor::from_i64(&each, t.sizes())?
+        };
+        t.copy_(&mean)?;
     }
     Ok(())
+}
+
+/// The quotient towards minus infinity.
+fn floored(x: i64, n: i64) -> i64 {
+    x.div_euclid(n)
+}
+
+/// What changes nothing it is joined with.
+fn neutral(dtype: DType, join: Join) -> Scalar {
+    let bound = |least: bool| match dtype {
+        d if d.is_floating_point() => Scalar::Float(if least { f64::NEG_INFINITY } else { f64::INFINITY }),
+        DType::Bool => Scalar::Bool(!least),
+        DType::Byte => Scalar::Int(if least { 0 } else { 255 }),
+        d => {
+            let lowest = i64::MIN >> (64 - 8 * d.size());
+            Scalar::Int(if least { lowest } else { !lowest })
+        }
+    };
+    match join {
+        Join::Mul => Scalar::Int(1),
+        Join::Max => bound(true),
+        Join::Min => bound(false),
+        Join::Add | Join::Replace => Scalar::Int(0),
+    }
 }
 
 fn put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {

@@ -68,7 +68,7 @@ fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, OpError> {
     for (i, axis) in axes.iter().enumerate() {
         let same = axis.input == axis.output && (axis.scale == 1.0 || axis.align_corners);
         if !same {
-            t = along(&mut p, t, 2 + i, axis, kind)?;
+            t = along(&mut p, t, 2 + i, axis, kind, x.dtype())?;
         }
     }
     let out = if t == x.id {
@@ -153,7 +153,14 @@ fn axes(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Vec<Axis>, OpError> 
 }
 
 /// Interpolates dimension `dim`: a product with the table of weights, output by input coordinates.
-fn along(p: &mut ProgramBuilder, t: TensorId, dim: usize, axis: &Axis, kind: Kind) -> Result<TensorId, OpError> {
+fn along(
+    p: &mut ProgramBuilder,
+    t: TensorId,
+    dim: usize,
+    axis: &Axis,
+    kind: Kind,
+    dtype: DType,
+) -> Result<TensorId, OpError> {
     let shape = p.shape(t);
     let rank = shape.sizes.len();
     let compute = compute_dtype(shape.dtype);
@@ -163,7 +170,9 @@ fn along(p: &mut ProgramBuilder, t: TensorId, dim: usize, axis: &Axis, kind: Kin
     } else {
         DType::Float
     };
-    let table = Formula::build(compute, |f| weight(f, axis, kind, position));
+    // Cubic weights are kept in the tensor's dtype, sums and linear weights are not.
+    let kept = if kind == Kind::Cubic { dtype } else { compute };
+    let table = Formula::build(compute, |f| weight(f, axis, kind, position).cast(kept));
     let table = p.pointwise_to(&[], &[axis.output, axis.input], table)?;
     let mut domain: Dims = shape.sizes.clone();
     domain[dim] = axis.output;

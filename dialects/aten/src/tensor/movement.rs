@@ -63,7 +63,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
         let [n, m] = x.sizes() else {
             return Err(OpError::raised("trace: expected a matrix"));
         };
-        let output = if x.dtype().is_floating_point() {
+        let output = if x.dtype().is_floating_point() || x.dtype().is_complex() {
             x.dtype()
         } else {
             DType::Long
@@ -309,12 +309,18 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
                 p.sizes(t).as_slice()
             )));
         }
-        // Cutting off first.
+        // Cutting off first. Where nothing is left, the edge on the other side reaches into what was cut.
         let cut = (pair[0].min(0).abs(), pair[1].min(0).abs());
-        if cut != (0, 0) {
-            t = p.slice(t, d, cut.0, (size - cut.0 - cut.1).max(0), 1);
+        let mut pair = [pair[0], pair[1]];
+        let left = size - cut.0 - cut.1;
+        if left < 0 && matches!(mode, Mode::Replicate) && size + pair[0] + pair[1] > 0 {
+            pair = [(pair[0] + size + pair[1].min(0)).max(0), (pair[1] + size + pair[0].min(0)).max(0)];
         }
-        let size = p.sizes(t)[d];
+        let uncut = t;
+        if cut != (0, 0) {
+            t = p.slice(t, d, cut.0.min(size), left.max(0), 1);
+        }
+        let (full, size) = (size, p.sizes(t)[d]);
         let side = |p: &mut ProgramBuilder, width: i64, before: bool| -> TensorId {
             match (mode, before) {
                 (Mode::Reflect, true) => {
@@ -332,8 +338,8 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
                     let mut sizes = p.sizes(t);
                     sizes[d] = width;
                     let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
-                    map[d] = Affine::constant(rank, if before { 0 } else { size - 1 });
-                    copied(p, t, &sizes, map, OutOfBounds::Never)
+                    map[d] = Affine::constant(rank, if before { 0 } else { full - 1 });
+                    copied(p, uncut, &sizes, map, OutOfBounds::Never)
                 }
             }
         };

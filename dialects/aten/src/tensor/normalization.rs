@@ -157,7 +157,8 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
         (true, ..) => {
             updates_nothing(args, kept)?;
             let dims: Vec<usize> = (0..rank).filter(|&d| d != 1).collect();
-            batch_statistics(&mut p, &x, &dims, compute)?
+            let kept = statistics_dtype(args, &x)?;
+            batch_statistics(&mut p, &x, &dims, kept)?
         }
     };
     let (scale, shift) = scale_and_shift(&mut p, mean, var, weight, bias, eps, compute)?;
@@ -165,6 +166,17 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let shift = per_channel(&mut p, shift, c, rank)?;
     let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
     p.finish(&[out])
+}
+
+/// The dtype in which a batch's statistics are kept: that of the parameters, or the input's.
+fn statistics_dtype(args: &Args<'_>, x: &TensorArg) -> Result<DType, OpError> {
+    let parameters = ["weight", "bias", "running_mean"].map(|name| args.opt_tensor(name));
+    for parameter in parameters {
+        if let Some(t) = parameter? {
+            return Ok(t.dtype());
+        }
+    }
+    Ok(x.dtype())
 }
 
 /// A program cannot write running statistics, which the interpreter has already done where they are `kept`.
@@ -181,9 +193,10 @@ fn batch_statistics(
     p: &mut ProgramBuilder,
     x: &TensorArg,
     dims: &[usize],
-    compute: DType,
+    kept: DType,
 ) -> Result<(TensorId, TensorId), OpError> {
-    let (mean, var) = statistics(p, x.id, dims, compute)?;
+    let (mean, var) = statistics(p, x.id, dims, compute_dtype(x.dtype()))?;
+    let mean = p.cast(mean, kept)?;
     Ok((p.squeeze(mean, dims), p.squeeze(var, dims)))
 }
 
@@ -217,7 +230,8 @@ fn statistics(
     Ok((mean, var))
 }
 
-/// (x - mean) / √(var + eps) over `dims`, then times `weight` and plus `bias`, which broadcast.
+/// (x - mean) / √(var + eps) over `dims`, then times `weight` and plus `bias`, which broadcast. The result has the first
+/// dtype, mean and 1 / √(var + eps) are rounded to the second.
 #[allow(clippy::too_many_arguments, reason = "a normalisation has as many parameters")]
 fn normalized(
     p: &mut ProgramBuilder,
@@ -226,11 +240,12 @@ fn normalized(
     weight: Option<TensorId>,
     bias: Option<TensorId>,
     eps: f64,
-    dtype: DType,
+    (dtype, kept): (DType, DType),
 ) -> Result<(TensorId, TensorId, TensorId), OpError> {
     let compute = compute_dtype(dtype);
     let (mean, var) = statistics(p, x, dims, compute)?;
-    let rstd = p.map(&[var], compute, |_, x| (x[0] + eps).rsqrt())?;
+    let mean = p.cast(mean, kept)?;
+    let rstd = p.map(&[var], kept, |_, x| (x[0] + eps).rsqrt())?;
     let out = match (weight, bias) {
         (Some(w), Some(b)) => p.map(&[x, mean, rstd, w, b], dtype, |_, x| {
             (x[0] - x[1]) * x[2] * x[3].cast(compute) + x[4].cast(compute)
@@ -274,8 +289,19 @@ fn layer(args: &Args<'_>, with_statistics: bool) -> Result<Program, OpError> {
     let weight = args.opt_tensor("weight")?.map(|t| t.id);
     let bias = args.opt_tensor("bias")?.map(|t| t.id);
     let mut p = ProgramBuilder::new(args);
-    let (out, mean, rstd) = normalized(&mut p, x.id, &dims, weight, bias, args.float("eps")?, x.dtype())?;
+    let (out, mean, rstd) = normalized(
+        &mut p,
+        x.id,
+        &dims,
+        weight,
+        bias,
+        args.float("eps")?,
+        (x.dtype(), compute_dtype(x.dtype())),
+    )?;
     if with_statistics {
+        // In the input's dtype, unless the weights are wider.
+        let dtype = args.opt_tensor("weight")?.map_or(x.dtype(), |w| w.dtype());
+        let (mean, rstd) = (p.cast(mean, dtype)?, p.cast(rstd, dtype)?);
         p.finish(&[out, mean, rstd])
     } else {
         p.finish(&[out])
@@ -293,7 +319,7 @@ fn group_norm(args: &Args<'_>) -> Result<Program, OpError> {
     }
     let weight = args.opt_tensor("weight")?;
     let bias = args.opt_tensor("bias")?;
-    grouped(args, &x, groups, weight, bias)
+    grouped(args, &x, groups, (weight, bias), compute_dtype(x.dtype()))
 }
 
 /// Statistics over the channels of a group and all that follows them; weights one a channel.
@@ -301,8 +327,8 @@ fn grouped(
     args: &Args<'_>,
     x: &TensorArg,
     groups: i64,
-    weight: Option<TensorArg>,
-    bias: Option<TensorArg>,
+    (weight, bias): (Option<TensorArg>, Option<TensorArg>),
+    kept: DType,
 ) -> Result<Program, OpError> {
     let c = channels(x)?;
     let mut sizes: Dims = smallvec::smallvec![x.sizes()[0], groups, c / groups];
@@ -315,7 +341,15 @@ fn grouped(
     let mut parameter = |t: Option<TensorArg>| t.map(|t| p.reshape(t.id, &wide)).transpose();
     let (weight, bias) = (parameter(weight)?, parameter(bias)?);
     let dims: Vec<usize> = (2..rank).collect();
-    let (out, ..) = normalized(&mut p, split, &dims, weight, bias, args.float("eps")?, x.dtype())?;
+    let (out, ..) = normalized(
+        &mut p,
+        split,
+        &dims,
+        weight,
+        bias,
+        args.float("eps")?,
+        (x.dtype(), kept),
+    )?;
     let out = p.reshape(out, x.sizes())?;
     p.finish(&[out])
 }
@@ -326,7 +360,9 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let c = channels(&x)?;
     if args.flag("use_input_stats")? {
         updates_nothing(args, kept)?;
-        return grouped(args, &x, c, args.opt_tensor("weight")?, args.opt_tensor("bias")?);
+        let parameters = (args.opt_tensor("weight")?, args.opt_tensor("bias")?);
+        let kept = statistics_dtype(args, &x)?;
+        return grouped(args, &x, c, parameters, kept);
     }
     let (Some(mean), Some(var)) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?) else {
         return Err(OpError::raised(

@@ -6,7 +6,7 @@ use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::op::Form::Reduction;
 use frazil_runtime::op::OpError;
-use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::promote::{compute_dtype, real_of};
 use frazil_runtime::structured::{Combine, Program, TensorId};
 use frazil_runtime::sym::Formula;
 
@@ -307,13 +307,15 @@ pub(super) fn variance_of(
     let n = count(x, dims);
     let compute = compute_dtype(x.dtype());
     let mean = mean_of(p, x.id, dims, true, compute, n)?;
+    // The squares of complex deviations are those of their sizes.
+    let spread = real_of(compute);
     let fold = Fold {
         combine: Combine::Add,
-        accumulate: compute,
-        output: compute,
+        accumulate: spread,
+        output: spread,
     };
     let divisor = (n as f64 - correction).max(0.0);
-    let divide = Formula::build(compute, |f| f.input(0, compute) / divisor);
+    let divide = Formula::build(spread, |f| f.input(0, spread) / divisor);
     let var = p.reduce_with(
         &[x.id, mean],
         dims,
@@ -321,6 +323,7 @@ pub(super) fn variance_of(
         fold,
         |_, x| {
             let d = x[0] - x[1];
+            let d = if compute.is_complex() { d.abs().cast(spread) } else { d };
             d * d
         },
         Some(divide),
@@ -335,7 +338,7 @@ pub(super) fn variance_of(
 
 fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
-    if !x.dtype().is_floating_point() {
+    if !(x.dtype().is_floating_point() || x.dtype().is_complex()) {
         return Err(OpError::raised(
             "std and var only support floating point and complex dtypes",
         ));
@@ -349,9 +352,9 @@ fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpE
     let mut p = ProgramBuilder::new(args);
     let (var, mean) = variance_of(&mut p, &x, &dims, keepdim, correction)?;
     let spread = if root {
-        p.map(&[var], x.dtype(), |_, x| x[0].sqrt())?
+        p.map(&[var], real_of(x.dtype()), |_, x| x[0].sqrt())?
     } else {
-        p.cast(var, x.dtype())?
+        p.cast(var, real_of(x.dtype()))?
     };
     let mean = p.cast(mean, x.dtype())?;
     if with_mean {
@@ -411,12 +414,14 @@ fn norm(args: &Args<'_>) -> Result<Program, OpError> {
         None => 2.0,
     };
     let output = args.opt_dtype("dtype")?.unwrap_or(x.dtype());
-    if !output.is_floating_point() {
+    if !(output.is_floating_point() || output.is_complex()) {
         return Err(OpError::raised(format!(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
             output.type_name()
         )));
     }
+    // Norms are real.
+    let (element, output) = (output, real_of(output));
     let compute = compute_dtype(output);
     let combine = match order {
         f64::INFINITY => Combine::Max,
@@ -443,7 +448,11 @@ fn norm(args: &Args<'_>) -> Result<Program, OpError> {
         keepdim,
         fold,
         |_, x| {
-            let x = x[0].cast(compute);
+            let x = if element.is_complex() {
+                x[0].cast(element).abs().cast(compute)
+            } else {
+                x[0].cast(compute)
+            };
             match order {
                 2.0 => x * x,
                 1.0 | f64::INFINITY | f64::NEG_INFINITY => x.abs(),
