@@ -342,8 +342,14 @@ impl ProgramBuilder {
                 old.as_slice()
             )));
         }
-        let map = self.broadcast_access(t, rank, rank).map.into_vec();
+        let mut map = self.broadcast_access(t, rank, rank).map.into_vec();
         // A dimension that stays keeps its index even where its extent is 1.
+        for (own, affine) in map.iter_mut().enumerate() {
+            let d = rank - old.len() + own;
+            if sizes[d] == 1 {
+                *affine = Affine::index(rank, d);
+            }
+        }
         Ok(self.view(t, sizes, map))
     }
 

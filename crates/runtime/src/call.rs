@@ -3,7 +3,7 @@
 use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
-use crate::op::{Call, OpError, Operator, ProgramFn, Results, Semantics, Variant};
+use crate::op::{Call, OpError, Operator, ProgramFn, ResultLayout, Results, Semantics, Variant};
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
 use crate::structured::{Program, TensorShape};
@@ -38,7 +38,7 @@ pub fn invoke(
         Semantics::Composite(_) => return Err(OpError::Unsupported("a composite outside of the interpreter".into())),
         Semantics::Pointwise(_) | Semantics::Program(..) => run_program(ctx, op, values)?,
     };
-    write_results(&op.schema, op.variant, values, results)
+    write_results(op, values, results)
 }
 
 /// The call's arguments as entries see them, and the tensors among them in the program's numbering.
@@ -81,12 +81,7 @@ fn run_program(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Results
         .program(&args)?
         .ok_or_else(|| OpError::Unsupported("an operator without a program".into()))?;
     let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
-    let mut outputs = eval_program(&program, &tensors)?;
-    if matches!(op.semantics, Semantics::Pointwise(_)) {
-        for out in &mut outputs {
-            *out = laid_out_as(out, &tensors)?;
-        }
-    }
+    let outputs = eval_program(&program, &tensors)?;
     Ok(given(ctx, &op.schema, &program, &cells, outputs))
 }
 
@@ -128,6 +123,41 @@ fn given(
     }
 }
 
+/// The results as the operator's layout has them. What is a view or an argument stays as it is.
+fn laid_out(layout: ResultLayout, values: &[Value], results: Results) -> Result<Results, OpError> {
+    if layout == ResultLayout::AsComputed {
+        return Ok(results);
+    }
+    let operands: Vec<Tensor> = values.iter().filter_map(Value::as_tensor).collect();
+    if operands.iter().all(Tensor::is_contiguous) {
+        return Ok(results);
+    }
+    let each = |result: Value| -> Result<Value, OpError> {
+        let Value::Tensor(cell) = &result else {
+            return Ok(result);
+        };
+        let out = cell.get();
+        if operands.iter().any(|t| t.shares_storage(&out)) {
+            return Ok(result);
+        }
+        Ok(match layout {
+            ResultLayout::ChannelsLast => channels_last_as(&out, &operands)?.into(),
+            _ => laid_out_as(&out, &operands)?.into(),
+        })
+    };
+    results.into_iter().map(each).collect()
+}
+
+/// `out` with its channels innermost where they are in one of the first two operands.
+fn channels_last_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorError> {
+    let innermost = |t: &Tensor| !t.is_contiguous() && layout::has_channels_innermost(t.sizes(), t.strides());
+    if out.dim() >= 3 && operands.iter().take(2).any(innermost) {
+        out.with_strides(&layout::channels_last_strides(out.sizes()))
+    } else {
+        Ok(out.clone())
+    }
+}
+
 /// `out`, which is row-major, with the strides that PyTorch gives an element by element result of `operands`.
 pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorError> {
     if out.dim() < 2 || operands.iter().all(Tensor::is_contiguous) {
@@ -138,14 +168,10 @@ pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorEr
 }
 
 /// Writes functional results where the variant wants them, and gives what the operator gives.
-pub(crate) fn write_results(
-    schema: &FunctionSchema,
-    variant: Variant,
-    values: &[Value],
-    results: Results,
-) -> Result<Results, OpError> {
-    match variant {
-        Variant::Functional => Ok(results),
+pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
+    let schema = &op.schema;
+    match op.variant {
+        Variant::Functional => laid_out(op.layout, values, results),
         Variant::InPlace => {
             let (Some(Value::Tensor(cell)), Some(Value::Tensor(result))) = (values.first(), results.first()) else {
                 return Err(OpError::Unsupported(

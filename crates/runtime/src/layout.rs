@@ -82,6 +82,14 @@ pub fn channels_last_strides(sizes: &[i64]) -> Dims {
     strides
 }
 
+/// [`is_channels_last`], and the same of one spatial dimension.
+pub fn has_channels_innermost(sizes: &[i64], strides: &[i64]) -> bool {
+    match (sizes, strides) {
+        ([n, c, l], [s, 1, w]) => *w == *c && (*n == 1 || *s == c * l) && *c > 1,
+        _ => is_channels_last(sizes, strides),
+    }
+}
+
 /// True when the elements lie as [`channels_last_strides`] has them. Dimensions of extent 1 may have any stride.
 pub fn is_channels_last(sizes: &[i64], strides: &[i64]) -> bool {
     let wanted = channels_last_strides(sizes);

@@ -158,6 +158,18 @@ pub enum Variant {
     Out,
 }
 
+/// How the functional results of an operator lie in memory; programs say nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ResultLayout {
+    /// As the program or kernel gives them: row-major, or a view.
+    #[default]
+    AsComputed,
+    /// In the order of the operands' dimensions ([`crate::layout::elementwise_strides`]).
+    Elementwise,
+    /// Channels innermost where the first tensor, or one of the first two, has them innermost.
+    ChannelsLast,
+}
+
 /// One overload with its semantics: what a node of a graph resolves to.
 #[derive(Clone)]
 pub struct Operator {
@@ -168,6 +180,7 @@ pub struct Operator {
     pub(crate) eager: Option<KernelFn>,
     /// See [`Operator::has_fixed_sizes`].
     pub(crate) fixed_sizes: bool,
+    pub(crate) layout: ResultLayout,
 }
 
 impl Operator {
@@ -208,6 +221,7 @@ impl Operator {
             variant: Variant::InPlace,
             eager: None,
             fixed_sizes: self.fixed_sizes,
+            layout: self.layout,
         }
     }
 

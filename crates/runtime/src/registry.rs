@@ -1,6 +1,6 @@
 //! The registry: schemas and entries of the dialects that an embedder wants. There is no global one.
 
-use crate::op::{Form, KernelFn, Operator, ProgramFn, Semantics, Variant};
+use crate::op::{Form, KernelFn, Operator, ProgramFn, ResultLayout, Semantics, Variant};
 use crate::pointwise::Pointwise;
 use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, Resolution};
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
@@ -29,6 +29,7 @@ pub struct Registry {
     host: IndexMap<String, KernelFn>,
     eager: IndexMap<String, KernelFn>,
     fixed_sizes: HashSet<String>,
+    layouts: IndexMap<String, ResultLayout>,
     libraries: Vec<Library>,
     /// Library and function by operator or overload.
     composites: IndexMap<String, (usize, String)>,
@@ -80,6 +81,7 @@ impl Registry {
             host: IndexMap::new(),
             eager: IndexMap::new(),
             fixed_sizes: HashSet::new(),
+            layouts: IndexMap::new(),
             libraries: Vec::new(),
             composites: IndexMap::new(),
         }
@@ -148,6 +150,13 @@ impl Registry {
     /// kernels.
     pub fn fixed_sizes(&mut self, names: &[&str]) {
         self.fixed_sizes.extend(names.iter().map(ToString::to_string));
+    }
+
+    /// Says how the results of operators lie in memory. Pointwise entries need no word: theirs lie as their operands do.
+    pub fn layouts(&mut self, layout: ResultLayout, operators: &[&str]) {
+        for name in operators {
+            self.layouts.insert((*name).to_string(), layout);
+        }
     }
 
     /// Registers operators that are defined in TorchScript source.
@@ -244,7 +253,13 @@ impl Registry {
                 Variant::Functional => self.eager.get(&own_name).copied(),
                 Variant::InPlace | Variant::Out => None,
             };
+            let layout = match (self.layouts.get(&name), semantics) {
+                (Some(layout), _) => *layout,
+                (None, Semantics::Pointwise(_)) => ResultLayout::Elementwise,
+                (None, _) => ResultLayout::AsComputed,
+            };
             Some(Operator {
+                layout,
                 schema: schema.clone(),
                 semantics: semantics.clone(),
                 variant,
@@ -252,7 +267,11 @@ impl Registry {
                 fixed_sizes: self.fixed_sizes.contains(&name) || self.fixed_sizes.contains(&own_name),
             })
         };
-        let exact = if overload.is_empty() { None } else { self.entry(&own_name) };
+        let exact = if overload.is_empty() {
+            None
+        } else {
+            self.entry(&own_name)
+        };
         if let Some(semantics) = exact {
             return found(&semantics, Variant::Functional);
         }

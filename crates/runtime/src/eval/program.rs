@@ -72,9 +72,22 @@ fn eval_view(v: &ViewMap, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     match &v.kind {
         ViewKind::Reshape => Ok(base.reshape(&v.output.sizes)?),
         ViewKind::Affine(map) => {
-            let (strides, offset) = view_layout(map, base, v.output.sizes.len())
+            let (mut strides, offset) = view_layout(map, base, v.output.sizes.len())
                 .ok_or(EvalError::Malformed("a view's map does not fit"))?;
+            new_unit_strides(map, &v.output.sizes, &mut strides);
             Ok(base.as_strided(&v.output.sizes, &strides, offset)?)
+        }
+    }
+}
+
+/// Dimensions of extent 1 that read nothing step over what lies behind them, as `unsqueeze` has it.
+fn new_unit_strides(map: &[Affine], sizes: &[i64], strides: &mut [i64]) {
+    for d in (0..sizes.len()).rev() {
+        if sizes[d] == 1 && map.iter().all(|a| a.coefficients[d] == 0) {
+            strides[d] = match (sizes.get(d + 1), strides.get(d + 1)) {
+                (Some(size), Some(stride)) => size.saturating_mul(*stride),
+                _ => 1,
+            };
         }
     }
 }

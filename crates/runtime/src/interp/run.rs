@@ -367,7 +367,7 @@ impl Frame<'_> {
                 let plan = self.run.interpreter.plan_shared(body);
                 let arguments = composite_arguments(op, body, &values);
                 let results = self.run.deeper().graph(body, &plan, &arguments)?;
-                write_results(op.schema(), op.variant(), &values, results.into())?
+                write_results(op, &values, results.into())?
             }
             _ => invoke(graph.ctx(), op, &values, &output_types, graph.attributes(step.node))?,
         };

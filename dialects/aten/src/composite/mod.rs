@@ -83,7 +83,9 @@ fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
 /// Puts a copy of each helper in the place of its calls.
 fn inline_helpers(graph: &mut Graph, helpers: &IndexMap<SymbolId, Graph>) {
     let called = |graph: &Graph, node: NodeId| {
-        let callee = graph.operand(node, 0).filter(|_| graph.kind(node) == symbols::PRIM_CALL_FUNCTION)?;
+        let callee = graph
+            .operand(node, 0)
+            .filter(|_| graph.kind(node) == symbols::PRIM_CALL_FUNCTION)?;
         match graph.constant(callee)? {
             Constant::Function(name) => helpers.get(&name),
             _ => None,

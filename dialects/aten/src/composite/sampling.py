@@ -98,7 +98,7 @@ def helper_grid2(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
             out = out + helper_at2(flat, height, width, top, left + 1) * (right_part * top_part)
             out = out + helper_at2(flat, height, width, top + 1, left) * (left_part * low_part)
             out = out + helper_at2(flat, height, width, top + 1, left + 1) * (right_part * low_part)
-    return out
+    return out.contiguous()
 
 def helper_at3(flat: Tensor, depth: int, height: int, width: int, z: Tensor, y: Tensor, x: Tensor) -> Tensor:
     inside = (y >= 0).logical_and(y < height).logical_and(x >= 0).logical_and(x < width).logical_and(z >= 0).logical_and(z < depth)

@@ -101,7 +101,9 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
                 return b.fail(OpError::Unsupported("rrelu in training mode".into()));
             }
             if b.value("lower") > b.value("upper") {
-                return b.fail(OpError::raised("Lower bound should be less than or equal to the upper bound"));
+                return b.fail(OpError::raised(
+                    "Lower bound should be less than or equal to the upper bound",
+                ));
             }
             let slope = (b.value("lower") + b.value("upper")) / 2.0;
             b.x(0).ge(0.0).select(b.x(0), b.x(0) * slope)

@@ -53,10 +53,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmod, b.x(1))),
     ),
     ("aten::pow", Pointwise::new(&["self", "exponent"], Default, power)),
-    (
-        "aten::float_power",
-        Pointwise::new(&["self", "exponent"], Wide, power),
-    ),
+    ("aten::float_power", Pointwise::new(&["self", "exponent"], Wide, power)),
     ("aten::square", Pointwise::new(SELF, Default, |b| b.x(0) * b.x(0))),
     ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b, "-"))),
     (
@@ -99,10 +96,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::copysign",
         Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0).binary(BinaryOp::Copysign, b.x(1))),
     ),
-    (
-        "aten::nextafter",
-        Pointwise::new(SELF_OTHER, Default, next_after),
-    ),
+    ("aten::nextafter", Pointwise::new(SELF_OTHER, Default, next_after)),
     (
         "aten::gcd",
         Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Gcd, b.x(1))),
@@ -200,9 +194,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     (
         "aten::bitwise_not",
-        Pointwise::new(SELF, Default, |b| {
-            integer(b).unary(UnaryOp::BitNot)
-        }),
+        Pointwise::new(SELF, Default, |b| integer(b).unary(UnaryOp::BitNot)),
     ),
     (
         "aten::bitwise_left_shift",

@@ -69,7 +69,9 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::_conj", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
     ("aten::resolve_conj", |c| one(c.arg(0).clone())),
     ("aten::resolve_neg", |c| one(c.arg(0).clone())),
-    ("aten::conj_physical", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
+    ("aten::conj_physical", |c| {
+        on_complex(c, itself, |t| mapped(t, |z| z.conj()))
+    }),
     ("aten::mH", |c| on_complex(c, transposed, conjugate_transposed)),
     ("aten::adjoint", |c| on_complex(c, transposed, conjugate_transposed)),
     ("aten::matrix_H", |c| on_complex(c, transposed, conjugate_transposed)),
@@ -162,7 +164,9 @@ fn part_of(t: &Tensor, which: i64) -> Result<Tensor, OpError> {
 fn part(call: &Call<'_>, which: i64) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if !t.dtype().is_complex() {
-        return Err(OpError::raised("imag is not implemented for tensors with non-complex dtypes."));
+        return Err(OpError::raised(
+            "imag is not implemented for tensors with non-complex dtypes.",
+        ));
     }
     one(part_of(&t, which)?)
 }
@@ -190,7 +194,9 @@ fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
         )));
     }
     let ([sizes @ .., 2], [strides @ .., 1]) = (t.sizes(), t.strides()) else {
-        return Err(OpError::raised("Tensor must have a last dimension of size 2 and stride 1"));
+        return Err(OpError::raised(
+            "Tensor must have a last dimension of size 2 and stride 1",
+        ));
     };
     if t.offset() % 2 != 0 || strides.iter().any(|s| s % 2 != 0) {
         return Err(OpError::raised("Tensor must have strides and an offset divisible by 2"));
@@ -208,8 +214,8 @@ fn joined(call: &Call<'_>, join: fn(f64, f64) -> Complex64) -> Result<Results, O
             "Expected both inputs to be Half, Float or Double tensors of one dtype",
         ));
     }
-    let sizes = broadcast(a.sizes(), b.sizes())
-        .ok_or_else(|| frazil_runtime::build::broadcast_error(a.sizes(), b.sizes()))?;
+    let sizes =
+        broadcast(a.sizes(), b.sizes()).ok_or_else(|| frazil_runtime::build::broadcast_error(a.sizes(), b.sizes()))?;
     let (x, y) = (a.expand(&sizes)?.to_f64_vec(), b.expand(&sizes)?.to_f64_vec());
     let numbers: Vec<Complex64> = x.into_iter().zip(y).map(|(x, y)| join(x, y)).collect();
     let out = Tensor::from_elements::<ComplexDoubleElement>(&numbers, &sizes)?.to_dtype(complex_of(dtype))?;

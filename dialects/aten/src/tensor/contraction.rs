@@ -3,12 +3,12 @@
 use super::ProgramRow;
 use super::softmax::softmax_of;
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, broadcast_error};
 use frazil_runtime::layout::broadcast;
 use frazil_runtime::op::Form::{Composite, Contraction};
 use frazil_runtime::op::OpError;
-use frazil_runtime::Scalar;
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, TensorId};
 use frazil_runtime::sym::{Formula, Sym};
@@ -26,9 +26,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::ger", |a| outer(a, "self", "vec2")),
     (Contraction, "aten::addmm", |a| product_and(a, "mat1", "mat2")),
     (Contraction, "aten::addmv", |a| product_and(a, "mat", "vec")),
-    (Contraction, "aten::baddbmm", |a| {
-        product_and(a, "batch1", "batch2")
-    }),
+    (Contraction, "aten::baddbmm", |a| product_and(a, "batch1", "batch2")),
     (Contraction, "aten::addr", addr),
     (Composite, "aten::scaled_dot_product_attention", attention),
 ];

@@ -2,8 +2,8 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
-use frazil_runtime::args::Args;
 use frazil_runtime::Tensor;
+use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
 use frazil_runtime::element::DoubleElement;
@@ -102,9 +102,7 @@ fn converted(args: &Args<'_>, dtype: Option<DType>, copy: bool) -> Result<Progra
 fn frexp(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if !t.dtype().is_floating_point() {
-        return Err(OpError::raised(
-            "torch.frexp() only supports floating-point dtypes",
-        ));
+        return Err(OpError::raised("torch.frexp() only supports floating-point dtypes"));
     }
     let (mantissas, exponents): (Vec<f64>, Vec<i64>) = t
         .to_f64_vec()

@@ -19,6 +19,13 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::conv_transpose1d", |a| backward(a, 1)),
     (Contraction, "aten::conv_transpose2d", |a| backward(a, 2)),
     (Contraction, "aten::conv_transpose3d", |a| backward(a, 3)),
+    (Contraction, "aten::_convolution_mode", |a| {
+        let n = a.tensor("weight")?.rank().saturating_sub(2);
+        if !(1..=3).contains(&n) {
+            return Err(OpError::raised("weight should have at least three dimensions"));
+        }
+        forward(a, n)
+    }),
     (Contraction, "aten::_convolution", general),
     (Contraction, "aten::convolution", general),
 ];

@@ -62,7 +62,11 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::full_like", |c| like(c, c.scalar(1)?, 2)),
     ("aten::full", |c| {
         let value = c.scalar(1)?;
-        one(Tensor::full(c.opt_dtype(2)?.unwrap_or(value.default_dtype()), &c.ints(0)?, value)?)
+        one(Tensor::full(
+            c.opt_dtype(2)?.unwrap_or(value.default_dtype()),
+            &c.ints(0)?,
+            value,
+        )?)
     }),
     ("aten::new_full", |c| {
         let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());

@@ -57,7 +57,9 @@ fn einsum(args: &Args<'_>) -> Result<Program, OpError> {
     };
     // From the left, two at a time; a letter is summed away with the last operand that has it.
     let mut operands = operands.into_iter();
-    let first = operands.next().ok_or_else(|| OpError::raised("einsum(): must provide at least one operand"))?;
+    let first = operands
+        .next()
+        .ok_or_else(|| OpError::raised("einsum(): must provide at least one operand"))?;
     let rest: Vec<Operand> = operands.collect();
     let mut current = first;
     for (i, next) in rest.iter().enumerate() {
@@ -92,7 +94,13 @@ fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
         ))
     };
     let letters = |s: &str| -> Result<Vec<Label>, OpError> {
-        let each = |c: char| if c.is_ascii_alphabetic() { Ok(Label::Letter(c)) } else { Err(wrong(c)) };
+        let each = |c: char| {
+            if c.is_ascii_alphabetic() {
+                Ok(Label::Letter(c))
+            } else {
+                Err(wrong(c))
+            }
+        };
         s.chars().map(each).collect()
     };
     let Some((before, after)) = term.split_once("...") else {
@@ -108,7 +116,9 @@ fn labels_of(term: &str, rank: Option<usize>) -> Result<Vec<Label>, OpError> {
     let (before, after) = (letters(before)?, letters(after)?);
     let hidden = rank.unwrap_or(0).checked_sub(before.len() + after.len());
     let hidden = hidden.filter(|_| rank.is_some()).ok_or_else(|| {
-        OpError::raised("einsum(): the number of subscripts in the equation is more than the number of dimensions for an operand")
+        OpError::raised(
+            "einsum(): the number of subscripts in the equation is more than the number of dimensions for an operand",
+        )
     })?;
     let ellipsis = (0..hidden).rev().map(Label::Ellipsis);
     Ok(before.into_iter().chain(ellipsis).chain(after).collect())
@@ -141,7 +151,9 @@ fn ellipsis(extents: &[(Label, i64)]) -> Vec<Label> {
 
 fn explicit_output(right: &str, extents: &[(Label, i64)]) -> Result<Vec<Label>, OpError> {
     let hidden = ellipsis(extents);
-    let rank = right.contains("...").then(|| right.replace("...", "").len() + hidden.len());
+    let rank = right
+        .contains("...")
+        .then(|| right.replace("...", "").len() + hidden.len());
     let labels = labels_of(right, rank)?;
     for (i, l) in labels.iter().enumerate() {
         if labels[..i].contains(l) || !extents.iter().any(|(known, _)| known == l) {
@@ -158,7 +170,10 @@ fn implicit_output(left: &str, extents: &[(Label, i64)]) -> Vec<Label> {
     let mut once: Vec<char> = left.chars().filter(char::is_ascii_alphabetic).collect();
     once.retain(|c| left.matches(*c).count() == 1);
     once.sort_unstable();
-    ellipsis(extents).into_iter().chain(once.into_iter().map(Label::Letter)).collect()
+    ellipsis(extents)
+        .into_iter()
+        .chain(once.into_iter().map(Label::Letter))
+        .collect()
 }
 
 /// How `o` is read by loops over `loops`; equal labels of one operand walk its diagonal.
@@ -174,13 +189,7 @@ fn access(p: &ProgramBuilder, o: &Operand, loops: &[Label]) -> Access {
     }
 }
 
-fn multiplied(
-    p: &mut ProgramBuilder,
-    a: &Operand,
-    b: &Operand,
-    kept: Vec<Label>,
-    extents: &[(Label, i64)],
-) -> Operand {
+fn multiplied(p: &mut ProgramBuilder, a: &Operand, b: &Operand, kept: Vec<Label>, extents: &[(Label, i64)]) -> Operand {
     let mut loops = kept.clone();
     for &l in a.labels.iter().chain(&b.labels) {
         if !loops.contains(&l) {
@@ -189,7 +198,13 @@ fn multiplied(
     }
     let extent = |l: &Label| extents.iter().find(|(known, _)| known == l).map_or(1, |e| e.1);
     // What neither operand has yet is broadcast: extent 1 until it comes.
-    let own = |l: &Label| if a.labels.contains(l) || b.labels.contains(l) { extent(l) } else { 1 };
+    let own = |l: &Label| {
+        if a.labels.contains(l) || b.labels.contains(l) {
+            extent(l)
+        } else {
+            1
+        }
+    };
     let domain: Dims = loops.iter().map(own).collect();
     let dtype = p.dtype(a.tensor);
     let operands = [access(p, a, &loops), access(p, b, &loops)];
@@ -209,7 +224,9 @@ fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorI
     p.compute(Structured {
         iterations: smallvec::smallvec![Iteration::Parallel; domain.len()],
         inputs: operands.into_iter().collect(),
-        body: Formula::build(dtype, |f| f.input(0, dtype).cast(compute) * f.input(1, other).cast(compute)),
+        body: Formula::build(dtype, |f| {
+            f.input(0, dtype).cast(compute) * f.input(1, other).cast(compute)
+        }),
         combine: None,
         accumulate: dtype,
         finish: None,
@@ -223,7 +240,12 @@ fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorI
 }
 
 /// One operand: its diagonals, sums and transpositions.
-fn summed(p: &mut ProgramBuilder, o: &Operand, output: &[Label], extents: &[(Label, i64)]) -> Result<TensorId, OpError> {
+fn summed(
+    p: &mut ProgramBuilder,
+    o: &Operand,
+    output: &[Label],
+    extents: &[(Label, i64)],
+) -> Result<TensorId, OpError> {
     // Diagonals and order first, as a view; then the sum over what is not wanted.
     let mut order = output.to_vec();
     for &l in &o.labels {
@@ -249,5 +271,12 @@ fn summed(p: &mut ProgramBuilder, o: &Operand, output: &[Label], extents: &[(Lab
         output: dtype,
     };
     let dims: Vec<usize> = (output.len()..order.len()).collect();
-    p.reduce(&[view], &dims, false, fold, |_, x| x[0].cast(compute_dtype(dtype)), None)
+    p.reduce(
+        &[view],
+        &dims,
+        false,
+        fold,
+        |_, x| x[0].cast(compute_dtype(dtype)),
+        None,
+    )
 }

@@ -122,7 +122,9 @@ fn nonzero(call: &Call<'_>) -> Result<Results, OpError> {
         Some(count) => count as i64,
         None => i64::from(t.item()?.as_bool()),
     };
-    one(Tensor::from_i64(&rows, &[count, rank as i64])?)
+    // Column by column, as PyTorch has it.
+    let by_rows = Tensor::from_i64(&rows, &[count, rank as i64])?;
+    one(by_rows.with_strides(&[1, count])?)
 }
 
 fn columns((rows, rank): &(Vec<i64>, usize)) -> Result<Vec<Tensor>, OpError> {

@@ -16,6 +16,7 @@ mod join;
 mod math;
 mod movement;
 mod normalization;
+mod padding;
 mod pooling;
 mod random;
 mod reduction;
@@ -27,7 +28,7 @@ mod splitting;
 mod views;
 
 use frazil_runtime::Registry;
-use frazil_runtime::op::{Form, ProgramFn};
+use frazil_runtime::op::{Form, ProgramFn, ResultLayout};
 use frazil_runtime::pointwise::Pointwise;
 
 /// A row of a pointwise table.
@@ -35,6 +36,59 @@ type PointwiseRow = (&'static str, Pointwise);
 
 /// A row of a table of programs.
 type ProgramRow = (Form, &'static str, ProgramFn);
+
+/// What is computed place by place although no formula says so.
+const ELEMENTWISE: &[&str] = &[
+    "aten::addr",
+    "aten::angle",
+    "aten::flip",
+    "aten::fliplr",
+    "aten::flipud",
+    "aten::index_put",
+    "aten::put",
+];
+
+/// Operators on images, which keep their channels innermost.
+const ON_IMAGES: &[&str] = &[
+    "aten::_convolution",
+    "aten::_upsample_nearest_exact1d",
+    "aten::_upsample_nearest_exact2d",
+    "aten::_upsample_nearest_exact3d",
+    "aten::adaptive_avg_pool1d",
+    "aten::adaptive_avg_pool2d",
+    "aten::adaptive_avg_pool3d",
+    "aten::adaptive_max_pool1d",
+    "aten::adaptive_max_pool2d",
+    "aten::avg_pool1d",
+    "aten::avg_pool2d",
+    "aten::avg_pool3d",
+    "aten::batch_norm",
+    "aten::channel_shuffle",
+    "aten::conv1d",
+    "aten::conv2d",
+    "aten::conv3d",
+    "aten::conv_transpose1d",
+    "aten::conv_transpose2d",
+    "aten::conv_transpose3d",
+    "aten::convolution",
+    "aten::max_pool1d",
+    "aten::max_pool1d_with_indices",
+    "aten::max_pool2d",
+    "aten::max_pool2d_with_indices",
+    "aten::max_pool3d",
+    "aten::max_pool3d_with_indices",
+    "aten::max_unpool2d",
+    "aten::pixel_shuffle",
+    "aten::reflection_pad2d",
+    "aten::replication_pad2d",
+    "aten::upsample_bicubic2d",
+    "aten::upsample_bilinear2d",
+    "aten::upsample_linear1d",
+    "aten::upsample_nearest1d",
+    "aten::upsample_nearest2d",
+    "aten::upsample_nearest3d",
+    "aten::upsample_trilinear3d",
+];
 
 /// Adds the tensor operators.
 pub(crate) fn register(registry: &mut Registry) {
@@ -56,6 +110,7 @@ pub(crate) fn register(registry: &mut Registry) {
         join::PROGRAMS,
         movement::PROGRAMS,
         normalization::PROGRAMS,
+        padding::PROGRAMS,
         pooling::PROGRAMS,
         reduction::PROGRAMS,
         softmax::PROGRAMS,
@@ -79,8 +134,9 @@ pub(crate) fn register(registry: &mut Registry) {
     for names in [embedding::FIXED_SIZES, indexing::FIXED_SIZES, sorting::FIXED_SIZES] {
         registry.fixed_sizes(names);
     }
-    registry.eager(convert::EAGER);
     registry.eager(indexing::EAGER);
+    registry.layouts(ResultLayout::Elementwise, ELEMENTWISE);
+    registry.layouts(ResultLayout::ChannelsLast, ON_IMAGES);
     registry.eager(complex::EAGER);
     registry.eager(convert::EAGER);
     registry.eager(create::EAGER);

@@ -1,4 +1,4 @@
-//! Elements moved to other places: repetition, reflection, rotation, padding, shuffles.
+//! Elements moved to other places: repetition, reflection, rotation, windows, shuffles.
 
 use super::ProgramRow;
 use super::join::concatenated;
@@ -34,18 +34,6 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     }),
     (Composite, "aten::roll", roll),
     (Composite, "aten::rot90", rot90),
-    (Composite, "aten::pad", pad),
-    (Composite, "aten::constant_pad_nd", |a| {
-        let x = a.tensor("self")?;
-        let (widths, value) = (a.ints("pad")?, a.float("value")?);
-        with(a, |p| padded(p, x.id, &widths, Mode::Constant(value)))
-    }),
-    (Composite, "aten::reflection_pad1d", |a| moded(a, Mode::Reflect)),
-    (Composite, "aten::reflection_pad2d", |a| moded(a, Mode::Reflect)),
-    (Composite, "aten::reflection_pad3d", |a| moded(a, Mode::Reflect)),
-    (Composite, "aten::replication_pad1d", |a| moded(a, Mode::Replicate)),
-    (Composite, "aten::replication_pad2d", |a| moded(a, Mode::Replicate)),
-    (Composite, "aten::replication_pad3d", |a| moded(a, Mode::Replicate)),
     (Composite, "aten::im2col", im2col),
     (Composite, "aten::pixel_shuffle", pixel_shuffle),
     (Composite, "aten::pixel_unshuffle", pixel_unshuffle),
@@ -83,7 +71,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::repeat_interleave", repeat_interleave)];
 
-fn with(
+pub(super) fn with(
     args: &Args<'_>,
     build: impl FnOnce(&mut ProgramBuilder) -> Result<TensorId, OpError>,
 ) -> Result<Program, OpError> {
@@ -93,7 +81,13 @@ fn with(
 }
 
 /// A new tensor of `sizes` whose elements are those of `t` at the mapped coordinates.
-fn copied(p: &mut ProgramBuilder, t: TensorId, sizes: &[i64], map: Vec<Affine>, outside: OutOfBounds) -> TensorId {
+pub(super) fn copied(
+    p: &mut ProgramBuilder,
+    t: TensorId,
+    sizes: &[i64],
+    map: Vec<Affine>,
+    outside: OutOfBounds,
+) -> TensorId {
     let dtype = p.dtype(t);
     p.compute(Structured {
         domain: sizes.into(),
@@ -151,7 +145,7 @@ fn repeated(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
     })
 }
 
-fn flipped(p: &mut ProgramBuilder, t: TensorId, dims: &[usize]) -> TensorId {
+pub(super) fn flipped(p: &mut ProgramBuilder, t: TensorId, dims: &[usize]) -> TensorId {
     let sizes = p.sizes(t);
     let rank = sizes.len();
     let map = (0..rank)
@@ -231,137 +225,6 @@ fn rot90(args: &Args<'_>) -> Result<Program, OpError> {
             }
         })
     })
-}
-
-/// What stands outside of a padded tensor.
-#[derive(Clone, Copy)]
-enum Mode {
-    Constant(f64),
-    Reflect,
-    Replicate,
-    Circular,
-}
-
-fn pad(args: &Args<'_>) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let mode = match args.opt_str("mode")?.as_deref() {
-        Some("constant") | None => Mode::Constant(args.opt_float("value")?.unwrap_or(0.0)),
-        Some("reflect") => Mode::Reflect,
-        Some("replicate") => Mode::Replicate,
-        Some("circular") => Mode::Circular,
-        Some(other) => return Err(OpError::raised(format!("Unrecognised padding mode {other}"))),
-    };
-    let widths = args.ints("pad")?;
-    with(args, |p| padded(p, x.id, &widths, mode))
-}
-
-fn moded(args: &Args<'_>, mode: Mode) -> Result<Program, OpError> {
-    let x = args.tensor("self")?;
-    let widths = args.ints("padding")?;
-    with(args, |p| padded(p, x.id, &widths, mode))
-}
-
-/// `widths` are (before, after) pairs from the last dimension on; negative ones cut off.
-fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Result<TensorId, OpError> {
-    let rank = p.rank(x);
-    if !widths.len().is_multiple_of(2) || widths.len() / 2 > rank {
-        return Err(OpError::raised(format!(
-            "Length of pad should be even and no more than twice the number of dimensions of the input. Pad length is {} while the input has {rank} dimensions.",
-            widths.len()
-        )));
-    }
-    if let Mode::Constant(value) = mode {
-        let old = p.sizes(x);
-        let mut sizes = old.clone();
-        let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
-        for (i, pair) in widths.chunks_exact(2).enumerate() {
-            let d = rank - 1 - i;
-            sizes[d] += pair[0] + pair[1];
-            map[d].offset = -pair[0];
-            if sizes[d] < 0 {
-                return Err(OpError::raised(format!(
-                    "The input size {}, plus negative padding {} and {}, resulted in a negative output size",
-                    old[d], pair[0], pair[1]
-                )));
-            }
-        }
-        let number = if p.dtype(x).is_floating_point() {
-            Number::Float(value)
-        } else {
-            Number::Int(value as i64)
-        };
-        return Ok(copied(p, x, &sizes, map, OutOfBounds::Value(number)));
-    }
-    let mut t = x;
-    for (i, pair) in widths.chunks_exact(2).enumerate() {
-        let d = rank - 1 - i;
-        let size = p.sizes(t)[d];
-        let too_far = match mode {
-            Mode::Reflect => pair.iter().any(|&w| w >= size),
-            Mode::Circular => pair.iter().any(|&w| w > size),
-            _ => size == 0,
-        };
-        if too_far {
-            return Err(OpError::raised(format!(
-                "Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) at dimension {d} of input {:?}",
-                pair[0],
-                pair[1],
-                p.sizes(t).as_slice()
-            )));
-        }
-        // Cutting off first. Where nothing is left, the edge on the other side reaches into what was cut.
-        let cut = (pair[0].min(0).abs(), pair[1].min(0).abs());
-        let mut pair = [pair[0], pair[1]];
-        let left = size - cut.0 - cut.1;
-        if left < 0 && matches!(mode, Mode::Replicate) && size + pair[0] + pair[1] > 0 {
-            pair = [(pair[0] + size + pair[1].min(0)).max(0), (pair[1] + size + pair[0].min(0)).max(0)];
-        }
-        let uncut = t;
-        if cut != (0, 0) {
-            t = p.slice(t, d, cut.0.min(size), left.max(0), 1);
-        }
-        let (full, size) = (size, p.sizes(t)[d]);
-        let side = |p: &mut ProgramBuilder, width: i64, before: bool| -> TensorId {
-            match (mode, before) {
-                (Mode::Reflect, true) => {
-                    let s = p.slice(t, d, 1, width, 1);
-                    flipped(p, s, &[d])
-                }
-                (Mode::Reflect, false) => {
-                    let s = p.slice(t, d, size - 1 - width, width, 1);
-                    flipped(p, s, &[d])
-                }
-                (Mode::Circular, true) => p.slice(t, d, size - width, width, 1),
-                (Mode::Circular, false) => p.slice(t, d, 0, width, 1),
-                (_, before) => {
-                    // The edge, repeated.
-                    let mut sizes = p.sizes(t);
-                    sizes[d] = width;
-                    let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
-                    map[d] = Affine::constant(rank, if before { 0 } else { full - 1 });
-                    copied(p, uncut, &sizes, map, OutOfBounds::Never)
-                }
-            }
-        };
-        let mut parts = Vec::new();
-        if pair[0] > 0 {
-            parts.push(side(p, pair[0], true));
-        }
-        parts.push(t);
-        if pair[1] > 0 {
-            parts.push(side(p, pair[1], false));
-        }
-        t = if parts.len() == 1 {
-            t
-        } else {
-            concatenated(p, &parts, d as i64)?
-        };
-    }
-    if t == x {
-        p.map(&[x], p.dtype(x), |_, x| x[0])
-    } else {
-        Ok(t)
-    }
 }
 
 /// The windows of images as columns: [n, c, h, w] to [n, c · window, windows].

@@ -3,14 +3,14 @@
 use super::ProgramRow;
 use super::reduction::mean_of;
 use frazil_ir::DType;
+use frazil_runtime::Tensor;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::{Fold, ProgramBuilder};
-use frazil_runtime::op::Form::{Composite, Pointwise};
 use frazil_runtime::call::run_as_program;
 use frazil_runtime::element::DoubleElement;
+use frazil_runtime::op::Form::{Composite, Pointwise};
 use frazil_runtime::op::{Call, KernelFn, OpError};
 use frazil_runtime::promote::compute_dtype;
-use frazil_runtime::Tensor;
 use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
@@ -52,7 +52,7 @@ fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<()
     let first = if instances { 2 } else { 0 };
     let dims: Vec<usize> = (first..x.dim()).filter(|&d| d != 1).collect();
     let n: i64 = dims.iter().map(|&d| x.sizes()[d]).product();
-    if n <= 1 {
+    if n < 1 {
         return Err(OpError::raised(format!(
             "Expected more than 1 value per channel when training, got input size {:?}",
             x.sizes()
@@ -79,7 +79,11 @@ fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<()
                 "running_mean should contain {channels} elements not {own}"
             )));
         }
-        let moved: Vec<f64> = old.iter().zip(&new).map(|(o, n)| o * (1.0 - momentum) + n * momentum).collect();
+        let moved: Vec<f64> = old
+            .iter()
+            .zip(&new)
+            .map(|(o, n)| o * (1.0 - momentum) + n * momentum)
+            .collect();
         running.copy_(&Tensor::from_elements::<DoubleElement>(&moved, running.sizes())?)?;
     }
     Ok(())
@@ -110,23 +114,33 @@ fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) 
     p.reshape(t, &sizes)
 }
 
+/// How far a channel's elements spread.
+#[derive(Clone, Copy)]
+enum Spread {
+    /// Their variance, and what is added to it.
+    Variance(TensorId, f64),
+    /// 1 / √(variance + eps)
+    Inverse(TensorId),
+}
+
 /// scale = weight / √(var + eps), shift = bias - mean * scale; both one element a channel.
 fn scale_and_shift(
     p: &mut ProgramBuilder,
     mean: TensorId,
-    var: TensorId,
+    spread: Spread,
     weight: Option<TensorId>,
     bias: Option<TensorId>,
-    eps: f64,
     compute: DType,
 ) -> Result<(TensorId, TensorId), OpError> {
-    let scale = match weight {
-        Some(w) => p.map(&[var, w], compute, |_, x| {
+    let scale = match (spread, weight) {
+        (Spread::Variance(var, eps), Some(w)) => p.map(&[var, w], compute, |_, x| {
             x[1].cast(compute) / (x[0].cast(compute) + eps).sqrt()
         })?,
-        None => p.map(&[var], compute, |_, x| {
+        (Spread::Variance(var, eps), None) => p.map(&[var], compute, |_, x| {
             x[0].cast(compute).constant(1.0) / (x[0].cast(compute) + eps).sqrt()
         })?,
+        (Spread::Inverse(i), Some(w)) => p.map(&[i, w], compute, |_, x| x[0].cast(compute) * x[1].cast(compute))?,
+        (Spread::Inverse(i), None) => p.cast(i, compute)?,
     };
     let shift = match bias {
         Some(b) => p.map(&[mean, scale, b], compute, |_, x| {
@@ -143,12 +157,12 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let (rank, c) = (x.rank(), channels(&x)?);
     let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
     let eps = args.float("eps")?;
-    let compute = compute_dtype(x.dtype());
+    let (compute, stored) = (compute_dtype(x.dtype()), statistics_dtype(args, &x)?);
     let weight = args.opt_tensor("weight")?.map(|t| t.id);
     let bias = args.opt_tensor("bias")?.map(|t| t.id);
     let mut p = ProgramBuilder::new(args);
-    let (mean, var) = match (args.flag("training")?, mean, var) {
-        (false, Some(m), Some(v)) => (m.id, v.id),
+    let (mean, spread) = match (args.flag("training")?, mean, var) {
+        (false, Some(m), Some(v)) => (m.id, Spread::Variance(v.id, eps)),
         (false, ..) => {
             return Err(OpError::raised(
                 "Expected running_mean and running_var to be defined when training=False",
@@ -157,11 +171,11 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
         (true, ..) => {
             updates_nothing(args, kept)?;
             let dims: Vec<usize> = (0..rank).filter(|&d| d != 1).collect();
-            let kept = statistics_dtype(args, &x)?;
-            batch_statistics(&mut p, &x, &dims, kept)?
+            let (mean, invstd) = kept_statistics(&mut p, &x, &dims, eps, stored)?;
+            (p.squeeze(mean, &dims), Spread::Inverse(p.squeeze(invstd, &dims)))
         }
     };
-    let (scale, shift) = scale_and_shift(&mut p, mean, var, weight, bias, eps, compute)?;
+    let (scale, shift) = scale_and_shift(&mut p, mean, spread, weight, bias, compute)?;
     let scale = per_channel(&mut p, scale, c, rank)?;
     let shift = per_channel(&mut p, shift, c, rank)?;
     let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
@@ -183,21 +197,46 @@ fn statistics_dtype(args: &Args<'_>, x: &TensorArg) -> Result<DType, OpError> {
 fn updates_nothing(args: &Args<'_>, kept: bool) -> Result<(), OpError> {
     let running = args.opt_tensor("running_mean")?.is_some() || args.opt_tensor("running_var")?.is_some();
     if running && !kept {
-        return Err(OpError::Unsupported("normalisation that updates running statistics".into()));
+        return Err(OpError::Unsupported(
+            "normalisation that updates running statistics".into(),
+        ));
     }
     Ok(())
 }
 
-/// Mean and biased variance over `dims`.
-fn batch_statistics(
+/// Mean and 1 / √(variance + eps) over `dims`, which stay with extent 1, as PyTorch keeps those of a batch: sum, mean and spread
+/// are rounded to `kept`, each before it is used.
+fn kept_statistics(
     p: &mut ProgramBuilder,
     x: &TensorArg,
     dims: &[usize],
+    eps: f64,
     kept: DType,
 ) -> Result<(TensorId, TensorId), OpError> {
-    let (mean, var) = statistics(p, x.id, dims, compute_dtype(x.dtype()))?;
-    let mean = p.cast(mean, kept)?;
-    Ok((p.squeeze(mean, dims), p.squeeze(var, dims)))
+    let compute = compute_dtype(x.dtype());
+    let n = dims.iter().map(|&d| x.sizes()[d]).product::<i64>() as f64;
+    let fold = |output| Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output,
+    };
+    let sum = p.reduce(&[x.id], dims, true, fold(kept), |_, x| x[0].cast(compute), None)?;
+    let mean = p.map(&[sum], kept, |_, x| x[0] / n)?;
+    let spread = p.reduce(
+        &[x.id, mean],
+        dims,
+        true,
+        fold(compute),
+        |_, x| {
+            let d = x[0].cast(compute) - x[1].cast(compute);
+            d * d
+        },
+        None,
+    )?;
+    let invstd = p.map(&[spread], kept, |_, x| {
+        (x[0] / n + eps).sqrt().constant(1.0) / (x[0] / n + eps).sqrt()
+    })?;
+    Ok((mean, invstd))
 }
 
 /// Mean and biased variance over `dims`, which stay with extent 1.
@@ -319,7 +358,7 @@ fn group_norm(args: &Args<'_>) -> Result<Program, OpError> {
     }
     let weight = args.opt_tensor("weight")?;
     let bias = args.opt_tensor("bias")?;
-    grouped(args, &x, groups, (weight, bias), compute_dtype(x.dtype()))
+    grouped(args, &x, groups, weight, bias)
 }
 
 /// Statistics over the channels of a group and all that follows them; weights one a channel.
@@ -327,8 +366,8 @@ fn grouped(
     args: &Args<'_>,
     x: &TensorArg,
     groups: i64,
-    (weight, bias): (Option<TensorArg>, Option<TensorArg>),
-    kept: DType,
+    weight: Option<TensorArg>,
+    bias: Option<TensorArg>,
 ) -> Result<Program, OpError> {
     let c = channels(x)?;
     let mut sizes: Dims = smallvec::smallvec![x.sizes()[0], groups, c / groups];
@@ -348,7 +387,7 @@ fn grouped(
         weight,
         bias,
         args.float("eps")?,
-        (x.dtype(), kept),
+        (x.dtype(), compute_dtype(x.dtype())),
     )?;
     let out = p.reshape(out, x.sizes())?;
     p.finish(&[out])
@@ -360,9 +399,7 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let c = channels(&x)?;
     if args.flag("use_input_stats")? {
         updates_nothing(args, kept)?;
-        let parameters = (args.opt_tensor("weight")?, args.opt_tensor("bias")?);
-        let kept = statistics_dtype(args, &x)?;
-        return grouped(args, &x, c, parameters, kept);
+        return by_instances(args, &x, c);
     }
     let (Some(mean), Some(var)) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?) else {
         return Err(OpError::raised(
@@ -373,9 +410,33 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let weight = args.opt_tensor("weight")?.map(|t| t.id);
     let bias = args.opt_tensor("bias")?.map(|t| t.id);
     let mut p = ProgramBuilder::new(args);
-    let (scale, shift) = scale_and_shift(&mut p, mean.id, var.id, weight, bias, args.float("eps")?, compute)?;
+    let (scale, shift) = scale_and_shift(
+        &mut p,
+        mean.id,
+        Spread::Variance(var.id, args.float("eps")?),
+        weight,
+        bias,
+        compute,
+    )?;
     let scale = per_channel(&mut p, scale, c, x.rank())?;
     let shift = per_channel(&mut p, shift, c, x.rank())?;
+    let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
+    p.finish(&[out])
+}
+
+/// Each channel of each instance with its own statistics.
+fn by_instances(args: &Args<'_>, x: &TensorArg, c: i64) -> Result<Program, OpError> {
+    let (compute, stored) = (compute_dtype(x.dtype()), statistics_dtype(args, x)?);
+    let rank = x.rank();
+    let dims: Vec<usize> = (2..rank).collect();
+    let mut p = ProgramBuilder::new(args);
+    let (mean, invstd) = kept_statistics(&mut p, x, &dims, args.float("eps")?, stored)?;
+    let mut parameter = |name| match args.opt_tensor(name)? {
+        Some(t) => per_channel(&mut p, t.id, c, rank).map(Some),
+        None => Ok(None),
+    };
+    let (weight, bias) = (parameter("weight")?, parameter("bias")?);
+    let (scale, shift) = scale_and_shift(&mut p, mean, Spread::Inverse(invstd), weight, bias, compute)?;
     let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
     p.finish(&[out])
 }

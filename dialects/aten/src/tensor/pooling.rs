@@ -17,9 +17,15 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Reduction, "aten::max_pool1d", |a| max_pool(a, 1)),
     (Reduction, "aten::max_pool2d", |a| max_pool(a, 2)),
     (Reduction, "aten::max_pool3d", |a| max_pool(a, 3)),
-    (Reduction, "aten::max_pool1d_with_indices", |a| max_pool_with_indices(a, 1)),
-    (Reduction, "aten::max_pool2d_with_indices", |a| max_pool_with_indices(a, 2)),
-    (Reduction, "aten::max_pool3d_with_indices", |a| max_pool_with_indices(a, 3)),
+    (Reduction, "aten::max_pool1d_with_indices", |a| {
+        max_pool_with_indices(a, 1)
+    }),
+    (Reduction, "aten::max_pool2d_with_indices", |a| {
+        max_pool_with_indices(a, 2)
+    }),
+    (Reduction, "aten::max_pool3d_with_indices", |a| {
+        max_pool_with_indices(a, 3)
+    }),
     (Reduction, "aten::avg_pool1d", |a| avg_pool(a, 1)),
     (Reduction, "aten::avg_pool2d", |a| avg_pool(a, 2)),
     (Reduction, "aten::avg_pool3d", |a| avg_pool(a, 3)),
@@ -247,9 +253,9 @@ fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     }
     let finish = match divisor {
         Some(d) => Formula::build(x.dtype(), |f| quotient(f.input(0, accumulate), f.int(d, accumulate))),
-        None if windows.inside(&x) => {
-            Formula::build(x.dtype(), |f| quotient(f.input(0, accumulate), f.int(whole, accumulate)))
-        }
+        None if windows.inside(&x) => Formula::build(x.dtype(), |f| {
+            quotient(f.input(0, accumulate), f.int(whole, accumulate))
+        }),
         None => {
             let include_pad = args.flag("count_include_pad")?;
             Formula::build(x.dtype(), |f| {

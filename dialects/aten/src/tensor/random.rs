@@ -52,7 +52,9 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::normal_", |c| {
         let (mean, std) = (c.float(1)?, c.float(2)?);
         if std < 0.0 {
-            return Err(OpError::raised(format!("normal expects std >= 0.0, but found std {std}")));
+            return Err(OpError::raised(format!(
+                "normal expects std >= 0.0, but found std {std}"
+            )));
         }
         filled(c, move |r| mean + std * r.normal())
     }),
@@ -112,7 +114,9 @@ fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut() -> f64) -> Result
 
 fn made(call: &Call<'_>, draw: fn(&mut Random) -> f64) -> Result<Results, OpError> {
     let mut random = Random::new();
-    one(sampled(&call.ints(0)?, dtype_of(call, DType::Float)?, || draw(&mut random))?)
+    one(sampled(&call.ints(0)?, dtype_of(call, DType::Float)?, || {
+        draw(&mut random)
+    })?)
 }
 
 fn like(call: &Call<'_>, draw: fn(&mut Random) -> f64) -> Result<Results, OpError> {
@@ -144,7 +148,9 @@ fn probability(p: f64) -> Result<f64, OpError> {
     if (0.0..=1.0).contains(&p) {
         Ok(p)
     } else {
-        Err(OpError::raised(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")))
+        Err(OpError::raised(format!(
+            "bernoulli_ expects p to be in [0, 1], but got p={p}"
+        )))
     }
 }
 

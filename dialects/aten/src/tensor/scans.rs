@@ -60,7 +60,12 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     let dim = wrap_dim(call.int(1)?, t.dim())?;
     let floating = |d: DType| d.is_floating_point() || d.is_complex();
     let default = if floating(t.dtype()) { t.dtype() } else { DType::Long };
-    let has_dtype = |i: usize| call.schema.arguments.get(i).is_some_and(|a| call.ctx.name(a.name) == "dtype");
+    let has_dtype = |i: usize| {
+        call.schema
+            .arguments
+            .get(i)
+            .is_some_and(|a| call.ctx.name(a.name) == "dtype")
+    };
     let asked = if has_dtype(2) { call.opt_dtype(2)? } else { None };
     let dtype = asked.unwrap_or(default);
     if how == Scan::LogSum && !floating(dtype) {
@@ -96,7 +101,7 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
         });
         Tensor::from_elements::<LongElement>(&values, sizes)?
     };
-    one(frazil_runtime::call::laid_out_as(&out.to_dtype(dtype)?, &[t])?)
+    one(out.to_dtype(dtype)?)
 }
 
 /// The extreme so far and where it stands, the last of equals; NaN stays.

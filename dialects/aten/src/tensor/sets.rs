@@ -3,12 +3,12 @@
 use super::indexing::Axis;
 use super::sorting::{Key, by_key};
 use frazil_ir::DType;
-use frazil_runtime::{Scalar, Tensor};
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::{BoolElement, DoubleElement};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::promote_types;
 use frazil_runtime::value::Value;
+use frazil_runtime::{Scalar, Tensor};
 use std::cmp::Ordering;
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
@@ -126,7 +126,10 @@ impl Slices {
             .collect();
         let by = |a: &[K], b: &[K]| {
             let pairs = a.iter().zip(b).map(|(x, y)| x.compare(*y));
-            pairs.into_iter().find(|o| *o != Ordering::Equal).unwrap_or(Ordering::Equal)
+            pairs
+                .into_iter()
+                .find(|o| *o != Ordering::Equal)
+                .unwrap_or(Ordering::Equal)
         };
         let mut order: Vec<usize> = (0..slices.len()).collect();
         if sorted {
@@ -260,7 +263,10 @@ fn isin(call: &Call<'_>) -> Result<Results, OpError> {
         let mut set = K::values(set);
         set.sort_by(|a, b| a.compare(*b));
         let is_in = |x: &K| !x.missing() && set.binary_search_by(|s| s.compare(*x)).is_ok();
-        K::values(elements).iter().map(|x| u8::from(is_in(x) != invert)).collect()
+        K::values(elements)
+            .iter()
+            .map(|x| u8::from(is_in(x) != invert))
+            .collect()
     }
     let out = if promote_types(elements.dtype(), set.dtype()).is_floating_point() {
         found::<f64>(&elements, &set, invert)

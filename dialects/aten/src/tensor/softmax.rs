@@ -96,5 +96,7 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
     };
     let sum = p.reduce(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), None)?;
     // PyTorch keeps the sum in the result's dtype, which shows near zero.
-    p.map(&[x, max, sum], output, |_, x| x[0] - x[1] - x[2].cast(output).cast(compute).log())
+    p.map(&[x, max, sum], output, |_, x| {
+        x[0] - x[1] - x[2].cast(output).cast(compute).log()
+    })
 }

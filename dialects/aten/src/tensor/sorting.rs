@@ -42,13 +42,15 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         by_key!(c.tensor(0)?, K => chosen::<K>(c, 2, |row| kth(row, k)))
     }),
     ("aten::median", |c| whole(c, false)),
-    ("aten::median.dim", |c| {
-        by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, false)))
-    }),
+    (
+        "aten::median.dim",
+        |c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, false))),
+    ),
     ("aten::nanmedian", |c| whole(c, true)),
-    ("aten::nanmedian.dim", |c| {
-        by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, true)))
-    }),
+    (
+        "aten::nanmedian.dim",
+        |c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, |row| median_of(row, true))),
+    ),
     ("aten::mode", |c| by_key!(c.tensor(0)?, K => chosen::<K>(c, 1, mode_of))),
 ];
 

@@ -22,7 +22,9 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
         at_indices(a, &x, dim)
     }),
     // Columns, rows and depth: vectors have columns only.
-    (View, "aten::hsplit", |a| stacked(a, "hsplit", 1, |rank| usize::from(rank > 1))),
+    (View, "aten::hsplit", |a| {
+        stacked(a, "hsplit", 1, |rank| usize::from(rank > 1))
+    }),
     (View, "aten::vsplit", |a| stacked(a, "vsplit", 2, |_| 0)),
     (View, "aten::dsplit", |a| stacked(a, "dsplit", 3, |_| 2)),
     (View, "aten::unbind", unbind),
