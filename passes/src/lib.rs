@@ -68,6 +68,7 @@ pub mod peephole_dict_idioms;
 pub mod peephole_list_idioms;
 pub mod peephole_non_tensor;
 pub mod pipeline;
+pub mod propagate_shapes;
 pub mod refine_integer_values;
 pub mod refine_tuple_types;
 pub mod registry;

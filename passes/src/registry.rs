@@ -185,6 +185,7 @@ pub fn register_all(registry: &mut PassRegistry) {
         &crate::constant_propagation::IMMUTABLE,
         &crate::constant_pooling::INFO,
         &crate::peephole::INFO,
+        &crate::propagate_shapes::INFO,
         &crate::cse::INFO,
         &crate::dce::INFO,
         &crate::peephole_list_idioms::INFO,

@@ -2,10 +2,23 @@
 
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Constant, Context, Graph, NodeId, TupleConstant, TypeId, TypeKind};
+use frazil_runtime::args::{Arg, Args};
 use frazil_runtime::call::{args_of, invoke};
 use frazil_runtime::import::{Importer, value_to_constant};
+use frazil_runtime::structured::TensorShape;
 use frazil_runtime::{Registry, Semantics, Value, Variant};
 use std::sync::Arc;
+
+/// An operand as shape inference knows it.
+#[derive(Clone, Debug)]
+pub enum ShapeOperand {
+    /// A tensor of this dtype and these sizes.
+    Tensor(TensorShape),
+    /// A value.
+    Constant(Constant),
+    /// A list of either.
+    List(Vec<ShapeOperand>),
+}
 
 /// What passes ask of the dialects in use. The registry of operator entries answers; a bare [`Catalogue`] knows schemas only.
 pub trait Operators: Send + Sync {
@@ -15,6 +28,12 @@ pub trait Operators: Send + Sync {
     /// What `node` gives on these operands, or `None` when it cannot be run here and now: no semantics, an error (which must then happen
     /// at run time), or a result of more than `budget` bytes.
     fn evaluate(&self, _graph: &Graph, _node: NodeId, _operands: &[Constant], _budget: usize) -> Option<Vec<Constant>> {
+        None
+    }
+
+    /// dtype and sizes of what `node` gives on such operands, and whether it is a view; `None` when its entry has no program or an
+    /// error comes of it.
+    fn infer(&self, _graph: &Graph, _node: NodeId, _operands: &[ShapeOperand]) -> Option<Vec<(TensorShape, bool)>> {
         None
     }
 }
@@ -68,6 +87,36 @@ impl Operators for Registry {
             .collect::<Option<_>>()?;
         (constants.len() == output_types.len() && constants.iter().all(|c| byte_size(c) <= budget)).then_some(constants)
     }
+
+    fn infer(&self, graph: &Graph, node: NodeId, operands: &[ShapeOperand]) -> Option<Vec<(TensorShape, bool)>> {
+        let op = self.operator(graph, node)?;
+        if op.variant() != Variant::Functional {
+            return None;
+        }
+        let mut args = Args::new(self.ctx(), op.schema());
+        for operand in operands {
+            let arg = argument(operand, &mut args)?;
+            args.push(arg);
+        }
+        let program = op.program(&args).ok()??;
+        let views = program.outputs.iter().map(|t| program.viewed_argument(*t).is_some());
+        Some(program.output_shapes().into_iter().zip(views).collect())
+    }
+}
+
+fn argument(operand: &ShapeOperand, args: &mut Args<'_>) -> Option<Arg> {
+    Some(match operand {
+        ShapeOperand::Tensor(shape) => args.number_tensor(shape.clone()),
+        ShapeOperand::Constant(Constant::Tensor(t)) => args.number_tensor(TensorShape {
+            dtype: t.dtype,
+            sizes: t.sizes.iter().copied().collect(),
+        }),
+        ShapeOperand::Constant(c) => Arg::from_constant(c)?,
+        ShapeOperand::List(items) => {
+            let items: Option<Vec<Arg>> = items.iter().map(|i| argument(i, args)).collect();
+            Arg::List(items?)
+        }
+    })
 }
 
 fn holds_tensor(constant: &Constant) -> bool {
