@@ -172,7 +172,9 @@ fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<Shape
     if graph.ctx().is_tensor(graph.ty(value)) {
         return sampled(graph.ctx(), graph.ty(value), samples).map(ShapeOperand::Tensor);
     }
-    let built = graph.defining_node(value).filter(|n| graph.kind(*n) == symbols::PRIM_LIST_CONSTRUCT)?;
+    let built = graph
+        .defining_node(value)
+        .filter(|n| graph.kind(*n) == symbols::PRIM_LIST_CONSTRUCT)?;
     let item = |v| match graph.constant(v) {
         Some(constant) => Some(ShapeOperand::Constant(constant)),
         None if graph.ctx().is_tensor(graph.ty(v)) => {
@@ -180,12 +182,16 @@ fn operand(graph: &Graph, value: ValueId, samples: &mut Samples) -> Option<Shape
         }
         None => None,
     };
-    graph.operands(built).map(item).collect::<Option<_>>().map(ShapeOperand::List)
+    graph
+        .operands(built)
+        .map(item)
+        .collect::<Option<_>>()
+        .map(ShapeOperand::List)
 }
 
 /// The types of the node's results.
 fn inferred(graph: &Graph, node: NodeId, operators: &dyn Operators) -> Option<Vec<TypeId>> {
-    let mut infer = |samples: &mut Samples| {
+    let infer = |samples: &mut Samples| {
         let operands: Option<Vec<ShapeOperand>> = graph.operands(node).map(|v| operand(graph, v, samples)).collect();
         operators.infer(graph, node, &operands?)
     };
@@ -205,7 +211,11 @@ fn inferred(graph: &Graph, node: NodeId, operators: &dyn Operators) -> Option<Ve
     let row_major = tensors.iter().all(|t| is_row_major(ctx, t));
     let common = |get: fn(&TensorType) -> Option<frazil_ir::Device>| {
         let found: Vec<_> = tensors.iter().map(get).collect();
-        found.first().copied().flatten().filter(|d| found.iter().all(|f| f == &Some(*d)))
+        found
+            .first()
+            .copied()
+            .flatten()
+            .filter(|d| found.iter().all(|f| f == &Some(*d)))
     };
     let device = common(|t| t.device);
     let no_gradients = !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));

@@ -53,7 +53,11 @@ fn page(registry: &Registry) -> String {
     let catalogue = registry.catalogue();
     for schema in catalogue.operators().flat_map(|name| catalogue.overloads(name)) {
         let name = ctx.name(schema.name);
-        let tensors = schema.arguments.iter().chain(&schema.returns).any(|a| speaks_of_tensors(registry, a.ty));
+        let tensors = schema
+            .arguments
+            .iter()
+            .chain(&schema.returns)
+            .any(|a| speaks_of_tensors(registry, a.ty));
         let variant = schema.is_mutable() || name.ends_with('_');
         if !name.starts_with("aten::") || !tensors || variant {
             continue;
@@ -110,7 +114,11 @@ fn dtypes(registry: &Registry, operator: &Operator) -> Option<String> {
         let program = operator.program(&args).ok()??;
         eval_program(&program, &tensors).ok()
     };
-    let names: Vec<&str> = DTYPES.iter().filter(|(_, d)| works(*d).is_some()).map(|(n, _)| *n).collect();
+    let names: Vec<&str> = DTYPES
+        .iter()
+        .filter(|(_, d)| works(*d).is_some())
+        .map(|(n, _)| *n)
+        .collect();
     (!names.is_empty()).then(|| names.join(" "))
 }
 

@@ -31,7 +31,7 @@ pub fn invoke(
         attributes,
     };
     if let Some(kernel) = op.eager {
-        return write_results(&op.schema, op.variant, values, kernel(&call)?);
+        return write_results(op, values, kernel(&call)?);
     }
     let results = match &op.semantics {
         Semantics::Kernel(kernel) => kernel(&call)?,
@@ -141,17 +141,17 @@ fn laid_out(layout: ResultLayout, values: &[Value], results: Results) -> Result<
             return Ok(result);
         }
         Ok(match layout {
-            ResultLayout::ChannelsLast => channels_last_as(&out, &operands)?.into(),
+            ResultLayout::ChannelsLast(rank) => channels_last_as(&out, &operands, rank)?.into(),
             _ => laid_out_as(&out, &operands)?.into(),
         })
     };
     results.into_iter().map(each).collect()
 }
 
-/// `out` with its channels innermost where they are in one of the first two operands.
-fn channels_last_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorError> {
+/// `out`, of at least `rank` dimensions, with its channels innermost where they are in one of the first two operands.
+fn channels_last_as(out: &Tensor, operands: &[Tensor], rank: usize) -> Result<Tensor, TensorError> {
     let innermost = |t: &Tensor| !t.is_contiguous() && layout::has_channels_innermost(t.sizes(), t.strides());
-    if out.dim() >= 3 && operands.iter().take(2).any(innermost) {
+    if out.dim() >= rank && operands.iter().take(2).any(innermost) {
         out.with_strides(&layout::channels_last_strides(out.sizes()))
     } else {
         Ok(out.clone())

@@ -166,8 +166,8 @@ pub enum ResultLayout {
     AsComputed,
     /// In the order of the operands' dimensions ([`crate::layout::elementwise_strides`]).
     Elementwise,
-    /// Channels innermost where the first tensor, or one of the first two, has them innermost.
-    ChannelsLast,
+    /// Channels innermost where one of the first two tensors has them innermost, from this rank on: 3 or 4.
+    ChannelsLast(usize),
 }
 
 /// One overload with its semantics: what a node of a graph resolves to.

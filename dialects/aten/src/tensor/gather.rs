@@ -106,6 +106,11 @@ fn index_select(args: &Args<'_>) -> Result<Program, OpError> {
 
 /// `t` at the coordinates of `index`'s elements, except along `dim`, where the element itself says.
 fn along(p: &mut ProgramBuilder, t: TensorId, dim: usize, index: TensorId) -> Result<TensorId, OpError> {
+    if p.sizes(index).contains(&0) {
+        // Nothing is asked for: any dtype and rank will do.
+        let (dtype, sizes) = (p.dtype(t), p.sizes(index));
+        return p.fill(dtype, &sizes, false.into());
+    }
     if !is_index(p.dtype(index)) {
         return Err(OpError::raised("gather(): Expected dtype int32/int64 for index"));
     }

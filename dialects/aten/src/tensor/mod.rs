@@ -62,7 +62,6 @@ const ON_IMAGES: &[&str] = &[
     "aten::avg_pool1d",
     "aten::avg_pool2d",
     "aten::avg_pool3d",
-    "aten::batch_norm",
     "aten::channel_shuffle",
     "aten::conv1d",
     "aten::conv2d",
@@ -136,7 +135,8 @@ pub(crate) fn register(registry: &mut Registry) {
     }
     registry.eager(indexing::EAGER);
     registry.layouts(ResultLayout::Elementwise, ELEMENTWISE);
-    registry.layouts(ResultLayout::ChannelsLast, ON_IMAGES);
+    registry.layouts(ResultLayout::ChannelsLast(3), ON_IMAGES);
+    registry.layouts(ResultLayout::ChannelsLast(4), &["aten::batch_norm"]);
     registry.eager(complex::EAGER);
     registry.eager(convert::EAGER);
     registry.eager(create::EAGER);
