@@ -7,11 +7,12 @@
 //! A `VALUE` is one of `{"tensor": KEY}`, `{"int": 3}`, `{"float": 1.5}` (or `"nan"`, `"inf"`, `"-inf"`), `{"bool": true}`, `{"str": "x"}`,
 //! `{"none": true}`, `{"list": [...]}`, `{"tuple": [...]}`, `{"dict": [[KEY, VALUE]...]}`.
 
-use frazil_ir::{DType, TypeId, types};
+use frazil::{from_safetensors, to_safetensors};
+use frazil_ir::{TypeId, types};
 use frazil_runtime::value::{DictValue, Key, ListValue, Value};
 use frazil_runtime::{Tensor, TensorError};
 use indexmap::IndexMap;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{SafeTensors, TensorView};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::path::{Path, PathBuf};
@@ -320,27 +321,4 @@ impl Results {
         object.insert("results".to_owned(), Json::Array(self.values));
         Ok((Json::Object(object).to_string(), file))
     }
-}
-
-/// Pairs of dtypes that both sides have.
-const DTYPES: &[(Dtype, DType)] = &[
-    (Dtype::F32, DType::Float),
-    (Dtype::F64, DType::Double),
-    (Dtype::F16, DType::Half),
-    (Dtype::BF16, DType::BFloat16),
-    (Dtype::I64, DType::Long),
-    (Dtype::I32, DType::Int),
-    (Dtype::I16, DType::Short),
-    (Dtype::I8, DType::Char),
-    (Dtype::U8, DType::Byte),
-    (Dtype::BOOL, DType::Bool),
-    (Dtype::C64, DType::ComplexFloat),
-];
-
-fn from_safetensors(dtype: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(a, _)| *a == dtype).map(|(_, b)| *b)
-}
-
-fn to_safetensors(dtype: DType) -> Option<Dtype> {
-    DTYPES.iter().find(|(_, b)| *b == dtype).map(|(a, _)| *a)
 }

@@ -2,6 +2,7 @@
 
 use crate::{Error, FreezeOptions, Model, Result};
 use frazil_runtime::Value;
+use frazil_runtime::export::Exporter;
 use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -154,6 +155,30 @@ impl Engine {
             Some(native) => native.profile(&self.model, method, args, time),
             None => Ok(None),
         }
+    }
+
+    /// Calls `method` with arguments by position and by name; those that are missing take their defaults.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), and, as an exception of the program, when a name is unknown or given twice, or an argument without default
+    /// is missing.
+    pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        let complete = self.interpreter.bind(method, args, named)?;
+        self.call(method, &complete)
+    }
+
+    /// The model with the state that calls have brought it to: its attributes as they are now. Bytes are shared until they are written.
+    ///
+    /// # Errors
+    /// When an attribute holds what no module can keep, such as a future.
+    pub fn snapshot(&self) -> Result<Model> {
+        let Some(root) = self.interpreter.root() else {
+            return Ok(self.model.clone());
+        };
+        let module = Exporter::new()
+            .module(root, self.model.module())
+            .map_err(|e| Error::Attribute(e.to_string()))?;
+        Ok(Model::new(self.model.session().clone(), module))
     }
 
     /// What was compiled, and what was not and why: a line each.

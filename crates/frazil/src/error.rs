@@ -67,6 +67,12 @@ pub enum Error {
     #[cfg(feature = "codegen")]
     #[error(transparent)]
     NativeRun(#[from] frazil_codegen::compile::RunError),
+    /// An attribute, parameter, buffer or submodule that is missing, or is not what it is used as.
+    #[error("{0}")]
+    Attribute(String),
+    /// A state dictionary that does not fit the module, or a file of one that is malformed.
+    #[error("{0}")]
+    StateDict(String),
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),

@@ -37,6 +37,7 @@ mod output;
 mod partition;
 #[cfg(feature = "codegen")]
 mod parts;
+mod script_module;
 mod session;
 mod text;
 
@@ -48,6 +49,9 @@ pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions, pipeline_of_r
 #[cfg(feature = "codegen")]
 pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
 pub use output::write_atomically;
+pub use script_module::{
+    IncompatibleKeys, ScriptModule, StateDict, from_safetensors, read_safetensors, to_safetensors, write_safetensors,
+};
 pub use session::Session;
 
 pub use frazil_ir as ir;

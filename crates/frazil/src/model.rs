@@ -68,6 +68,11 @@ impl Model {
         &self.module
     }
 
+    /// The module, to be changed; other models that share it keep theirs.
+    pub(crate) fn module_mut(&mut self) -> &mut Module {
+        Arc::make_mut(&mut self.module)
+    }
+
     /// The graph of method `name`.
     ///
     /// # Errors

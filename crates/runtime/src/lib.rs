@@ -7,6 +7,7 @@ pub mod call;
 pub mod element;
 pub mod elements;
 pub mod eval;
+pub mod export;
 pub mod expr;
 pub mod format;
 pub mod gather;

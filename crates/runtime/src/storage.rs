@@ -81,6 +81,12 @@ impl Buffer {
 #[derive(Clone)]
 pub struct Bytes(Arc<Buffer>);
 
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl std::ops::Deref for Bytes {
     type Target = [u8];
 

@@ -87,6 +87,11 @@ impl ListValue {
     pub fn is(&self, other: &ListValue) -> bool {
         Arc::ptr_eq(&self.items, &other.items)
     }
+
+    /// The address of what it shares: its identity as long as it lives.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.items).cast::<()>() as usize
+    }
 }
 
 /// A dictionary's key. Tensors are keys by identity.
@@ -153,6 +158,11 @@ impl DictValue {
     pub fn is(&self, other: &DictValue) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
+
+    /// The address of what it shares: its identity as long as it lives.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.entries).cast::<()>() as usize
+    }
 }
 
 /// A shared object with mutable slots: a module or a class instance.
@@ -213,6 +223,16 @@ impl ObjectValue {
     /// True when both are one object.
     pub fn is(&self, other: &ObjectValue) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The address of what it shares: its identity as long as it lives.
+    pub fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>() as usize
+    }
+
+    /// All slots as they are now.
+    pub fn slots(&self) -> Vec<Value> {
+        self.0.slots.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

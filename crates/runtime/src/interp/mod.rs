@@ -26,6 +26,7 @@ use crate::import::Importer;
 use crate::registry::Registry;
 use crate::tensor::TensorError;
 use crate::value::{ObjectValue, Value};
+use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{FunctionId, Graph, Module, SymbolId, symbols};
 use plan::{Plan, Planner};
 use run::Run;
@@ -155,6 +156,82 @@ impl Interpreter {
     /// # Errors
     /// What the program raises, and what is missing to run it.
     pub fn call(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
+        let (module, root, function) = self.method(name)?;
+        let mut all = vec![Value::Object(root.clone())];
+        all.extend(self.bind_to(module, &module.unit.function(function).schema, name, args, &[])?);
+        Run {
+            interpreter: self,
+            depth: 0,
+        }
+        .function(function, &all)
+    }
+
+    /// The complete arguments of method `name` (without self) for these by position and by name: the others take their defaults.
+    ///
+    /// # Errors
+    /// When there is no such method; and, raised as PyTorch does, when a name is unknown or given twice, there are too many arguments, or one
+    /// without default is missing.
+    pub fn bind(&self, name: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Vec<Value>, ExecError> {
+        let (module, _, function) = self.method(name)?;
+        self.bind_to(module, &module.unit.function(function).schema, name, args, named)
+    }
+
+    fn bind_to(
+        &self,
+        module: &Module,
+        schema: &FunctionSchema,
+        method: &str,
+        args: &[Value],
+        named: &[(&str, Value)],
+    ) -> Result<Vec<Value>, ExecError> {
+        let raised = |what: String| ExecError::raised("RuntimeError", format!("{method}() {what}"));
+        let ctx = module.ctx();
+        let wanted = schema.arguments.get(1..).unwrap_or_default();
+        if args.len() > wanted.len() {
+            return Err(raised(format!(
+                "expected at most {} argument(s) but received {} argument(s)",
+                wanted.len(),
+                args.len()
+            )));
+        }
+        let mut all = args.to_vec();
+        let mut used = 0;
+        for (position, argument) in wanted.iter().enumerate() {
+            let name = ctx.name(argument.name);
+            let mut matching = named.iter().filter(|(n, _)| *n == name);
+            match (matching.next(), position < args.len()) {
+                (Some(_), true) => {
+                    return Err(raised(format!("specified argument '{name}' twice")));
+                }
+                (Some((_, value)), false) => {
+                    used += 1;
+                    all.push(value.clone());
+                }
+                (None, true) => {}
+                (None, false) => {
+                    let default = argument
+                        .default
+                        .as_ref()
+                        .ok_or_else(|| raised(format!("is missing value for argument '{name}'")))?;
+                    let value = lock(&self.importer)
+                        .value(default, Some(module))
+                        .map_err(crate::op::OpError::from)?;
+                    all.push(value);
+                }
+            }
+        }
+        if used != named.len() {
+            let known = |n: &str| wanted.iter().any(|a| ctx.name(a.name) == n);
+            let unknown = named.iter().find(|(n, _)| !known(n));
+            return Err(match unknown {
+                Some((n, _)) => raised(format!("got an unknown keyword argument '{n}'")),
+                None => raised("got one keyword argument twice".to_owned()),
+            });
+        }
+        Ok(all)
+    }
+
+    fn method(&self, name: &str) -> Result<(&Arc<Module>, &ObjectValue, FunctionId), ExecError> {
         let (Some(module), Some(root)) = (&self.module, &self.root) else {
             return Err(ExecError::malformed("there is no module to call a method of"));
         };
@@ -163,27 +240,7 @@ impl Interpreter {
             .find_symbol(name)
             .and_then(|name| module.unit.method(root.class(), name))
             .ok_or_else(|| ExecError::malformed(format!("the module has no method '{name}'")))?;
-        let mut all = vec![Value::Object(root.clone())];
-        all.extend_from_slice(args);
-        let schema = &module.unit.function(function).schema;
-        for missing in schema.arguments.iter().skip(all.len()) {
-            let Some(default) = &missing.default else {
-                let argument = module.ctx().name(missing.name);
-                return Err(ExecError::raised(
-                    "RuntimeError",
-                    format!("{name}() is missing value for argument '{argument}'"),
-                ));
-            };
-            let value = lock(&self.importer)
-                .value(default, Some(module))
-                .map_err(crate::op::OpError::from)?;
-            all.push(value);
-        }
-        Run {
-            interpreter: self,
-            depth: 0,
-        }
-        .function(function, &all)
+        Ok((module, root, function))
     }
 
     /// The operators without semantics that method `name` and what it calls would need. Branches that are never taken count.

@@ -1,0 +1,138 @@
+//! Setting attributes, and adding new ones.
+
+use super::ScriptModule;
+use crate::{Error, Model, Result};
+use frazil_ir::types::{TypeStyle, display_type, is_subtype};
+use frazil_ir::{AttributeKind, Constant, ObjectId, SymbolId, TensorData, TypeId, types};
+use frazil_runtime::export::Exporter;
+use frazil_runtime::{Tensor, Value};
+use std::sync::Arc;
+
+impl Model {
+    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written.
+    ///
+    /// # Errors
+    /// When there is no such attribute, or the value is not of its type.
+    pub fn set_attribute(&mut self, path: &str, value: &Value) -> Result<()> {
+        let (owner, name) = self.root().owner(path)?;
+        let (object, Some(index)) = (owner.id(), owner.slot_index(name)) else {
+            return Err(owner.missing(name));
+        };
+        let declared = owner.class().map_or(types::ANY, |c| c.attributes[index].ty);
+        self.check_type(name, value, declared)?;
+        let mut new = export(name, value)?;
+        let module = self.module_mut();
+        let slot = &mut module.object_mut(object).slots[index];
+        if let (Constant::Tensor(old), Constant::Tensor(data)) = (&*slot, &mut new) {
+            // Whether a parameter is trained is the attribute's matter, not the value's.
+            Arc::make_mut(data).requires_grad = old.requires_grad;
+        }
+        *slot = new;
+        Ok(())
+    }
+
+    fn check_type(&self, name: &str, value: &Value, declared: TypeId) -> Result<()> {
+        let ctx = self.session().ctx();
+        let found = value.ty(ctx);
+        if is_subtype(ctx, found, declared) {
+            return Ok(());
+        }
+        Err(Error::Attribute(format!(
+            "Could not cast attribute '{name}' to type {}: it is of type {}",
+            display_type(ctx, declared, TypeStyle::Annotation),
+            display_type(ctx, found, TypeStyle::Annotation)
+        )))
+    }
+
+    /// Adds a parameter, or replaces the attribute of that name (`Module.register_parameter`).
+    ///
+    /// # Errors
+    /// When the name is not one, or other objects are of the module's class.
+    pub fn register_parameter(&mut self, name: &str, tensor: &Tensor, requires_grad: bool) -> Result<()> {
+        let mut data = Exporter::new().tensor(tensor)?;
+        data.requires_grad = requires_grad;
+        self.register(name, AttributeKind::Parameter, types::TENSOR, tensor_constant(data))
+    }
+
+    /// Adds a buffer, or replaces the attribute of that name (`Module.register_buffer`). One that is not `persistent` is kept out of state
+    /// dictionaries, as a plain attribute is.
+    ///
+    /// # Errors
+    /// When the name is not one, or other objects are of the module's class.
+    pub fn register_buffer(&mut self, name: &str, tensor: &Tensor, persistent: bool) -> Result<()> {
+        let kind = match persistent {
+            true => AttributeKind::Buffer,
+            false => AttributeKind::Plain,
+        };
+        self.register(
+            name,
+            kind,
+            types::TENSOR,
+            tensor_constant(Exporter::new().tensor(tensor)?),
+        )
+    }
+
+    /// Adds an attribute of the value's own type, or replaces the one of that name (`Module.register_attribute` of the C++ interface).
+    ///
+    /// # Errors
+    /// When the name is not one, other objects are of the module's class, or the value holds objects of another instance.
+    pub fn register_attribute(&mut self, name: &str, value: &Value) -> Result<()> {
+        let constant = export(name, value)?;
+        let ty = value.ty(self.session().ctx());
+        self.register(name, AttributeKind::Plain, ty, constant)
+    }
+
+    fn register(&mut self, name: &str, kind: AttributeKind, ty: TypeId, value: Constant) -> Result<()> {
+        if name.is_empty() || name.contains('.') {
+            return Err(Error::Attribute(format!(
+                "an attribute name can't be empty or contain \".\", got: \"{name}\""
+            )));
+        }
+        let root = self.module().root;
+        let class = self.module().object(root).class;
+        self.only_instance(root, class)?;
+        if self.root().has_method(name) {
+            return Err(Error::Attribute(format!(
+                "attribute '{name}' already exists as a method"
+            )));
+        }
+        let symbol = self.session().ctx().symbol(name);
+        let module = self.module_mut();
+        let Some(def) = module.unit.classes.get_mut(&class) else {
+            return Err(Error::Attribute("the module has no class".to_owned()));
+        };
+        let new = !def.attributes.contains_key(&symbol);
+        def.add_attribute(symbol, ty, kind);
+        match new {
+            true => module.object_mut(root).slots.push(value),
+            false => {
+                module.set_attribute(root, symbol, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// A class gives all its objects the same attributes: one of several cannot get more.
+    fn only_instance(&self, root: ObjectId, class: SymbolId) -> Result<()> {
+        let mut others = self
+            .module()
+            .objects()
+            .filter(|(id, o)| *id != root && o.class == class);
+        match others.next() {
+            None => Ok(()),
+            Some(_) => Err(Error::Unsupported(format!(
+                "other submodules are of class {} too, and would need the attribute as well",
+                ScriptModule::original_name(self.root())
+            ))),
+        }
+    }
+}
+
+fn tensor_constant(data: TensorData) -> Constant {
+    Constant::Tensor(Arc::new(data))
+}
+
+fn export(name: &str, value: &Value) -> Result<Constant> {
+    let exported = Exporter::new().constant(value);
+    exported.map_err(|e| Error::Attribute(format!("attribute '{name}': {e}")))
+}

@@ -1,0 +1,287 @@
+//! Modules as objects: walking them, and looking things up, with the names and rules of `torch.jit.ScriptModule`.
+//!
+//! [`ScriptModule`] is a view of one object of a [`Model`]. Tensors that it hands out share the module's memory until one of
+//! the two is written: they are values, and a module changes only through methods of [`Model`].
+
+mod attributes;
+mod convert;
+mod rewrite;
+mod state_dict;
+mod tensor_file;
+
+pub use state_dict::{IncompatibleKeys, StateDict};
+pub use tensor_file::{from_safetensors, read_safetensors, to_safetensors, write_safetensors};
+
+use crate::{Error, Model, Result};
+use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};
+use frazil_runtime::import::Importer;
+use frazil_runtime::{Tensor, Value};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A module or submodule of a [`Model`].
+#[derive(Clone, Copy)]
+pub struct ScriptModule<'m> {
+    module: &'m Module,
+    object: ObjectId,
+}
+
+impl Model {
+    /// The module itself, as an object.
+    pub fn root(&self) -> ScriptModule<'_> {
+        ScriptModule {
+            module: self.module(),
+            object: self.module().root,
+        }
+    }
+}
+
+impl<'m> ScriptModule<'m> {
+    /// The object behind it, which identifies it: a submodule that is reached in two ways has one.
+    pub fn id(self) -> ObjectId {
+        self.object
+    }
+
+    fn class(self) -> Option<&'m ClassDef> {
+        self.module.class_of(self.object)
+    }
+
+    fn at(self, object: ObjectId) -> ScriptModule<'m> {
+        ScriptModule {
+            module: self.module,
+            object,
+        }
+    }
+
+    /// Name of its Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
+    pub fn original_name(self) -> &'m str {
+        let name = self.module.ctx().name(self.module.object(self.object).class);
+        name.rsplit('.').next().unwrap_or(name)
+    }
+
+    /// What `ScriptModule.extra_repr` gives: `original_name=Net`.
+    pub fn extra_repr(self) -> String {
+        format!("original_name={}", self.original_name())
+    }
+
+    /// Names of its methods.
+    pub fn method_names(self) -> Vec<&'m str> {
+        let ctx = self.module.ctx();
+        let methods = self.class().map(|c| c.methods.keys().map(|m| ctx.name(*m)));
+        methods.into_iter().flatten().collect()
+    }
+
+    /// True when it has a method of that name.
+    pub fn has_method(self, name: &str) -> bool {
+        self.method_names().contains(&name)
+    }
+
+    /// Attribute names, kinds and contents of this object alone, in order.
+    fn slots(self) -> impl Iterator<Item = (&'m str, AttributeKind, &'m Constant)> {
+        let (module, object) = (self.module, self.object);
+        let attributes = self.class().map(|c| c.attributes.iter());
+        attributes
+            .into_iter()
+            .flatten()
+            .zip(&module.object(object).slots)
+            .map(|((name, attribute), value)| (module.ctx().name(*name), attribute.kind, value))
+    }
+
+    /// Direct submodules (`Module.named_children`): each object once, under its first name.
+    pub fn named_children(self) -> Vec<(&'m str, ScriptModule<'m>)> {
+        let mut seen = HashSet::new();
+        self.children().filter(|(_, child)| seen.insert(child.object)).collect()
+    }
+
+    /// Direct submodules under every name that they have here.
+    fn children(self) -> impl Iterator<Item = (&'m str, ScriptModule<'m>)> {
+        self.slots().filter_map(move |(name, _, value)| match value {
+            Constant::Object(id) => {
+                let child = self.at(*id);
+                (child.class()?.kind == ClassKind::Module).then_some((name, child))
+            }
+            _ => None,
+        })
+    }
+
+    /// This module under the name "" and all below it, parents first (`Module.named_modules`): each object once.
+    pub fn named_modules(self) -> Vec<(String, ScriptModule<'m>)> {
+        let mut seen = HashSet::from([self.object]);
+        // A work list and not recursion: the depth is the archive's to choose.
+        let mut pending = vec![(String::new(), self)];
+        let mut out = Vec::new();
+        while let Some((path, module)) = pending.pop() {
+            if module.object != self.object && !seen.insert(module.object) {
+                continue;
+            }
+            let children: Vec<_> = module.children().collect();
+            for (name, child) in children.into_iter().rev() {
+                pending.push((join(&path, name), child));
+            }
+            out.push((path, module));
+        }
+        out
+    }
+
+    /// Parameters (`Module.named_parameters`), by dotted path: each tensor once. Without `recurse` only this module's own.
+    ///
+    /// # Errors
+    /// When a tensor does not fit its storage.
+    pub fn named_parameters(self, recurse: bool) -> Result<Vec<(String, Tensor)>> {
+        tensors(self.named_tensors(AttributeKind::Parameter, recurse))
+    }
+
+    /// Buffers (`Module.named_buffers`), by dotted path: each tensor once. Without `recurse` only this module's own.
+    ///
+    /// # Errors
+    /// When a tensor does not fit its storage.
+    pub fn named_buffers(self, recurse: bool) -> Result<Vec<(String, Tensor)>> {
+        tensors(self.named_tensors(AttributeKind::Buffer, recurse))
+    }
+
+    fn named_tensors(self, kind: AttributeKind, recurse: bool) -> Vec<(String, &'m Arc<TensorData>)> {
+        let mut seen = HashSet::new();
+        let mut out = Vec::new();
+        for (path, module) in self.modules(recurse) {
+            for (name, slot_kind, value) in module.slots() {
+                if slot_kind == kind
+                    && let Constant::Tensor(t) = value
+                    && seen.insert(Arc::as_ptr(t))
+                {
+                    out.push((join(&path, name), t));
+                }
+            }
+        }
+        out
+    }
+
+    fn modules(self, recurse: bool) -> Vec<(String, ScriptModule<'m>)> {
+        match recurse {
+            true => self.named_modules(),
+            false => vec![(String::new(), self)],
+        }
+    }
+
+    /// Every attribute but submodules, by dotted path: parameters, buffers, and plain values. Without `recurse` only this
+    /// module's own.
+    ///
+    /// # Errors
+    /// When a tensor does not fit its storage.
+    pub fn named_attributes(self, recurse: bool) -> Result<Vec<(String, Value)>> {
+        let mut importer = Importer::new();
+        let mut out = Vec::new();
+        for (path, module) in self.modules(recurse) {
+            for (name, _, value) in module.slots() {
+                let submodule = matches!(value, Constant::Object(id)
+                    if module.at(*id).class().is_some_and(|c| c.kind == ClassKind::Module));
+                if !submodule {
+                    out.push((join(&path, name), importer.value(value, Some(self.module))?));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The submodule at a dotted path; "" is this module (`Module.get_submodule`).
+    ///
+    /// # Errors
+    /// When a name on the path is missing or no module.
+    pub fn get_submodule(self, path: &str) -> Result<ScriptModule<'m>> {
+        let mut at = self;
+        for name in path.split('.').filter(|_| !path.is_empty()) {
+            at = match at.slot(name) {
+                Some((_, Constant::Object(id))) if at.at(*id).class().is_some_and(|c| c.kind == ClassKind::Module) => {
+                    at.at(*id)
+                }
+                Some(_) => return Err(Error::Attribute(format!("`{name}` is not an nn.Module"))),
+                None => return Err(at.missing(name)),
+            };
+        }
+        Ok(at)
+    }
+
+    /// The parameter at a dotted path (`Module.get_parameter`).
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn get_parameter(self, path: &str) -> Result<Tensor> {
+        self.get_tensor(path, AttributeKind::Parameter, "an nn.Parameter")
+    }
+
+    /// The buffer at a dotted path (`Module.get_buffer`).
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn get_buffer(self, path: &str) -> Result<Tensor> {
+        self.get_tensor(path, AttributeKind::Buffer, "a buffer")
+    }
+
+    fn get_tensor(self, path: &str, kind: AttributeKind, what: &str) -> Result<Tensor> {
+        let (owner, name) = self.owner(path)?;
+        match owner.slot(name) {
+            Some((found, Constant::Tensor(t))) if found == kind => tensor(t),
+            Some(_) => Err(Error::Attribute(format!("`{name}` is not {what}"))),
+            None => Err(owner.missing(name)),
+        }
+    }
+
+    /// The attribute at a dotted path, of any kind: what `module.a.b` gives in Python.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn attribute(self, path: &str) -> Result<Value> {
+        let (owner, name) = self.owner(path)?;
+        match owner.slot(name) {
+            Some((_, value)) => Ok(Importer::new().value(value, Some(self.module))?),
+            None => Err(owner.missing(name)),
+        }
+    }
+
+    /// True when there is an attribute at a dotted path (`hasattr`).
+    pub fn has_attribute(self, path: &str) -> bool {
+        self.owner(path).is_ok_and(|(owner, name)| owner.slot(name).is_some())
+    }
+
+    /// True while in training mode; modules that keep no such flag are not.
+    pub fn is_training(self) -> bool {
+        matches!(self.slot("training"), Some((_, Constant::Bool(true))))
+    }
+
+    /// The module that holds the last name of a dotted path, and that name.
+    fn owner<'p>(self, path: &'p str) -> Result<(ScriptModule<'m>, &'p str)> {
+        let (prefix, name) = path.rsplit_once('.').unwrap_or(("", path));
+        Ok((self.get_submodule(prefix)?, name))
+    }
+
+    fn slot(self, name: &str) -> Option<(AttributeKind, &'m Constant)> {
+        let index = self.slot_index(name)?;
+        let attribute = &self.class()?.attributes[index];
+        Some((attribute.kind, self.module.object(self.object).slots.get(index)?))
+    }
+
+    fn slot_index(self, name: &str) -> Option<usize> {
+        let name = self.module.ctx().find_symbol(name)?;
+        self.class()?.attributes.get_index_of(&name)
+    }
+
+    fn missing(self, name: &str) -> Error {
+        Error::Attribute(format!("{} has no attribute `{name}`", self.original_name()))
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        _ => format!("{path}.{name}"),
+    }
+}
+
+fn tensors(named: Vec<(String, &Arc<TensorData>)>) -> Result<Vec<(String, Tensor)>> {
+    let mut importer = Importer::new();
+    let imported = named.into_iter().map(|(name, t)| Ok((name, importer.tensor(t)?.get())));
+    imported.collect()
+}
+
+fn tensor(data: &Arc<TensorData>) -> Result<Tensor> {
+    Ok(Importer::new().tensor(data)?.get())
+}

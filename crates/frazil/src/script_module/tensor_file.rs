@@ -1,0 +1,82 @@
+//! State dictionaries in `.safetensors` files.
+
+use super::StateDict;
+use crate::{Error, Result, write_atomically};
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::io::Write as _;
+use std::path::Path;
+
+/// Reads a state dictionary from a `.safetensors` file.
+///
+/// # Errors
+/// When the file cannot be read, is malformed, or holds a dtype that PyTorch has not.
+pub fn read_safetensors(path: impl AsRef<Path>) -> Result<StateDict> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
+    let format = |what: String| Error::StateDict(format!("{}: {what}", path.display()));
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| format(e.to_string()))?;
+    let mut out = StateDict::new();
+    for (name, view) in file.iter() {
+        let dtype = from_safetensors(view.dtype()).ok_or_else(|| {
+            format(format!(
+                "tensor {name} has dtype {:?}, which PyTorch has not",
+                view.dtype()
+            ))
+        })?;
+        let sizes: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
+        out.insert(name.to_owned(), Tensor::from_bytes(dtype, &sizes, view.data())?);
+    }
+    // The format orders by dtype and name; by name alone is what a reader expects.
+    out.sort_keys();
+    Ok(out)
+}
+
+/// Writes a state dictionary as a `.safetensors` file. Nothing half-written stays where there is an error.
+///
+/// # Errors
+/// When a dtype has no counterpart in the format, or the file cannot be written.
+pub fn write_safetensors(state: &StateDict, path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let mut bytes = Vec::new();
+    for (name, t) in state {
+        let dtype = to_safetensors(t.dtype())
+            .ok_or_else(|| Error::StateDict(format!("{name}: safetensors cannot hold {}", t.dtype().python_name())))?;
+        let sizes: Vec<usize> = t.sizes().iter().map(|n| *n as usize).collect();
+        bytes.push((name, dtype, sizes, t.to_bytes()?));
+    }
+    let views = bytes
+        .iter()
+        .map(|(name, dtype, sizes, bytes)| Ok((name, TensorView::new(*dtype, sizes.clone(), bytes)?)))
+        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>();
+    let file = views
+        .and_then(|views| safetensors::serialize(views, None))
+        .map_err(|e| Error::StateDict(format!("{}: {e}", path.display())))?;
+    write_atomically(path, |temporary| temporary.write_all(&file)).map_err(|e| Error::io("write", path, e))
+}
+
+/// Dtypes that both have, a pair each.
+const DTYPES: [(DType, Dtype); 11] = [
+    (DType::Byte, Dtype::U8),
+    (DType::Char, Dtype::I8),
+    (DType::Short, Dtype::I16),
+    (DType::Int, Dtype::I32),
+    (DType::Long, Dtype::I64),
+    (DType::Half, Dtype::F16),
+    (DType::BFloat16, Dtype::BF16),
+    (DType::Float, Dtype::F32),
+    (DType::Double, Dtype::F64),
+    (DType::ComplexFloat, Dtype::C64),
+    (DType::Bool, Dtype::BOOL),
+];
+
+/// The dtype that a `.safetensors` file means; `None` for those that PyTorch does not share.
+pub fn from_safetensors(dtype: Dtype) -> Option<DType> {
+    DTYPES.iter().find(|(_, s)| *s == dtype).map(|(d, _)| *d)
+}
+
+/// How a `.safetensors` file names a dtype; `None` for those that the format has not.
+pub fn to_safetensors(dtype: DType) -> Option<Dtype> {
+    DTYPES.iter().find(|(d, _)| *d == dtype).map(|(_, s)| *s)
+}

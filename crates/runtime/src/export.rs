@@ -1,0 +1,236 @@
+//! From the values of running programs back to the constants of modules, identities kept: the inverse of [`import`](crate::import).
+
+use crate::storage::{SharedBytes, Storage};
+use crate::tensor::{Tensor, TensorError};
+use crate::value::{ObjectValue, Value};
+use frazil_ir::{
+    Constant, DictConstant, EnumConstant, ListConstant, Module, Object, ObjectId, TensorData, TupleConstant, types,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a value has no constant.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// A future: it belongs to the program that runs.
+    #[error("a future cannot be kept beyond the program that made it")]
+    Future,
+    /// An object where there is no module to put it into.
+    #[error("an object of class instances needs a module to live in")]
+    Object,
+    /// Containers in containers, too deep, or in a circle.
+    #[error("containers are nested more than {MAX_DEPTH} deep")]
+    Depth,
+    /// A tensor that reaches outside of its storage.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// Containers that a constant may nest.
+const MAX_DEPTH: usize = 1000;
+
+/// Turns values into constants. What is one tensor, storage, list or dictionary becomes one constant, across all calls of the
+/// same exporter. Bytes are shared and not copied: later writes of the program do not show.
+#[derive(Default)]
+pub struct Exporter {
+    storages: HashMap<usize, Arc<frazil_ir::Storage>>,
+    /// What has been exported, by the address of its identity.
+    done: HashMap<usize, Constant>,
+    /// Keeps what the addresses above name alive, so that no address is used twice.
+    alive: Vec<Value>,
+}
+
+impl Exporter {
+    /// An exporter that has seen nothing.
+    pub fn new() -> Exporter {
+        Exporter::default()
+    }
+
+    /// The constant of a value without objects.
+    ///
+    /// # Errors
+    /// When there is a future or an object in it, or it is nested too deep.
+    pub fn constant(&mut self, value: &Value) -> Result<Constant, ExportError> {
+        self.export(value, &mut |_| Err(ExportError::Object), 0)
+    }
+
+    /// A copy of `module` in which the root and all that it reaches are as in `root`, an instance of it.
+    ///
+    /// # Errors
+    /// As [`constant`](Self::constant).
+    pub fn module(&mut self, root: &ObjectValue, module: &Module) -> Result<Module, ExportError> {
+        let mut found = vec![root.clone()];
+        let mut numbers = HashMap::from([(root.address(), 0)]);
+        let mut objects = Vec::new();
+        while let Some(object) = found.get(objects.len()).cloned() {
+            let mut number = |o: &ObjectValue| {
+                let next = found.len();
+                let number = *numbers.entry(o.address()).or_insert(next);
+                if number == next {
+                    found.push(o.clone());
+                }
+                Ok(ObjectId::from_u32(number as u32))
+            };
+            let slots = object
+                .slots()
+                .iter()
+                .map(|v| self.export(v, &mut number, 0))
+                .collect::<Result<_, _>>()?;
+            objects.push(Object {
+                class: object.class(),
+                slots,
+            });
+        }
+        let mut objects = objects.into_iter();
+        let slots = objects.next().map(|o| o.slots).unwrap_or_default();
+        let mut out = Module::new(module.ctx().clone(), module.unit.clone(), root.class(), slots);
+        for object in objects {
+            out.add_object(object);
+        }
+        out.extra_files = module.extra_files.clone();
+        Ok(out)
+    }
+
+    fn export(
+        &mut self,
+        value: &Value,
+        object: &mut dyn FnMut(&ObjectValue) -> Result<ObjectId, ExportError>,
+        depth: usize,
+    ) -> Result<Constant, ExportError> {
+        if depth > MAX_DEPTH {
+            return Err(ExportError::Depth);
+        }
+        let address = match value {
+            Value::Tensor(t) => Some(t.address()),
+            Value::List(l) => Some(l.address()),
+            Value::Dict(d) => Some(d.address()),
+            _ => None,
+        };
+        if let Some(done) = address.and_then(|a| self.done.get(&a)) {
+            return Ok(done.clone());
+        }
+        let constant = match value {
+            Value::None => Constant::None,
+            Value::Bool(b) => Constant::Bool(*b),
+            Value::Int(i) => Constant::Int(*i),
+            Value::Float(f) => Constant::Float(*f),
+            Value::Complex(c) => Constant::Complex(*c),
+            Value::Str(s) => Constant::Str(s.clone()),
+            Value::Device(d) => Constant::Device(*d),
+            Value::Function(name) => Constant::Function(*name),
+            Value::Future(_) => return Err(ExportError::Future),
+            Value::Object(o) => Constant::Object(object(o)?),
+            Value::Tensor(t) => Constant::Tensor(Arc::new(self.tensor(&t.get())?)),
+            Value::List(l) => Constant::List(Arc::new(ListConstant {
+                element: l.element,
+                items: self.all(&l.items(), object, depth)?,
+            })),
+            Value::Tuple(t) => Constant::Tuple(Arc::new(TupleConstant {
+                // A plain tuple is typed by the attribute that holds it.
+                ty: t.ty.unwrap_or(types::ANY_TUPLE),
+                items: self.all(&t.items, object, depth)?,
+            })),
+            Value::Dict(d) => {
+                let entries: Vec<(Value, Value)> =
+                    d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect());
+                let mut exported = Vec::with_capacity(entries.len());
+                for (k, v) in &entries {
+                    exported.push((self.export(k, object, depth + 1)?, self.export(v, object, depth + 1)?));
+                }
+                Constant::Dict(Arc::new(DictConstant {
+                    key: d.key,
+                    value: d.value,
+                    entries: exported,
+                }))
+            }
+            Value::Enum(e) => Constant::Enum(Arc::new(EnumConstant {
+                class: e.class,
+                name: e.name.clone(),
+                value: self.export(&e.value, object, depth + 1)?,
+            })),
+        };
+        if let Some(address) = address {
+            self.done.insert(address, constant.clone());
+            self.alive.push(value.clone());
+        }
+        Ok(constant)
+    }
+
+    fn all(
+        &mut self,
+        items: &[Value],
+        object: &mut dyn FnMut(&ObjectValue) -> Result<ObjectId, ExportError>,
+        depth: usize,
+    ) -> Result<Vec<Constant>, ExportError> {
+        items.iter().map(|v| self.export(v, object, depth + 1)).collect()
+    }
+
+    /// The constant for a tensor, over the bytes that its storage has now.
+    ///
+    /// # Errors
+    /// When it does not fit its storage.
+    pub fn tensor(&mut self, t: &Tensor) -> Result<TensorData, TensorError> {
+        let storage = self
+            .storages
+            .entry(Arc::as_ptr(t.storage()) as usize)
+            .or_insert_with(|| {
+                self.alive.push(t.clone().into());
+                Arc::new(frazil_ir::Storage::new(
+                    share_bytes(t.storage()),
+                    frazil_ir::Device::CPU,
+                ))
+            })
+            .clone();
+        TensorData::new(t.dtype(), t.sizes(), t.strides(), t.offset(), storage)
+            .map_err(|_| TensorError::TooLarge(t.sizes().to_vec()))
+    }
+}
+
+/// The bytes that a storage has now, shared: a later write to it copies.
+pub fn share_bytes(storage: &Storage) -> SharedBytes {
+    Arc::new(storage.bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::Importer;
+    use crate::value::{ListValue, TensorCell};
+
+    #[test]
+    fn identities_survive_the_way_out_and_back() {
+        let base = Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[4]).unwrap();
+        let whole = Value::Tensor(TensorCell::new(base.clone()));
+        let half = Value::Tensor(TensorCell::new(base.as_strided(&[2], &[2], 1).unwrap()));
+        let list = Value::List(ListValue::new(types::TENSOR, vec![whole.clone(), half, whole]));
+        let constant = Exporter::new().constant(&list).unwrap();
+        let items = constant.items().unwrap();
+        let tensors: Vec<_> = items.iter().filter_map(Constant::as_tensor).collect();
+        assert!(Arc::ptr_eq(tensors[0], tensors[2]));
+        assert!(tensors[0].shares_storage(tensors[1]));
+
+        let back = Importer::new().value(&constant, None).unwrap();
+        let back: Vec<Tensor> = back.items().unwrap().iter().filter_map(Value::as_tensor).collect();
+        assert_eq!(back[1].to_vec::<f32>(), [2.0, 4.0]);
+        back[0]
+            .copy_(&Tensor::zeros(frazil_ir::DType::Float, &[4]).unwrap())
+            .unwrap();
+        assert_eq!(
+            back[1].to_vec::<f32>(),
+            [0.0, 0.0],
+            "a view sees what is written to its base"
+        );
+        assert_eq!(base.to_vec::<f32>(), [1.0, 2.0, 3.0, 4.0], "the source does not");
+    }
+
+    #[test]
+    fn a_list_in_itself_is_an_error() {
+        let list = ListValue::new(types::ANY, Vec::new());
+        list.change(|items| items.push(Value::List(list.clone())));
+        assert!(matches!(
+            Exporter::new().constant(&Value::List(list)),
+            Err(ExportError::Depth)
+        ));
+    }
+}
