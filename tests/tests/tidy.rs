@@ -49,6 +49,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("frazil", 4),
     ("frazil-tools", 5),
     ("frazil-tests", 5),
+    ("frazil-fuzz", 5),
 ];
 
 /// What links LLVM; only `frazil-codegen` may depend on it.

@@ -115,7 +115,7 @@ impl Session {
         if path.extension().is_some_and(|e| e == "py") {
             let source = frazil_torchscript::load_source(&path.display().to_string(), &text, &self.load_options());
             return Ok(match source.map_err(load)? {
-                Source::Module(module) => Loaded::Model(Model::new(self.clone(), module)),
+                Source::Module(module) => Loaded::Model(Model::new(self.clone(), *module)),
                 Source::Unit(unit) => Loaded::Graphs(Graphs::of_unit(self.clone(), unit)),
             });
         }

@@ -1,5 +1,7 @@
 //! Modules as objects: the rules of `torch.jit.ScriptModule`, on a model that PyTorch saved.
 
+#![allow(clippy::unwrap_used, reason = "a test says by panicking that it fails")]
+
 use frazil::ir::DType;
 use frazil::{
     EngineKind, EngineOptions, Error, Model, Session, StateDict, Tensor, Value, read_safetensors, write_safetensors,
@@ -240,7 +242,7 @@ fn arguments_have_names() {
     let error = |e: Result<Value, frazil::CallError>| e.err().unwrap().to_string();
     let twice = error(engine.call_with("forward", std::slice::from_ref(&input), &[(&name, input.clone())]));
     assert!(twice.contains(&format!("specified argument '{name}' twice")), "{twice}");
-    let unknown = error(engine.call_with("forward", &[input.clone()], &[("volume", Value::Int(11))]));
+    let unknown = error(engine.call_with("forward", std::slice::from_ref(&input), &[("volume", Value::Int(11))]));
     assert!(unknown.contains("unknown keyword argument 'volume'"), "{unknown}");
     let missing = error(engine.call_with("forward", &[], &[]));
     assert!(

@@ -92,7 +92,7 @@ fn is_written(graph: &Graph, value: ValueId, catalogue: &Catalogue) -> bool {
             let Some(schema) = effects::schema(graph, u.user, catalogue) else {
                 continue;
             };
-            let Some(alias) = schema.arguments.get(u.index as usize).and_then(|a| a.alias.as_ref()) else {
+            let Some(alias) = schema.arguments.get(u.index).and_then(|a| a.alias.as_ref()) else {
                 continue;
             };
             if alias.is_write {

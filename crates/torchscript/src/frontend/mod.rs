@@ -104,7 +104,7 @@ pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Resu
 #[derive(Debug)]
 pub enum Source {
     /// A module: the text has classes that derive from `torch.nn.Module`.
-    Module(Module),
+    Module(Box<Module>),
     /// Functions and classes.
     Unit(CompilationUnit),
 }
@@ -121,7 +121,10 @@ pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<
         let root = program.define_text(file, text)?;
         program.compile_all()?;
         Ok(match root {
-            Some(root) => Source::Module(root.into_module(ObjectId::from_u32(0), options.ctx, program.unit)),
+            Some(root) => {
+                let module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
+                Source::Module(Box::new(module))
+            }
             None => Source::Unit(program.unit),
         })
     })
