@@ -21,8 +21,8 @@ use std::collections::HashMap;
 pub static INFO: PassInfo = PassInfo {
     name: "propagate-shapes",
     summary: "Says in the types of tensors which dtype and sizes follow from those of the inputs.",
-    before: "graph(%x : Float(8, *, requires_grad=0, device=cpu)):\n  %y : Tensor = aten::relu(%x)",
-    after: "%y : Float(8, *, requires_grad=0, device=cpu) = aten::relu(%x)",
+    before: "graph(%x : Float(8, *, requires_grad=0, device=cpu)):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n",
+    after: "graph(%x : Float(8, *, requires_grad=0, device=cpu)):\n  %y : Float(8, *, requires_grad=0, device=cpu) = aten::relu(%x)\n  return (%y)\n",
     options: &[],
     build: |_| AnyPass::graph(PropagateShapes),
 };

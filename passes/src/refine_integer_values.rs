@@ -3,7 +3,7 @@
 //! Where `x == 4` is known to hold (on the side of a branch that it chooses, or behind a branch whose other side raises when it does not), uses of
 //! `x` become the constant. A branch that gives `x` on one side, and on the other the constant that `x` is there, gives `x`.
 //!
-//! **Sound** because values do not change: what was compared is what is used. See [`support::refine`](crate::support::refine).
+//! **Sound** because values do not change: what was compared is what is used. See [`crate::support::refine`].
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;

@@ -9,8 +9,15 @@ use frazil_torchscript::{LoadOptions, load, load_bytes, save_bytes};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Models whose code does not come out as it was, though it means the same: a copy of a variable that nothing needs is not kept.
-const REWRITTEN: &[&str] = &["beam_search_script"];
+/// Archives whose code does not come out as it was, though it means the same. PyTorch changes them alike when it loads and saves them.
+const REWRITTEN: &[&str] = &[
+    // A copy of a variable that nothing needs is not kept.
+    "beam_search_script",
+    // Saved by way of an overload without defaults; the same call, read back, is that of an earlier overload, which has them.
+    "nn.functional.interpolate.bicubic",
+    "nn.functional.interpolate.bilinear",
+    "nn.functional.interpolate.trilinear",
+];
 
 /// The source code of an archive, by entry.
 fn code(archive: &Archive) -> BTreeMap<String, String> {
