@@ -153,8 +153,9 @@ fn has_effect(graph: &Graph, catalogue: &Catalogue, node: NodeId) -> bool {
         | "prim::unchecked_cast"
         | "prim::isinstance" => false,
         _ => match catalogue.resolve(graph, node) {
-            // Random operators draw from a generator, but PyTorch drops them, too.
-            Resolution::Found(schema) => schema.is_mutable(),
+            // Random operators draw from a generator, but PyTorch drops them, too. What gives nothing is called for what it does, such
+            // as `aten::set_grad_enabled`.
+            Resolution::Found(schema) => schema.is_mutable() || (schema.returns.is_empty() && !schema.is_varret),
             Resolution::NoOverload | Resolution::Unknown => true,
         },
     }
