@@ -180,6 +180,8 @@ pub struct Operator {
     pub(crate) eager: Option<KernelFn>,
     /// See [`Operator::has_fixed_sizes`].
     pub(crate) fixed_sizes: bool,
+    /// See [`Operator::is_random`].
+    pub(crate) random: bool,
     pub(crate) layout: ResultLayout,
 }
 
@@ -205,6 +207,11 @@ impl Operator {
         self.fixed_sizes
     }
 
+    /// True for a kernel that draws random numbers: what one call gives may not stand for another's.
+    pub fn is_random(&self) -> bool {
+        self.random
+    }
+
     /// The same semantics, giving new results.
     pub fn functional(&self) -> Operator {
         Operator {
@@ -221,6 +228,7 @@ impl Operator {
             variant: Variant::InPlace,
             eager: None,
             fixed_sizes: self.fixed_sizes,
+            random: self.random,
             layout: self.layout,
         }
     }

@@ -29,6 +29,7 @@ pub struct Registry {
     host: IndexMap<String, KernelFn>,
     eager: IndexMap<String, KernelFn>,
     fixed_sizes: HashSet<String>,
+    random: HashSet<String>,
     layouts: IndexMap<String, ResultLayout>,
     libraries: Vec<Library>,
     /// Library and function by operator or overload.
@@ -81,6 +82,7 @@ impl Registry {
             host: IndexMap::new(),
             eager: IndexMap::new(),
             fixed_sizes: HashSet::new(),
+            random: HashSet::new(),
             layouts: IndexMap::new(),
             libraries: Vec::new(),
             composites: IndexMap::new(),
@@ -144,6 +146,12 @@ impl Registry {
         for (name, kernel) in table {
             self.eager.insert((*name).to_string(), *kernel);
         }
+    }
+
+    /// Adds kernels that draw random numbers, of which [`Operator::is_random`] holds.
+    pub fn random_kernels(&mut self, entries: &[(&str, KernelFn)]) {
+        self.kernels(entries);
+        self.random.extend(entries.iter().map(|(name, _)| (*name).to_owned()));
     }
 
     /// Notes kernels, by operator or overload, of which [`Operator::has_fixed_sizes`] holds: code generation calls them between compiled
@@ -265,6 +273,7 @@ impl Registry {
                 variant,
                 eager,
                 fixed_sizes: self.fixed_sizes.contains(&name) || self.fixed_sizes.contains(&own_name),
+                random: self.random.contains(&name) || self.random.contains(&own_name),
             })
         };
         let exact = if overload.is_empty() {

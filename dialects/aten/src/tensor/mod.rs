@@ -125,7 +125,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(embedding::KERNELS);
     registry.kernels(indexing::KERNELS);
     registry.kernels(movement::KERNELS);
-    registry.kernels(random::KERNELS);
+    registry.random_kernels(random::KERNELS);
     registry.kernels(scans::KERNELS);
     registry.kernels(sets::KERNELS);
     registry.kernels(sorting::KERNELS);
