@@ -5,9 +5,10 @@
 //! processes may share a directory, and a file is there whole or not at all. One that cannot be read or written is no
 //! error: the kernel is compiled then.
 
-use crate::aot::replace;
 use crate::kernel::KernelSpec;
 use crate::target::Target;
+use frazil_syntax::write_atomically;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tracing::warn;
 
@@ -47,7 +48,9 @@ impl ObjectCache {
         let bytes = [key.as_bytes(), &[0], object].concat();
         let written = std::fs::create_dir_all(&self.directory)
             .map_err(|e| e.to_string())
-            .and_then(|()| replace(&self.path(&key), &bytes).map_err(|e| e.to_string()));
+            .and_then(|()| {
+                write_atomically(&self.path(&key), |file| file.write_all(&bytes)).map_err(|e| e.to_string())
+            });
         if let Err(e) = written {
             warn!("the object of a kernel was not kept: {e}");
         }

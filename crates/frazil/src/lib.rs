@@ -32,7 +32,6 @@ mod error;
 mod model;
 #[cfg(feature = "codegen")]
 mod native;
-mod output;
 #[cfg(feature = "codegen")]
 mod partition;
 #[cfg(feature = "codegen")]
@@ -48,7 +47,6 @@ pub use frazil_codegen::profile::Profile;
 pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions, pipeline_of_reproducer};
 #[cfg(feature = "codegen")]
 pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
-pub use output::write_atomically;
 pub use script_module::{
     IncompatibleKeys, ScriptModule, StateDict, from_safetensors, read_safetensors, to_safetensors, write_safetensors,
 };
@@ -58,4 +56,5 @@ pub use frazil_ir as ir;
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};
+pub use frazil_syntax::write_atomically;
 pub use frazil_torchscript::SaveOptions;

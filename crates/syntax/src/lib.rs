@@ -11,6 +11,7 @@ mod any;
 mod diagnostics;
 mod dot;
 mod module;
+mod output;
 mod parse;
 mod print;
 
@@ -22,5 +23,6 @@ pub use module::{
     equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_with,
     write_module,
 };
+pub use output::{OutputFile, write_atomically};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{GraphText, PrintOptions, print_graph, print_graph_with};

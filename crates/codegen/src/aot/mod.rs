@@ -10,7 +10,9 @@ use crate::compile::{compile_objects, kernel_name, validate};
 use crate::native::{CompileError, Stage, kernel_text};
 use crate::plan::Plan;
 use crate::target::Target;
+use frazil_syntax::write_atomically;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -176,32 +178,12 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
     })
 }
 
-/// Writes a file under a temporary name in the same directory and renames it, so that nobody sees half of it.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
-    use std::io::Write;
-    let error = |source| EmitFileError::Io {
+/// Writes a file that is there whole or not at all.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
+    write_atomically(path, |file| file.write_all(bytes)).map_err(|source| EmitFileError::Io {
         path: path.to_owned(),
         source,
-    };
-    let directory = match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".frazil-")
-        .tempfile_in(directory)
-        .map_err(error)?;
-    file.write_all(bytes).map_err(error)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private; the result is a file like any other.
-        file.as_file()
-            .set_permissions(std::fs::Permissions::from_mode(0o644))
-            .map_err(error)?;
-    }
-    file.persist(path).map_err(|e| error(e.error))?;
-    Ok(())
+    })
 }
 
 /// Runs the C compiler, `$CC` or `cc`, in `directory`.

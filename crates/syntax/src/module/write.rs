@@ -3,10 +3,10 @@
 use super::collect::Collected;
 use super::print::{ModulePrintOptions, Place, file_key, files, is_file_inline, place, print_collected, storage_key};
 use super::tensors::Entry;
+use crate::OutputFile;
 use frazil_ir::{DType, Module};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Why a module file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -54,14 +54,12 @@ pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
         .filter(|_| path.file_name().is_some() && tensors_path != path)
         .and_then(|n| n.to_str())
         .ok_or_else(|| WriteError::NoName { path: path.to_owned() })?;
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let mut text = OutputFile::create(path).map_err(io(path))?;
     let collected = Collected::new(module);
     let mut options = ModulePrintOptions {
         elide_constants_larger_than: None,
-        tensor_file: Some(tensors_name),
+        // Nothing stands beside a terminal or a pipe.
+        tensor_file: text.is_file().then_some(tensors_name),
     };
     let mut entries = Vec::new();
     for (i, s) in collected.storages.values().enumerate() {
@@ -78,40 +76,20 @@ pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
         options.tensor_file = None;
         None
     } else {
-        let temporary = NamedTempFile::new_in(folder).map_err(io(&tensors_path))?;
-        safetensors::serialize_to_file(entries, None, temporary.path()).map_err(|source| WriteError::Tensors {
-            path: tensors_path.clone(),
-            source,
+        let output = OutputFile::create(&tensors_path).map_err(io(&tensors_path))?;
+        safetensors::serialize_to_file(entries, None, output.temporary_path()).map_err(|source| {
+            WriteError::Tensors {
+                path: tensors_path.clone(),
+                source,
+            }
         })?;
-        Some(temporary)
+        Some(output)
     };
-    let mut text = NamedTempFile::new_in(folder).map_err(io(path))?;
-    text.write_all(print_collected(module, &collected, options).as_bytes())
-        .and_then(|()| text.flush())
+    text.file()
+        .write_all(print_collected(module, &collected, options).as_bytes())
         .map_err(io(path))?;
-    // Temporary files are private to their maker; what is written is as readable as other files.
     if let Some(tensors) = tensors {
-        share(&tensors).map_err(io(&tensors_path))?;
-        share(&text).map_err(io(path))?;
-        tensors
-            .persist(&tensors_path)
-            .map_err(|e| e.error)
-            .map_err(io(&tensors_path))?;
-    } else {
-        share(&text).map_err(io(path))?;
+        tensors.commit().map_err(io(&tensors_path))?;
     }
-    text.persist(path).map_err(|e| e.error).map_err(io(path))?;
-    Ok(())
-}
-
-/// Gives a temporary file the permissions that files usually have. By its path: `safetensors` puts a new file there.
-#[cfg(unix)]
-fn share(file: &NamedTempFile) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn share(_: &NamedTempFile) -> std::io::Result<()> {
-    Ok(())
+    text.commit().map_err(io(path))
 }

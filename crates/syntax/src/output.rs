@@ -1,0 +1,162 @@
+//! Output files that are there whole or not at all.
+
+use std::fs::{File, Permissions};
+use std::io;
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, NamedTempFile};
+
+/// A file that is being written: under a temporary name until [`OutputFile::commit`], so that a failure leaves what was there before. One
+/// that is dropped instead leaves nothing.
+///
+/// A symbolic link stays one: the file that it names is replaced. What is no regular file (a terminal, a pipe, `/dev/null`) is written to,
+/// not replaced: renaming a file over a device would take the device away from everybody.
+pub struct OutputFile {
+    temporary: NamedTempFile,
+    destination: Destination,
+}
+
+/// Where the finished bytes go.
+enum Destination {
+    /// A file with a name of its own, whose permissions will be these.
+    Regular(PathBuf, Permissions),
+    /// Something that takes bytes but cannot be replaced.
+    Special(PathBuf),
+}
+
+impl OutputFile {
+    /// Starts to write what will be at `path`.
+    ///
+    /// # Errors
+    /// When `path` is a folder, or its folder cannot be written to.
+    pub fn create(path: &Path) -> io::Result<OutputFile> {
+        let found = match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) => Some(found),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let mut builder = Builder::new();
+        builder.prefix(".frazil-");
+        // Temporary files are private by default; these get what the user's mask leaves, as other new files do.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        if found.as_ref().is_some_and(|found| !found.is_file()) {
+            return Ok(OutputFile {
+                temporary: builder.tempfile()?,
+                destination: Destination::Special(path.to_owned()),
+            });
+        }
+        let path = match found {
+            Some(_) => std::fs::canonicalize(path)?,
+            None => path.to_owned(),
+        };
+        let temporary = builder.tempfile_in(match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        })?;
+        let permissions = found.map_or_else(|| temporary.as_file().metadata(), Ok)?.permissions();
+        Ok(OutputFile {
+            temporary,
+            destination: Destination::Regular(path, permissions),
+        })
+    }
+
+    /// Whether a regular file will be at the path, rather than a device, a pipe or the like that takes the bytes.
+    pub fn is_file(&self) -> bool {
+        matches!(self.destination, Destination::Regular(..))
+    }
+
+    /// The temporary file, for a writer that wants a file.
+    pub fn file(&mut self) -> &mut File {
+        self.temporary.as_file_mut()
+    }
+
+    /// Where the temporary file is, for a writer that wants a path.
+    pub fn temporary_path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Puts what was written in its place.
+    ///
+    /// # Errors
+    /// When it cannot be put there; a regular file is then what it was.
+    pub fn commit(self) -> io::Result<()> {
+        match self.destination {
+            Destination::Regular(path, permissions) => {
+                // By its path: a writer that was given the path may have put another file there.
+                std::fs::set_permissions(self.temporary.path(), permissions)?;
+                self.temporary.persist(path)?;
+            }
+            Destination::Special(path) => {
+                let mut written = File::open(self.temporary.path())?;
+                io::copy(&mut written, &mut File::options().write(true).open(path)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file at `path` as [`OutputFile`] does. `write` gets the temporary file; what fails there is passed on.
+///
+/// # Errors
+/// Those of `write`, and when the file cannot be put in its place.
+pub fn write_atomically<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut output = OutputFile::create(path)?;
+    write(output.file())?;
+    Ok(output.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn put(path: &Path, text: &str) -> io::Result<()> {
+        write_atomically(path, |file| file.write_all(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_file_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.ir");
+        put(&path, "old").unwrap();
+        let failed = write_atomically(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::Error::other("no"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(put(folder.path(), "x").unwrap_err().kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_and_links_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [path, link] = ["real", "link"].map(|name| folder.path().join(name));
+        put(&path, "old").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        symlink(&path, &link).unwrap();
+        put(&link, "new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    /// A pipe stands for the devices: what is written arrives there, and it is not replaced by a file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_regular_file_is_written_to() {
+        use std::os::fd::AsRawFd;
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
+        put(&path, "through").unwrap();
+        drop(writer);
+        assert_eq!(io::read_to_string(&mut reader).unwrap(), "through");
+    }
+}
