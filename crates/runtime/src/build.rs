@@ -457,6 +457,25 @@ impl Program {
         self.arguments.iter().cloned().chain(steps).collect()
     }
 
+    /// The same program with new tensors for results.
+    pub(crate) fn copied(self) -> Result<Program, OpError> {
+        let mut p = ProgramBuilder {
+            shapes: self.shapes(),
+            arguments: self.arguments,
+            steps: self.steps,
+        };
+        let copy = |p: &mut ProgramBuilder, t| {
+            let dtype = p.dtype(t);
+            p.map(&[t], dtype, |_, x| x[0])
+        };
+        let outputs = self
+            .outputs
+            .iter()
+            .map(|&t| copy(&mut p, t))
+            .collect::<Result<Vec<_>, _>>()?;
+        p.finish(&outputs)
+    }
+
     /// dtype and sizes of each result: shape and dtype inference.
     pub fn output_shapes(&self) -> Vec<TensorShape> {
         let shapes = self.shapes();

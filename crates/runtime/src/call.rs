@@ -30,15 +30,39 @@ pub fn invoke(
         output_types,
         attributes,
     };
-    if let Some(kernel) = op.eager {
-        return write_results(op, values, kernel(&call)?);
+    let kernel = match (op.eager, &op.semantics) {
+        (Some(kernel), _) => Some(kernel),
+        (None, Semantics::Kernel(kernel)) => Some(*kernel),
+        _ => None,
+    };
+    if let Some(kernel) = kernel {
+        let results = kernel(&call)?;
+        let results = if op.copies { copied(results)? } else { results };
+        return write_results(op, values, results);
     }
     let results = match &op.semantics {
-        Semantics::Kernel(kernel) => kernel(&call)?,
-        Semantics::Composite(_) => return Err(OpError::Unsupported("a composite outside of the interpreter".into())),
+        Semantics::Kernel(_) | Semantics::Composite(_) => {
+            return Err(OpError::Unsupported("a composite outside of the interpreter".into()));
+        }
         Semantics::Pointwise(_) | Semantics::Program(..) => run_program(ctx, op, values)?,
     };
     write_results(op, values, results)
+}
+
+/// The same results in memory of their own, row-major.
+fn copied(results: Results) -> Result<Results, OpError> {
+    let each = |value: Value| -> Result<Value, OpError> {
+        Ok(match &value {
+            Value::Tensor(cell) => cell.get().deep_copy()?.into(),
+            Value::List(list) => {
+                let items = list.items();
+                let tensors = items.iter().filter_map(Value::as_tensor);
+                Value::tensors(tensors.map(|t| t.deep_copy()).collect::<Result<Vec<_>, _>>()?)
+            }
+            _ => value,
+        })
+    };
+    results.into_iter().map(each).collect()
 }
 
 /// The call's arguments as entries see them, and the tensors among them in the program's numbering.

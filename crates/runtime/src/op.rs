@@ -182,6 +182,8 @@ pub struct Operator {
     pub(crate) fixed_sizes: bool,
     /// See [`Operator::is_random`].
     pub(crate) random: bool,
+    /// What is a view of an argument is given as a copy: `view_copy` is `view` so.
+    pub(crate) copies: bool,
     pub(crate) layout: ResultLayout,
 }
 
@@ -229,6 +231,7 @@ impl Operator {
             eager: None,
             fixed_sizes: self.fixed_sizes,
             random: self.random,
+            copies: self.copies,
             layout: self.layout,
         }
     }
@@ -238,11 +241,12 @@ impl Operator {
     /// # Errors
     /// Where PyTorch raises for such arguments, and where the entry does not cover them.
     pub fn program(&self, args: &Args<'_>) -> Result<Option<Program>, OpError> {
-        match &self.semantics {
-            Semantics::Pointwise(p) => p.program(args).map(Some),
-            Semantics::Program(_, build) => build(args).map(Some),
-            Semantics::Kernel(_) | Semantics::Composite(_) => Ok(None),
-        }
+        let program = match &self.semantics {
+            Semantics::Pointwise(p) => p.program(args)?,
+            Semantics::Program(_, build) => build(args)?,
+            Semantics::Kernel(_) | Semantics::Composite(_) => return Ok(None),
+        };
+        if self.copies { program.copied() } else { Ok(program) }.map(Some)
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Registry {
     fixed_sizes: HashSet<String>,
     random: HashSet<String>,
     layouts: IndexMap<String, ResultLayout>,
+    /// Other names of operators.
+    aliases: IndexMap<String, String>,
     libraries: Vec<Library>,
     /// Library and function by operator or overload.
     composites: IndexMap<String, (usize, String)>,
@@ -84,6 +86,7 @@ impl Registry {
             fixed_sizes: HashSet::new(),
             random: HashSet::new(),
             layouts: IndexMap::new(),
+            aliases: IndexMap::new(),
             libraries: Vec::new(),
             composites: IndexMap::new(),
         }
@@ -165,6 +168,27 @@ impl Registry {
         for name in operators {
             self.layouts.insert((*name).to_string(), layout);
         }
+    }
+
+    /// Registers further names of operators: pairs of a name and what it stands for, overload by overload.
+    pub fn aliases(&mut self, pairs: &[(&str, &str)]) {
+        for (alias, name) in pairs {
+            self.aliases.insert((*alias).to_string(), (*name).to_string());
+        }
+    }
+
+    /// Names under which other operators go too.
+    pub fn alias_names(&self) -> impl Iterator<Item = &str> + '_ {
+        self.aliases.keys().map(String::as_str)
+    }
+
+    /// What `name` stands for, in-place forms included.
+    fn unaliased(&self, name: &str) -> Option<String> {
+        if let Some(target) = self.aliases.get(name) {
+            return Some(target.clone());
+        }
+        let target = self.aliases.get(name.strip_suffix('_')?)?;
+        Some(format!("{target}_"))
     }
 
     /// Registers operators that are defined in TorchScript source.
@@ -250,18 +274,35 @@ impl Registry {
         }
     }
 
-    /// The semantics of a schema's overload: its own entry, its operator's, or that of the functional form it derives from.
+    /// The semantics of a schema's overload: its own entry, its operator's, or that of the functional form it derives from. `x_copy`
+    /// without an entry gives copies of what `x` gives.
     pub fn operator_of(&self, schema: Arc<FunctionSchema>) -> Option<Operator> {
+        let name = self.ctx().name(schema.name);
+        if let Some(found) = self.operator_named(&schema, name) {
+            return Some(found);
+        }
+        if let Some(target) = self.unaliased(name) {
+            return self.operator_named(&schema, &target);
+        }
+        let viewed = self.operator_named(&schema, name.strip_suffix("_copy")?)?;
+        Some(Operator { copies: true, ..viewed })
+    }
+
+    /// [`Registry::operator_of`] by the entries of the operator `name`.
+    fn operator_named(&self, schema: &Arc<FunctionSchema>, name: &str) -> Option<Operator> {
         let ctx = self.ctx();
-        let (name, overload) = (ctx.name(schema.name).to_string(), ctx.name(schema.overload).to_string());
+        let overload = ctx.name(schema.overload).to_string();
         // The replacement speaks of one overload: `view`, not `view.dtype`.
-        let own_name = schema.full_name(ctx);
+        let own_name = match overload.as_str() {
+            "" => name.to_string(),
+            overload => format!("{name}.{overload}"),
+        };
         let found = |semantics: &Semantics, variant| {
             let eager = match variant {
                 Variant::Functional => self.eager.get(&own_name).copied(),
                 Variant::InPlace | Variant::Out => None,
             };
-            let layout = match (self.layouts.get(&name), semantics) {
+            let layout = match (self.layouts.get(name), semantics) {
                 (Some(layout), _) => *layout,
                 (None, Semantics::Pointwise(_)) => ResultLayout::Elementwise,
                 (None, _) => ResultLayout::AsComputed,
@@ -272,8 +313,9 @@ impl Registry {
                 semantics: semantics.clone(),
                 variant,
                 eager,
-                fixed_sizes: self.fixed_sizes.contains(&name) || self.fixed_sizes.contains(&own_name),
-                random: self.random.contains(&name) || self.random.contains(&own_name),
+                fixed_sizes: self.fixed_sizes.contains(name) || self.fixed_sizes.contains(&own_name),
+                random: self.random.contains(name) || self.random.contains(&own_name),
+                copies: false,
             })
         };
         let exact = if overload.is_empty() {
@@ -284,9 +326,9 @@ impl Registry {
         if let Some(semantics) = exact {
             return found(&semantics, Variant::Functional);
         }
-        let out = writes_out(&schema);
+        let out = writes_out(schema);
         if out
-            && let Some(base) = self.functional_overload(&schema)
+            && let Some(base) = self.functional_overload(schema, name)
             && let Some(semantics) = self.entry(&base)
         {
             return found(&semantics, Variant::Out).map(|op| Operator {
@@ -300,10 +342,10 @@ impl Registry {
             TypeKind::Optional(e) | TypeKind::List(e) => is_tensor_like(ctx, e),
             _ => false,
         };
-        let own = self.entry(&name);
+        let own = self.entry(name);
         let general = schema.arguments.iter().any(tensors) || schema.returns.iter().any(tensors);
         if !general {
-            if let Some(kernel) = self.host.get(&name) {
+            if let Some(kernel) = self.host.get(name) {
                 return found(&Semantics::Kernel(*kernel), Variant::Functional);
             }
             // An operator that is a kernel for everything (`prim::ListConstruct`).
@@ -323,9 +365,9 @@ impl Registry {
 }
 
 impl Registry {
-    /// The overload that an `out` overload writes the results of, as it would stand in the table: the one with the same
-    /// arguments but for those that are written.
-    fn functional_overload(&self, out: &FunctionSchema) -> Option<String> {
+    /// The overload that an `out` overload of the operator `name` writes the results of, as it would stand in the table: the one with
+    /// the same arguments but for those that are written.
+    fn functional_overload(&self, out: &FunctionSchema, name: &str) -> Option<String> {
         let ctx = self.ctx();
         let written: Vec<usize> = out_arguments(out).collect();
         let rest: Vec<&Argument> = out
@@ -343,7 +385,7 @@ impl Registry {
                 && more.is_some_and(|more| more.iter().all(|a| a.keyword_only && a.default.is_some()))
         };
         let base = self.catalogue.overloads(out.name).find(|s| same(s))?;
-        (base.overload != frazil_ir::symbols::EMPTY).then(|| base.full_name(ctx))
+        (base.overload != frazil_ir::symbols::EMPTY).then(|| format!("{name}.{}", ctx.name(base.overload)))
     }
 }
 

@@ -66,7 +66,8 @@ mod tests {
             .entries()
             .map(|(n, _)| n)
             .chain(registry.host_operators())
-            .chain(registry.composite_operators());
+            .chain(registry.composite_operators())
+            .chain(registry.alias_names());
         let unknown: Vec<&str> = names.filter(|n| !known(n)).collect();
         assert!(unknown.is_empty(), "no schema for {unknown:?}");
     }
