@@ -7,7 +7,7 @@ mod gemm;
 mod nest;
 mod program;
 mod scalar_expr;
-mod special;
+pub mod special;
 mod structured;
 mod unary;
 

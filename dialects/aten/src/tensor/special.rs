@@ -1,0 +1,163 @@
+//! Special functions, element by element, computed in double.
+
+use super::special_functions::{self as f, Polynomial};
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use frazil_runtime::build::broadcast_error;
+use frazil_runtime::call::laid_out_as;
+use frazil_runtime::element::DoubleElement;
+use frazil_runtime::layout::broadcast;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::promote::ResultType;
+use frazil_runtime::value::Value;
+
+/// A kernel for a function of one number.
+macro_rules! unary {
+    ($name:literal, $function:path) => {
+        ($name, |c| unary(c, $function))
+    };
+}
+
+/// A kernel for a function of two.
+macro_rules! binary {
+    ($name:literal, $function:path) => {
+        ($name, |c| binary(c, $function))
+    };
+}
+
+/// A kernel for polynomials of a family.
+macro_rules! polynomials {
+    ($name:literal, $family:ident) => {
+        ($name, |c| binary(c, |x, n| f::polynomial(Polynomial::$family, x, n)))
+    };
+}
+
+/// A kernel for polynomials of a family on [0, 1] in place of [-1, 1].
+macro_rules! shifted {
+    ($name:literal, $family:ident) => {
+        ($name, |c| {
+            binary(c, |x, n| f::polynomial(Polynomial::$family, 2.0 * x - 1.0, n))
+        })
+    };
+}
+
+/// All of them.
+pub(super) const FIXED_SIZES: &[&str] = &[
+    "aten::igamma",
+    "aten::igammac",
+    "aten::polygamma",
+    "aten::special_bessel_j0",
+    "aten::special_bessel_j1",
+    "aten::special_erfcx",
+    "aten::special_i0e",
+    "aten::special_i1e",
+    "aten::special_log_ndtr",
+    "aten::special_modified_bessel_i1",
+    "aten::special_modified_bessel_k0",
+    "aten::special_modified_bessel_k1",
+    "aten::special_ndtr",
+    "aten::special_ndtri",
+    "aten::special_zeta",
+];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    unary!("aten::special_airy_ai", f::airy_ai),
+    unary!("aten::special_bessel_j0", libm::j0),
+    unary!("aten::special_bessel_j1", libm::j1),
+    unary!("aten::special_bessel_y0", libm::y0),
+    unary!("aten::special_bessel_y1", libm::y1),
+    unary!("aten::special_erfcx", f::erfcx),
+    unary!("aten::special_i0e", f::i0e),
+    unary!("aten::special_i1e", f::i1e),
+    unary!("aten::special_log_ndtr", f::log_ndtr),
+    unary!("aten::special_modified_bessel_i1", f::i1),
+    unary!("aten::special_modified_bessel_k0", f::k0),
+    unary!("aten::special_modified_bessel_k1", f::k1),
+    unary!("aten::special_ndtr", f::ndtr),
+    unary!("aten::special_ndtri", f::ndtri),
+    unary!("aten::special_scaled_modified_bessel_k0", f::k0e),
+    unary!("aten::special_scaled_modified_bessel_k1", f::k1e),
+    unary!("aten::special_spherical_bessel_j0", f::spherical_j0),
+    binary!("aten::igamma", f::igamma),
+    binary!("aten::igammac", f::igammac),
+    binary!("aten::special_zeta", f::zeta),
+    polynomials!("aten::special_chebyshev_polynomial_t", ChebyshevT),
+    polynomials!("aten::special_chebyshev_polynomial_u", ChebyshevU),
+    polynomials!("aten::special_chebyshev_polynomial_v", ChebyshevV),
+    polynomials!("aten::special_chebyshev_polynomial_w", ChebyshevW),
+    polynomials!("aten::special_hermite_polynomial_h", HermiteH),
+    polynomials!("aten::special_hermite_polynomial_he", HermiteHe),
+    polynomials!("aten::special_laguerre_polynomial_l", Laguerre),
+    polynomials!("aten::special_legendre_polynomial_p", Legendre),
+    shifted!("aten::special_shifted_chebyshev_polynomial_t", ChebyshevT),
+    shifted!("aten::special_shifted_chebyshev_polynomial_u", ChebyshevU),
+    shifted!("aten::special_shifted_chebyshev_polynomial_v", ChebyshevV),
+    shifted!("aten::special_shifted_chebyshev_polynomial_w", ChebyshevW),
+    ("aten::polygamma", polygamma),
+];
+
+/// The dtype of a result: floats stay, integers become floats.
+fn float(dtype: DType, call: &Call<'_>) -> Result<DType, OpError> {
+    if dtype.is_complex() {
+        let name = call.ctx.name(call.schema.name);
+        let dtype = dtype.type_name();
+        return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
+    }
+    Ok(if dtype.is_floating_point() { dtype } else { DType::Float })
+}
+
+fn mapped(call: &Call<'_>, t: &Tensor, function: impl Fn(f64) -> f64) -> Result<Results, OpError> {
+    let dtype = float(t.dtype(), call)?;
+    let values: Vec<f64> = t.to_dtype(dtype)?.to_f64_vec().into_iter().map(function).collect();
+    let out = Tensor::from_elements::<DoubleElement>(&values, t.sizes())?.to_dtype(dtype)?;
+    one(laid_out_as(&out, std::slice::from_ref(t))?)
+}
+
+fn unary(call: &Call<'_>, function: fn(f64) -> f64) -> Result<Results, OpError> {
+    mapped(call, &call.tensor(0)?, function)
+}
+
+/// A function of two tensors that broadcast, one of which may be a number.
+fn binary(call: &Call<'_>, function: fn(f64, f64) -> f64) -> Result<Results, OpError> {
+    let mut promoted = ResultType::new();
+    let mut operands = Vec::new();
+    for i in 0..2 {
+        match call.arg(i) {
+            Value::Tensor(cell) => {
+                let t = cell.get();
+                promoted = promoted.tensor(t.dtype(), t.dim());
+                operands.push(t);
+            }
+            _ => {
+                let number = call.scalar(i)?;
+                promoted = promoted.scalar(number);
+                operands.push(Tensor::full(DType::Double, &[], number)?);
+            }
+        }
+    }
+    let dtype = promoted
+        .dtype()
+        .ok_or_else(|| OpError::raised("no operand has a dtype"))?;
+    let dtype = float(dtype, call)?;
+    let [x, y] = operands.as_slice() else {
+        return Err(OpError::raised("expected two operands"));
+    };
+    let sizes = broadcast(x.sizes(), y.sizes()).ok_or_else(|| broadcast_error(x.sizes(), y.sizes()))?;
+    let values = |t: &Tensor| -> Result<Vec<f64>, OpError> { Ok(t.to_dtype(dtype)?.expand(&sizes)?.to_f64_vec()) };
+    let pairs = values(x)?.into_iter().zip(values(y)?);
+    let results: Vec<f64> = pairs.map(|(x, y)| function(x, y)).collect();
+    let out = Tensor::from_elements::<DoubleElement>(&results, &sizes)?.to_dtype(dtype)?;
+    one(laid_out_as(&out, &operands)?)
+}
+
+/// `polygamma(n, self)`; the in-place form has them the other way round.
+fn polygamma(call: &Call<'_>) -> Result<Results, OpError> {
+    let (t, n) = match call.arg(0) {
+        Value::Tensor(cell) => (cell.get(), call.int(1)?),
+        _ => (call.tensor(1)?, call.int(0)?),
+    };
+    if n < 0 {
+        return Err(OpError::raised("polygamma(n, x) does not support negative n."));
+    }
+    mapped(call, &t, |x| f::polygamma(n, x))
+}
