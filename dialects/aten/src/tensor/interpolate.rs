@@ -27,9 +27,9 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
         resized(a, 3, Kind::NearestExact)
     }),
     (Composite, "aten::upsample_linear1d", |a| resized(a, 1, Kind::Linear)),
-    (Composite, "aten::upsample_bilinear2d", |a| resized(a, 2, Kind::Linear)),
+    (Composite, "aten::upsample_bilinear2d", bilinear),
     (Composite, "aten::upsample_trilinear3d", |a| resized(a, 3, Kind::Linear)),
-    (Composite, "aten::upsample_bicubic2d", |a| resized(a, 2, Kind::Cubic)),
+    (Composite, "aten::upsample_bicubic2d", bicubic),
 ];
 
 /// Which input elements an output element reads.
@@ -46,21 +46,51 @@ enum Kind {
 }
 
 /// One dimension's sizes and the input step of an output step.
-struct Axis {
-    input: i64,
-    output: i64,
-    scale: f64,
-    align_corners: bool,
+pub(super) struct Axis {
+    pub input: i64,
+    pub output: i64,
+    pub scale: f64,
+    pub align_corners: bool,
+}
+
+pub(super) fn bilinear(args: &Args<'_>) -> Result<Program, OpError> {
+    resized(args, 2, Kind::Linear)
+}
+
+pub(super) fn bicubic(args: &Args<'_>) -> Result<Program, OpError> {
+    resized(args, 2, Kind::Cubic)
+}
+
+/// The two axes of images, of a call whose first argument they are.
+pub(super) fn image_axes(args: &Args<'_>) -> Result<Vec<Axis>, OpError> {
+    let x = args.tensor("input")?;
+    check_rank(&x, 2)?;
+    axes(args, &x, 2)
+}
+
+fn check_rank(x: &TensorArg, n: usize) -> Result<(), OpError> {
+    if x.rank() == n + 2 {
+        return Ok(());
+    }
+    Err(OpError::raised(format!(
+        "Expected a tensor of {} dimensions to resize, got sizes {:?}",
+        n + 2,
+        x.sizes()
+    )))
 }
 
 fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
-    if x.rank() != n + 2 {
-        return Err(OpError::raised(format!(
-            "Expected a tensor of {} dimensions to resize, got sizes {:?}",
-            n + 2,
-            x.sizes()
-        )));
+    check_rank(&x, n)?;
+    let nearest = matches!(kind, Kind::Nearest | Kind::NearestExact);
+    if x.dtype() == DType::Byte && n == 2 && !nearest {
+        return Err(OpError::Unsupported(
+            "a program that interpolates bytes as PyTorch rounds them".into(),
+        ));
+    }
+    if !x.dtype().is_floating_point() && !(x.dtype() == DType::Byte && nearest) {
+        let (name, dtype) = (args.ctx().name(args.schema().name), x.dtype().type_name());
+        return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
     }
     let axes = axes(args, &x, n)?;
     let mut p = ProgramBuilder::new(args);

@@ -1,0 +1,189 @@
+//! Interpolation with weights that are worked out per output element: with antialiasing, where a window grows with the scale, and of
+//! bytes, whose weights PyTorch rounds to sixteen bits and whose dimensions it rounds one after the other.
+
+use super::interpolate::{self, Axis};
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use frazil_runtime::call::args_of;
+use frazil_runtime::element::DoubleElement;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+
+/// The shape of a weight over the distance from the place that is asked for.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Filter {
+    /// 1 - |x|
+    Triangle,
+    /// Keys' cubic, with a = -½ where it antialiases and -¾ elsewhere.
+    Cubic,
+}
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::_upsample_bilinear2d_aa", |c| {
+        resampled(c, Filter::Triangle, true)
+    }),
+    ("aten::_upsample_bicubic2d_aa", |c| resampled(c, Filter::Cubic, true)),
+];
+
+/// Bytes are interpolated here, other dtypes by the programs of these operators.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[
+    ("aten::upsample_bilinear2d", |c| either(c, Filter::Triangle)),
+    ("aten::upsample_bilinear2d.vec", |c| either(c, Filter::Triangle)),
+    ("aten::upsample_bicubic2d", |c| either(c, Filter::Cubic)),
+    ("aten::upsample_bicubic2d.vec", |c| either(c, Filter::Cubic)),
+];
+
+fn either(call: &Call<'_>, filter: Filter) -> Result<Results, OpError> {
+    match (call.tensor(0)?.dtype(), filter) {
+        (DType::Byte, _) => resampled(call, filter, false),
+        (_, Filter::Triangle) => frazil_runtime::call::run_as_program(call, interpolate::bilinear),
+        (_, Filter::Cubic) => frazil_runtime::call::run_as_program(call, interpolate::bicubic),
+    }
+}
+
+impl Filter {
+    fn radius(self) -> f64 {
+        match self {
+            Filter::Triangle => 1.0,
+            Filter::Cubic => 2.0,
+        }
+    }
+
+    fn at(self, x: f64, antialias: bool) -> f64 {
+        let x = x.abs();
+        let a = if antialias { -0.5 } else { -0.75 };
+        match self {
+            Filter::Triangle => (1.0 - x).max(0.0),
+            Filter::Cubic if x < 1.0 => ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0,
+            Filter::Cubic if x < 2.0 => ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
+            Filter::Cubic => 0.0,
+        }
+    }
+}
+
+/// The inputs that an output reads: the first one, and a weight for it and each that follows.
+struct Window {
+    first: usize,
+    weights: Vec<f64>,
+}
+
+fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Vec<Window> {
+    let window = |o: i64| {
+        if antialias {
+            wide_window(axis, filter, o)
+        } else {
+            narrow_window(axis, filter, o)
+        }
+    };
+    (0..axis.output).map(window).collect()
+}
+
+/// All inputs within the filter's radius, which is stretched where the image shrinks.
+fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
+    let stretch = axis.scale.max(1.0);
+    let radius = filter.radius() * stretch;
+    let longest = radius.ceil() as i64 * 2 + 1;
+    let centre = axis.scale * (output as f64 + 0.5);
+    let first = ((centre - radius + 0.5) as i64).max(0);
+    let count = (((centre + radius + 0.5) as i64).min(axis.input) - first).clamp(0, longest);
+    let mut weights: Vec<f64> = (0..count)
+        .map(|j| filter.at(((j + first) as f64 - centre + 0.5) / stretch, true))
+        .collect();
+    let total: f64 = weights.iter().sum();
+    if total != 0.0 {
+        weights.iter_mut().for_each(|w| *w /= total);
+    }
+    Window {
+        first: first as usize,
+        weights,
+    }
+}
+
+/// The two or four inputs around; those outside count for the nearest one inside.
+fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
+    let place = if axis.align_corners {
+        axis.scale * output as f64
+    } else {
+        axis.scale * (output as f64 + 0.5) - 0.5
+    };
+    let place = if filter == Filter::Triangle {
+        place.max(0.0)
+    } else {
+        place
+    };
+    let at = (place.floor() as i64).min(axis.input - 1);
+    let fraction = (place - at as f64).clamp(0.0, 1.0);
+    let radius = filter.radius() as i64;
+    let inside = |i: i64| i.clamp(0, axis.input - 1);
+    let (low, high) = (at - radius + 1, at + radius);
+    let first = inside(low);
+    let mut weights = vec![0.0; (inside(high) - first + 1) as usize];
+    for i in low..=high {
+        weights[(inside(i) - first) as usize] += filter.at((i - at) as f64 - fraction, false);
+    }
+    Window {
+        first: first as usize,
+        weights,
+    }
+}
+
+/// Weights as sixteen-bit integers with as many bits behind the point as fit, and how many those are.
+fn fixed_point(windows: &[Window]) -> (Vec<Vec<i64>>, u32) {
+    let largest = windows.iter().flat_map(|w| &w.weights).fold(0.0f64, |m, &w| m.max(w));
+    let overflows = |bits: &u32| 0.5 + largest * f64::from(1u32 << (bits + 1)) >= f64::from(1 << 15);
+    let bits = (0..22).find(overflows).unwrap_or(22);
+    let rounded = |w: &f64| {
+        let scaled = w * f64::from(1u32 << bits);
+        (if scaled < 0.0 { scaled - 0.5 } else { scaled + 0.5 }) as i64
+    };
+    (
+        windows
+            .iter()
+            .map(|w| w.weights.iter().map(rounded).collect())
+            .collect(),
+        bits,
+    )
+}
+
+/// `values`, `outer` times `axis.input` times `inner` of them, with the middle dimension interpolated.
+fn along(values: &[f64], inner: usize, axis: &Axis, windows: &[Window], bytes: bool) -> Vec<f64> {
+    let (integers, bits) = if bytes { fixed_point(windows) } else { (Vec::new(), 0) };
+    let plane = axis.input as usize * inner;
+    let mut out = Vec::new();
+    for image in values.chunks_exact(plane.max(1)) {
+        for (o, window) in windows.iter().enumerate() {
+            for i in 0..inner {
+                let taps = image.iter().skip(window.first * inner + i).step_by(inner);
+                out.push(if bytes {
+                    let half = (1i64 << bits) / 2;
+                    let sum: i64 = taps.zip(&integers[o]).map(|(&x, w)| x as i64 * w).sum();
+                    ((sum + half) >> bits).clamp(0, 255) as f64
+                } else {
+                    taps.zip(&window.weights).map(|(x, w)| x * w).sum()
+                });
+            }
+        }
+    }
+    out
+}
+
+fn resampled(call: &Call<'_>, filter: Filter, antialias: bool) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let (args, _) = args_of(call.ctx, call.schema, call.args);
+    let axes = interpolate::image_axes(&args)?;
+    let bytes = t.dtype() == DType::Byte;
+    if !(bytes || t.dtype().is_floating_point()) {
+        let (name, dtype) = (call.ctx.name(call.schema.name), t.dtype().type_name());
+        return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
+    }
+    let mut values = t.to_f64_vec();
+    let mut sizes = t.sizes().to_vec();
+    // The last dimension first.
+    for (i, axis) in axes.iter().enumerate().rev() {
+        if axis.input != axis.output {
+            let inner: i64 = sizes[3 + i..].iter().product();
+            values = along(&values, inner as usize, axis, &windows(axis, filter, antialias), bytes);
+            sizes[2 + i] = axis.output;
+        }
+    }
+    one(Tensor::from_elements::<DoubleElement>(&values, &sizes)?.to_dtype(t.dtype())?)
+}
