@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""Writes random expression graphs and what PyTorch computes for them, as cases for `tests/tests/operators.rs`.
+
+    random_graphs.py OUT [--count=N] [--seed=N] [--steps=N] [--strides]
+
+A graph is a TorchScript method: some inputs of mixed dtypes and layouts (also empty, zero-dimensional, transposed, broadcast), then
+calls of operators that `docs/operators.md` says the interpreter runs, with arguments made up by the types and names of their
+schemas. Calls that PyTorch refuses are tried again with others; one graph in thirty ends with a call that it refuses, which has to
+raise. In-place forms write through views that are kept. All values are results, at the end and so after all writes.
+
+A graph counts only where its results are those of the same graph under errors of rounding: with an error of a few units in the last
+place of each result nothing may change by more than the tolerance. So a floor of what is nearly whole tells nothing.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import re
+import sys
+import warnings
+
+import torch
+from safetensors.torch import save_file
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "fixtures"))
+from make_operators import encode, save  # noqa: E402
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+
+DTYPES = [torch.float32] * 6 + [torch.int64] * 3 + [torch.bool] * 2 + [
+    torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int16, torch.int8, torch.uint8, torch.complex64]
+TOLERANCE = {torch.float64: (1e-6, 1e-6), torch.float32: (1e-4, 1e-4), torch.complex64: (1e-4, 1e-4), torch.float16: (1e-2, 4e-3),
+             torch.bfloat16: (8e-2, 3e-2)}
+# Random numbers, results that no rule fixes (uninitialised memory, the order of equals), other devices, and what changes the world.
+SKIPPED = re.compile(
+    r"^(rand|normal|bernoulli|multinomial|.*dropout|empty|new_empty|resize|set_|_?(pack|pad)_p|unique|_unique|sort|argsort|msort|topk|"
+    r"kthvalue|mode|median|nanmedian|rrelu|cuda|cpu|pin_memory|requires_grad|to$|item|equal|allclose|is_|size|stride|dim|numel|"
+    r"lstm|gru|rnn|quantized|_native|_transformer|_convolution|_batch_norm|cudnn|mkldnn|_cdist|_pdist|_prelu|_shape|_upsample|"
+    r"tensor$|as_tensor|scalar_tensor|Float|Int|Bool|ScalarImplicit|FloatImplicit|IntImplicit|geqrf|max_unpool|as_strided|"
+    r"native_|special_erfcx|embedding_bag|fractional|ctc|grid_sampler|block_diag|cartesian|combinations|lift|data|detach_copy|"
+    r"linspace|logspace|arange|range|poisson_nll|multi|nll|cross_entropy|binary_cross|triplet|cosine_embedding|histc|bincount|"
+    r"erfinv|digamma|lgamma|nextafter|float_power|_weight_norm|meshgrid|exponential|cauchy|geometric|log_normal|random|uniform|put$)")
+SIZES = [[], [1], [3], [0], [2, 3], [3, 1], [1, 3], [2, 0], [4, 2, 3], [2, 1, 3], [1, 2, 2, 3], [2, 3, 4, 4], [3, 3], [5]]
+
+
+def operators(page):
+    """The operators that the page of operators lists, with those of their overloads that can be called with made-up arguments."""
+    names = re.findall(r"^\| `aten::(\w+)` \|", open(page).read(), re.M)
+    found = []
+    for name in names:
+        if SKIPPED.match(name):
+            continue
+        for form in (name, name + "_"):
+            for schema in torch._C._jit_get_schemas_for_operator("aten::" + form):
+                if any(a.is_out for a in schema.arguments) or not all(known(a) for a in schema.arguments):
+                    continue
+                if all(str(r.type) in ("Tensor", "List[Tensor]") for r in schema.returns) and schema.returns:
+                    found.append((form, schema))
+    # Every operator as often as another, whatever the number of its overloads.
+    by_name = {}
+    for form, schema in found:
+        by_name.setdefault(form, []).append(schema)
+    return sorted(by_name.items())
+
+
+PLAIN = ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]", "number", "Optional[number]", "int", "Optional[int]",
+         "bool", "Optional[bool]", "float", "Optional[float]", "List[int]", "Optional[List[int]]", "str", "Optional[str]")
+LEFT = ("layout", "device", "pin_memory", "generator", "memory_format")
+
+
+def known(argument):
+    return str(argument.type) in PLAIN or argument.has_default_value() and argument.name in LEFT
+
+
+def number(rng):
+    return rng.choice([0, 1, 2, -1, 3, 0.5, -1.5, 2.0, 0.25, True])
+
+
+def made_up(rng, argument, values, like):
+    """An argument by its type and name: its text and its value. `like` is the first tensor of the call."""
+    kind, name = str(argument.type), argument.name
+    if kind.startswith("Optional["):
+        if name not in ("dim", "min", "max", "weight", "bias") and rng.random() < 0.6 or rng.random() < 0.3:
+            return "None", None
+        kind = kind[len("Optional["):-1]
+    rank = like.dim() if like is not None else 2
+    if kind == "Tensor":
+        wanted = [v for v in values]
+        if name in ("index", "indices"):
+            wanted = [v for v in values if v[1].dtype == torch.int64] or values
+        if name in ("mask", "condition"):
+            wanted = [v for v in values if v[1].dtype == torch.bool] or values
+        return rng.choice(wanted)
+    if kind in ("List[Tensor]", "List[Optional[Tensor]]"):
+        first = rng.choice(values)
+        mates = [v for v in values if v[1].shape == first[1].shape]
+        chosen = [first] + [rng.choice(mates) for _ in range(rng.randint(0, 2))]
+        if kind != "List[Tensor]":
+            chosen = [rng.choice([v for v in values if v[1].dtype in (torch.int64, torch.bool)] or values)
+                      for _ in range(rng.randint(1, 2))]
+        return "[" + ", ".join(c[0] for c in chosen) + "]", [c[1] for c in chosen]
+    if name == "dtype":
+        value = rng.choice([torch.float32, torch.float64, torch.int64, torch.bfloat16])
+        return repr(value), value
+    if kind == "number":
+        value = number(rng)
+    elif kind == "bool":
+        value = rng.random() < 0.5
+    elif kind == "float":
+        value = rng.choice([0.0, 1.0, 0.5, 2.0, -1.0, 1e-3])
+    elif kind == "int":
+        if "dim" in name or name in ("axis",):
+            value = rng.randint(-rank, max(rank - 1, 0)) if rng.random() < 0.97 else rng.choice([rank, -rank - 2])
+        elif name == "reduction":
+            value = rng.randint(0, 2)
+        else:
+            value = rng.choice([0, 1, 2, 3, -1, 1, 2])
+    elif kind == "List[int]":
+        if "dim" in name:
+            value = rng.sample(range(rank), rng.randint(0, rank)) if rank else []
+            if name == "dims" and rng.random() < 0.7:
+                value = rng.sample(range(rank), rank)
+        elif name in ("size", "shape", "sizes") and like is not None:
+            value = list(like.shape)
+            rng.shuffle(value)
+            if rng.random() < 0.3:
+                value = [-1]
+            if rng.random() < 0.3:
+                value = [2] + list(like.shape)
+        else:
+            value = [rng.choice([0, 1, 2, 1, 3]) for _ in range(rng.choice([1, 2, 2, 4]))]
+    else:
+        value = rng.choice(["none", "tanh", "trunc", "floor", "sum", "mean", "prod", "amax", "amin", "linear", "lower", "reflect",
+                            "constant", "replicate"])
+    return repr(value), value
+
+
+def fresh(rng, generator):
+    sizes = list(rng.choice(SIZES))
+    dtype = rng.choice(DTYPES)
+    numbers = torch.randint(-8, 9, sizes, generator=generator)
+    if dtype == torch.bool:
+        return numbers > 0
+    if dtype == torch.uint8:
+        return numbers.abs().to(dtype)
+    if dtype.is_floating_point:
+        return (numbers / 4).to(dtype)
+    if dtype.is_complex:
+        return torch.complex(numbers / 4, torch.randint(-8, 9, sizes, generator=generator) / 4)
+    if rng.random() < 0.3:
+        numbers = numbers.abs() % 3
+    return numbers.to(dtype)
+
+
+# Layouts that an input is brought into by the graph itself.
+LAYOUTS = ["{}.transpose(0, -1)", "{}.expand([2] + {}.size())", "{}[::2]", "{}.unsqueeze(0)", "{}.contiguous().t()", "{}[1:]",
+           "{}.transpose(-1, -2).contiguous().transpose(-1, -2)", "{}.contiguous(memory_format=torch.channels_last)"]
+
+
+class Graph:
+    """Steps of `target = call`, each with a function from an environment of values to the result."""
+
+    def __init__(self, inputs):
+        self.inputs, self.steps = inputs, []
+
+    def run(self, noise=None):
+        """The environment after all steps; each float result is off by `noise` units in the last place."""
+        env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
+        for target, text, writes in self.steps:
+            result = eval(text, {"torch": torch, **env})
+            if noise is not None and not writes and isinstance(result, torch.Tensor):
+                memory = result.untyped_storage().data_ptr()
+                if all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
+                    noisy(result, noise)
+            env[target] = result
+        return env
+
+
+def noisy(t, noise):
+    """Moves the elements of a new tensor by some units in the last place."""
+    if (t.is_floating_point() or t.is_complex()) and t.numel() and all(s > 0 or n == 1 for s, n in zip(t.stride(), t.shape)):
+        real = torch.view_as_real(t) if t.is_complex() and not t.is_conj() else t
+        if real.is_floating_point():
+            t.mul_(1 + noise * torch.finfo(real.dtype).eps)
+
+
+def grow(rng, table, seed, steps):
+    generator = torch.Generator().manual_seed(seed)
+    graph = Graph([fresh(rng, generator) for _ in range(rng.randint(1, 4))])
+    env = {f"a{i}": t.clone() for i, t in enumerate(graph.inputs)}
+    kinds = {f"a{i}": "Tensor" for i in range(len(graph.inputs))}
+
+    def add(text, writes=False):
+        result = eval(text, {"torch": torch, **env})
+        target = f"t{len(graph.steps)}"
+        graph.steps.append((target, text, writes))
+        env[target] = result
+        kinds[target] = "Tensor" if isinstance(result, torch.Tensor) else "Other"
+
+    for name in list(env):
+        if rng.random() < 0.35:
+            try:
+                text = rng.choice(LAYOUTS)
+                add(text.replace("{}", name))
+            except Exception:
+                pass
+    raising = rng.random() < 1 / 30
+    wanted = rng.randint(2, steps)
+    tries = 0
+    while wanted > 0 and tries < 60:
+        tries += 1
+        values = [(n, v) for n, v in env.items() if isinstance(v, torch.Tensor) and v.numel() < 3000]
+        name, schemas = rng.choice(table)
+        schema = rng.choice(schemas)
+        texts, like = [], None
+        for argument in schema.arguments:
+            if argument.name in LEFT and argument.has_default_value():
+                continue
+            if argument.has_default_value() and rng.random() < 0.5:
+                if not argument.kwarg_only:
+                    break
+                continue
+            text, value = made_up(rng, argument, values, like)
+            if like is None and isinstance(value, torch.Tensor):
+                like = value
+            texts.append(f"{argument.name}={text}" if argument.kwarg_only else text)
+        call = f"torch.ops.aten.{name}({', '.join(texts)})"
+        writes = name.endswith("_") and not name.startswith("__")
+        before = {n: v.clone() for n, v in env.items() if isinstance(v, torch.Tensor)} if writes else None
+        try:
+            add(call, writes)
+        except Exception as error:
+            if isinstance(error, NotImplementedError) or "not implemented for" in str(error) and rng.random() < 0.8:
+                continue
+            if raising and wanted == 1 and before is None:
+                graph.steps.append(("t_last", call, False))
+                return graph, env, kinds, str(error).splitlines()[0]
+            if before is not None and any(not same(env[n], v, (0, 0)) for n, v in before.items()):
+                raise  # Half done: the graph is given up.
+            continue
+        last = env[graph.steps[-1][0]]
+        for t in [last] if isinstance(last, torch.Tensor) else last:
+            if isinstance(t, torch.Tensor) and (t.numel() > 3000 or t.is_sparse):
+                raise ValueError("too large")
+        wanted -= 1
+    return graph, env, kinds, None
+
+
+def same(a, b, tolerance):
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not (a.is_floating_point() or a.is_complex()):
+        return torch.equal(a, b)
+    wide = torch.complex128 if a.is_complex() else torch.float64
+    return torch.allclose(a.resolve_conj().to(wide), b.resolve_conj().to(wide), *tolerance, equal_nan=True)
+
+
+def leaves(env):
+    out = []
+    for value in env.values():
+        out += [value] if isinstance(value, torch.Tensor) else [t for t in value if isinstance(t, torch.Tensor)]
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=7)
+    parser.add_argument("--strides", action="store_true")
+    parser.add_argument("--page", default=os.path.join(os.path.dirname(__file__), "../docs/operators.md"))
+    options = parser.parse_args()
+    table = operators(options.page)
+    os.makedirs(options.out, exist_ok=True)
+    cases, tensors, seed, chunk, made, used = [], {}, options.seed * 10_000_000, 0, 0, set()
+
+    def flush():
+        nonlocal cases, tensors, chunk
+        if cases:
+            with open(os.path.join(folder(), "cases.json"), "w") as file:
+                file.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
+            save_file(tensors, os.path.join(folder(), "tensors.safetensors"))
+        cases, tensors, chunk = [], {}, chunk + 1
+
+    def folder():
+        path = os.path.join(options.out, f"graphs{options.seed:02}_{chunk:03}")
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    while made < options.count:
+        seed += 1
+        rng = random.Random(seed)
+        try:
+            graph, env, kinds, error = grow(rng, table, seed, options.steps)
+            dtypes = {t.dtype for t in leaves(env)}
+            tolerance = max((TOLERANCE.get(d, (0, 0)) for d in dtypes), default=(0, 0))
+            if not error:
+                runs = [graph.run(), graph.run(2.0), graph.run(-2.0)]
+                if not all(same(a, b, tuple(x / 2 for x in tolerance)) for r in runs for a, b in zip(leaves(env), leaves(r))):
+                    continue
+            parameters = "".join(f", a{i}: Tensor" for i in range(len(graph.inputs)))
+            body = "".join(f"    {target} = {text}\n" for target, text, _ in graph.steps)
+            results = list(env)
+            given = ", ".join(results)
+            if options.strides:
+                given += "".join(f", {n}.stride()" for n in results if kinds.get(n) == "Tensor")
+            module = type(f"Graph{seed}", (torch.jit.ScriptModule,), {})()
+            module.define(f"def forward(self{parameters}):\n{body}    return ({given}, 0)\n")
+        except Exception:
+            continue
+        key = f"{made:05}"
+        stored = {}
+        try:
+            arguments = [encode(t, stored, f"{key}/a{i}") for i, t in enumerate(graph.inputs)]
+            if error:
+                result = {"raises": error}
+            else:
+                values = tuple(env[n] if not isinstance(env[n], tuple) else tuple(env[n]) for n in results)
+                if options.strides:
+                    values += tuple(list(env[n].stride()) for n in results if kinds.get(n) == "Tensor")
+                result = encode(values + (0,), stored, f"{key}/r")
+            save(module, os.path.join(folder(), f"{key}.pt"))
+        except Exception:
+            continue
+        tensors.update(stored)
+        used.update(re.findall(r"torch\.ops\.aten\.(\w+)", body))
+        cases.append({"id": key, "name": "graph", "model": f"{key}.pt", "method": "forward", "dtype": "mixed", "rtol": tolerance[0],
+                      "atol": tolerance[1], "calls": [{"args": arguments, "result": result}]})
+        made += 1
+        if made % 500 == 0:
+            flush()
+    flush()
+    print(f"{made} graphs over {len(used)} of {len(table)} operators, of {seed - options.seed * 10_000_000} tried")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
