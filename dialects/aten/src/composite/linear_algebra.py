@@ -33,6 +33,9 @@ def pdist(self: Tensor, p: float) -> Tensor:
 def _pdist_forward(self: Tensor, p: float) -> Tensor:
     return helper_pdist(self, p)
 
+def vdot(self: Tensor, other: Tensor) -> Tensor:
+    return torch.dot(torch.conj(self), other)
+
 def linalg_vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return (torch.conj(x) * y).sum([dim])
 
@@ -104,6 +107,18 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
 def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
     a = self
     b = other
+    if len(dims_self) != len(dims_other):
+        raise RuntimeError("both dimension lists should have same length")
+    # A contracted dimension of extent 1 broadcasts: the other one is summed.
+    for i in range(len(dims_self)):
+        n = a.size(dims_self[i])
+        m = b.size(dims_other[i])
+        if n == 1 and m != 1:
+            b = b.sum([dims_other[i]], True)
+        elif m == 1 and n != 1:
+            a = a.sum([dims_self[i]], True)
+        elif n != m:
+            raise RuntimeError("contracted dimensions need to match, but first has size " + str(n) + " in dim " + str(dims_self[i]) + " and second has size " + str(m) + " in dim " + str(dims_other[i]))
     left: List[int] = []
     sizes: List[int] = []
     rows = 1
@@ -177,3 +192,8 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: nu
     for i in range(1, batch1.size(0)):
         out = torch.addmm(out, batch1.select(0, i), batch2.select(0, i), beta=1, alpha=alpha)
     return out
+
+# Unlike other in-place operators it gives self the sizes of the result.
+def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number) -> Tensor:
+    out = torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha).to(self.dtype)
+    return self.resize_(out.size()).copy_(out)

@@ -113,17 +113,38 @@ def helper_grid3(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
         raise RuntimeError("grid_sampler(): expected 5D input and grid with same batch size and a grid of triples, but got input with sizes " + str(input.size()) + " and grid with sizes " + str(grid.size()))
     if input.dtype != grid.dtype:
         raise RuntimeError("grid_sampler(): expected input and grid to have same dtype")
-    if interpolation_mode == 2:
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     depth = input.size(2)
     height = input.size(3)
     width = input.size(4)
     # Everything in the input's dtype: which element is meant depends on rounding.
     flat = input.reshape([input.size(0), input.size(1), depth * height * width])
-    x = helper_padded(helper_unnormalized(grid.select(4, 0), width, align_corners), width, padding_mode, align_corners)
-    y = helper_padded(helper_unnormalized(grid.select(4, 1), height, align_corners), height, padding_mode, align_corners)
-    z = helper_padded(helper_unnormalized(grid.select(4, 2), depth, align_corners), depth, padding_mode, align_corners)
-    if interpolation_mode == 1:
+    x = helper_unnormalized(grid.select(4, 0), width, align_corners)
+    y = helper_unnormalized(grid.select(4, 1), height, align_corners)
+    z = helper_unnormalized(grid.select(4, 2), depth, align_corners)
+    if interpolation_mode != 2:
+        x = helper_padded(x, width, padding_mode, align_corners)
+        y = helper_padded(y, height, padding_mode, align_corners)
+        z = helper_padded(z, depth, padding_mode, align_corners)
+    if interpolation_mode == 2:
+        left = torch.floor(x)
+        top = torch.floor(y)
+        front = torch.floor(z)
+        x_weights = helper_cubic(x - left)
+        y_weights = helper_cubic(y - top)
+        z_weights = helper_cubic(z - front)
+        out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2), grid.size(3)], dtype=input.dtype)
+        for k in range(4):
+            plane = torch.zeros_like(out)
+            at_z = helper_padded(front + (k - 1), depth, padding_mode, align_corners)
+            for i in range(4):
+                row = torch.zeros_like(out)
+                at_y = helper_padded(top + (i - 1), height, padding_mode, align_corners)
+                for j in range(4):
+                    at_x = helper_padded(left + (j - 1), width, padding_mode, align_corners)
+                    row = row + helper_at3(flat, depth, height, width, at_z, at_y, at_x) * x_weights[j].unsqueeze(1)
+                plane = plane + row * y_weights[i].unsqueeze(1)
+            out = out + plane * z_weights[k].unsqueeze(1)
+    elif interpolation_mode == 1:
         out = helper_at3(flat, depth, height, width, torch.round(z), torch.round(y), torch.round(x))
     else:
         left = torch.floor(x)

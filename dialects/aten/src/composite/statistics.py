@@ -207,6 +207,21 @@ def sum_to_size(self: Tensor, size: List[int]) -> Tensor:
                 raise RuntimeError("size {" + str(size) + "} is not expandable to size {" + str(self.size()) + "}.")
             folded.append(d)
     out = self
-    if len(folded) > 0:
+    if len(size) == 0:
+        out = torch.sum(self)
+    elif len(folded) > 0:
         out = torch.sum(self, folded, True)
     return out.reshape(size)
+
+def mvlgamma(self: Tensor, p: int) -> Tensor:
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if self.dtype == torch.bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    x = self
+    if not torch.is_floating_point(self):
+        x = self.to(torch.float)
+    out = torch.lgamma(x) + float(p * (p - 1)) * 0.28618247146235
+    for j in range(1, p):
+        out = out + torch.lgamma(x - 0.5 * float(j))
+    return out

@@ -54,7 +54,6 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     ("aten::pow", Pointwise::new(&["self", "exponent"], Default, power)),
     ("aten::float_power", Pointwise::new(&["self", "exponent"], Wide, power)),
-    ("aten::square", Pointwise::new(SELF, Default, |b| b.x(0) * b.x(0))),
     ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b, "-"))),
     (
         "aten::reciprocal",

@@ -20,7 +20,6 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::bmm", |a| product(a, "self", "mat2", Some((3, 3)))),
     (Contraction, "aten::mv", |a| product(a, "self", "vec", Some((2, 1)))),
     (Contraction, "aten::dot", |a| product(a, "self", "tensor", Some((1, 1)))),
-    (Contraction, "aten::vdot", |a| product(a, "self", "other", Some((1, 1)))),
     (Contraction, "aten::inner", inner),
     (Contraction, "aten::outer", |a| outer(a, "self", "vec2")),
     (Contraction, "aten::ger", |a| outer(a, "self", "vec2")),
@@ -353,7 +352,8 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     order.swap(key_rank - 1, key_rank - 2);
     let transposed = p.permute(key, &order);
     let compute = compute_dtype(dtype);
-    let scores = multiply(&mut p, q.id, transposed)?;
+    // Halves are rounded once, with the result.
+    let scores = multiply_as(&mut p, q.id, transposed, compute)?;
     let scores = match args.opt_tensor("attn_mask")? {
         Some(mask) if mask.dtype() == DType::Bool => p.map(&[scores, mask.id], compute, |_, x| {
             x[1].select(x[0] * scale, f64::NEG_INFINITY)
@@ -375,10 +375,13 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     let weights = softmax_of(&mut p, scores, last, compute)?;
     // A row that is masked altogether attends to nothing.
     let weights = match args.opt_tensor("attn_mask")? {
-        Some(_) => p.map(&[weights], dtype, |_, x| x[0].is_nan().select(x[0].constant(0.0), x[0]))?,
-        None => p.cast(weights, dtype)?,
+        Some(_) => p.map(&[weights], compute, |_, x| {
+            x[0].is_nan().select(x[0].constant(0.0), x[0])
+        })?,
+        None => weights,
     };
-    let out = multiply(&mut p, weights, value)?;
+    let value = p.cast(value, compute)?;
+    let out = multiply_as(&mut p, weights, value, dtype)?;
     p.finish(&[out])
 }
 

@@ -104,8 +104,15 @@ fn index_select(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
-/// `t` at the coordinates of `index`'s elements, except along `dim`, where the element itself says.
-fn along(p: &mut ProgramBuilder, t: TensorId, dim: usize, index: TensorId) -> Result<TensorId, OpError> {
+/// `t` at the coordinates of `index`'s elements, except along `dim`, where the element itself says, counted from the end if it
+/// is negative and that is allowed.
+fn along(
+    p: &mut ProgramBuilder,
+    t: TensorId,
+    dim: usize,
+    index: TensorId,
+    from_end: bool,
+) -> Result<TensorId, OpError> {
     if p.sizes(index).contains(&0) {
         // Nothing is asked for: any dtype and rank will do.
         let (dtype, sizes) = (p.dtype(t), p.sizes(index));
@@ -141,7 +148,7 @@ fn along(p: &mut ProgramBuilder, t: TensorId, dim: usize, index: TensorId) -> Re
             }
         })
         .collect();
-    let out = read(p, t, coordinates, &sizes, (false, OF_DIMENSION));
+    let out = read(p, t, coordinates, &sizes, (from_end, OF_DIMENSION));
     p.reshape(out, &result)
 }
 
@@ -153,7 +160,7 @@ fn gather(args: &Args<'_>) -> Result<Program, OpError> {
     let out = if index.shape.numel() == 0 {
         p.fill(t.dtype(), index.sizes(), Scalar::Int(0))?
     } else {
-        along(&mut p, t.id, dim, index.id)?
+        along(&mut p, t.id, dim, index.id, false)?
     };
     p.finish(&[out])
 }
@@ -207,7 +214,7 @@ fn take_along_dim(args: &Args<'_>) -> Result<Program, OpError> {
     let common = broadcast(&a, &b).ok_or_else(|| broadcast_error(&a, &b))?;
     let source = p.expand(source, &with(&common, n))?;
     let places = p.expand(places, &with(&common, m))?;
-    let out = along(&mut p, source, dim, places)?;
+    let out = along(&mut p, source, dim, places, true)?;
     p.finish(&[out])
 }
 

@@ -5,6 +5,7 @@ use frazil_runtime::expr::UnaryOp;
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Real, ToBool};
 use frazil_runtime::pointwise::{Body, Pointwise};
+use frazil_runtime::promote::real_of;
 use frazil_runtime::sym::Sym;
 
 const SELF: &[&str] = &["self"];
@@ -138,6 +139,9 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::logaddexp",
         Pointwise::new(&["self", "other"], Default, |b| {
             let (x, y) = (b.x(0), b.x(1));
+            if b.compute().is_complex() {
+                return log_add_complex(b);
+            }
             let equal_infinities = x.is_inf().and(x.eq(y));
             equal_infinities.select(x, x.maximum(y) + (-(x - y).abs()).exp().log1p())
         }),
@@ -159,12 +163,27 @@ fn x_times<'f>(b: &Body<'f, '_>, y: Sym<'f>) -> Sym<'f> {
     b.x(1).is_nan().select(b.x(1), product)
 }
 
+/// log(e^x + e^y), from the number with the larger real part.
+fn log_add_complex<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    let (x, y) = (b.x(0), b.x(1));
+    let real = real_of(b.compute());
+    let (rx, ry) = (x.cast(real), y.cast(real));
+    let less = rx.lt(ry);
+    let (small, large) = (less.select(x, y), less.select(y, x));
+    let near = large + (small - large).exp().log1p();
+    let equal_infinities = rx.is_inf().and(rx.eq(ry));
+    let far = rx.lt(0.0).select(small, (x.exp() + y.exp()).log());
+    equal_infinities.select(far, near)
+}
+
 fn logit<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     let x = if b.is_none("eps") {
         x
     } else {
-        x.maximum(b.value("eps")).minimum(1.0 - b.value("eps"))
+        // With bounds the wrong way round the lower one counts first.
+        let (low, high) = (b.constant(b.value("eps")), b.constant(1.0) - b.constant(b.value("eps")));
+        x.lt(low).select(low, x.gt(high).select(high, x))
     };
     (x / (b.constant(1.0) - x)).log()
 }

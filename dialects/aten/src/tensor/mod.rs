@@ -20,10 +20,13 @@ mod padding;
 mod pooling;
 mod random;
 mod reduction;
+mod resample;
 mod scans;
 mod sets;
 mod softmax;
 mod sorting;
+mod special;
+mod special_functions;
 mod splitting;
 mod views;
 
@@ -51,6 +54,8 @@ const ELEMENTWISE: &[&str] = &[
 /// Operators on images, which keep their channels innermost.
 const ON_IMAGES: &[&str] = &[
     "aten::_convolution",
+    "aten::_upsample_bicubic2d_aa",
+    "aten::_upsample_bilinear2d_aa",
     "aten::_upsample_nearest_exact1d",
     "aten::_upsample_nearest_exact2d",
     "aten::_upsample_nearest_exact3d",
@@ -87,6 +92,29 @@ const ON_IMAGES: &[&str] = &[
     "aten::upsample_nearest2d",
     "aten::upsample_nearest3d",
     "aten::upsample_trilinear3d",
+];
+
+/// Other names of operators.
+const ALIASES: &[(&str, &str)] = &[
+    ("aten::_adaptive_avg_pool2d", "aten::adaptive_avg_pool2d"),
+    ("aten::_adaptive_avg_pool3d", "aten::adaptive_avg_pool3d"),
+    ("aten::_conj_physical", "aten::conj_physical"),
+    ("aten::_stack", "aten::stack"),
+    ("aten::_unsafe_index", "aten::index"),
+    ("aten::_unsafe_index_put", "aten::index_put"),
+    ("aten::arctan2", "aten::atan2"),
+    ("aten::divide", "aten::div"),
+    ("aten::linalg_matmul", "aten::matmul"),
+    ("aten::multiply", "aten::mul"),
+    ("aten::negative", "aten::neg"),
+    ("aten::special_gammainc", "aten::igamma"),
+    ("aten::special_gammaincc", "aten::igammac"),
+    ("aten::special_i1", "aten::special_modified_bessel_i1"),
+    ("aten::special_logsumexp", "aten::logsumexp"),
+    ("aten::special_modified_bessel_i0", "aten::i0"),
+    ("aten::special_multigammaln", "aten::mvlgamma"),
+    ("aten::special_polygamma", "aten::polygamma"),
+    ("aten::special_sinc", "aten::sinc"),
 ];
 
 /// Adds the tensor operators.
@@ -126,13 +154,21 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(indexing::KERNELS);
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
+    registry.kernels(resample::KERNELS);
     registry.kernels(scans::KERNELS);
     registry.kernels(sets::KERNELS);
     registry.kernels(sorting::KERNELS);
+    registry.kernels(special::KERNELS);
     registry.kernels(views::KERNELS);
-    for names in [embedding::FIXED_SIZES, indexing::FIXED_SIZES, sorting::FIXED_SIZES] {
+    for names in [
+        embedding::FIXED_SIZES,
+        indexing::FIXED_SIZES,
+        sorting::FIXED_SIZES,
+        special::FIXED_SIZES,
+    ] {
         registry.fixed_sizes(names);
     }
+    registry.aliases(ALIASES);
     registry.eager(indexing::EAGER);
     registry.layouts(ResultLayout::Elementwise, ELEMENTWISE);
     registry.layouts(ResultLayout::ChannelsLast(3), ON_IMAGES);
@@ -141,5 +177,6 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.eager(convert::EAGER);
     registry.eager(create::EAGER);
     registry.eager(normalization::EAGER);
+    registry.eager(resample::EAGER);
     registry.eager(views::EAGER);
 }

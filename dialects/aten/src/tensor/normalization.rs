@@ -42,7 +42,7 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
 fn keep_statistics(call: &Call<'_>, instances: bool, momentum: f64) -> Result<(), OpError> {
     let x = call.tensor(0)?;
     let (mean, var) = (call.opt_tensor(3)?, call.opt_tensor(4)?);
-    if mean.is_none() && var.is_none() {
+    if (mean.is_none() && var.is_none()) || (x.numel() == 0 && !instances) {
         return Ok(());
     }
     let shape = TensorShape {
@@ -154,6 +154,11 @@ fn scale_and_shift(
 /// With running statistics when evaluating, with the batch's own otherwise.
 fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
+    if x.shape.numel() == 0 {
+        let mut p = ProgramBuilder::new(args);
+        let out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
+        return p.finish(&[out]);
+    }
     let (rank, c) = (x.rank(), channels(&x)?);
     let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
     let eps = args.float("eps")?;

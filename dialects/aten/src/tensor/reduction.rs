@@ -368,21 +368,22 @@ fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpE
 fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (dims, keepdim) = dims_of(args, &x)?;
-    let output = if x.dtype().is_floating_point() {
+    let output = if x.dtype().is_floating_point() || x.dtype().is_complex() {
         x.dtype()
     } else {
         DType::Float
     };
-    let compute = compute_dtype(output);
+    // Of complex numbers the real parts are compared.
+    let (compute, real) = (compute_dtype(output), compute_dtype(real_of(output)));
     let mut p = ProgramBuilder::new(args);
     let fold = Fold {
         combine: Combine::Max,
-        accumulate: compute,
-        output: compute,
+        accumulate: real,
+        output: real,
     };
-    let max = p.reduce(&[x.id], &dims, true, fold, |_, x| x[0].cast(compute), None)?;
+    let max = p.reduce(&[x.id], &dims, true, fold, |_, x| x[0].cast(compute).cast(real), None)?;
     // An infinite maximum would make NaN of the difference.
-    let max = p.map(&[max], compute, |_, x| x[0].is_inf().select(x[0].constant(0.0), x[0]))?;
+    let max = p.map(&[max], real, |_, x| x[0].is_inf().select(x[0].constant(0.0), x[0]))?;
     let fold = Fold {
         combine: Combine::Add,
         accumulate: compute,
@@ -393,7 +394,7 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
         &dims,
         keepdim,
         fold,
-        |_, x| (x[0].cast(compute) - x[1]).exp(),
+        |_, x| (x[0].cast(compute) - x[1].cast(compute)).exp(),
         None,
     )?;
     let max = if keepdim || x.rank() == 0 {
@@ -401,7 +402,7 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     } else {
         p.squeeze(max, &dims)
     };
-    let out = p.map(&[sum, max], output, |_, x| x[0].log() + x[1])?;
+    let out = p.map(&[sum, max], output, |_, x| x[0].log() + x[1].cast(compute))?;
     p.finish(&[out])
 }
 
