@@ -3,9 +3,9 @@
 use crate::cache::ObjectCache;
 use crate::emit::phase_name;
 use crate::host::HostCall;
-use crate::kernel::KernelSpec;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
+use crate::package::Package;
 use crate::plan::{ALIGNMENT, Buffer, Plan, Port};
 use crate::profile::{self, CallInfo, Profile};
 use crate::target::Target;
@@ -37,9 +37,9 @@ impl Default for CompileOptions {
     }
 }
 
-/// Name of kernel number `i` of a plan in objects and texts.
-pub fn kernel_name(plan: &Plan, i: usize) -> String {
-    format!("{}_kernel_{i}", plan.name)
+/// Name of kernel number `i` of the function `name` in objects and texts.
+pub fn kernel_name(name: &str, i: usize) -> String {
+    format!("{name}_kernel_{i}")
 }
 
 /// Compiles every kernel of `plan` that has code, in parallel, or takes it from `cache`; one object file a kernel, in order.
@@ -53,7 +53,7 @@ pub fn compile_objects(
         .enumerate()
         .filter(|(_, spec)| !spec.phases().is_empty())
         .map(|(i, spec)| {
-            let name = kernel_name(plan, i);
+            let name = kernel_name(&plan.name, i);
             if let Some(object) = cache.and_then(|c| c.get(&name, spec, target)) {
                 return Ok(object);
             }
@@ -67,63 +67,11 @@ pub fn compile_objects(
 }
 
 /// Compiles `plan` for this process.
+///
+/// # Errors
+/// When a kernel cannot be compiled, the plan contradicts itself, or the system refuses memory or threads.
 pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, CompileError> {
-    validate(plan)?;
-    let objects = compile_objects(plan, &options.target, options.cache.as_ref())?;
-    let jit = Jit::new(objects.iter().map(Vec::as_slice))?;
-    let buffers: Box<[BufferRef]> = plan
-        .calls
-        .iter()
-        .flat_map(|c| &c.buffers)
-        .map(|b| buffer_ref(*b))
-        .collect();
-    let mut steps = Vec::new();
-    let mut hosts = Vec::new();
-    let mut first = 0;
-    let mut call_of = Vec::new();
-    for (number, call) in plan.calls.iter().enumerate() {
-        let spec = &plan.kernels[call.kernel as usize];
-        let name = kernel_name(plan, call.kernel as usize);
-        if let KernelSpec::Host(k) = spec {
-            let buffers = first..first + call.buffers.len();
-            hosts.push(HostStep {
-                after: steps.len(),
-                number,
-                call: plan.hosts[k.number as usize].clone(),
-                buffers,
-            });
-        }
-        for (phase, tasks) in spec.phases().into_iter().enumerate() {
-            let address = jit.lookup(&phase_name(&name, phase))?;
-            // SAFETY: the emitter gives every phase this signature.
-            let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
-            let table = buffers[first..].as_ptr();
-            call_of.push(number);
-            steps.push(Step {
-                kernel,
-                tasks,
-                buffers: table,
-                buffer_count: call.buffers.len() as u64,
-            });
-        }
-        first += call.buffers.len();
-    }
-    let code = Code {
-        inputs: plan.inputs.clone(),
-        outputs: plan.outputs.clone(),
-        workspace_bytes: plan.workspace_bytes,
-        constants: plan.constants.clone(),
-        most_buffers: plan.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
-        steps,
-        call_of,
-        infos: profile::calls(plan),
-        target: options.target.clone(),
-        hosts,
-        checks: plan.checks.clone(),
-        buffers,
-        _jit: jit,
-    };
-    Executable::with_threads(Arc::new(code), options.threads)
+    Package::new(plan, options)?.load(options)
 }
 
 fn buffer_ref(buffer: Buffer) -> BufferRef {
@@ -134,57 +82,6 @@ fn buffer_ref(buffer: Buffer) -> BufferRef {
         Buffer::Constant { offset } => (BufferKind::Constant, 0, offset),
     };
     BufferRef { kind, index, offset }
-}
-
-/// Checks what the generated code relies on.
-pub(crate) fn validate(plan: &Plan) -> Result<(), CompileError> {
-    let invalid = |text: String| Err(CompileError::InvalidPlan(text));
-    if plan.checks.len() > plan.outputs.len() {
-        return invalid("more checks than outputs".into());
-    }
-    for (i, call) in plan.calls.iter().enumerate() {
-        let Some(spec) = plan.kernels.get(call.kernel as usize) else {
-            return invalid(format!(
-                "call {i} names kernel {} of {}",
-                call.kernel,
-                plan.kernels.len()
-            ));
-        };
-        if let KernelSpec::Host(k) = spec
-            && plan.hosts.get(k.number as usize).is_none()
-        {
-            return invalid(format!(
-                "call {i} names call {} of the host program of {}",
-                k.number,
-                plan.hosts.len()
-            ));
-        }
-        if spec.buffer_count() != call.buffers.len() {
-            return invalid(format!(
-                "call {i} passes {} buffers of {}",
-                call.buffers.len(),
-                spec.buffer_count()
-            ));
-        }
-        for buffer in &call.buffers {
-            let inside = match *buffer {
-                Buffer::Input { index, offset } => plan
-                    .inputs
-                    .get(index as usize)
-                    .is_some_and(|p| offset <= p.bytes() as u64),
-                Buffer::Output { index, offset } => plan
-                    .outputs
-                    .get(index as usize)
-                    .is_some_and(|p| offset <= p.bytes() as u64),
-                Buffer::Workspace { offset } => offset <= plan.workspace_bytes as u64,
-                Buffer::Constant { offset } => offset <= plan.constants.bytes().len() as u64,
-            };
-            if !inside {
-                return invalid(format!("call {i} has buffer {buffer:?}, which does not exist"));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// What instances share: the code and the constants.
@@ -273,6 +170,69 @@ pub enum RunError {
 }
 
 impl Executable {
+    /// Links `package`, which has been validated.
+    pub(crate) fn new(package: Package, options: &CompileOptions) -> Result<Executable, CompileError> {
+        let Package {
+            contents,
+            objects,
+            constants,
+            hosts: host_calls,
+        } = package;
+        let jit = Jit::new(objects.iter().map(Vec::as_slice))?;
+        let buffers: Box<[BufferRef]> = contents
+            .calls
+            .iter()
+            .flat_map(|c| &c.buffers)
+            .map(|b| buffer_ref(*b))
+            .collect();
+        let mut steps = Vec::new();
+        let mut hosts = Vec::new();
+        let mut first = 0;
+        let mut call_of = Vec::new();
+        for (number, call) in contents.calls.iter().enumerate() {
+            let kernel = &contents.kernels[call.kernel as usize];
+            if let Some(host) = kernel.host {
+                hosts.push(HostStep {
+                    after: steps.len(),
+                    number,
+                    call: host_calls[host as usize].clone(),
+                    buffers: first..first + call.buffers.len(),
+                });
+            }
+            let name = kernel_name(&contents.name, call.kernel as usize);
+            for (phase, &tasks) in kernel.phases.iter().enumerate() {
+                let address = jit.lookup(&phase_name(&name, phase))?;
+                // SAFETY: the emitter gives every phase this signature.
+                let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
+                let table = buffers[first..].as_ptr();
+                call_of.push(number);
+                steps.push(Step {
+                    kernel,
+                    tasks,
+                    buffers: table,
+                    buffer_count: call.buffers.len() as u64,
+                });
+            }
+            first += call.buffers.len();
+        }
+        let code = Code {
+            inputs: contents.inputs,
+            outputs: contents.outputs,
+            workspace_bytes: contents.workspace_bytes,
+            constants,
+            most_buffers: contents.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
+            steps,
+            call_of,
+            infos: contents.infos,
+            target: options.target.clone(),
+            hosts,
+            checks: contents.checks,
+            buffers,
+            _jit: jit,
+        };
+        Executable::with_threads(Arc::new(code), options.threads)
+    }
+
     fn with_threads(code: Arc<Code>, threads: usize) -> Result<Executable, CompileError> {
         let pool = match threads {
             0 | 1 => None,

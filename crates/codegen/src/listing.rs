@@ -52,7 +52,7 @@ fn write(out: &mut String, plan: &Plan) -> fmt::Result {
         let Some(spec) = kernel_of(plan, call) else { continue };
         let tasks: i64 = spec.phases().iter().sum();
         let plural = if tasks == 1 { "" } else { "s" };
-        let name = kernel_name(plan, call.kernel as usize);
+        let name = kernel_name(&plan.name, call.kernel as usize);
         writeln!(
             out,
             "\ncall {i}: {name}, {}, {tasks} task{plural}",

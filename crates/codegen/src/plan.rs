@@ -9,6 +9,8 @@ use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use frazil_ir::DType;
 use frazil_runtime::structured::Dims;
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -21,11 +23,12 @@ pub fn align_up(n: usize) -> usize {
 }
 
 /// One input or output of the compiled function: dense, row-major.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Port {
     /// The name in the generated interface.
     pub name: String,
     /// Element type.
+    #[serde(with = "dtype_name")]
     pub dtype: DType,
     /// Extents; empty for a scalar.
     pub shape: Dims,
@@ -43,8 +46,23 @@ impl Port {
     }
 }
 
+/// dtypes by name, as data outside the process says them.
+mod dtype_name {
+    use super::{DType, Deserialize};
+    use serde::{Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(dtype: &DType, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(dtype.type_name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<DType, D::Error> {
+        let name = String::deserialize(from)?;
+        DType::from_type_name(&name).ok_or_else(|| D::Error::custom(format!("`{name}` is no dtype")))
+    }
+}
+
 /// Where a kernel's argument lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Buffer {
     /// The caller's input number `index`, `offset` bytes into it. Read only.
     Input {
@@ -94,7 +112,7 @@ impl Buffer {
 pub type KernelId = u32;
 
 /// One step of the plan: kernel `kernel` on `buffers`. The kernels of a plan run one after the other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// Which kernel.
     pub kernel: KernelId,
@@ -102,11 +120,25 @@ pub struct Call {
     pub buffers: SmallVec<[Buffer; 5]>,
 }
 
-/// Read-only data: packed weights and other constant tensors, each at a multiple of [`ALIGNMENT`] bytes.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Read-only data: packed weights and other constant tensors, each at a multiple of [`ALIGNMENT`] bytes. Cheap to clone.
+#[derive(Clone, Debug, Default)]
 pub struct Constants {
-    words: Vec<AlignedLine>,
+    memory: ConstantMemory,
     len: usize,
+}
+
+/// Who holds the bytes.
+#[derive(Clone, Debug)]
+enum ConstantMemory {
+    Lines(Arc<Vec<AlignedLine>>),
+    /// A file, from this byte on: a multiple of [`ALIGNMENT`], as pages are.
+    Mapped(Arc<Mmap>, usize),
+}
+
+impl Default for ConstantMemory {
+    fn default() -> Self {
+        ConstantMemory::Lines(Arc::default())
+    }
 }
 
 /// 64 bytes at a 64-byte boundary, so that a vector of these is aligned.
@@ -115,19 +147,47 @@ pub struct Constants {
 struct AlignedLine([u64; 8]);
 
 impl Constants {
+    /// The bytes of `file` from `start` to its end; `None` when that is no multiple of [`ALIGNMENT`] or not in the file.
+    pub(crate) fn mapped(file: Arc<Mmap>, start: usize) -> Option<Constants> {
+        let len = file.len().checked_sub(start)?;
+        start.is_multiple_of(ALIGNMENT).then_some(Constants {
+            memory: ConstantMemory::Mapped(file, start),
+            len,
+        })
+    }
+
     /// Appends `data` at the next aligned offset and gives its place.
     pub fn push<T: bytemuck::NoUninit>(&mut self, data: &[T]) -> Buffer {
         let bytes: &[u8] = bytemuck::cast_slice(data);
         let offset = align_up(self.len);
-        self.len = offset + bytes.len();
-        self.words.resize(align_up(self.len) / ALIGNMENT, AlignedLine([0; 8]));
-        bytemuck::cast_slice_mut::<AlignedLine, u8>(&mut self.words)[offset..self.len].copy_from_slice(bytes);
+        let end = offset + bytes.len();
+        let mut lines = match std::mem::take(&mut self.memory) {
+            ConstantMemory::Lines(lines) => Arc::unwrap_or_clone(lines),
+            ConstantMemory::Mapped(file, start) => {
+                let mut lines = vec![AlignedLine([0; 8]); offset / ALIGNMENT];
+                bytemuck::cast_slice_mut::<AlignedLine, u8>(&mut lines)[..self.len].copy_from_slice(&file[start..]);
+                lines
+            }
+        };
+        lines.resize(align_up(end) / ALIGNMENT, AlignedLine([0; 8]));
+        bytemuck::cast_slice_mut::<AlignedLine, u8>(&mut lines)[offset..end].copy_from_slice(bytes);
+        self.memory = ConstantMemory::Lines(Arc::new(lines));
+        self.len = end;
         Buffer::Constant { offset: offset as u64 }
     }
 
     /// The bytes; the first lies at a 64-byte boundary.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.len]
+        match &self.memory {
+            ConstantMemory::Lines(lines) => &bytemuck::cast_slice(lines)[..self.len],
+            ConstantMemory::Mapped(file, start) => &file[*start..],
+        }
+    }
+}
+
+impl PartialEq for Constants {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
     }
 }
 

@@ -6,11 +6,12 @@ use crate::listing::kernel_line;
 use crate::plan::Plan;
 use crate::target::Target;
 use crate::{CompileOptions, compile};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
 /// What is told of one call of a plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CallInfo {
     /// Number of its kernel in the plan.
     kernel: u32,

@@ -1,5 +1,7 @@
 //! Engines: calling the methods of a model, natively or in the reference interpreter.
 
+#[cfg(feature = "codegen")]
+use crate::code_cache::CodeCache;
 use crate::{Error, FreezeOptions, Model, Result};
 use frazil_runtime::Value;
 use frazil_runtime::export::Exporter;
@@ -71,56 +73,124 @@ impl From<ExecError> for CallError {
 
 /// An instance of a model whose methods can be called; what a call changes, the next one sees.
 pub struct Engine {
-    model: Model,
-    interpreter: Interpreter,
+    instance: Instance,
     #[cfg(feature = "codegen")]
     native: Option<crate::native::Cache>,
+}
+
+/// The model that runs. With a directory of compiled code it is frozen only when something has to be compiled or interpreted.
+pub(crate) struct Instance {
+    source: Model,
+    options: EngineOptions,
+    running: Option<Running>,
+}
+
+/// A model that has been made ready.
+pub(crate) struct Running {
+    /// Frozen, for native engines.
+    pub(crate) model: Model,
+    interpreter: Interpreter,
     /// What runs natively of methods that do not as a whole.
     #[cfg(feature = "codegen")]
     parts: Option<Arc<crate::parts::Parts>>,
 }
 
-impl Engine {
-    pub(crate) fn new(model: &Model, options: &EngineOptions) -> Result<Engine> {
+impl Instance {
+    /// The model as it was given: the same methods of the same types as the one that runs.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn source(&self) -> &Model {
+        &self.source
+    }
+
+    pub(crate) fn running(&mut self) -> Result<&mut Running> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => Running::new(&self.source, &self.options)?,
+        };
+        Ok(self.running.insert(running))
+    }
+}
+
+impl Running {
+    fn new(model: &Model, options: &EngineOptions) -> Result<Running> {
         let model = match options.kind {
             EngineKind::Interpreter => model.clone(),
             EngineKind::Native => freeze_for(model, options)?,
         };
         let registry = model.session().registry().clone();
         #[cfg(feature = "codegen")]
-        let compile = crate::CompileOptions {
-            threads: options.threads,
-            cache_dir: options.cache_dir.clone(),
-            ..crate::CompileOptions::default()
-        };
-        #[cfg(feature = "codegen")]
         let parts = (options.kind == EngineKind::Native && !options.strict)
-            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile.clone())));
+            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile_options(options))));
         let interpreter = Interpreter::with_module(registry, model.module().clone())?;
         #[cfg(feature = "codegen")]
         let interpreter = match &parts {
             Some(parts) => interpreter.with_delegate(parts.clone()),
             None => interpreter,
         };
+        Ok(Running {
+            model,
+            interpreter,
+            #[cfg(feature = "codegen")]
+            parts,
+        })
+    }
+}
+
+#[cfg(feature = "codegen")]
+fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
+    crate::CompileOptions {
+        threads: options.threads,
+        cache_dir: options.cache_dir.clone(),
+        ..crate::CompileOptions::default()
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(model: &Model, options: &EngineOptions) -> Result<Engine> {
         #[cfg(not(feature = "codegen"))]
         if options.kind == EngineKind::Native {
             return Err(Error::Unsupported(
                 "this build has no native engine: it lacks the feature `codegen`".into(),
             ));
         }
+        let mut instance = Instance {
+            source: model.clone(),
+            options: options.clone(),
+            running: None,
+        };
+        #[cfg(feature = "codegen")]
+        let native = (options.kind == EngineKind::Native).then(|| {
+            let compile = compile_options(options);
+            let methods = options
+                .cache_dir
+                .clone()
+                .zip(model.origin())
+                .and_then(|(folder, origin)| {
+                    let target = format!("{:?}", compile.target());
+                    CodeCache::new(folder, origin, &kept(options), &target)
+                });
+            crate::native::Cache::new(compile, options.strict, methods)
+        });
+        #[cfg(feature = "codegen")]
+        let is_lazy = native.as_ref().is_some_and(crate::native::Cache::is_kept);
+        #[cfg(not(feature = "codegen"))]
+        let is_lazy = false;
+        if !is_lazy {
+            instance.running()?;
+        }
         Ok(Engine {
+            instance,
             #[cfg(feature = "codegen")]
-            native: (options.kind == EngineKind::Native).then(|| crate::native::Cache::new(compile, options.strict)),
-            #[cfg(feature = "codegen")]
-            parts,
-            model,
-            interpreter,
+            native,
         })
     }
 
     /// The model that runs: the frozen one, for native engines.
-    pub fn model(&self) -> &Model {
-        &self.model
+    ///
+    /// # Errors
+    /// When it cannot be frozen. An engine with a `cache_dir` freezes when it has to, and not when it is made.
+    pub fn model(&mut self) -> Result<&Model> {
+        Ok(&self.instance.running()?.model)
     }
 
     /// Calls `method`; arguments that are missing take their defaults.
@@ -130,13 +200,14 @@ impl Engine {
     pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         #[cfg(feature = "codegen")]
         if let Some(native) = &mut self.native
-            && let Some(result) = native.call(&self.model, method, args)?
+            && let Some(result) = native.call(&mut self.instance, method, args)?
         {
             return Ok(result);
         }
-        let result = self.interpreter.call(method, args);
+        let running = self.instance.running()?;
+        let result = running.interpreter.call(method, args);
         #[cfg(feature = "codegen")]
-        if let (Some(parts), Some(native)) = (&self.parts, &mut self.native) {
+        if let (Some(parts), Some(native)) = (&running.parts, &mut self.native) {
             let (notes, time) = parts.take_notes();
             native.notes.extend(notes);
             native.compile_time += time;
@@ -152,7 +223,7 @@ impl Engine {
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
         match &mut self.native {
-            Some(native) => native.profile(&self.model, method, args, time),
+            Some(native) => native.profile(self.instance.source(), method, args, time),
             None => Ok(None),
         }
     }
@@ -163,7 +234,7 @@ impl Engine {
     /// As [`call`](Self::call), and, as an exception of the program, when a name is unknown or given twice, or an argument without default
     /// is missing.
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        let complete = self.interpreter.bind(method, args, named)?;
+        let complete = self.instance.running()?.interpreter.bind(method, args, named)?;
         self.call(method, &complete)
     }
 
@@ -171,14 +242,15 @@ impl Engine {
     ///
     /// # Errors
     /// When an attribute holds what no module can keep, such as a future.
-    pub fn snapshot(&self) -> Result<Model> {
-        let Some(root) = self.interpreter.root() else {
-            return Ok(self.model.clone());
+    pub fn snapshot(&mut self) -> Result<Model> {
+        let Running { model, interpreter, .. } = self.instance.running()?;
+        let Some(root) = interpreter.root() else {
+            return Ok(model.clone());
         };
         let module = Exporter::new()
-            .module(root, self.model.module())
+            .module(root, model.module())
             .map_err(|e| Error::Attribute(e.to_string()))?;
-        Ok(Model::new(self.model.session().clone(), module))
+        Ok(Model::new(model.session().clone(), module))
     }
 
     /// What was compiled, and what was not and why: a line each.
@@ -202,12 +274,17 @@ impl Engine {
 
 /// The model frozen with all that will be called; as it is when it has been frozen already.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
-    let mut preserve: Vec<String> = options.methods.iter().chain(&options.preserve).cloned().collect();
-    preserve.sort();
-    preserve.dedup();
     let mut freeze = FreezeOptions::default();
-    freeze.freeze.preserve = preserve;
+    freeze.freeze.preserve = kept(options);
     model.freeze(&freeze)
+}
+
+/// The names that freezing keeps, in order.
+fn kept(options: &EngineOptions) -> Vec<String> {
+    let mut names: Vec<String> = options.methods.iter().chain(&options.preserve).cloned().collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Kept for documentation: engines move between threads.

@@ -27,8 +27,11 @@
 
 mod alias_text;
 mod code;
+#[cfg(feature = "codegen")]
+mod code_cache;
 mod engine;
 mod error;
+mod identity;
 mod model;
 #[cfg(feature = "codegen")]
 mod native;

@@ -1,5 +1,6 @@
 //! Models and loose graphs: what has been read, and what can be made of it.
 
+use crate::identity::FileIdentity;
 use crate::{Engine, EngineOptions, Error, Result, Session, write_atomically};
 use crate::{alias_text, text};
 use frazil_ir::schema::Argument;
@@ -47,6 +48,8 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 pub struct Model {
     session: Session,
     module: Arc<Module>,
+    /// The archive that the module was read from, as long as it is what was read.
+    origin: Option<Arc<FileIdentity>>,
 }
 
 impl Model {
@@ -55,7 +58,20 @@ impl Model {
         Model {
             session,
             module: Arc::new(module),
+            origin: None,
         }
+    }
+
+    /// The model, known to be what the file `origin` holds.
+    pub(crate) fn read_from(mut self, origin: Option<FileIdentity>) -> Model {
+        self.origin = origin.map(Arc::new);
+        self
+    }
+
+    /// The file that holds the very module.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn origin(&self) -> Option<&FileIdentity> {
+        self.origin.as_deref()
     }
 
     /// The session.
@@ -70,6 +86,7 @@ impl Model {
 
     /// The module, to be changed; other models that share it keep theirs.
     pub(crate) fn module_mut(&mut self) -> &mut Module {
+        self.origin = None;
         Arc::make_mut(&mut self.module)
     }
 

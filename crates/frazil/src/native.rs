@@ -1,5 +1,7 @@
 //! Native code for the methods of a model.
 
+use crate::code_cache::CodeCache;
+use crate::engine::Instance;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::cache::ObjectCache;
@@ -9,8 +11,8 @@ use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, specialise};
 use frazil_codegen::target::Target;
-use frazil_codegen::{Executable, LowerError, LowerOptions, lower};
-use frazil_ir::{DType, Device, Graph};
+use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
+use frazil_ir::{DType, Device, Graph, TypeId};
 use frazil_runtime::import::Importer;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
@@ -65,10 +67,18 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         match self.target_cpu.as_str() {
             "host" | "native" => host_target(),
             cpu => Target::new(cpu, ""),
+        }
+    }
+
+    fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
+        frazil_codegen::CompileOptions {
+            target,
+            threads: self.threads,
+            cache: self.cache_dir.clone().map(ObjectCache::new),
         }
     }
 }
@@ -155,16 +165,12 @@ impl NativePlan {
     /// # Errors
     /// When code generation fails.
     pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
-        let options = frazil_codegen::CompileOptions {
-            target: self.target,
-            threads: options.threads,
-            cache: options.cache_dir.clone().map(ObjectCache::new),
-        };
-        let executable = frazil_codegen::compile(&self.plan, &options)?;
-        Ok(CompiledMethod {
-            executable,
-            results: self.results,
-        })
+        let package = self.package(options)?;
+        CompiledMethod::new(package, self.results, options)
+    }
+
+    fn package(&self, options: &CompileOptions) -> Result<Package> {
+        Ok(Package::new(&self.plan, &options.back_end(self.target.clone()))?)
     }
 }
 
@@ -175,6 +181,11 @@ pub struct CompiledMethod {
 }
 
 impl CompiledMethod {
+    fn new(package: Package, results: Vec<ResultSpec>, options: &CompileOptions) -> Result<CompiledMethod> {
+        let executable = package.load(&options.back_end(options.target()))?;
+        Ok(CompiledMethod { executable, results })
+    }
+
     /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
     ///
     /// # Errors
@@ -364,24 +375,32 @@ pub(crate) struct Cache {
     options: CompileOptions,
     strict: bool,
     methods: HashMap<(String, Vec<Argument>), Entry>,
+    /// Those of earlier processes.
+    kept: Option<CodeCache>,
     pub(crate) notes: Vec<String>,
     pub(crate) compile_time: Duration,
 }
 
 impl Cache {
-    pub(crate) fn new(options: CompileOptions, strict: bool) -> Cache {
+    pub(crate) fn new(options: CompileOptions, strict: bool, kept: Option<CodeCache>) -> Cache {
         Cache {
             options,
             strict,
             methods: HashMap::new(),
+            kept,
             notes: Vec::new(),
             compile_time: Duration::ZERO,
         }
     }
 
+    /// Whether methods of earlier processes are there to be used.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Runs `method` natively; `None` when it has to be interpreted.
-    pub(crate) fn call(&mut self, model: &Model, method: &str, args: &[Value]) -> Result<Option<Value>> {
-        let Some(args) = with_defaults(model, method, args)? else {
+    pub(crate) fn call(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
+        let Some(args) = with_defaults(instance.source(), method, args)? else {
             return Ok(None);
         };
         let Some((keys, specs, tensors)) = describe_all(&args) else {
@@ -389,7 +408,7 @@ impl Cache {
         };
         let key = (method.to_owned(), keys);
         if !self.methods.contains_key(&key) {
-            let entry = self.make(model, method, &specs)?;
+            let entry = self.make(instance, method, &key.1, &specs)?;
             self.methods.insert(key.clone(), entry);
         }
         match self.methods.get_mut(&key) {
@@ -402,8 +421,8 @@ impl Cache {
         }
     }
 
-    /// Runs `method`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes; `None` when it is
-    /// not native.
+    /// Runs `method` of `model`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes;
+    /// `None` when it is not native.
     pub(crate) fn profile(
         &mut self,
         model: &Model,
@@ -421,40 +440,62 @@ impl Cache {
         }
     }
 
-    fn make(&mut self, model: &Model, method: &str, specs: &[specialise::InputSpec]) -> Result<Entry> {
+    fn make(
+        &mut self,
+        instance: &mut Instance,
+        method: &str,
+        keys: &[Argument],
+        specs: &[specialise::InputSpec],
+    ) -> Result<Entry> {
         let start = Instant::now();
-        let registry = model.session().registry();
         let options = CompileOptions {
             name: method.to_owned(),
             ..self.options.clone()
         };
-        let plan = match NativePlan::new(model.graph(method)?, specs, registry, &options) {
-            Ok(plan) => plan,
-            // The interpreter raises it, with the place.
-            Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
-            Err(error) => {
-                self.interpreted(method, &error.to_string())?;
-                return Ok(Entry::Interpreted);
+        let ctx = instance.source().session().ctx().clone();
+        let types = result_types(instance.source(), method)?;
+        let found = self.kept.as_ref().and_then(|kept| kept.get(method, keys, &ctx, &types));
+        let (package, results, what) = match found {
+            Some((package, results)) => (package, results, "found"),
+            None => {
+                let model = &instance.running()?.model;
+                let made = NativePlan::new(model.graph(method)?, specs, model.session().registry(), &options);
+                let plan = match made {
+                    Ok(plan) => plan,
+                    // The interpreter raises it, with the place.
+                    Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
+                    Err(error) => return self.not_compiled(method, &error.to_string()),
+                };
+                let package = match plan.package(&options) {
+                    Ok(package) => package,
+                    // A scalar function without native code, for one.
+                    Err(error) => return self.not_compiled(method, &error.to_string()),
+                };
+                if let Some(kept) = &self.kept {
+                    kept.put(method, keys, &ctx, &types, &package, &plan.results);
+                }
+                (package, plan.results, "compiled")
             }
         };
-        let (calls, kernels) = plan.kernel_count();
-        let workspace = plan.workspace_bytes();
-        let code = match plan.compile(&options) {
+        let (calls, kernels) = package.kernel_count();
+        let workspace = package.workspace_bytes();
+        let code = match CompiledMethod::new(package, results, &options) {
             Ok(code) => code,
-            // A scalar function without native code, for one.
-            Err(error) => {
-                self.interpreted(method, &error.to_string())?;
-                return Ok(Entry::Interpreted);
-            }
+            Err(error) => return self.not_compiled(method, &error.to_string()),
         };
         let time = start.elapsed();
         self.compile_time += time;
         self.notes.push(format!(
-            "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, compiled in {:.0} ms",
+            "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, {what} in {:.0} ms",
             workspace / 1024,
             time.as_secs_f64() * 1e3
         ));
         Ok(Entry::Compiled(Box::new(code)))
+    }
+
+    fn not_compiled(&mut self, method: &str, why: &str) -> Result<Entry> {
+        self.interpreted(method, why)?;
+        Ok(Entry::Interpreted)
     }
 
     fn interpreted(&mut self, method: &str, why: &str) -> Result<Option<Value>> {
@@ -482,4 +523,10 @@ fn with_defaults(model: &Model, method: &str, args: &[Value]) -> Result<Option<V
         all.push(Importer::new().value(default, Some(module))?);
     }
     Ok(Some(all))
+}
+
+/// The types of the results of `method`.
+fn result_types(model: &Model, method: &str) -> Result<Vec<TypeId>> {
+    let graph = model.graph(method)?;
+    Ok(graph.outputs().map(|v| graph.ty(v)).collect())
 }

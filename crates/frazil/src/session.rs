@@ -1,5 +1,6 @@
 //! Sessions: a context, the operators, and the passes; and reading whatever kind of input.
 
+use crate::identity::FileIdentity;
 use crate::{Error, Graphs, Loaded, Model, Result};
 use frazil_ir::Context;
 use frazil_passes::PassRegistry;
@@ -86,7 +87,10 @@ impl Session {
                 path: path.to_owned(),
                 source,
             })?;
-            return Ok(Loaded::Model(Model::new(self.clone(), module)));
+            // Unless another file took its place meanwhile.
+            let again = std::fs::File::open(path).ok().and_then(|file| FileIdentity::of(&file));
+            let origin = FileIdentity::of(&file).filter(|first| again.as_ref() == Some(first));
+            return Ok(Loaded::Model(Model::new(self.clone(), module).read_from(origin)));
         }
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         self.load_bytes(path, bytes)

@@ -6,8 +6,9 @@
 mod header;
 mod source;
 
-use crate::compile::{compile_objects, kernel_name, validate};
+use crate::compile::{compile_objects, kernel_name};
 use crate::native::{CompileError, Stage, kernel_text};
+use crate::package::Contents;
 use crate::plan::Plan;
 use crate::target::Target;
 use frazil_syntax::write_atomically;
@@ -69,7 +70,7 @@ pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, 
     let mut out = String::new();
     let compiled = plan.kernels.iter().enumerate().filter(|(_, k)| !k.phases().is_empty());
     for (i, spec) in compiled {
-        out.push_str(&kernel_text(&kernel_name(plan, i), spec, target, stage)?);
+        out.push_str(&kernel_text(&kernel_name(&plan.name, i), spec, target, stage)?);
         out.push('\n');
     }
     Ok(out)
@@ -77,7 +78,7 @@ pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, 
 
 /// One relocatable object with all kernels.
 pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
-    validate(plan)?;
+    Contents::of(plan).validate(&plan.constants, plan.hosts.len())?;
     check_standalone(plan)?;
     let directory = temporary()?;
     let mut objects = write_objects(plan, target, directory.path())?;
@@ -95,7 +96,7 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
 
 /// Writes the shared library `library` and, beside it, the C header of the same name with the extension `h`. Gives the header's path.
 pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<PathBuf, EmitFileError> {
-    validate(plan)?;
+    Contents::of(plan).validate(&plan.constants, plan.hosts.len())?;
     check_standalone(plan)?;
     let identifier = |c: char| c == '_' || c.is_ascii_alphanumeric();
     if !plan.name.chars().all(identifier) || plan.name.starts_with(|c: char| c.is_ascii_digit()) || plan.name.is_empty()

@@ -82,7 +82,7 @@ fn steps(out: &mut String, plan: &Plan) {
     );
     for (i, spec) in plan.kernels.iter().enumerate() {
         for phase in 0..spec.phases().len() {
-            let name = phase_name(&kernel_name(plan, i), phase);
+            let name = phase_name(&kernel_name(&plan.name, i), phase);
             put!(out, "void {name}(void *const *buffers, int64_t begin, int64_t end);");
         }
     }
@@ -103,7 +103,7 @@ fn steps(out: &mut String, plan: &Plan) {
             continue;
         };
         for (phase, tasks) in spec.phases().into_iter().enumerate() {
-            let name = phase_name(&kernel_name(plan, call.kernel as usize), phase);
+            let name = phase_name(&kernel_name(&plan.name, call.kernel as usize), phase);
             put!(
                 out,
                 "  {{ {name}, {tasks}, buffers + {first}, {} }},",

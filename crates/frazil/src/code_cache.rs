@@ -1,0 +1,169 @@
+//! Compiled methods on disk: what a process compiled, the next one maps, without freezing or compiling anything.
+//!
+//! A file's name is a hash of its key, which says all that the code depends on: the program that compiled (its file and state), the archive
+//! (likewise), what freezing kept, the method, the arguments, and the processor. A method that calls kernels of this program,
+//! or whose result holds what JSON cannot tell, is not kept.
+
+use crate::identity::FileIdentity;
+use crate::native::Argument;
+use frazil_codegen::{Package, ResultSpec};
+use frazil_ir::{Context, TypeId, TypeKind};
+use frazil_runtime::Value;
+use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+use tracing::warn;
+
+/// Where the compiled methods of one model are kept.
+pub(crate) struct CodeCache {
+    folder: PathBuf,
+    /// The part of the keys that all methods share.
+    prefix: String,
+}
+
+/// A result of a method in terms of its code's outputs; [`ResultSpec`] without types, which the method's own type tells.
+#[derive(Serialize, Deserialize)]
+enum Shape {
+    Tensor(u32),
+    None,
+    Bool(bool),
+    Int(i64),
+    /// Its bits.
+    Float(u64),
+    Str(String),
+    List(Vec<Shape>),
+    Tuple(Vec<Shape>),
+}
+
+impl CodeCache {
+    /// The methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. `None` where this program does
+    /// not know its own file.
+    pub fn new(folder: PathBuf, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
+        let program = FileIdentity::of_this_program()?;
+        let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
+        Some(CodeCache { folder, prefix })
+    }
+
+    fn key(&self, method: &str, arguments: &[Argument]) -> (String, PathBuf) {
+        let key = format!("{}\n{method}\n{arguments:?}", self.prefix);
+        // Of one program only, so that the hash need not be the same in others; collisions are found by the key.
+        let mut hasher = std::hash::DefaultHasher::new();
+        key.hash(&mut hasher);
+        let path = self.folder.join(format!("{:016x}.method", hasher.finish()));
+        (key, path)
+    }
+
+    /// The code of `method` for such arguments, and what its results are, when it is there. `types` are those of the results.
+    pub fn get(
+        &self,
+        method: &str,
+        arguments: &[Argument],
+        ctx: &Context,
+        types: &[TypeId],
+    ) -> Option<(Package, Vec<ResultSpec>)> {
+        let (key, path) = self.key(method, arguments);
+        let (package, note) = Package::read(&path, &key)?;
+        let shapes: Vec<Shape> = serde_json::from_value(note).ok()?;
+        let results: Option<Vec<_>> = (shapes.len() == types.len())
+            .then(|| shapes.iter().zip(types).map(|(s, &ty)| s.spec(ctx, ty)).collect())?;
+        Some((package, results?))
+    }
+
+    /// Keeps the code of `method`. One that cannot be kept is no error: it is compiled again.
+    pub fn put(
+        &self,
+        method: &str,
+        arguments: &[Argument],
+        ctx: &Context,
+        types: &[TypeId],
+        package: &Package,
+        results: &[ResultSpec],
+    ) {
+        if results.len() != types.len() {
+            return;
+        }
+        let shapes: Option<Vec<Shape>> = results
+            .iter()
+            .zip(types)
+            .map(|(r, &ty)| Shape::of(r, ctx, ty))
+            .collect();
+        let Some(note) = shapes.and_then(|s| serde_json::to_value(s).ok()) else {
+            return;
+        };
+        let (key, path) = self.key(method, arguments);
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(&self.folder)?;
+            let mut output = frazil_syntax::OutputFile::create(&path)?;
+            match package.write(&key, note, output.file())? {
+                true => output.commit(),
+                false => Ok(()),
+            }
+        };
+        if let Err(e) = write() {
+            warn!("the code of `{method}` was not kept: {e}");
+        }
+    }
+}
+
+impl Shape {
+    /// `None` for what is not kept: other values, and lists of another type than the program says.
+    fn of(result: &ResultSpec, ctx: &Context, ty: TypeId) -> Option<Shape> {
+        let parts = parts(ctx, ty);
+        Some(match (result, parts) {
+            (ResultSpec::Tensor(i), _) => Shape::Tensor(*i),
+            (ResultSpec::Value(Value::None), _) => Shape::None,
+            (ResultSpec::Value(Value::Bool(b)), _) => Shape::Bool(*b),
+            (ResultSpec::Value(Value::Int(i)), _) => Shape::Int(*i),
+            (ResultSpec::Value(Value::Float(f)), _) => Shape::Float(f.to_bits()),
+            (ResultSpec::Value(Value::Str(s)), _) => Shape::Str(s.to_string()),
+            (ResultSpec::List(element, items), Parts::List(declared)) if *element == declared => Shape::List(
+                items
+                    .iter()
+                    .map(|r| Shape::of(r, ctx, declared))
+                    .collect::<Option<_>>()?,
+            ),
+            (ResultSpec::Tuple(items), Parts::Tuple(types)) if items.len() == types.len() => {
+                let items = items.iter().zip(types).map(|(r, ty)| Shape::of(r, ctx, ty));
+                Shape::Tuple(items.collect::<Option<_>>()?)
+            }
+            _ => return None,
+        })
+    }
+
+    fn spec(&self, ctx: &Context, ty: TypeId) -> Option<ResultSpec> {
+        let value = |v: Value| Some(ResultSpec::Value(v));
+        match (self, parts(ctx, ty)) {
+            (Shape::Tensor(i), _) => Some(ResultSpec::Tensor(*i)),
+            (Shape::None, _) => value(Value::None),
+            (Shape::Bool(b), _) => value(Value::Bool(*b)),
+            (Shape::Int(i), _) => value(Value::Int(*i)),
+            (Shape::Float(bits), _) => value(Value::Float(f64::from_bits(*bits))),
+            (Shape::Str(s), _) => value(Value::Str(s.as_str().into())),
+            (Shape::List(items), Parts::List(element)) => {
+                let items = items.iter().map(|s| s.spec(ctx, element)).collect::<Option<_>>()?;
+                Some(ResultSpec::List(element, items))
+            }
+            (Shape::Tuple(items), Parts::Tuple(types)) if items.len() == types.len() => {
+                let items = items.iter().zip(types).map(|(s, ty)| s.spec(ctx, ty));
+                Some(ResultSpec::Tuple(items.collect::<Option<_>>()?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a type has parts of; an optional is what it may be.
+enum Parts {
+    List(TypeId),
+    Tuple(Vec<TypeId>),
+    None,
+}
+
+fn parts(ctx: &Context, ty: TypeId) -> Parts {
+    match ctx.type_kind(ty) {
+        TypeKind::Optional(inner) => parts(ctx, inner),
+        TypeKind::List(element) => Parts::List(element),
+        TypeKind::Tuple(types) | TypeKind::NamedTuple(_, _, types) => Parts::Tuple(ctx.types(types).to_vec()),
+        _ => Parts::None,
+    }
+}
