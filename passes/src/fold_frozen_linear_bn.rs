@@ -3,12 +3,15 @@
 //! As [`fold_frozen_conv_bn`](crate::fold_frozen_conv_bn), for `aten::linear`.
 //!
 //! **Sound when**, besides those conditions, the linear's result is known to have two dimensions: a batch norm works along dimension 1, a linear's
-//! features are the last, and only then these are one. A result whose rank is not known is left alone.
+//! features are the last, and only then these are one. A result whose rank is not known is left alone, unless the batch norm does the same to all
+//! channels (one that was never trained): then it does not matter which dimension they are along.
 //!
-//! PyTorch asks neither for the rank nor for a single use nor for the absence of writes, and gives wrong results in those cases.
+//! PyTorch asks neither for the rank nor for a single use nor for the absence of writes, and gives wrong results in those cases. As in PyTorch, and as
+//! behind convolutions, an input that the batch norm would have refused for its shape goes through.
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
+use crate::support::rank::rank;
 use crate::support::{self, fold};
 use frazil_ir::Graph;
 
@@ -32,11 +35,11 @@ impl GraphPass for FoldFrozenLinearBatchNorm {
         let folded = fold::each(graph, cx, &["aten::batch_norm"], |graph, node, db| {
             let producer = fold::sole_producer(graph, node, db)?;
             let layer = fold::Layer::linear(graph, producer, db)?;
-            let ranks = [graph.operand(node, 0)?, graph.operand(producer, 0)?].map(|v| fold::known_rank(graph, v));
-            if !ranks.contains(&Some(2)) {
+            let bn = fold::BatchNorm::constant(graph, node, &layer, db)?;
+            let input = graph.operand(node, 0)?;
+            if !bn.is_uniform() && rank(graph, input, db) != Some(2) {
                 return None;
             }
-            let bn = fold::BatchNorm::constant(graph, node, &layer, db)?;
             layer.rescale(graph, &bn.scale, &bn.shift, "_fused_bn")?;
             fold::bypass(graph, node);
             Some(())

@@ -206,6 +206,8 @@ pub(crate) fn resolve(unit: &CompilationUnit, graph: &Graph, node: NodeId) -> Re
             };
             match unit.method(class, method) {
                 Some(callee) => Ok(Some(Call { callee, skip: 0 })),
+                // A class that C++ code registers: its methods are not ours to see.
+                None if unit.class(class).is_none() => Ok(None),
                 None => Err(InlineError::NoMethod {
                     class: ctx.name(class).to_owned(),
                     method: ctx.name(method).to_owned(),

@@ -44,7 +44,7 @@ const FACTOR: i64 = 8;
 /// Bodies above this are not unrolled.
 const MAX_BODY: usize = 32;
 /// Lengths from this on are not unrolled whole.
-const MAX_REPEATS: i64 = 64;
+pub(crate) const MAX_REPEATS: i64 = 64;
 /// A graph is not made larger than this: nested loops multiply.
 const MAX_NODES: usize = 4_000_000;
 

@@ -1,9 +1,9 @@
-//! Node kinds of frozen graphs, next to those that `torch.jit.freeze` leaves.
+//! Node kinds of frozen graphs, and the attributes of frozen modules, next to those that `torch.jit.freeze` leaves.
 //!
 //! `tests/conformance/frozen.txt` lists the models whose counts are compared. Below a model's name, indented, stands a line
-//! for each kind whose count differs: the kind, PyTorch's count, ours, and the reason.
+//! for each kind whose count differs: the kind, PyTorch's count, ours, and the reason. `attributes` is the number of tensors and submodules that are left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
@@ -19,6 +19,55 @@ pub struct Entry {
     pub differences: Vec<(String, usize, usize)>,
 }
 
+/// The printed graph of the module's `forward`, without those of its forks.
+pub fn forward_of(text: &str) -> String {
+    let root = text.lines().find_map(|line| line.strip_prefix("object<0> = "));
+    let class = root.and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+    let head = format!("function {class}.forward(");
+    let lines = text.lines().skip_while(|line| !line.starts_with(&head)).skip(1);
+    let own = lines.take_while(|line| {
+        !["function ", "with ", "object<", "tensor<"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    });
+    own.collect::<Vec<_>>().join("\n")
+}
+
+/// The tensors and submodules among the attributes of a printed module, by their paths from its root.
+pub fn attributes_of_text(text: &str) -> BTreeSet<String> {
+    let mut objects: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    let mut object = None;
+    for line in text.lines() {
+        if let Some((id, _)) = line.split_once(" = ").filter(|(id, _)| id.starts_with("object<")) {
+            objects.entry(id).or_default();
+            object = Some(id);
+        } else if !line.starts_with("  ") {
+            object = None;
+        } else if let (Some(id), Some((name, value))) = (object, line.trim().split_once(" = ")) {
+            objects.entry(id).or_default().push((name, value));
+        }
+    }
+    let mut paths = BTreeSet::new();
+    let mut work = vec![("object<0>", String::new())];
+    while let Some((id, base)) = work.pop() {
+        for (name, value) in objects.get(id).into_iter().flatten() {
+            let path = format!("{base}{name}");
+            let is_object = value.starts_with("object<");
+            if (is_object || value.starts_with("tensor<")) && paths.insert(path.clone()) && is_object {
+                work.push((value, format!("{path}.")));
+            }
+        }
+    }
+    paths
+}
+
+/// The member `"remaining_attributes"` of a `freeze.json`.
+pub fn attributes_of_json(json: &Json) -> BTreeSet<String> {
+    let names = json.get("remaining_attributes").and_then(Json::as_array);
+    let names = names.into_iter().flatten().filter_map(Json::as_str);
+    names.map(str::to_owned).collect()
+}
+
 /// Counts the nodes in a printed graph, nested blocks included.
 pub fn kinds_of_text(text: &str) -> Kinds {
     let mut kinds = Kinds::new();
@@ -30,6 +79,12 @@ pub fn kinds_of_text(text: &str) -> Kinds {
             _ => line,
         };
         let kind = node.split(['(', '[']).next().unwrap_or_default();
+        // Nodes that hold a graph are numbered after it.
+        let kind = if kind.starts_with("prim::fork_") {
+            "prim::fork"
+        } else {
+            kind
+        };
         let is_kind = kind.len() < node.len()
             && kind.contains("::")
             && kind
@@ -133,6 +188,50 @@ mod tests {
             ("prim::If", 1),
         ];
         assert_eq!(kinds_of_text(text), kinds(&want));
+    }
+
+    const MODULE: &str = "frazil module 1
+root object<0>
+
+function Net.helper(self : Net) -> (int) as Net.helper
+graph(%self : Net):
+  %0 : int = prim::Constant[value=1]()
+  return (%0)
+
+function Net.forward(self : Net, x : Tensor) -> (Tensor) as Net.forward
+graph(%self : Net,
+      %x : Tensor):
+  %f : Future(Tensor) = prim::fork_0(%x)
+  %y : Tensor = aten::wait(%f)
+  return (%y)
+
+with prim::fork_0 = graph(%x : Tensor):
+  %y : Tensor = aten::relu(%x)
+  return (%y)
+
+object<0> = Net {
+  count = 3
+  past = tensor<0>
+  part = object<1>
+}
+
+object<1> = Part {
+  weight = tensor<1>
+}
+
+tensor<0> = Float(1, strides=[1], requires_grad=0) [0.]
+";
+
+    #[test]
+    fn only_forward_itself_is_counted() {
+        let want = [("aten::wait", 1), ("prim::fork", 1)];
+        assert_eq!(kinds_of_text(&forward_of(MODULE)), kinds(&want));
+    }
+
+    #[test]
+    fn attributes_have_paths() {
+        let found: Vec<_> = attributes_of_text(MODULE).into_iter().collect();
+        assert_eq!(found, ["part", "part.weight", "past"]);
     }
 
     #[test]

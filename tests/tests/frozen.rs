@@ -1,11 +1,13 @@
-//! Frozen graphs have the node kinds that `torch.jit.freeze` leaves, apart from listed differences.
+//! Frozen modules have the node kinds and attributes that `torch.jit.freeze` leaves, apart from listed differences.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use frazil_tests::case::read_json;
-use frazil_tests::frozen::{Entry, kinds_of_json, kinds_of_text, parse, unexplained};
+use frazil_tests::frozen::{
+    Entry, attributes_of_json, attributes_of_text, forward_of, kinds_of_json, kinds_of_text, parse, unexplained,
+};
 use frazil_tests::workspace::{corpus, fixtures, root, tool};
 
 /// A model's archive and its `freeze.json`. `None` when it belongs to the large corpus and that is not there.
@@ -21,14 +23,40 @@ fn files(model: &str) -> Option<(PathBuf, PathBuf)> {
     ))
 }
 
-/// What is wrong with a model's frozen graph.
+/// The models that there is a `freeze.json` of.
+fn models() -> Vec<String> {
+    let own = fixtures().join("models");
+    let folders = [Some(own), corpus().map(|corpus| corpus.join("models"))];
+    let entries = folders
+        .into_iter()
+        .flatten()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names
+        .filter(|name| files(name).is_some_and(|(_, golden)| golden.exists()))
+        .collect()
+}
+
+/// What is wrong with a model's frozen module.
 fn check(entry: &Entry, archive: &Path, golden: &Path) -> Result<(), String> {
     let json = read_json(golden).map_err(|error| error.to_string())?;
-    let theirs = kinds_of_json(&json).ok_or("no \"kinds\"")?;
+    let case = read_json(&archive.with_file_name("case.json")).map_err(|error| error.to_string())?;
+    let preserve: Vec<&str> = case["preserve"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str())
+        .collect();
+    let mut theirs = kinds_of_json(&json).ok_or("no \"kinds\"")?;
     let mut command = Command::new(tool("jit-opt"));
     command
         .arg(archive)
         .args(["--freeze", "--emit=ir", "--elide-constants-larger-than=16"]);
+    if !preserve.is_empty() {
+        command.arg(format!("--preserve={}", preserve.join(",")));
+    }
     let output = command.output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(format!(
@@ -37,7 +65,14 @@ fn check(entry: &Entry, archive: &Path, golden: &Path) -> Result<(), String> {
             String::from_utf8_lossy(&output.stderr)
         ));
     }
-    let ours = kinds_of_text(&String::from_utf8_lossy(&output.stdout));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut ours = kinds_of_text(&forward_of(&text));
+    let (their_attributes, our_attributes) = (attributes_of_json(&json), attributes_of_text(&text));
+    if let Some(path) = our_attributes.difference(&their_attributes).next() {
+        return Err(format!("attribute {path} is left, which PyTorch folds"));
+    }
+    theirs.insert("attributes".to_owned(), their_attributes.len());
+    ours.insert("attributes".to_owned(), our_attributes.len());
     let found = unexplained(&theirs, &ours, entry);
     if found.is_empty() {
         Ok(())
@@ -47,11 +82,16 @@ fn check(entry: &Entry, archive: &Path, golden: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn frozen_graphs_have_the_kinds_that_pytorch_leaves() {
+fn frozen_modules_have_the_kinds_and_attributes_that_pytorch_leaves() {
     let list = root().join("tests/conformance/frozen.txt");
     let text = fs::read_to_string(&list).expect("the list is readable");
     let mut failures = Vec::new();
-    for entry in parse(&text).expect("the list is well formed") {
+    let entries = parse(&text).expect("the list is well formed");
+    let unlisted = models()
+        .into_iter()
+        .filter(|name| entries.iter().all(|entry| entry.model != *name));
+    failures.extend(unlisted.map(|name| format!("{name}: not in the list")));
+    for entry in entries {
         if let Some((archive, golden)) = files(&entry.model)
             && let Err(problem) = check(&entry, &archive, &golden)
         {

@@ -279,9 +279,10 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     model.freeze(&freeze)
 }
 
-/// The names that freezing keeps, in order.
+/// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.
 fn kept(options: &EngineOptions) -> Vec<String> {
-    let mut names: Vec<String> = options.methods.iter().chain(&options.preserve).cloned().collect();
+    let methods = options.methods.iter().filter(|name| *name != "forward");
+    let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();
     names.sort();
     names.dedup();
     names

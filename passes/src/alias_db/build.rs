@@ -94,10 +94,10 @@ impl<'g> Analysis<'g> {
         part.finish(self.memory.into_table())
     }
 
-    /// Analyses several methods of the object `this` in one memory: what one of them stores, the others may find.
-    pub(super) fn run_methods(mut self, graphs: &[&'g Graph], this: ObjectId) -> Vec<AliasDb> {
-        let mut parts = Vec::with_capacity(graphs.len());
-        for graph in graphs {
+    /// Analyses several methods, each of an object, in one memory: what one of them stores, the others may find.
+    pub(super) fn run_methods(mut self, methods: &[(&'g Graph, ObjectId)]) -> Vec<AliasDb> {
+        let mut parts = Vec::with_capacity(methods.len());
+        for &(graph, this) in methods {
             self.graph = graph;
             self.points = vec![Locations::new(); graph.value_capacity()];
             parts.push(self.analyse(Some(this)));

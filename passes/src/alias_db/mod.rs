@@ -73,13 +73,13 @@ impl AliasDb {
         build::Analysis::new(graph, catalogue, None, Some(unit)).run()
     }
 
-    /// Analyses methods whose first input is the object `this` of `module`: attributes are what the module's objects hold, told apart by
+    /// Analyses methods, each with the object of `module` that its first input is: attributes are what the module's objects hold, told apart by
     /// the storages and objects that they are. The methods may be called in any order, so that what one of them stores the others may find; calls are
-    /// followed. Gives one for each graph.
-    pub fn of_methods(graphs: &[&Graph], catalogue: &Catalogue, module: &Module, this: ObjectId) -> Vec<AliasDb> {
-        match graphs.first() {
-            Some(first) => {
-                build::Analysis::new(first, catalogue, Some(module), Some(&module.unit)).run_methods(graphs, this)
+    /// followed. Gives one for each method.
+    pub fn of_methods(methods: &[(&Graph, ObjectId)], catalogue: &Catalogue, module: &Module) -> Vec<AliasDb> {
+        match methods.first() {
+            Some((first, _)) => {
+                build::Analysis::new(first, catalogue, Some(module), Some(&module.unit)).run_methods(methods)
             }
             None => Vec::new(),
         }

@@ -1,15 +1,17 @@
 //! Which attributes may change, and folding the others.
 
-use super::{Freeze, FreezeError, Preserved, overlaps};
+use super::preserve::Preserved;
+use super::values::{Folder, identities, objects_in};
+use super::{Freeze, FreezeError, Method, is_training, overlaps};
 use crate::AliasDb;
 use crate::inline;
 use crate::manager::{PassContext, PassError};
-use crate::support::constants::{detached, insert_constant};
+use crate::support::constants::insert_constant;
 use crate::support::subgraphs_and_self;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{
-    AttributeKind, AttributeValue, Constant, DictConstant, FunctionId, Graph, ListConstant, Module, NodeId, ObjectId,
-    SymbolId, TensorData, TupleConstant, TypeKind, ValueId, symbols,
+    AttributeKind, AttributeValue, ClassKind, Constant, Graph, Module, NodeId, ObjectId, SymbolId, TypeKind, ValueId,
+    symbols,
 };
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -57,6 +59,10 @@ impl Scope {
             if let Some(body) = forked_body(graph, node) {
                 let inputs: Vec<_> = graph.operands(node).map(|v| scope.known.get(&v).copied()).collect();
                 scope.forked.push((node, Scope::of(module, body, &inputs, assigned)));
+                continue;
+            }
+            if let (Some(Constant::Object(object)), Some(output)) = (graph.constant_of(node), graph.output(node)) {
+                scope.known.insert(output, object);
                 continue;
             }
             let Some(access) = access(graph, node).filter(|a| !a.is_write) else {
@@ -147,20 +153,22 @@ pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
 impl Attributes {
     pub(super) fn find(
         module: &Module,
-        graphs: &[(FunctionId, Graph)],
+        methods: &[Method],
         kept: &Preserved,
         options: &Freeze,
         cx: &PassContext<'_>,
     ) -> Result<Attributes, PassError> {
-        let assigned_names = assigned(module, graphs)?;
-        let objects: Vec<_> = graphs
+        let assigned_names = assigned(module, methods)?;
+        let objects: Vec<_> = methods
             .iter()
-            .map(|(_, g)| Scope::of(module, g, &[Some(module.root)], &assigned_names))
+            .map(|m| Scope::of(module, &m.graph, &[Some(m.receiver)], &assigned_names))
             .collect();
         let mut assigned: HashSet<(ObjectId, SymbolId)> = HashSet::new();
         let mut whole: HashSet<ObjectId> = kept.whole.clone();
-        for ((_, graph), scope) in graphs.iter().zip(&objects) {
-            scope.visit(graph, &mut |graph, known| {
+        // What their attributes will be is not known before they are restored.
+        whole.extend(module.states().map(|(id, _)| id));
+        for (method, scope) in methods.iter().zip(&objects) {
+            scope.visit(&method.graph, &mut |graph, known| {
                 for access in accesses(graph).iter().filter(|a| a.is_write) {
                     match known.get(&access.object) {
                         Some(object) => {
@@ -191,16 +199,16 @@ impl Attributes {
             })?;
         }
         close_over_attributes(module, &mut whole);
-        let dbs = alias_dbs(module, graphs, cx.operators.catalogue());
+        let dbs = alias_dbs(module, methods, cx.operators.catalogue());
         let mut round = Attributes {
-            forked: fork_arguments(graphs, &objects),
+            forked: fork_arguments(methods, &objects),
             objects,
             whole,
             foldable: HashMap::new(),
             paths: paths(module),
         };
         round.find_foldable(module, kept, options, &assigned, &dbs);
-        overlaps::check(module, graphs, &round, &dbs, cx.operators.catalogue())?;
+        overlaps::check(module, methods, &round, &dbs, cx.operators.catalogue())?;
         Ok(round)
     }
 
@@ -222,6 +230,7 @@ impl Attributes {
         }
         // What is assigned may be changed through what replaces it, in another method or the next call.
         let mut folder = Folder::default();
+        let training = is_training(module);
         for (id, object) in module.objects() {
             let Some(class) = module
                 .class_of(id)
@@ -235,7 +244,8 @@ impl Attributes {
                 if assigned.contains(&key)
                     || self.forked.contains(&key)
                     || kept.attributes.contains(&key)
-                    || (options.preserve_parameters && is_tensor)
+                    || ((options.preserve_parameters || training) && is_tensor)
+                    || (training && *name == symbols::TRAINING)
                 {
                     continue;
                 }
@@ -247,7 +257,14 @@ impl Attributes {
                 if changes || !own.is_disjoint(&exposed) {
                     continue;
                 }
-                if let Some(constant) = folder.constant(value) {
+                let constant = match value {
+                    // An object is a constant as a whole. Where only its attributes are read those are.
+                    Constant::Object(inner) => (self.whole.contains(inner)
+                        && is_constant_object(module, *inner, assigned, dbs))
+                    .then(|| value.clone()),
+                    _ => folder.constant(value),
+                };
+                if let Some(constant) = constant {
                     self.foldable.insert(key, constant);
                 }
             }
@@ -255,11 +272,11 @@ impl Attributes {
     }
 
     /// Replaces reads of attributes that never change by constants. Gives how many.
-    pub(super) fn fold(&self, module: &Module, graphs: &mut [(FunctionId, Graph)]) -> usize {
+    pub(super) fn fold(&self, module: &Module, methods: &mut [Method]) -> usize {
         let ctx = module.ctx();
         let mut folded = 0;
-        for ((_, graph), scope) in graphs.iter_mut().zip(&self.objects) {
-            scope.edit(graph, &mut |graph, known| {
+        for (method, scope) in methods.iter_mut().zip(&self.objects) {
+            scope.edit(&mut method.graph, &mut |graph, known| {
                 for access in accesses(graph) {
                     let Some(object) = known.get(&access.object).filter(|_| !access.is_write) else {
                         continue;
@@ -283,16 +300,37 @@ impl Attributes {
     }
 }
 
-/// The alias information of each graph, over the module's own objects.
-pub(super) fn alias_dbs(module: &Module, graphs: &[(FunctionId, Graph)], catalogue: &Catalogue) -> Vec<AliasDb> {
-    let graphs: Vec<&Graph> = graphs.iter().map(|(_, g)| g).collect();
-    AliasDb::of_methods(&graphs, catalogue, module, module.root)
+/// Whether an object of a plain class never changes, with all that it reaches.
+fn is_constant_object(
+    module: &Module,
+    object: ObjectId,
+    assigned: &HashSet<(ObjectId, SymbolId)>,
+    dbs: &[AliasDb],
+) -> bool {
+    let mut reached = HashSet::from([object]);
+    close_over_attributes(module, &mut reached);
+    reached.iter().all(|id| {
+        let is_plain = module.class_of(*id).is_some_and(|class| {
+            class.kind == ClassKind::Class && !class.attributes.keys().any(|name| assigned.contains(&(*id, *name)))
+        });
+        let unwritten = |value: &Constant| {
+            !dbs.iter()
+                .any(|db| db.writes_to_constant(value) || db.has_escaped(value))
+        };
+        is_plain && module.state(*id).is_none() && module.object(*id).slots.iter().all(unwritten)
+    })
 }
 
-fn fork_arguments(graphs: &[(FunctionId, Graph)], objects: &[Scope]) -> HashSet<(ObjectId, SymbolId)> {
+/// The alias information of each graph, over the module's own objects.
+pub(super) fn alias_dbs(module: &Module, methods: &[Method], catalogue: &Catalogue) -> Vec<AliasDb> {
+    let methods: Vec<(&Graph, ObjectId)> = methods.iter().map(|m| (&m.graph, m.receiver)).collect();
+    AliasDb::of_methods(&methods, catalogue, module)
+}
+
+fn fork_arguments(methods: &[Method], objects: &[Scope]) -> HashSet<(ObjectId, SymbolId)> {
     let mut found = HashSet::new();
-    for ((_, graph), scope) in graphs.iter().zip(objects) {
-        let _: Result<(), Infallible> = scope.visit(graph, &mut |graph, known| {
+    for (method, scope) in methods.iter().zip(objects) {
+        let _: Result<(), Infallible> = scope.visit(&method.graph, &mut |graph, known| {
             for access in accesses(graph).iter().filter(|a| !a.is_write) {
                 let forks = |v: ValueId| graph.uses(v).any(|u| graph.kind(u.user) == symbols::PRIM_FORK);
                 if let (Some(object), true) = (known.get(&access.object), graph.output(access.node).is_some_and(forks))
@@ -313,22 +351,25 @@ fn refuse_assigned_interfaces(module: &Module, assigned: &HashSet<(SymbolId, Sym
         let attribute = module.unit.class(*class).and_then(|c| c.attributes.get(name));
         attribute.is_some_and(|a| matches!(module.ctx().type_kind(a.ty), TypeKind::Interface(_)))
     };
-    if assigned.iter().any(is_interface) {
-        return Err(FreezeError::SetAttrOnInterface);
+    match assigned.iter().filter(|key| is_interface(key)).min() {
+        Some((_, name)) => Err(FreezeError::SetAttrOnInterface(module.ctx().name(*name).to_owned())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Names of attributes that some graph assigns, by class name of the receiver's static type.
-fn assigned(module: &Module, graphs: &[(FunctionId, Graph)]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
+fn assigned(module: &Module, methods: &[Method]) -> Result<HashSet<(SymbolId, SymbolId)>, FreezeError> {
     let mut names = HashSet::new();
-    for graph in graphs.iter().flat_map(|(_, g)| subgraphs_and_self(g)) {
+    for graph in methods.iter().flat_map(|m| subgraphs_and_self(&m.graph)) {
         for access in accesses(graph).iter().filter(|a| a.is_write) {
             match module.ctx().type_kind(graph.ty(access.object)) {
                 TypeKind::Class(class) => {
                     names.insert((class, access.name));
                 }
-                TypeKind::Interface(_) => return Err(FreezeError::SetAttrOnInterface),
+                TypeKind::Interface(_) => {
+                    let name = module.ctx().name(access.name).to_owned();
+                    return Err(FreezeError::SetAttrOnInterface(name));
+                }
                 _ => {}
             }
         }
@@ -350,47 +391,6 @@ fn close_over_attributes(module: &Module, whole: &mut HashSet<ObjectId>) {
     }
 }
 
-/// Calls `each` with every object that `value` is or holds.
-pub(super) fn objects_in(value: &Constant, each: &mut dyn FnMut(ObjectId)) {
-    match value {
-        Constant::Object(id) => each(*id),
-        Constant::List(_) | Constant::Tuple(_) => {
-            value
-                .items()
-                .unwrap_or_default()
-                .iter()
-                .for_each(|c| objects_in(c, each));
-        }
-        Constant::Dict(d) => d.entries.iter().for_each(|(k, v)| {
-            objects_in(k, each);
-            objects_in(v, each);
-        }),
-        _ => {}
-    }
-}
-
-/// Addresses of the storages and containers that `value` is or holds.
-pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
-    match value {
-        Constant::Tensor(t) => {
-            out.insert(Arc::as_ptr(&t.storage) as usize);
-        }
-        Constant::List(l) => {
-            out.insert(Arc::as_ptr(l) as usize);
-            l.items.iter().for_each(|c| identities(c, out));
-        }
-        Constant::Tuple(t) => t.items.iter().for_each(|c| identities(c, out)),
-        Constant::Dict(d) => {
-            out.insert(Arc::as_ptr(d) as usize);
-            d.entries.iter().for_each(|(k, v)| {
-                identities(k, out);
-                identities(v, out);
-            });
-        }
-        _ => {}
-    }
-}
-
 fn paths(module: &Module) -> HashMap<ObjectId, String> {
     let mut paths = HashMap::from([(module.root, "self".to_owned())]);
     let mut work = std::collections::VecDeque::from([module.root]);
@@ -409,69 +409,14 @@ fn paths(module: &Module) -> HashMap<ObjectId, String> {
     paths
 }
 
-/// Makes constants of attributes: without `requires_grad`, what was one tensor or list being one afterwards.
-#[derive(Default)]
-struct Folder {
-    tensors: HashMap<usize, Arc<TensorData>>,
-    lists: HashMap<usize, Arc<ListConstant>>,
-    dicts: HashMap<usize, Arc<DictConstant>>,
-}
-
-impl Folder {
-    /// `None` for what holds objects.
-    fn constant(&mut self, value: &Constant) -> Option<Constant> {
-        Some(match value {
-            Constant::Tensor(t) => {
-                let new = self
-                    .tensors
-                    .entry(Arc::as_ptr(t) as usize)
-                    .or_insert_with(|| detached(t));
-                Constant::Tensor(new.clone())
-            }
-            Constant::List(l) => {
-                if let Some(new) = self.lists.get(&(Arc::as_ptr(l) as usize)) {
-                    return Some(Constant::List(new.clone()));
-                }
-                let items = l.items.iter().map(|c| self.constant(c)).collect::<Option<Vec<_>>>()?;
-                let new = Arc::new(ListConstant {
-                    element: l.element,
-                    items,
-                });
-                self.lists.insert(Arc::as_ptr(l) as usize, new.clone());
-                Constant::List(new)
-            }
-            Constant::Tuple(t) => {
-                let items = t.items.iter().map(|c| self.constant(c)).collect::<Option<Vec<_>>>()?;
-                Constant::Tuple(Arc::new(TupleConstant { ty: t.ty, items }))
-            }
-            Constant::Dict(d) => {
-                if let Some(new) = self.dicts.get(&(Arc::as_ptr(d) as usize)) {
-                    return Some(Constant::Dict(new.clone()));
-                }
-                let entry = |(k, v): &(Constant, Constant)| Some((self.constant(k)?, self.constant(v)?));
-                let entries = d.entries.iter().map(entry).collect::<Option<Vec<_>>>()?;
-                let new = Arc::new(DictConstant {
-                    key: d.key,
-                    value: d.value,
-                    entries,
-                });
-                self.dicts.insert(Arc::as_ptr(d) as usize, new.clone());
-                Constant::Dict(new)
-            }
-            Constant::Object(_) => return None,
-            other => other.clone(),
-        })
-    }
-}
-
 /// Gives receivers that are known objects behind an interface their class, and inlines the calls that are thereby known. True when something changed.
-pub(super) fn resolve_interfaces(module: &Module, graphs: &mut [(FunctionId, Graph)]) -> Result<bool, PassError> {
-    let names = assigned(module, graphs)?;
+pub(super) fn resolve_interfaces(module: &Module, methods: &mut [Method]) -> Result<bool, PassError> {
+    let names = assigned(module, methods)?;
     refuse_assigned_interfaces(module, &names)?;
     let mut inlined = 0;
-    for (id, graph) in graphs.iter_mut() {
-        let scope = Scope::of(module, graph, &[Some(module.root)], &names);
-        scope.edit(graph, &mut |graph, known| {
+    for method in methods.iter_mut() {
+        let scope = Scope::of(module, &method.graph, &[Some(method.receiver)], &names);
+        scope.edit(&mut method.graph, &mut |graph, known| {
             for (value, object) in known {
                 if matches!(graph.ctx().type_kind(graph.ty(*value)), TypeKind::Interface(_)) {
                     let class = graph.ctx().type_of_kind(TypeKind::Class(module.object(*object).class));
@@ -479,9 +424,9 @@ pub(super) fn resolve_interfaces(module: &Module, graphs: &mut [(FunctionId, Gra
                 }
             }
         });
-        let name = module.ctx().name(module.unit.function(*id).name).to_owned();
+        let name = module.ctx().name(module.unit.function(method.function).name).to_owned();
         // Callees in the module are not inlined themselves: a turn for each level.
-        inlined += inline::inline_graph(&module.unit, &name, graph)?;
+        inlined += inline::inline_graph(&module.unit, &name, &mut method.graph)?;
     }
     Ok(inlined > 0)
 }

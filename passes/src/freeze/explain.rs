@@ -1,7 +1,9 @@
 //! What keeps the attributes that a frozen module still has.
 
-use super::attributes::{Attributes, Scope, accesses, alias_dbs, identities};
-use super::{Freeze, Preserved, methods_of};
+use super::attributes::{Attributes, Scope, accesses, alias_dbs};
+use super::preserve::Preserved;
+use super::values::identities;
+use super::{Freeze, Method, methods_of};
 use crate::AliasDb;
 use crate::manager::PassContext;
 use crate::support::operators::Operators;
@@ -41,19 +43,23 @@ pub struct Kept {
 /// For each attribute of a frozen module, submodules aside, why it is still there; in the order of the object tree. A module that is not frozen yet calls its
 /// submodules, which makes values of all of them.
 pub fn kept_attributes(module: &Module, operators: &dyn Operators) -> Vec<Kept> {
-    let graphs: Vec<(FunctionId, Graph)> = methods_of(module)
+    let methods: Vec<Method> = methods_of(module)
         .into_iter()
         .filter_map(|name| module.method(name))
-        .map(|id| (id, module.unit.function(id).graph.clone()))
+        .map(|function| Method {
+            function,
+            receiver: module.root,
+            graph: module.unit.function(function).graph.clone(),
+        })
         .collect();
     let cx = PassContext::new(operators);
-    let Ok(attributes) = Attributes::find(module, &graphs, &Preserved::default(), &Freeze::default(), &cx) else {
+    let Ok(attributes) = Attributes::find(module, &methods, &Preserved::default(), &Freeze::default(), &cx) else {
         return Vec::new();
     };
     let explanation = Explanation {
         module,
-        dbs: alias_dbs(module, &graphs, operators.catalogue()),
-        graphs: &graphs,
+        dbs: alias_dbs(module, &methods, operators.catalogue()),
+        methods: &methods,
         attributes: &attributes,
     };
     let mut kept = Vec::new();
@@ -79,7 +85,7 @@ type Place = Option<(FunctionId, NodeId)>;
 
 struct Explanation<'a> {
     module: &'a Module,
-    graphs: &'a [(FunctionId, Graph)],
+    methods: &'a [Method],
     attributes: &'a Attributes,
     dbs: Vec<AliasDb>,
 }
@@ -117,12 +123,12 @@ impl Explanation<'_> {
     /// The first node of which `wanted` holds, one without blocks if there is one.
     fn find_node(&self, wanted: impl Fn(&AliasDb, &Graph, NodeId) -> bool) -> Place {
         let mut found = None;
-        for ((id, graph), db) in self.graphs.iter().zip(&self.dbs) {
+        for (Method { function, graph, .. }, db) in self.methods.iter().zip(&self.dbs) {
             for node in graph.all_nodes().into_iter().filter(|n| wanted(db, graph, *n)) {
                 if graph.node_blocks(node).is_empty() {
-                    return Some((*id, node));
+                    return Some((*function, node));
                 }
-                found = found.or(Some((*id, node)));
+                found = found.or(Some((*function, node)));
             }
         }
         found
@@ -130,14 +136,14 @@ impl Explanation<'_> {
 
     fn assigner(&self, object: ObjectId, name: SymbolId) -> Place {
         let class = self.module.object(object).class;
-        for ((id, graph), scope) in self.graphs.iter().zip(&self.attributes.objects) {
+        for (Method { function, graph, .. }, scope) in self.methods.iter().zip(&self.attributes.objects) {
             for access in accesses(graph).into_iter().filter(|a| a.is_write && a.name == name) {
                 let may_be = match scope.known.get(&access.object) {
                     Some(known) => *known == object,
                     None => graph.ctx().type_kind(graph.ty(access.object)) == TypeKind::Class(class),
                 };
                 if may_be {
-                    return Some((*id, access.node));
+                    return Some((*function, access.node));
                 }
             }
         }
@@ -147,10 +153,10 @@ impl Explanation<'_> {
     /// A node that uses the object, or one that holds it, as a value.
     fn user(&self, object: ObjectId) -> Place {
         let users = |exactly: bool| {
-            let pairs = self.graphs.iter().zip(&self.attributes.objects);
+            let pairs = self.methods.iter().zip(&self.attributes.objects);
             pairs
                 .into_iter()
-                .find_map(|((id, graph), scope): (&(FunctionId, Graph), &Scope)| {
+                .find_map(|(Method { function, graph, .. }, scope): (&Method, &Scope)| {
                     let mut values: Vec<_> = scope.known.iter().filter(|(_, o)| !exactly || **o == object).collect();
                     values.sort_unstable();
                     values.into_iter().find_map(|(value, _)| {
@@ -158,7 +164,7 @@ impl Explanation<'_> {
                             symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR => u.index != 0,
                             _ => true,
                         };
-                        graph.uses(*value).find(by_value).map(|u| (*id, u.user))
+                        graph.uses(*value).find(by_value).map(|u| (*function, u.user))
                     })
                 })
         };

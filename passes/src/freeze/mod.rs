@@ -10,7 +10,11 @@
 //! place, two instances of one class are two.
 //!
 //! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than to read their attributes,
-//! with everything that they reach.
+//! and objects that are yet to restore themselves from a state, with everything that they reach. Of a preserved method of a submodule only what it needs.
+//!
+//! **Objects of plain classes** that are used as values and never change are constants themselves; so they stay outside of the attributes.
+//!
+//! **A module in training mode** keeps its parameters, its buffers, and `training` where it is read; the rest is folded. ([`freeze_module`] refuses it.)
 //!
 //! An element of a list, tuple or dictionary that is written through the container, and is shared with another attribute that is read, is an error as in
 //! PyTorch.
@@ -21,7 +25,10 @@
 mod attributes;
 mod explain;
 mod overlaps;
+mod preserve;
 mod prune;
+mod reclass;
+mod values;
 
 use crate::constant_pooling::ConstantPooling;
 use crate::constant_propagation::ConstantPropagation;
@@ -29,14 +36,17 @@ use crate::cse::CommonSubexpressionElimination;
 use crate::dce::DeadCodeElimination;
 use crate::eliminate_no_ops::EliminateNoOps;
 use crate::inline::inline_functions;
+use crate::loop_unrolling;
 use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
 use crate::optimize_frozen_graph::OptimizeFrozenGraph;
 use crate::peephole::Peephole;
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
+use crate::remove_list_mutation::RemoveListMutation;
+use crate::support;
 use crate::support::operators::Operators;
 use attributes::Attributes;
 use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, symbols};
-use std::collections::HashSet;
+use preserve::Preserved;
 
 pub use explain::{Keeper, Kept, kept_attributes};
 
@@ -108,8 +118,8 @@ pub enum FreezeError {
     #[error("Freezing modules containing prim::ModuleContainerIndex is not supported")]
     ContainerIndex,
     /// An attribute of an object that is known by an interface only is assigned.
-    #[error("Freezing does not support SetAttr on an interface type")]
-    SetAttrOnInterface,
+    #[error("Freezing does not support SetAttr on an interface type. SetAttr is attempted on '{0}'")]
+    SetAttrOnInterface(String),
 }
 
 fn listed(known: &[String]) -> String {
@@ -166,11 +176,7 @@ impl Default for FreezeOptions {
 /// A module in training mode, names that do not exist, and what the passes refuse.
 pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn Operators) -> Result<Module, PassError> {
     let _span = tracing::info_span!("freeze_module").entered();
-    if module
-        .attribute(module.root, symbols::TRAINING)
-        .and_then(Constant::as_bool)
-        == Some(true)
-    {
+    if is_training(module) {
         return Err(FreezeError::Training.into());
     }
     let mut frozen = module.clone();
@@ -179,12 +185,15 @@ pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn O
     let optimize = OptimizeFrozenGraph {
         optimize_numerics: options.optimize_numerics,
     };
-    for name in methods_of(&frozen) {
-        if let Some(id) = frozen.method(name) {
-            cx.run(&optimize, &mut frozen.unit.function_mut(id).graph)?;
-        }
+    for id in preserve::frozen_methods(&frozen, &options.freeze.preserve) {
+        cx.run(&optimize, &mut frozen.unit.function_mut(id).graph)?;
     }
     Ok(frozen)
+}
+
+fn is_training(module: &Module) -> bool {
+    let training = module.attribute(module.root, symbols::TRAINING);
+    training.and_then(Constant::as_bool) == Some(true)
 }
 
 /// Methods of the root.
@@ -194,99 +203,30 @@ pub(crate) fn methods_of(module: &Module) -> Vec<SymbolId> {
         .map_or(Vec::new(), |c| c.methods.keys().copied().collect())
 }
 
-/// What the options ask to keep.
-#[derive(Default)]
-struct Preserved {
-    /// Methods of the root.
-    methods: Vec<FunctionId>,
-    /// Attributes, by object.
-    attributes: HashSet<(ObjectId, SymbolId)>,
-    /// Objects that are kept with everything.
-    whole: HashSet<ObjectId>,
-}
-
-impl Freeze {
-    fn preserved(&self, module: &Module) -> Result<Preserved, FreezeError> {
-        let ctx = module.ctx();
-        let mut kept = Preserved::default();
-        kept.methods.extend(module.method(symbols::FORWARD));
-        for path in &self.preserve {
-            let unknown = |object: ObjectId| FreezeError::UnknownName {
-                name: path.clone(),
-                known: names_of(module, object),
-            };
-            let mut object = module.root;
-            let mut parts = path.split('.').peekable();
-            while let Some(part) = parts.next() {
-                let name = ctx.find_symbol(part).ok_or_else(|| unknown(object))?;
-                match module.attribute(object, name) {
-                    Some(Constant::Object(inner)) => {
-                        kept.attributes.insert((object, name));
-                        if parts.peek().is_none() {
-                            kept.whole.insert(*inner);
-                        }
-                        object = *inner;
-                    }
-                    Some(_) if parts.peek().is_none() => {
-                        kept.attributes.insert((object, name));
-                    }
-                    Some(_) => return Err(unknown(object)),
-                    None => {
-                        let method = module.class_of(object).and_then(|c| c.methods.get(&name)).copied();
-                        let method = method
-                            .filter(|_| parts.peek().is_none())
-                            .ok_or_else(|| unknown(object))?;
-                        if object == module.root {
-                            if !kept.methods.contains(&method) {
-                                kept.methods.push(method);
-                            }
-                        } else {
-                            kept.whole.insert(object);
-                        }
-                        break;
-                    }
-                }
-            }
-        }
-        let root = module.class_of(module.root);
-        if kept.methods.is_empty() {
-            // Nobody said what the module is for, so that any of its methods may be called.
-            kept.methods.extend(root.iter().flat_map(|c| c.methods.values()));
-        }
-        // Whoever calls the module calls its hooks around `forward`.
-        let hooks = root
-            .iter()
-            .flat_map(|c| c.forward_pre_hooks.iter().chain(&c.forward_hooks));
-        for hook in hooks.filter_map(|name| module.method(*name)) {
-            if !kept.methods.contains(&hook) {
-                kept.methods.push(hook);
-            }
-        }
-        Ok(kept)
-    }
-}
-
-fn names_of(module: &Module, object: ObjectId) -> Vec<String> {
-    let ctx = module.ctx();
-    let class = module.class_of(object);
-    let attributes = class.iter().flat_map(|c| c.attributes.keys());
-    let methods = class.iter().flat_map(|c| c.methods.keys());
-    attributes.chain(methods).map(|n| ctx.name(*n).to_owned()).collect()
+/// A method that is kept, with the body that it gets.
+struct Method {
+    function: FunctionId,
+    /// The object that it is called on.
+    receiver: ObjectId,
+    graph: Graph,
 }
 
 impl ModulePass for Freeze {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        let kept = self.preserved(module)?;
+        let kept = Preserved::find(module, &self.preserve)?;
         // Kept methods may call one another, and objects that are kept whole need their methods as they are: work on copies.
-        let mut graphs: Vec<(FunctionId, Graph)> = {
+        let mut methods: Vec<Method> = {
             let mut work = module.clone();
-            inline_functions(&mut work, &kept.methods)?;
-            kept.methods
-                .iter()
-                .map(|id| (*id, work.unit.function(*id).graph.clone()))
-                .collect()
+            let functions: Vec<FunctionId> = kept.methods.iter().map(|(_, function)| *function).collect();
+            inline_functions(&mut work, &functions)?;
+            let copy = |&(receiver, function): &(ObjectId, FunctionId)| Method {
+                function,
+                receiver,
+                graph: work.unit.function(function).graph.clone(),
+            };
+            kept.methods.iter().map(copy).collect()
         };
-        for (_, graph) in &graphs {
+        for Method { graph, .. } in &methods {
             let kinds = graph.all_nodes();
             if kinds
                 .into_iter()
@@ -295,28 +235,29 @@ impl ModulePass for Freeze {
                 return Err(FreezeError::ContainerIndex.into());
             }
         }
-        while self.freeze_interfaces && attributes::resolve_interfaces(module, &mut graphs)? {}
+        while self.freeze_interfaces && attributes::resolve_interfaces(module, &mut methods)? {}
         loop {
-            for (_, graph) in &mut graphs {
-                clean_up(graph, cx)?;
+            for method in &mut methods {
+                clean_up(&mut method.graph, cx)?;
             }
-            let before: u64 = graphs.iter().map(|(_, g)| g.revision()).sum();
-            let attributes = Attributes::find(module, &graphs, &kept, self, cx)?;
-            let folded = attributes.fold(module, &mut graphs);
+            let before: u64 = methods.iter().map(|m| m.graph.revision()).sum();
+            let attributes = Attributes::find(module, &methods, &kept, self, cx)?;
+            let folded = attributes.fold(module, &mut methods);
             cx.count("attributes folded", folded);
-            let after: u64 = graphs.iter().map(|(_, g)| g.revision()).sum();
+            let after: u64 = methods.iter().map(|m| m.graph.revision()).sum();
             if before == after {
-                prune::rebuild(module, graphs, &attributes, &kept)?;
-                return Ok(());
+                return prune::rebuild(module, methods, &attributes, &kept, self.freeze_interfaces);
             }
         }
     }
 }
 
+/// How often the passes of [`clean_up`] are tried again for what the others made possible. PyTorch's pipeline does it twice.
+const MAX_TURNS: usize = 4;
+
 /// What makes branches on folded attributes go, and with them writes that never happen.
 fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-    // Each of these may make room for the others; two turns reach what PyTorch's pipeline does.
-    for _ in 0..2 {
+    for _ in 0..MAX_TURNS {
         let revision = graph.revision();
         cx.run(&Peephole::default(), graph)?;
         cx.run(&ConstantPropagation::default(), graph)?;
@@ -324,9 +265,26 @@ fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError
         cx.run(&DeadCodeElimination::default(), graph)?;
         cx.run(&CommonSubexpressionElimination, graph)?;
         cx.run(&ConstantPooling, graph)?;
+        if unroll_short_loops(graph, cx)? {
+            cx.run(&RemoveListMutation, graph)?;
+        }
         if graph.revision() == revision {
             break;
         }
     }
     cx.run(&DeadCodeElimination::default(), graph)
+}
+
+/// Loops of constant length are unrolled where that makes no more nodes than this of one. (PyTorch has no such limit.)
+const MAX_UNROLLED_NODES: i64 = 4096;
+
+/// Unrolls loops of constant length that go away by it; so there is nothing left to unroll for the next freezing. True when there were any.
+fn unroll_short_loops(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<bool, PassError> {
+    let revision = graph.revision();
+    support::for_each_subgraph(graph, |inner| unroll_short_loops(inner, cx).map(drop))?;
+    loop_unrolling::unroll_all(graph, cx, |graph, body, length| {
+        let size = graph.nodes_recursive(body).len() as i64;
+        length.is_some_and(|n| n < loop_unrolling::MAX_REPEATS && n.saturating_mul(size) <= MAX_UNROLLED_NODES)
+    })?;
+    Ok(graph.revision() != revision)
 }

@@ -3,12 +3,13 @@
 //! `self.l[0] += 1` where `self.l[0]` shares its storage with `self.a`, which is read as well, is an error; so is the same with tuples and dictionaries. When
 //! the other attribute is written by its own name, both are kept.
 
-use super::FreezeError;
-use super::attributes::{Attributes, accesses, identities};
+use super::attributes::{Attributes, accesses};
+use super::values::identities;
+use super::{FreezeError, Method};
 use crate::AliasDb;
 use crate::support::effects;
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, ValueId};
+use frazil_ir::{Constant, Graph, Module, ObjectId, SymbolId, ValueId};
 use std::collections::HashSet;
 use std::convert::Infallible;
 
@@ -19,12 +20,12 @@ type Reads = Vec<((ObjectId, SymbolId), bool)>;
 /// [`FreezeError::Overlap`].
 pub(super) fn check(
     module: &Module,
-    graphs: &[(FunctionId, Graph)],
+    methods: &[Method],
     attributes: &Attributes,
     dbs: &[AliasDb],
     catalogue: &Catalogue,
 ) -> Result<(), FreezeError> {
-    let reads = reads(graphs, attributes, catalogue);
+    let reads = reads(methods, attributes, catalogue);
     let path = |(object, name): (ObjectId, SymbolId)| {
         let base = attributes.paths.get(&object).map_or("self", String::as_str);
         format!("{base}.{}", module.ctx().name(name))
@@ -63,10 +64,10 @@ pub(super) fn check(
     Ok(())
 }
 
-fn reads(graphs: &[(FunctionId, Graph)], attributes: &Attributes, catalogue: &Catalogue) -> Reads {
+fn reads(methods: &[Method], attributes: &Attributes, catalogue: &Catalogue) -> Reads {
     let mut reads = Reads::new();
-    for ((_, graph), scope) in graphs.iter().zip(&attributes.objects) {
-        let _: Result<(), Infallible> = scope.visit(graph, &mut |graph, known| {
+    for (method, scope) in methods.iter().zip(&attributes.objects) {
+        let _: Result<(), Infallible> = scope.visit(&method.graph, &mut |graph, known| {
             for access in accesses(graph).into_iter().filter(|a| !a.is_write) {
                 if let (Some(object), Some(value)) = (known.get(&access.object), graph.output(access.node)) {
                     reads.push(((*object, access.name), is_written(graph, value, catalogue)));

@@ -1,49 +1,78 @@
 //! The frozen module: what the kept methods still need, and nothing else.
 //!
-//! Instances of one class may keep different attributes, so that every object that loses some gets a class of its own, named as PyTorch mangles
-//! names. Objects that are kept whole keep their classes with all methods.
+//! Objects that lose attributes or methods get new classes, named as PyTorch mangles names ([`reclass`](super::reclass)). Objects that are kept whole keep
+//! their classes with all methods, and what they are yet to be restored from.
 
-use super::Preserved;
-use super::attributes::{Attributes, accesses, objects_in};
+use super::Method;
+use super::attributes::{Attributes, accesses};
+use super::preserve::Preserved;
+use super::reclass::{Left, NewClasses};
+use super::values::objects_in;
 use crate::manager::PassError;
 use crate::support;
 use frazil_ir::{
-    ClassDef, CompilationUnit, Constant, Function, FunctionId, Graph, Module, Object, ObjectId, SymbolId, TypeId,
+    AttributeValue, CompilationUnit, Constant, Function, FunctionId, Graph, Module, Object, ObjectId, SymbolId, TypeId,
     TypeKind, symbols,
 };
 use indexmap::{IndexMap, IndexSet};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Makes `module` the frozen module with these bodies of its methods.
 pub(super) fn rebuild(
     module: &mut Module,
-    mut graphs: Vec<(FunctionId, Graph)>,
+    mut methods: Vec<Method>,
     attributes: &Attributes,
     kept: &Preserved,
+    freeze_interfaces: bool,
 ) -> Result<(), PassError> {
-    let needed = needed_attributes(module, &graphs, attributes, kept);
-    let reclassed = new_classes(module, &needed, attributes, &graphs);
-    retype(module, &mut graphs, attributes, &reclassed);
+    let left = left(module, &methods, attributes, kept);
+    let mut counts: HashMap<ObjectId, usize> = HashMap::new();
+    for method in &methods {
+        *counts.entry(method.receiver).or_default() += 1;
+    }
+    let new_classes = left.new_classes(&counts, freeze_interfaces);
+    retype(module, &mut methods, attributes, &new_classes);
+    // Objects that are kept whole have their methods as they were.
+    methods.retain(|m| m.receiver == module.root || !left.is_whole(m.receiver));
     let ctx = module.ctx().clone();
 
     // The new object tree, identity kept.
     let mut tree = Tree {
         module,
-        needed: &needed,
-        reclassed: &reclassed,
+        left: &left,
+        new_classes: &new_classes,
         map: IndexMap::new(),
     };
     tree.add(module.root);
-    let objects = tree.finish();
+    methods
+        .iter()
+        .for_each(|m| constant_objects(&m.graph).into_iter().for_each(|o| tree.add(o)));
+    let (objects, numbers) = tree.finish();
+    methods
+        .iter_mut()
+        .for_each(|m| renumber_constants(&mut m.graph, &numbers));
 
-    let old_root_class = module.object(module.root).class;
-    let root_class = reclassed.get(&module.root).map_or(old_root_class, |c| c.name);
+    let class_of = |object: ObjectId| {
+        new_classes
+            .names
+            .get(&object)
+            .copied()
+            .unwrap_or(module.object(object).class)
+    };
+    // Their other methods go, but for an object that is yet to restore itself, which takes them to do so.
+    let stays = |method: &Method| module.state(method.receiver).is_some();
+    let receivers: HashSet<SymbolId> = methods
+        .iter()
+        .filter(|m| !stays(m))
+        .map(|m| class_of(m.receiver))
+        .collect();
+    let replaced: HashSet<FunctionId> = methods.iter().filter(|m| stays(m)).map(|m| m.function).collect();
     let mut unit = CompilationUnit::default();
     let mut wanted: IndexSet<SymbolId> = IndexSet::new();
     let mut functions: IndexSet<FunctionId> = IndexSet::new();
-    for class in reclassed.values() {
+    for class in new_classes.definitions.values() {
         for attribute in class.attributes.values() {
             classes_in(module, attribute.ty, &mut wanted);
         }
@@ -52,12 +81,13 @@ pub(super) fn rebuild(
     for object in &objects {
         wanted.insert(object.class);
     }
-    for (id, graph) in &graphs {
-        functions_in(module, graph, &mut functions);
-        types_of_graph(module, graph, &mut wanted);
-        schema_types(module, *id, &mut wanted);
+    for method in &methods {
+        functions_in(module, &method.graph, &mut functions);
+        types_of_graph(module, &method.graph, &mut wanted);
+        schema_types(module, method.function, &mut wanted);
     }
-    collect(module, &mut wanted, &mut functions, &unit);
+    let is_needed = |class: SymbolId, method: FunctionId| !receivers.contains(&class) && !replaced.contains(&method);
+    collect(module, &mut wanted, &mut functions, &unit, &is_needed);
 
     let mut ids: HashMap<FunctionId, FunctionId> = HashMap::new();
     for &id in &functions {
@@ -66,7 +96,7 @@ pub(super) fn rebuild(
     for name in &wanted {
         if let Some(class) = module.unit.class(*name).filter(|_| !unit.classes.contains_key(name)) {
             let mut class = class.clone();
-            if *name == root_class {
+            if receivers.contains(name) {
                 class.methods.clear();
             }
             class.methods.retain(|_, id| match ids.get(id) {
@@ -79,22 +109,25 @@ pub(super) fn rebuild(
             unit.classes.insert(*name, class);
         }
     }
-    for (id, graph) in graphs {
-        let old = module.unit.function(id);
-        let method = module
-            .unit
-            .class(old_root_class)
-            .and_then(|c| c.methods.iter().find(|(_, m)| **m == id));
-        let Some((method, _)) = method.map(|(name, id)| (*name, *id)) else {
+    for Method {
+        function,
+        receiver,
+        graph,
+    } in methods
+    {
+        let old = module.unit.function(function);
+        let old_class = module.class_of(receiver);
+        let Some((&method, _)) = old_class.and_then(|c| c.methods.iter().find(|(_, m)| **m == function)) else {
             continue;
         };
-        let name = ctx.symbol(&format!("{}.{}", ctx.name(root_class), ctx.name(method)));
+        let class = class_of(receiver);
+        let name = ctx.symbol(&format!("{}.{}", ctx.name(class), ctx.name(method)));
         let mut schema = old.schema.clone();
         if let (Some(this), Some(&input)) = (schema.arguments.first_mut(), graph.inputs().first()) {
             this.ty = graph.ty(input);
         }
         let new = unit.add_function(Function { name, schema, graph });
-        if let Some(class) = unit.classes.get_mut(&root_class) {
+        if let Some(class) = unit.classes.get_mut(&class) {
             class.methods.insert(method, new);
         }
     }
@@ -105,127 +138,85 @@ pub(super) fn rebuild(
     for object in objects {
         frozen.add_object(object);
     }
+    for (old, state) in module.states() {
+        if let Some(&new) = numbers.get(&old) {
+            frozen.set_state(new, Some(renumber(state, &numbers)));
+        }
+    }
     frozen.extra_files = std::mem::take(&mut module.extra_files);
     *module = frozen;
     Ok(())
 }
 
-/// For each object that is not kept whole: the attributes that stay, in the order of its class.
-fn needed_attributes(
-    module: &Module,
-    graphs: &[(FunctionId, Graph)],
-    attributes: &Attributes,
-    kept: &Preserved,
-) -> HashMap<ObjectId, IndexSet<SymbolId>> {
-    let mut needed: HashMap<ObjectId, IndexSet<SymbolId>> = HashMap::new();
-    for (object, name) in &kept.attributes {
-        needed.entry(*object).or_default().insert(*name);
+/// What the kept methods still read and write, and what is preserved.
+fn left<'m>(module: &'m Module, methods: &[Method], attributes: &Attributes, kept: &Preserved) -> Left<'m> {
+    let apart = methods.iter().map(|m| m.receiver).chain([module.root]).collect();
+    let mut left = Left::new(module, &apart);
+    for (object, name) in sorted(&kept.attributes) {
+        left.need(object, name);
     }
-    for ((_, graph), scope) in graphs.iter().zip(&attributes.objects) {
-        let _: Result<(), Infallible> = scope.visit(graph, &mut |graph, known| {
+    for (method, scope) in methods.iter().zip(&attributes.objects) {
+        let _: Result<(), Infallible> = scope.visit(&method.graph, &mut |graph, known| {
             for access in accesses(graph) {
                 if let Some(object) = known.get(&access.object) {
-                    needed.entry(*object).or_default().insert(access.name);
+                    left.need(*object, access.name);
                 }
             }
             Ok(())
         });
     }
-    needed.entry(module.root).or_default();
-    for (object, names) in &mut needed {
-        if let Some(class) = module.class_of(*object) {
-            names.sort_by_key(|n| class.attributes.get_index_of(n));
-        }
+    let constants = methods.iter().flat_map(|m| constant_objects(&m.graph));
+    for object in sorted(&attributes.whole).into_iter().chain(constants) {
+        left.keep_whole(object);
     }
-    needed
+    left
 }
 
-/// Classes of the objects that lose attributes or methods, and of those that hold such objects: their attributes' types change.
-fn new_classes(
-    module: &Module,
-    needed: &HashMap<ObjectId, IndexSet<SymbolId>>,
-    attributes: &Attributes,
-    graphs: &[(FunctionId, Graph)],
-) -> IndexMap<ObjectId, ClassDef> {
-    let mut candidates: Vec<(ObjectId, &ClassDef)> = needed
-        .keys()
-        .filter(|o| !attributes.whole.contains(*o))
-        .filter_map(|o| Some((*o, module.class_of(*o)?)))
-        .collect();
-    candidates.sort_unstable_by_key(|(o, _)| *o);
-    let loses = |object: ObjectId, class: &ClassDef| {
-        let methods = if object == module.root { graphs.len() } else { 0 };
-        class.methods.len() != methods || !class.attributes.keys().all(|n| needed[&object].contains(n))
-    };
-    let mut taken: IndexSet<SymbolId> = module.unit.classes.keys().copied().collect();
-    let mut names: HashMap<ObjectId, SymbolId> = HashMap::new();
-    loop {
-        let before = names.len();
-        for &(object, class) in &candidates {
-            let mut held = false;
-            for value in &module.object(object).slots {
-                objects_in(value, &mut |inner| held |= names.contains_key(&inner));
+/// Objects that are constants in `graph`, or in constants.
+fn constant_objects(graph: &Graph) -> Vec<ObjectId> {
+    let mut found = Vec::new();
+    for graph in support::subgraphs_and_self(graph) {
+        for node in graph.all_nodes() {
+            if let Some(constant) = graph.constant_of(node) {
+                objects_in(&constant, &mut |object| found.push(object));
             }
-            if !names.contains_key(&object) && (held || loses(object, class)) {
-                names.insert(object, mangle(module, class.name, &mut taken));
-            }
-        }
-        if names.len() == before {
-            break;
         }
     }
-    let mut out = IndexMap::new();
-    for (object, class) in candidates {
-        let Some(&name) = names.get(&object) else { continue };
-        let mut new = ClassDef::new(name, class.kind);
-        for (name, attribute) in class.attributes.iter().filter(|(n, _)| needed[&object].contains(*n)) {
-            let mut attribute = attribute.clone();
-            if let Some(Constant::Object(inner)) = module.attribute(object, *name)
-                && let Some(new) = names.get(inner)
-            {
-                attribute.ty = module.ctx().type_of_kind(TypeKind::Class(*new));
-            }
-            new.attributes.insert(*name, attribute);
-        }
-        new.constants = class.constants.clone();
-        if object == module.root {
-            // Hooks of submodules are part of the methods that call them by now.
-            new.forward_pre_hooks = class.forward_pre_hooks.clone();
-            new.forward_hooks = class.forward_hooks.clone();
-        }
-        out.insert(object, new);
-    }
-    out
+    found
 }
 
-/// `__torch__.a.B` as `__torch__.a.___torch_mangle_7.B`, with the first number that is free.
-fn mangle(module: &Module, name: SymbolId, taken: &mut IndexSet<SymbolId>) -> SymbolId {
-    let ctx = module.ctx();
-    let text = ctx.name(name);
-    let parts: Vec<&str> = text.split('.').filter(|p| !p.starts_with("___torch_mangle_")).collect();
-    let (last, prefix) = parts.split_last().unwrap_or((&text, &[]));
-    for n in 0u64.. {
-        let candidate = format!("{}.___torch_mangle_{n}.{last}", prefix.join("."));
-        let candidate = ctx.symbol(candidate.trim_start_matches('.'));
-        if taken.insert(candidate) {
-            return candidate;
+/// Gives the objects that are constants in `graph` their new numbers.
+fn renumber_constants(graph: &mut Graph, numbers: &IndexMap<ObjectId, ObjectId>) {
+    let _: Result<(), Infallible> = support::for_each_subgraph(graph, |inner| {
+        renumber_constants(inner, numbers);
+        Ok(())
+    });
+    for node in graph.all_nodes() {
+        let Some(constant) = graph.constant_of(node) else {
+            continue;
+        };
+        let mut holds_objects = false;
+        objects_in(&constant, &mut |_| holds_objects = true);
+        if holds_objects {
+            let new = AttributeValue::Constant(renumber(&constant, numbers));
+            graph.set_attribute(node, symbols::ATTR_VALUE, new);
         }
     }
-    name
+}
+
+fn sorted<T: Copy + Ord>(set: &HashSet<T>) -> Vec<T> {
+    let mut all: Vec<T> = set.iter().copied().collect();
+    all.sort_unstable();
+    all
 }
 
 /// Values that are known objects get their new classes as types.
-fn retype(
-    module: &Module,
-    graphs: &mut [(FunctionId, Graph)],
-    attributes: &Attributes,
-    reclassed: &IndexMap<ObjectId, ClassDef>,
-) {
-    for ((_, graph), scope) in graphs.iter_mut().zip(&attributes.objects) {
-        scope.edit(graph, &mut |graph, known| {
+fn retype(module: &Module, methods: &mut [Method], attributes: &Attributes, new_classes: &NewClasses) {
+    for (method, scope) in methods.iter_mut().zip(&attributes.objects) {
+        scope.edit(&mut method.graph, &mut |graph, known| {
             for (value, object) in known {
-                if let Some(class) = reclassed.get(object) {
-                    let ty = module.ctx().type_of_kind(TypeKind::Class(class.name));
+                if let Some(class) = new_classes.names.get(object) {
+                    let ty = module.ctx().type_of_kind(TypeKind::Class(*class));
                     graph.set_type(*value, ty);
                 }
             }
@@ -236,20 +227,21 @@ fn retype(
 /// Copies objects, numbering them anew in the order in which they are reached.
 struct Tree<'m> {
     module: &'m Module,
-    needed: &'m HashMap<ObjectId, IndexSet<SymbolId>>,
-    reclassed: &'m IndexMap<ObjectId, ClassDef>,
+    left: &'m Left<'m>,
+    new_classes: &'m NewClasses,
     map: IndexMap<ObjectId, ObjectId>,
 }
 
 impl Tree<'_> {
-    /// Numbers `root` and everything that it still reaches.
-    fn add(&mut self, root: ObjectId) {
-        let mut next = 0;
-        self.number(root);
+    /// Numbers `object` and everything that it still reaches.
+    fn add(&mut self, object: ObjectId) {
+        let mut next = self.map.len();
+        self.number(object);
         while let Some((&object, _)) = self.map.get_index(next) {
             next += 1;
-            for value in self.slots(object) {
-                objects_in(&value, &mut |inner| self.number(inner));
+            let state = self.module.state(object).cloned();
+            for value in self.slots(object).iter().chain(&state) {
+                objects_in(value, &mut |inner| self.number(inner));
             }
         }
     }
@@ -261,32 +253,28 @@ impl Tree<'_> {
 
     fn slots(&self, object: ObjectId) -> Vec<Constant> {
         let data = self.module.object(object);
-        match (self.reclassed.get(&object), self.module.class_of(object)) {
-            (Some(_), Some(class)) => {
-                let needed = self.needed.get(&object);
-                let keep = |name: &SymbolId| needed.is_some_and(|n| n.contains(name));
-                class
-                    .attributes
-                    .keys()
-                    .zip(&data.slots)
-                    .filter(|(n, _)| keep(n))
-                    .map(|(_, v)| v.clone())
-                    .collect()
-            }
+        match self.module.class_of(object) {
+            Some(class) if self.new_classes.names.contains_key(&object) => class
+                .attributes
+                .keys()
+                .zip(&data.slots)
+                .filter(|(name, _)| self.left.keeps(object, **name))
+                .map(|(_, v)| v.clone())
+                .collect(),
             _ => data.slots.clone(),
         }
     }
 
-    fn finish(self) -> Vec<Object> {
+    /// The objects in their new order, and the number of each.
+    fn finish(self) -> (Vec<Object>, IndexMap<ObjectId, ObjectId>) {
         let objects = self.map.keys().map(|old| {
-            let class = self
-                .reclassed
-                .get(old)
-                .map_or(self.module.object(*old).class, |c| c.name);
-            let slots = self.slots(*old).iter().map(|v| renumber(v, &self.map)).collect();
-            Object { class, slots }
+            let class = self.new_classes.names.get(old).copied();
+            Object {
+                class: class.unwrap_or(self.module.object(*old).class),
+                slots: self.slots(*old).iter().map(|v| renumber(v, &self.map)).collect(),
+            }
         });
-        objects.collect()
+        (objects.collect(), self.map)
     }
 }
 
@@ -376,14 +364,14 @@ fn functions_in(module: &Module, graph: &Graph, out: &mut IndexSet<FunctionId>) 
     }
 }
 
-/// Completes `wanted` and `functions`: methods of wanted classes, their attributes' classes, and what those methods use in turn.
+/// Completes `wanted` and `functions`: those methods of wanted classes of which `is_needed` holds, their attributes' classes, and what those methods use in turn.
 fn collect(
     module: &Module,
     wanted: &mut IndexSet<SymbolId>,
     functions: &mut IndexSet<FunctionId>,
     done: &CompilationUnit,
+    is_needed: &dyn Fn(SymbolId, FunctionId) -> bool,
 ) {
-    let root_class = module.object(module.root).class;
     let (mut next_class, mut next_function) = (0, 0);
     loop {
         if let Some(&name) = wanted.get_index(next_class) {
@@ -395,9 +383,8 @@ fn collect(
             for attribute in class.attributes.values() {
                 classes_in(module, attribute.ty, wanted);
             }
-            if name != root_class {
-                functions.extend(class.methods.values().copied());
-            }
+            let methods = class.methods.values().copied();
+            functions.extend(methods.filter(|method| is_needed(name, *method)));
         } else if let Some(&id) = functions.get_index(next_function) {
             next_function += 1;
             let graph = &module.unit.function(id).graph;

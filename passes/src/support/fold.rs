@@ -324,6 +324,12 @@ impl BatchNorm {
             .collect();
         Some(BatchNorm { scale, shift })
     }
+
+    /// Whether it does the same to every channel.
+    pub fn is_uniform(&self) -> bool {
+        let same = |numbers: &[f64]| numbers.windows(2).all(|pair| pair[0] == pair[1]);
+        same(&self.scale) && same(&self.shift)
+    }
 }
 
 /// Applies `fold` to every node of kind `kinds`, in the order of the graph. Gives how many were folded.

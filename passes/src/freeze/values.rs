@@ -1,0 +1,102 @@
+//! Values of attributes: what they hold, which memory they are, and what they are as constants.
+
+use crate::support::constants::detached;
+use frazil_ir::{Constant, DictConstant, ListConstant, ObjectId, TensorData, TupleConstant};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Calls `each` with every object that `value` is or holds.
+pub(super) fn objects_in(value: &Constant, each: &mut dyn FnMut(ObjectId)) {
+    match value {
+        Constant::Object(id) => each(*id),
+        Constant::List(_) | Constant::Tuple(_) => {
+            value
+                .items()
+                .unwrap_or_default()
+                .iter()
+                .for_each(|c| objects_in(c, each));
+        }
+        Constant::Dict(d) => d.entries.iter().for_each(|(k, v)| {
+            objects_in(k, each);
+            objects_in(v, each);
+        }),
+        _ => {}
+    }
+}
+
+/// Addresses of the storages and containers that `value` is or holds.
+pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
+    match value {
+        Constant::Tensor(t) => {
+            out.insert(Arc::as_ptr(&t.storage) as usize);
+        }
+        Constant::List(l) => {
+            out.insert(Arc::as_ptr(l) as usize);
+            l.items.iter().for_each(|c| identities(c, out));
+        }
+        Constant::Tuple(t) => t.items.iter().for_each(|c| identities(c, out)),
+        Constant::Dict(d) => {
+            out.insert(Arc::as_ptr(d) as usize);
+            d.entries.iter().for_each(|(k, v)| {
+                identities(k, out);
+                identities(v, out);
+            });
+        }
+        _ => {}
+    }
+}
+
+/// Makes constants of attributes: without `requires_grad`, what was one tensor or list being one afterwards.
+#[derive(Default)]
+pub(super) struct Folder {
+    tensors: HashMap<usize, Arc<TensorData>>,
+    lists: HashMap<usize, Arc<ListConstant>>,
+    dicts: HashMap<usize, Arc<DictConstant>>,
+}
+
+impl Folder {
+    /// `None` for what holds objects.
+    pub(super) fn constant(&mut self, value: &Constant) -> Option<Constant> {
+        Some(match value {
+            Constant::Tensor(t) => {
+                let new = self
+                    .tensors
+                    .entry(Arc::as_ptr(t) as usize)
+                    .or_insert_with(|| detached(t));
+                Constant::Tensor(new.clone())
+            }
+            Constant::List(l) => {
+                if let Some(new) = self.lists.get(&(Arc::as_ptr(l) as usize)) {
+                    return Some(Constant::List(new.clone()));
+                }
+                let items = l.items.iter().map(|c| self.constant(c)).collect::<Option<Vec<_>>>()?;
+                let new = Arc::new(ListConstant {
+                    element: l.element,
+                    items,
+                });
+                self.lists.insert(Arc::as_ptr(l) as usize, new.clone());
+                Constant::List(new)
+            }
+            Constant::Tuple(t) => {
+                let items = t.items.iter().map(|c| self.constant(c)).collect::<Option<Vec<_>>>()?;
+                Constant::Tuple(Arc::new(TupleConstant { ty: t.ty, items }))
+            }
+            Constant::Dict(d) => {
+                if let Some(new) = self.dicts.get(&(Arc::as_ptr(d) as usize)) {
+                    return Some(Constant::Dict(new.clone()));
+                }
+                let entry = |(k, v): &(Constant, Constant)| Some((self.constant(k)?, self.constant(v)?));
+                let entries = d.entries.iter().map(entry).collect::<Option<Vec<_>>>()?;
+                let new = Arc::new(DictConstant {
+                    key: d.key,
+                    value: d.value,
+                    entries,
+                });
+                self.dicts.insert(Arc::as_ptr(d) as usize, new.clone());
+                Constant::Dict(new)
+            }
+            Constant::Object(_) => return None,
+            other => other.clone(),
+        })
+    }
+}
