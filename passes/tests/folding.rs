@@ -58,6 +58,15 @@ const BN: &[(&str, &[i64])] = &[
     ("var", &[4]),
 ];
 
+const LINEAR_BN: &[(&str, &[i64])] = &[
+    ("w", &[4, 2]),
+    ("b", &[4]),
+    ("gamma", &[4]),
+    ("beta", &[4]),
+    ("mean", &[4]),
+    ("var", &[4]),
+];
+
 const CASES: &[Case] = &[
     Case {
         name: "batch norm behind a convolution",
@@ -141,14 +150,7 @@ const CASES: &[Case] = &[
     Case {
         name: "batch norm behind a linear of two dimensions",
         input: &[3, 2],
-        weights: &[
-            ("w", &[4, 2]),
-            ("b", &[4]),
-            ("gamma", &[4]),
-            ("beta", &[4]),
-            ("mean", &[4]),
-            ("var", &[4]),
-        ],
+        weights: LINEAR_BN,
         body: "  %c : Tensor = aten::linear(%x, %w, %b)
   %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
   return (%y)",
@@ -158,15 +160,73 @@ const CASES: &[Case] = &[
     Case {
         name: "not behind a linear of three dimensions, even with as many rows as features",
         input: &[3, 4, 2],
+        weights: LINEAR_BN,
+        body: "  %c : Tensor = aten::linear(%x, %w, %b)
+  %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
+  return (%y)",
+        folded: "aten::batch_norm",
+        expect: false,
+    },
+    Case {
+        name: "behind a linear of one feature, whatever its rank",
+        input: &[3, 1, 2],
         weights: &[
-            ("w", &[4, 2]),
-            ("b", &[4]),
-            ("gamma", &[4]),
-            ("beta", &[4]),
-            ("mean", &[4]),
-            ("var", &[4]),
+            ("w", &[1, 2]),
+            ("b", &[1]),
+            ("gamma", &[1]),
+            ("beta", &[1]),
+            ("mean", &[1]),
+            ("var", &[1]),
         ],
         body: "  %c : Tensor = aten::linear(%x, %w, %b)
+  %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
+  return (%y)",
+        folded: "aten::batch_norm",
+        expect: true,
+    },
+    Case {
+        name: "not when the linear's result is used elsewhere",
+        input: &[3, 2],
+        weights: LINEAR_BN,
+        body: "  %c : Tensor = aten::linear(%x, %w, %b)
+  %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
+  %z : Tensor = aten::mul(%y, %c)
+  return (%z)",
+        folded: "aten::batch_norm",
+        expect: false,
+    },
+    Case {
+        name: "not when the linear's result is written in between",
+        input: &[3, 2],
+        weights: LINEAR_BN,
+        body: "  %c : Tensor = aten::linear(%x, %w, %b)
+  %u : Tensor = aten::mul_(%c, %two)
+  %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
+  return (%y)",
+        folded: "aten::batch_norm",
+        expect: false,
+    },
+    Case {
+        name: "batch norm behind a linear of what was flattened",
+        input: &[3, 2, 1, 1],
+        weights: LINEAR_BN,
+        body: "  %minus : int = prim::Constant[value=-1]()
+  %f : Tensor = aten::flatten(%x, %one, %minus)
+  %r : Tensor = aten::relu(%f)
+  %c : Tensor = aten::linear(%r, %w, %b)
+  %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
+  return (%y)",
+        folded: "aten::batch_norm",
+        expect: true,
+    },
+    Case {
+        name: "not when what was flattened gets another dimension",
+        input: &[4, 2, 1],
+        weights: LINEAR_BN,
+        body: "  %minus : int = prim::Constant[value=-1]()
+  %f : Tensor = aten::flatten(%x, %one, %minus)
+  %u : Tensor = aten::unsqueeze_(%f, %zero)
+  %c : Tensor = aten::linear(%f, %w, %b)
   %y : Tensor = aten::batch_norm(%c, %gamma, %beta, %mean, %var, %no, %eps, %eps, %yes)
   return (%y)",
         folded: "aten::batch_norm",

@@ -61,11 +61,10 @@ pub fn attributes_of_text(text: &str) -> BTreeSet<String> {
     paths
 }
 
-/// The member `"remaining_attributes"` of a `freeze.json`.
-pub fn attributes_of_json(json: &Json) -> BTreeSet<String> {
-    let names = json.get("remaining_attributes").and_then(Json::as_array);
-    let names = names.into_iter().flatten().filter_map(Json::as_str);
-    names.map(str::to_owned).collect()
+/// The member `"remaining_attributes"` of a `freeze.json`. `None` when there is none.
+pub fn attributes_of_json(json: &Json) -> Option<BTreeSet<String>> {
+    let names = json.get("remaining_attributes")?.as_array()?;
+    Some(names.iter().filter_map(Json::as_str).map(str::to_owned).collect())
 }
 
 /// Counts the nodes in a printed graph, nested blocks included.

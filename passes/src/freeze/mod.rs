@@ -186,7 +186,16 @@ pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn O
         optimize_numerics: options.optimize_numerics,
     };
     for id in preserve::frozen_methods(&frozen, &options.freeze.preserve) {
-        cx.run(&optimize, &mut frozen.unit.function_mut(id).graph)?;
+        let graph = &mut frozen.unit.function_mut(id).graph;
+        // The foldings leave constants where they made them; what freezing again would tidy up is done here.
+        for _ in 0..MAX_TURNS {
+            let revision = graph.revision();
+            cx.run(&optimize, graph)?;
+            if graph.revision() == revision {
+                break;
+            }
+            clean_up(graph, &mut cx)?;
+        }
     }
     Ok(frozen)
 }

@@ -1,0 +1,184 @@
+//! Freezing what is frozen changes nothing, and copies no weights.
+//!
+//! Runs over the archives of `tests/fixtures`, and of the corpus that `FRAZIL_CORPUS` names.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
+
+use frazil_ir::{Constant, Context, Graph, Module, Storage, symbols};
+use frazil_passes::{FreezeOptions, freeze_module};
+use frazil_runtime::Registry;
+use frazil_syntax::equal_modules;
+use frazil_torchscript::{LoadOptions, SaveOptions, load, load_bytes, save_bytes};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Every `model.pt` below the folders.
+fn archives() -> Vec<PathBuf> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/models")];
+    folders.extend(std::env::var_os("FRAZIL_CORPUS").map(|corpus| PathBuf::from(corpus).join("models")));
+    let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok());
+    let models = entries.flatten().map(|entry| entry.unwrap().path().join("model.pt"));
+    let mut found: Vec<PathBuf> = models.filter(|path| path.exists()).collect();
+    found.sort();
+    found
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::new(Arc::new(Context::new()));
+    frazil_prim::register(&mut registry);
+    frazil_aten::register(&mut registry);
+    registry
+}
+
+fn options(registry: &Registry) -> LoadOptions<'_> {
+    LoadOptions {
+        ctx: registry.ctx(),
+        catalogue: registry.catalogue(),
+    }
+}
+
+/// What the case beside the archive wants to call.
+fn preserved(archive: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(archive.with_file_name("case.json")).unwrap();
+    let case: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let names = case["preserve"].as_array().into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn graphs(module: &Module) -> impl Iterator<Item = &Graph> {
+    module.unit.functions().map(|(_, function)| &function.graph)
+}
+
+/// How many nodes of each kind the module has. Constants are left out: an archive has lists of constants in the place of constant lists.
+fn kinds(module: &Module) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for graph in graphs(module) {
+        for node in graph.all_nodes() {
+            if graph.kind(node) != symbols::PRIM_CONSTANT {
+                *kinds.entry(graph.kind_name(node).to_owned()).or_default() += 1;
+            }
+        }
+    }
+    kinds
+}
+
+/// The bytes of each tensor that is a constant in a graph, sorted, each once.
+fn constants(module: &Module) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for graph in graphs(module) {
+        for node in graph.all_nodes() {
+            if let Some(Constant::Tensor(t)) = graph.constant_of(node) {
+                found.push(t.storage.bytes().to_vec());
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[test]
+fn freezing_twice_changes_nothing() {
+    let mut failures = Vec::new();
+    for path in archives() {
+        let registry = registry();
+        let module = load(&path, &options(&registry)).unwrap();
+        for optimize_numerics in [true, false] {
+            let mut freeze = FreezeOptions {
+                optimize_numerics,
+                ..FreezeOptions::default()
+            };
+            freeze.freeze.preserve = preserved(&path);
+            let mut fail = |what: String| {
+                failures.push(format!("{}, numerics {optimize_numerics}: {what}", path.display()));
+            };
+            let frozen = freeze_module(&module, &freeze, &registry).unwrap();
+            match freeze_module(&frozen, &freeze, &registry) {
+                Ok(again) => {
+                    if let Err(difference) = equal_modules(&frozen, &again) {
+                        fail(difference.to_string());
+                    }
+                }
+                Err(e) => fail(e.to_string()),
+            }
+            // The same behind an archive.
+            let bytes = save_bytes(&frozen, registry.catalogue(), &SaveOptions::default()).unwrap();
+            let loaded = load_bytes(bytes, &options(&registry)).unwrap();
+            match freeze_module(&loaded, &freeze, &registry) {
+                Ok(again) => {
+                    if kinds(&again) != kinds(&frozen) {
+                        let (a, b) = (kinds(&frozen), kinds(&again));
+                        let all = a.keys().chain(b.keys()).filter(|kind| a.get(*kind) != b.get(*kind));
+                        let differ: BTreeMap<_, _> = all.map(|kind| (kind, (a.get(kind), b.get(kind)))).collect();
+                        fail(format!("behind an archive: {differ:?}"));
+                    }
+                    if constants(&again) != constants(&frozen) {
+                        fail("behind an archive: other tensors".to_owned());
+                    }
+                }
+                Err(e) => fail(format!("behind an archive: {e}")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Weights that no folding changes are constants on the storages that the attributes have.
+#[test]
+fn weights_are_shared() {
+    let mut shared = 0;
+    for path in archives() {
+        let registry = registry();
+        let module = load(&path, &options(&registry)).unwrap();
+        let mut storages: HashSet<*const Storage> = HashSet::new();
+        let mut collect = |value: &Constant| {
+            let mut work = vec![value];
+            while let Some(value) = work.pop() {
+                match value {
+                    Constant::Tensor(t) => {
+                        storages.insert(Arc::as_ptr(&t.storage));
+                    }
+                    Constant::Dict(d) => work.extend(d.entries.iter().map(|(_, v)| v)),
+                    _ => work.extend(value.items().unwrap_or_default()),
+                }
+            }
+        };
+        module
+            .objects()
+            .for_each(|(_, object)| object.slots.iter().for_each(&mut collect));
+        let mut freeze = FreezeOptions {
+            optimize_numerics: false,
+            ..FreezeOptions::default()
+        };
+        freeze.freeze.preserve = preserved(&path);
+        let frozen = freeze_module(&module, &freeze, &registry).unwrap();
+        for graph in graphs(&frozen) {
+            for node in graph.all_nodes() {
+                let name = graph.output(node).and_then(|v| graph.value_name(v));
+                let name = name.map_or_else(String::new, |n| n.display(graph.ctx()).to_string());
+                // What was an attribute is named after it.
+                if let (Some(Constant::Tensor(t)), true) = (graph.constant_of(node), name.starts_with("self.")) {
+                    assert!(
+                        storages.contains(&Arc::as_ptr(&t.storage)),
+                        "{}: {name} was copied",
+                        path.display()
+                    );
+                    shared += 1;
+                }
+            }
+        }
+        for (_, object) in frozen.objects() {
+            for value in &object.slots {
+                if let Constant::Tensor(t) = value {
+                    assert!(
+                        storages.contains(&Arc::as_ptr(&t.storage)),
+                        "{}: an attribute was copied",
+                        path.display()
+                    );
+                }
+            }
+        }
+    }
+    assert!(shared > 0, "no weight was seen");
+}

@@ -1,0 +1,263 @@
+//! What freezing leaves of modules: attributes, methods and results, call by call. Every module is frozen again as well, and through an archive.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
+
+mod attributes;
+mod refused;
+mod submodules;
+
+use frazil_ir::{Context, Module, ObjectId};
+use frazil_passes::freeze::Freeze;
+use frazil_passes::manager::{ModulePass, PassContext};
+use frazil_passes::{FreezeOptions, freeze_module};
+use frazil_runtime::interp::Interpreter;
+use frazil_runtime::{Registry, Tensor, Value};
+use frazil_syntax::{NoTensors, equal_modules, parse_module};
+use frazil_torchscript::{LoadOptions, SaveOptions, Source, load_bytes, load_source, save_bytes};
+use std::sync::Arc;
+
+fn registry() -> Arc<Registry> {
+    let mut registry = Registry::new(Arc::new(Context::new()));
+    frazil_prim::register(&mut registry);
+    frazil_aten::register(&mut registry);
+    Arc::new(registry)
+}
+
+fn options(registry: &Registry) -> LoadOptions<'_> {
+    LoadOptions {
+        ctx: registry.ctx(),
+        catalogue: registry.catalogue(),
+    }
+}
+
+/// The module that `source` is: text of ours, or TorchScript.
+fn module(registry: &Registry, source: &str) -> Module {
+    if source.starts_with("frazil module") {
+        return parse_module(registry.ctx(), source, &NoTensors).unwrap_or_else(|e| panic!("{e}"));
+    }
+    match load_source("net.py", source, &options(registry)) {
+        Ok(Source::Module(module)) => *module,
+        Ok(Source::Unit(_)) => panic!("no module in\n{source}"),
+        Err(e) => panic!("{e}\n{source}"),
+    }
+}
+
+fn freeze(preserve: &[&str]) -> FreezeOptions {
+    let mut options = FreezeOptions::default();
+    options.freeze.preserve = preserve.iter().map(|name| (*name).to_owned()).collect();
+    options
+}
+
+/// Paths of all attributes that are no submodules, and of all methods, sorted.
+fn names(module: &Module) -> (Vec<String>, Vec<String>) {
+    let ctx = module.ctx();
+    let (mut attributes, mut methods) = (Vec::new(), Vec::new());
+    let mut work: Vec<(ObjectId, String)> = vec![(module.root, String::new())];
+    while let Some((object, base)) = work.pop() {
+        let class = module.class_of(object).unwrap();
+        methods.extend(class.methods.keys().map(|name| format!("{base}{}", ctx.name(*name))));
+        for (name, value) in class.attributes.keys().zip(&module.object(object).slots) {
+            let path = format!("{base}{}", ctx.name(*name));
+            match value {
+                frazil_ir::Constant::Object(inner) => work.push((*inner, format!("{path}."))),
+                _ => attributes.push(path),
+            }
+        }
+    }
+    attributes.sort();
+    methods.sort();
+    (attributes, methods)
+}
+
+/// What calls of `methods` in turn give, three rounds of them, on one instance.
+fn results(registry: &Arc<Registry>, module: &Module, methods: &[&str]) -> Vec<String> {
+    let interpreter = Interpreter::with_module(registry.clone(), Arc::new(module.clone())).unwrap();
+    let call = |round: usize, method: &&str| {
+        let x = Value::from(Tensor::from_f32(&[round as f32 + 0.5, 2.0], &[2]).unwrap());
+        let result = interpreter.call(method, &[x]);
+        match result {
+            Ok(value) => value.as_tensor().map_or_else(
+                || format!("{value:?}"),
+                |t| format!("{:?} {:?}", t.sizes(), t.to_f64_vec()),
+            ),
+            Err(e) => format!("raises {e}"),
+        }
+    };
+    (0..3)
+        .flat_map(|round| methods.iter().map(move |method| (round, method)))
+        .map(|(round, method)| call(round, method))
+        .collect()
+}
+
+struct Case {
+    name: &'static str,
+    source: &'static str,
+    preserve: &'static [&'static str],
+    /// The attributes that stay.
+    attributes: &'static [&'static str],
+    /// The methods that stay.
+    methods: &'static [&'static str],
+}
+
+/// The methods of the module itself.
+fn own<'a>(methods: &[&'a str]) -> Vec<&'a str> {
+    methods.iter().copied().filter(|name| !name.contains('.')).collect()
+}
+
+#[test]
+fn freezing_leaves_what_is_needed_and_gives_the_same_results() {
+    let mut failures = Vec::new();
+    for case in attributes::CASES.iter().chain(submodules::CASES) {
+        let registry = registry();
+        let original = module(&registry, case.source);
+        let mut fail = |what: String| failures.push(format!("{}: {what}", case.name));
+        let frozen = match freeze_module(&original, &freeze(case.preserve), &*registry) {
+            Ok(frozen) => frozen,
+            Err(e) => {
+                fail(e.to_string());
+                continue;
+            }
+        };
+        let wanted = (case.attributes.iter(), case.methods.iter());
+        let wanted: (Vec<String>, Vec<String>) = (
+            wanted.0.map(|name| (*name).to_owned()).collect(),
+            wanted.1.map(|name| (*name).to_owned()).collect(),
+        );
+        if names(&frozen) != wanted {
+            fail(format!("{:?} is left", names(&frozen)));
+        }
+        let methods = own(case.methods);
+        let expected = results(&registry, &original, &methods);
+        if expected.iter().any(|result| result.starts_with("raises")) {
+            fail(format!("the module itself: {expected:?}"));
+        }
+        if results(&registry, &frozen, &methods) != expected {
+            fail("other results".to_owned());
+        }
+        match freeze_module(&frozen, &freeze(case.preserve), &*registry) {
+            Ok(again) => {
+                if let Err(difference) = equal_modules(&frozen, &again) {
+                    fail(format!("frozen again: {difference}"));
+                }
+            }
+            Err(e) => fail(format!("again: {e}")),
+        }
+        let bytes = save_bytes(&frozen, registry.catalogue(), &SaveOptions::default()).unwrap();
+        let loaded = load_bytes(bytes, &options(&registry)).unwrap();
+        if names(&loaded) != wanted || results(&registry, &loaded, &methods) != expected {
+            fail("what an archive gives is different".to_owned());
+        }
+        match freeze_module(&loaded, &freeze(case.preserve), &*registry) {
+            Ok(again) => {
+                if names(&again) != wanted || results(&registry, &again, &methods) != expected {
+                    fail("frozen again behind an archive, it is different".to_owned());
+                }
+            }
+            Err(e) => fail(format!("again behind an archive: {e}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn refusals_have_pytorchs_words() {
+    for (source, preserve, words) in refused::REFUSED {
+        let registry = registry();
+        let original = module(&registry, source);
+        match freeze_module(&original, &freeze(preserve), &*registry) {
+            Ok(_) => panic!("not refused with `{words}`:\n{source}"),
+            Err(e) => assert!(e.to_string().contains(words), "`{e}` does not say `{words}`"),
+        }
+    }
+}
+
+#[test]
+fn a_module_in_training_mode_keeps_its_parameters_and_what_it_asks_about_training() {
+    let registry = registry();
+    let source = "
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.rate = 0.5
+    def forward(self, x):
+        if self.training:
+            return x * self.weight
+        return x * self.rate
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.by = 3
+    def forward(self, x):
+        return self.part(x) * self.by
+model = Net().train()
+";
+    let original = module(&registry, source);
+    let mut frozen = original.clone();
+    let mut cx = PassContext::new(&*registry);
+    Freeze::default().run(&mut frozen, &mut cx).unwrap();
+    assert_eq!(names(&frozen).0, ["part.training", "part.weight"]);
+    assert_eq!(
+        results(&registry, &frozen, &["forward"]),
+        results(&registry, &original, &["forward"])
+    );
+}
+
+#[test]
+fn parameters_are_kept_when_asked_for() {
+    let registry = registry();
+    let source = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.by = 3
+    def forward(self, x):
+        return x * self.weight * self.by
+model = Net().eval()
+";
+    let mut options = freeze(&[]);
+    options.freeze.preserve_parameters = true;
+    let original = module(&registry, source);
+    let frozen = freeze_module(&original, &options, &*registry).unwrap();
+    assert_eq!(names(&frozen).0, ["weight"]);
+}
+
+#[test]
+fn the_modules_own_hooks_stay_with_what_they_read() {
+    let registry = registry();
+    let source = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = torch.zeros(2)
+        self.bias = torch.ones(2)
+    def forward(self, x):
+        return x + self.bias
+    @torch.jit.export
+    def before(self, input: Tuple[Tensor]):
+        self.seen.add_(input[0])
+    @torch.jit.export
+    def after(self, input: Tuple[Tensor], output: Tensor) -> Tensor:
+        return output * self.seen
+    @torch.jit.export
+    def other(self, x):
+        return x
+model = Net().eval()
+";
+    let mut original = module(&registry, source);
+    let class = original.object(original.root).class;
+    let class = original.unit.classes.get_mut(&class).unwrap();
+    class.forward_pre_hooks.push(registry.ctx().symbol("before"));
+    class.forward_hooks.push(registry.ctx().symbol("after"));
+    let frozen = freeze_module(&original, &freeze(&[]), &*registry).unwrap();
+    let bytes = save_bytes(&frozen, registry.catalogue(), &SaveOptions::default()).unwrap();
+    for module in [&frozen, &load_bytes(bytes, &options(&registry)).unwrap()] {
+        let (attributes, methods) = names(module);
+        assert_eq!(attributes, ["seen"]);
+        assert_eq!(methods, ["after", "before", "forward"]);
+        let class = module.class_of(module.root).unwrap();
+        assert_eq!((class.forward_pre_hooks.len(), class.forward_hooks.len()), (1, 1));
+    }
+}
