@@ -142,7 +142,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
 pub fn unexplained(theirs: &Kinds, ours: &Kinds, entry: &Entry) -> Vec<String> {
     let listed = |kind: &str| entry.differences.iter().find(|(listed, _, _)| listed == kind);
     let mut found = Vec::new();
-    let kinds: std::collections::BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    let kinds: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
     for kind in kinds {
         let count = |kinds: &Kinds| kinds.get(kind).copied().unwrap_or(0);
         let (theirs, ours) = (count(theirs), count(ours));
