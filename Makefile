@@ -3,7 +3,7 @@ CARGO ?= cargo
 LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lit conformance bench bench-peers bench-text
+.PHONY: help setup demo test check lit conformance bench bench-peers bench-text bench-passes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,3 +39,7 @@ bench-peers: setup ## latency next to PyTorch's, side by side; ARGS=model.pt... 
 bench-text: ## reading and writing text and archives next to PyTorch's and mlir-opt's; ARGS='--archive model.pt' (needs PEERS_PYTHON with torch)
 	@$(CARGO) build -q --release -p frazil --no-default-features --example reading_times
 	@$(or $(PEERS_PYTHON),python3) tools/bench_text.py $(ARGS)
+
+bench-passes: ## passes and alias analysis next to PyTorch's; ARGS=--growth for how they grow (needs PEERS_PYTHON with torch)
+	@$(CARGO) build -q --release -p frazil --no-default-features --example pass_times
+	@$(or $(PEERS_PYTHON),python3) tools/bench_passes.py $(ARGS)

@@ -168,6 +168,17 @@ impl Liveness<'_> {
 
     /// Marks a node, what it uses, and the nodes around it.
     fn mark_node(&mut self, node: NodeId) {
+        let mut inside = Vec::new();
+        self.mark_upwards(node, Some(&mut inside));
+        // All that is in them is there already, the outermost first.
+        for inner in inside {
+            self.mark_upwards(inner, None);
+        }
+    }
+
+    /// Marks a node, what it uses, and the nodes around it. Those in the blocks of operators that nobody knows, which are such an operator's own
+    /// business, go into `inside`.
+    fn mark_upwards(&mut self, node: NodeId, mut inside: Option<&mut Vec<NodeId>>) {
         let g = self.graph;
         let mut cursor = Some(node);
         while let Some(n) = cursor {
@@ -192,15 +203,12 @@ impl Liveness<'_> {
                 }
             }
             if g.kind(n) != symbols::PRIM_IF && g.kind(n) != symbols::PRIM_LOOP {
-                // Blocks of an operator that nobody knows are its own business.
                 for &block in g.node_blocks(n) {
                     for v in g.results(block).collect::<Vec<_>>() {
                         self.mark_value(v);
                     }
-                    for inner in g.nodes_recursive(block) {
-                        if !self.nodes[inner.as_u32() as usize] {
-                            self.mark_node(inner);
-                        }
+                    if let Some(inside) = &mut inside {
+                        inside.extend(g.walk(block));
                     }
                 }
             }
@@ -248,7 +256,7 @@ impl Liveness<'_> {
     }
 
     fn mark_result(&mut self, block: BlockId, index: usize) {
-        if let Some(v) = self.graph.results(block).nth(index) {
+        if let Some(v) = self.graph.operand(self.graph.return_node(block), index) {
             self.mark_value(v);
         }
     }

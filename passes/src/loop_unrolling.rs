@@ -82,12 +82,17 @@ pub(crate) fn unroll_all(
             continue;
         };
         let length = graph.operand(node, 0).and_then(|v| int(graph, v));
-        let size = graph.nodes_recursive(body).len();
+        // First what is cheap to tell: counting the bodies of nested loops takes the square of their depth.
+        if !wanted(graph, body, length) {
+            continue;
+        }
         let copies = length.filter(|n| *n < MAX_REPEATS).unwrap_or(FACTOR).max(0);
-        let grows = size
+        let grows = graph
+            .walk(body)
+            .count()
             .saturating_mul(copies as usize)
             .saturating_add(graph.node_capacity());
-        if !wanted(graph, body, length) || grows > MAX_NODES || !cx.rewrite(STATISTIC) {
+        if grows > MAX_NODES || !cx.rewrite(STATISTIC) {
             continue;
         }
         unroll(graph, node, length);
@@ -108,13 +113,7 @@ pub(crate) fn is_counted(graph: &Graph, node: NodeId) -> bool {
 
 fn is_small(graph: &Graph, body: BlockId) -> bool {
     let runs = |n: &NodeId| graph.kind(*n) != symbols::PRIM_CONSTANT;
-    graph
-        .nodes_recursive(body)
-        .into_iter()
-        .filter(runs)
-        .take(MAX_BODY + 1)
-        .count()
-        <= MAX_BODY
+    graph.walk(body).filter(runs).take(MAX_BODY + 1).count() <= MAX_BODY
 }
 
 fn unroll(graph: &mut Graph, node: NodeId, length: Option<i64>) {

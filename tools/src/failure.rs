@@ -1,6 +1,8 @@
 //! How the tools fail: a message on standard error, and an exit status.
 
+use frazil_ir::{Diagnostic, Severity, Span};
 use std::error::Error;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -48,28 +50,89 @@ impl Failure {
     }
 }
 
-/// Prints `failure` with its causes and gives the exit status.
-pub fn print_failure(failure: &Failure) -> ExitCode {
+/// Prints `failure` with its causes, and the lines of the text `input` that it names; gives the exit status.
+pub fn print_failure(failure: &Failure, input: &Path) -> ExitCode {
     match failure {
         // Text is shown with the lines that are wrong.
         Failure::Frazil(frazil::Error::Text(report)) => eprint!("{report}"),
         other => {
-            eprintln!("error: {other}");
+            let mut message = format!("error: {other}\n");
             let mut shown = other.to_string();
             let mut source = other.source();
             while let Some(cause) = source {
                 let text = cause.to_string();
                 // Transparent errors, and those that quote their cause, say it once.
                 if !shown.contains(&text) {
-                    eprintln!("  caused by: {text}");
+                    message += &format!("  caused by: {text}\n");
                     shown = text;
                 }
                 source = cause.source();
             }
+            eprint!("{}", with_lines(&message, input));
         }
     }
     match failure {
         Failure::Usage(_) => ExitCode::from(2),
         _ => ExitCode::from(1),
     }
+}
+
+/// How messages name the text that a graph was read from.
+const OF_TEXT: &str = "<text>";
+
+/// Lines beyond these are not shown.
+const MAX_LINES: usize = 20;
+
+/// `message`, and behind it the lines of the text `input` that it names as `<text>:line:column`, each with a caret.
+fn with_lines(message: &str, input: &Path) -> String {
+    let name = input.display().to_string();
+    let mut out = message.replace(OF_TEXT, &name);
+    let places = message.split(OF_TEXT).skip(1).filter_map(place);
+    let Some(text) = std::fs::read_to_string(input).ok().filter(|_| out != message) else {
+        return out;
+    };
+    let mut seen = Vec::new();
+    for (line, column) in places {
+        if let Some(span) = span_at(&text, line, column)
+            && !seen.contains(&span)
+            && seen.len() < MAX_LINES
+        {
+            seen.push(span);
+        }
+    }
+    let notes: Vec<Diagnostic> = seen.into_iter().map(|span| note(&text, span)).collect();
+    if !notes.is_empty() {
+        out += &frazil_syntax::render(&name, &text, &notes, std::io::stderr().is_terminal());
+    }
+    out
+}
+
+fn note(text: &str, span: Span) -> Diagnostic {
+    let node = text.get(span.start as usize..span.end as usize).unwrap_or_default();
+    let mut note = Diagnostic::error("place", format!("`{node}` stands here"), span, "this node");
+    note.severity = Severity::Note;
+    note
+}
+
+/// The line and column at the start of `text`: `:3:16`.
+fn place(text: &str) -> Option<(usize, usize)> {
+    let mut parts = text.strip_prefix(':')?.splitn(2, ':');
+    let line = parts.next()?.parse().ok()?;
+    let column = parts.next()?;
+    let digits = column.find(|c: char| !c.is_ascii_digit()).unwrap_or(column.len());
+    Some((line, column[..digits].parse().ok()?))
+}
+
+/// The operator's name that stands at a line and column, both from 1.
+fn span_at(text: &str, line: usize, column: usize) -> Option<Span> {
+    let before: usize = text
+        .split_inclusive('\n')
+        .take(line.checked_sub(1)?)
+        .map(str::len)
+        .sum();
+    let rest = text.get(before..)?.lines().next()?;
+    let (start, _) = rest.char_indices().nth(column.checked_sub(1)?)?;
+    let len = rest[start..].find(|c: char| c.is_whitespace() || matches!(c, '(' | '['));
+    let len = len.unwrap_or(rest.len() - start);
+    Some(Span::new(before + start, before + start + len))
 }

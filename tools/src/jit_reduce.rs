@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
     tracing_to_stderr();
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => print_failure(&failure),
+        Err(failure) => print_failure(&failure, &options.input),
     }
 }
 

@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => print_failure(&failure),
+        Err(failure) => print_failure(&failure, options.model.as_deref().unwrap_or(Path::new("-"))),
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded
     let options = ParseOptions {
         catalogue: Some(session.registry().catalogue()),
         verify: true,
+        places: true,
     };
     if sniff(text) == Some(TextKind::Module) {
         // The tensors lie beside the file; text from standard input has to hold all of its own.

@@ -116,10 +116,20 @@ fn part(value: f64, out: &mut String) {
     }
 }
 
-/// A double that reads back as the same one, and never as an integer.
+/// What a NaN holds beside its sign.
+const NAN_PAYLOAD: u64 = (1 << 52) - 1;
+/// That of the NaN which arithmetic gives.
+const PLAIN_NAN: u64 = 1 << 51;
+
+/// A double that reads back as the same one, and never as an integer. NaNs that hold something else than the usual one do are
+/// written as C writes them: `nan(0x1)`.
 pub fn exact_double(value: f64, out: &mut String) {
     if let Some(word) = not_finite(value) {
         out.push_str(word);
+        let payload = value.to_bits() & NAN_PAYLOAD;
+        if value.is_nan() && payload != PLAIN_NAN {
+            let _ = write!(out, "({payload:#x})");
+        }
         return;
     }
     let start = out.len();
@@ -132,6 +142,20 @@ pub fn exact_double(value: f64, out: &mut String) {
             out.push('.');
         }
     }
+}
+
+/// The NaN that [`exact_double`] writes as `text`.
+pub fn nan(text: &str) -> Option<f64> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (1 << 63, rest),
+        None => (0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let payload = match rest.strip_prefix("nan")? {
+        "" => PLAIN_NAN,
+        rest => u64::from_str_radix(rest.strip_prefix("(0x")?.strip_suffix(')')?, 16).ok()?,
+    };
+    let bits = sign | f64::INFINITY.to_bits() | payload;
+    (1..=NAN_PAYLOAD).contains(&payload).then(|| f64::from_bits(bits))
 }
 
 /// Appends a string in quotes, escaped as PyTorch does. `raw` leaves non-ASCII characters as they are; PyTorch writes their bytes as octal

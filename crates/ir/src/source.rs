@@ -1,13 +1,14 @@
 //! Places in source text: in the original Python (as archives record it), or in a file that we read.
 
-use crate::{Context, SymbolId};
+use crate::{Context, SymbolId, symbols};
 use cranelift_entity::packed_option::ReservedValue;
 use std::fmt;
 
 /// A place in a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceRange {
-    /// The file's name as recorded.
+    /// The file's name as recorded. [`symbols::OF_TEXT`] for the place of a node in the very text that its graph was read from: that is for
+    /// messages, and never part of a text or archive. Who knows which file that is says its name instead.
     pub file: SymbolId,
     /// Line, from 1.
     pub line: u32,
@@ -16,9 +17,24 @@ pub struct SourceRange {
 }
 
 impl SourceRange {
-    /// Writes `file.py:line:column`, PyTorch's form.
+    /// Writes `file.py:line:column`, PyTorch's form. The columns of a place in the text that the graph was read from count from 1, as those of
+    /// other messages about texts do.
     pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
-        fmt::from_fn(move |f| write!(f, "{}:{}:{}", ctx.name(self.file), self.line, self.column))
+        let first = u32::from(self.is_of_text());
+        fmt::from_fn(move |f| {
+            write!(
+                f,
+                "{}:{}:{}",
+                ctx.name(self.file),
+                self.line,
+                self.column.saturating_add(first)
+            )
+        })
+    }
+
+    /// True for a place in the text that the graph was read from.
+    pub fn is_of_text(&self) -> bool {
+        self.file == symbols::OF_TEXT
     }
 }
 

@@ -69,6 +69,8 @@ well_known! {
     ATEN_BATCH_NORM = "aten::batch_norm";
     ATEN_WARN = "aten::warn";
     ATEN_FORMAT = "aten::format";
+    // files of source ranges
+    OF_TEXT = "<text>";
 }
 
 impl SymbolId {

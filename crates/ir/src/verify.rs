@@ -18,8 +18,8 @@ use crate::graph::Definition;
 use crate::schema::{Catalogue, Resolution};
 use crate::types::is_subtype;
 use crate::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use cranelift_entity::SecondaryMap;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::fmt;
 
 /// One thing that is wrong with a graph.
@@ -60,9 +60,11 @@ impl Graph {
             graph: self,
             catalogue,
             failures: Vec::new(),
-            uses: HashMap::new(),
+            uses: SecondaryMap::with_capacity(self.value_capacity()),
+            visible: Vec::new(),
+            is_visible: SecondaryMap::with_capacity(self.value_capacity()),
         };
-        v.block(self.root());
+        v.walk();
         v.use_lists();
         if v.failures.is_empty() {
             Ok(())
@@ -115,7 +117,23 @@ struct Verifier<'a> {
     graph: &'a Graph,
     catalogue: Option<&'a Catalogue>,
     failures: Vec<Failure>,
-    uses: HashMap<ValueId, usize>,
+    /// How many operands each value is.
+    uses: SecondaryMap<ValueId, u32>,
+    /// The values that are defined where the walk stands.
+    visible: Vec<ValueId>,
+    is_visible: SecondaryMap<ValueId, bool>,
+}
+
+/// What the walk does next.
+enum Step {
+    /// The parameters of a block, and all that is in it.
+    Block(BlockId),
+    /// The nodes of a block behind this one, or from the first.
+    Nodes(BlockId, Option<NodeId>),
+    /// The outputs of a node, which its own blocks do not see.
+    Outputs(NodeId),
+    /// The results of a block. Then only what was defined outside is left: the first so many values.
+    End(BlockId, usize),
 }
 
 impl Verifier<'_> {
@@ -136,39 +154,72 @@ impl Verifier<'_> {
         is_subtype(self.graph.ctx(), actual, formal)
     }
 
-    fn block(&mut self, root: BlockId) {
+    /// Everything in the order of the text, with what is defined there marked: asking the graph for every use whether its value dominates it
+    /// would climb through all blocks around it.
+    fn walk(&mut self) {
+        let g = self.graph;
         // A stack of its own: nesting may be as deep as the input likes.
-        let mut stack = vec![root];
-        while let Some(block) = stack.pop() {
-            let g = self.graph;
-            let mut previous: Option<NodeId> = None;
-            for node in g.nodes(block) {
-                if g.parent(node) != Some(block) || g.previous(node) != previous {
-                    self.fail(node, "its links do not agree with its block");
+        let mut stack = vec![Step::Block(g.root())];
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Block(block) => {
+                    stack.push(Step::End(block, self.visible.len()));
+                    stack.push(Step::Nodes(block, None));
+                    self.define(g.parameters(block));
                 }
-                if let Some(p) = previous
-                    && g.compare(p, node) != Some(Ordering::Less)
-                {
-                    self.fail(node, "its order key is not above the one of the node before it");
-                }
-                previous = Some(node);
-                self.node(node);
-                for &inner in g.node_blocks(node) {
-                    if g.owner(inner) != Some(node) {
-                        self.fail(node, "one of its blocks belongs to another node");
+                Step::Nodes(block, previous) => {
+                    let next = match previous {
+                        Some(previous) => g.next(previous),
+                        None => g.first(block),
+                    };
+                    let Some(node) = next else { continue };
+                    stack.push(Step::Nodes(block, Some(node)));
+                    stack.push(Step::Outputs(node));
+                    self.links(block, previous, node);
+                    self.node(node);
+                    for &inner in g.node_blocks(node).iter().rev() {
+                        if g.owner(inner) != Some(node) {
+                            self.fail(node, "one of its blocks belongs to another node");
+                        }
+                        stack.push(Step::Block(inner));
                     }
-                    stack.push(inner);
+                }
+                Step::Outputs(node) => self.define(g.node_outputs(node)),
+                Step::End(block, outside) => {
+                    self.operands(g.return_node(block));
+                    for value in self.visible.drain(outside..) {
+                        self.is_visible[value] = false;
+                    }
                 }
             }
-            self.operands(g.return_node(block));
+        }
+    }
+
+    fn define(&mut self, values: &[ValueId]) {
+        for &value in values {
+            self.is_visible[value] = true;
+        }
+        self.visible.extend_from_slice(values);
+    }
+
+    /// `node` stands behind `previous` in `block`.
+    fn links(&mut self, block: BlockId, previous: Option<NodeId>, node: NodeId) {
+        let g = self.graph;
+        if g.parent(node) != Some(block) || g.previous(node) != previous {
+            self.fail(node, "its links do not agree with its block");
+        }
+        if let Some(p) = previous
+            && g.compare(p, node) != Some(Ordering::Less)
+        {
+            self.fail(node, "its order key is not above the one of the node before it");
         }
     }
 
     fn operands(&mut self, node: NodeId) {
         let g = self.graph;
         for (i, value) in g.operands(node).enumerate() {
-            *self.uses.entry(value).or_default() += 1;
-            if !g.dominates(value, node) {
+            self.uses[value] += 1;
+            if !self.is_visible[value] {
                 let name = g.show_value(value);
                 self.fail(node, format!("operand {i} ({name}) is not defined before its use"));
             }
@@ -331,9 +382,7 @@ impl Verifier<'_> {
     fn use_lists(&mut self) {
         let g = self.graph;
         let counted = std::mem::take(&mut self.uses);
-        let mut checked: Vec<_> = counted.into_iter().collect();
-        checked.sort();
-        for (value, count) in checked {
+        for (value, &count) in counted.iter().filter(|(_, count)| **count > 0) {
             let mut listed = 0;
             let mut wrong = None;
             for u in g.uses(value) {

@@ -3,6 +3,7 @@
 //! A node is a box with its kind and attributes, a value an edge from where it is defined to where it is used, a block a cluster inside the
 //! box of its node. Names, strings and kinds come from the input, so everything is quoted.
 
+use crate::print::graph::MAX_INDENT;
 use crate::print::names::Names;
 use crate::print::value::{self, Plain};
 use frazil_ir::types::{TypeStyle, display_type};
@@ -118,7 +119,7 @@ impl<'g, 'o> Picture<'g, 'o> {
     }
 
     fn line(&mut self, text: &str) {
-        let indent = 2 * self.level;
+        let indent = 2 * self.level.min(MAX_INDENT);
         let _ = writeln!(self.out, "{:indent$}{text}", "");
     }
 

@@ -18,6 +18,7 @@ fn messages(text: &str) -> String {
     let options = ParseOptions {
         catalogue: Some(&catalogue),
         verify: true,
+        ..ParseOptions::default()
     };
     let error = parse_graph_with(&ctx, text, options).expect_err("the text is wrong");
     render("test.ir", text, &error.diagnostics, false)

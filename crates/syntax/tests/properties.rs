@@ -239,7 +239,7 @@ proptest! {
             while !page.is_char_boundary(end) { end += 1; }
             let text = format!("{}{put}{}", &page[..start], &page[end..]);
             let text = text.find("frazil module").map_or(text.as_str(), |i| &text[i..]);
-            if let Err(e) = parse_any(&Arc::new(Context::new()), text, ParseOptions { verify: true, catalogue: None }, &NoTensors) {
+            if let Err(e) = parse_any(&Arc::new(Context::new()), text, ParseOptions { verify: true, ..ParseOptions::default() }, &NoTensors) {
                 prop_assert!(!e.diagnostics.is_empty());
                 let shown = frazil_syntax::render("x.ir", text, &e.diagnostics, false);
                 prop_assert!(shown.contains("x.ir:"));

@@ -276,7 +276,7 @@ impl<'g> Analysis<'g> {
                 for (i, &out) in g.node_outputs(node).iter().enumerate() {
                     let mut all = Locations::new();
                     for &block in g.node_blocks(node) {
-                        if let Some(v) = g.results(block).nth(i) {
+                        if let Some(v) = g.operand(g.return_node(block), i) {
                             all.extend_from_slice(self.points(v));
                         }
                     }
@@ -356,10 +356,7 @@ impl<'g> Analysis<'g> {
         for (i, mine) in own.into_iter().enumerate() {
             let Some(&mine) = mine.first() else { continue };
             let initial: Vec<Location> = self.operand(node, i + 2).iter().map(|l| self.memory.find(*l)).collect();
-            let passed_on = g
-                .results(body)
-                .nth(i + 1)
-                .map_or(Locations::new(), |v| self.points(v).clone());
+            let passed_on = self.operand(g.return_node(body), i + 1);
             for &l in &passed_on {
                 let l = self.memory.find(l);
                 if !initial.contains(&l) {

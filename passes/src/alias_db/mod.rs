@@ -56,6 +56,8 @@ pub struct AliasDb {
     written_inside: Vec<bool>,
     /// By location: it is a result of the graph, or held by one.
     returned: Vec<bool>,
+    /// By location: it is known outside once the graph has run, or something that it holds is.
+    escaping_inside: Vec<bool>,
     any_write: bool,
 }
 
@@ -122,15 +124,20 @@ impl AliasDb {
                 holders.entry(held).or_default().push(l);
             }
         }
-        let mut written_inside = written.clone();
-        let mut work: Vec<Location> = table.representatives().filter(|l| written[l.index()]).collect();
-        while let Some(l) = work.pop() {
-            for &holder in holders.get(&l).map_or(&[][..], Vec::as_slice) {
-                if !std::mem::replace(&mut written_inside[holder.index()], true) {
-                    work.push(holder);
+        // The same marks of all that hold something marked, at any depth.
+        let inside = |marks: &[bool]| {
+            let mut inside = marks.to_vec();
+            let mut work: Vec<Location> = table.representatives().filter(|l| marks[l.index()]).collect();
+            while let Some(l) = work.pop() {
+                for &holder in holders.get(&l).map_or(&[][..], Vec::as_slice) {
+                    if !std::mem::replace(&mut inside[holder.index()], true) {
+                        work.push(holder);
+                    }
                 }
             }
-        }
+            inside
+        };
+        let written_inside = inside(&written);
         let mut returned = vec![false; table.len()];
         let results: Vec<Location> = outputs
             .iter()
@@ -139,6 +146,10 @@ impl AliasDb {
         for l in table.reachable(&results).into_iter().chain(results) {
             returned[l.index()] = true;
         }
+        let known: Vec<bool> = (0..table.len())
+            .map(|i| returned[i] || table.is_wildcard(Location(i as u32)))
+            .collect();
+        let escaping_inside = inside(&known);
         let any_write = !writes.is_empty();
         AliasDb {
             table,
@@ -147,6 +158,7 @@ impl AliasDb {
             written,
             written_inside,
             returned,
+            escaping_inside,
             any_write,
         }
     }
@@ -167,6 +179,10 @@ impl AliasDb {
         if self.locations(a).is_empty() || self.locations(b).is_empty() {
             return false;
         }
+        let holds_nothing = |v: ValueId| self.locations(v).iter().all(|l| self.table.held(*l).next().is_none());
+        if holds_nothing(a) && holds_nothing(b) {
+            return self.may_alias(a, b);
+        }
         let inside: HashSet<Location> = self.closure(&[a]).into_iter().collect();
         self.closure(&[b]).iter().any(|l| inside.contains(l))
     }
@@ -179,9 +195,8 @@ impl AliasDb {
     /// True when one of the values, or something in it, may be known outside once the graph has run: it is, or is part of, a result, or
     /// [may alias a wildcard](Self::may_alias_wildcard).
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {
-        self.closure(values)
-            .iter()
-            .any(|l| self.returned[l.index()] || self.table.is_wildcard(*l))
+        let escapes = |v: &ValueId| self.locations(*v).iter().any(|l| self.escaping_inside[l.index()]);
+        values.iter().any(escapes)
     }
 
     /// The values' locations and all that they hold.
@@ -420,7 +435,12 @@ impl AliasDb {
     /// aliases nor writes its operands.
     pub fn create_value(&mut self, graph: &Graph, new: ValueId) {
         let fresh = self.table.fresh(graph.ctx(), graph.ty(new));
-        for marks in [&mut self.written, &mut self.written_inside, &mut self.returned] {
+        for marks in [
+            &mut self.written,
+            &mut self.written_inside,
+            &mut self.returned,
+            &mut self.escaping_inside,
+        ] {
             marks.resize(self.table.len(), false);
         }
         *self.slot(new) = fresh.into_iter().collect();

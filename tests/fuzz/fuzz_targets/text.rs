@@ -10,6 +10,7 @@ fuzz_target!(|text: &str| {
     let options = ParseOptions {
         catalogue: Some(&catalogue),
         verify: true,
+        places: true,
     };
     if let Err(error) = parse_any(&ctx, text, options, &NoTensors) {
         render("input.ir", text, &error.diagnostics, false);

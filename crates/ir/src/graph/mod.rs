@@ -440,18 +440,19 @@ impl Graph {
 
     /// All nodes below `block` in order, each before the nodes of its blocks. Return nodes are left out.
     pub fn nodes_recursive(&self, block: BlockId) -> Vec<NodeId> {
-        let mut out = Vec::new();
-        let mut stack = vec![self.first(block)];
-        while let Some(top) = stack.last_mut() {
-            let Some(node) = *top else {
-                stack.pop();
-                continue;
-            };
-            *top = self.next(node);
-            out.push(node);
-            stack.extend(self.node_blocks(node).iter().rev().map(|b| self.first(*b)));
-        }
-        out
+        self.walk(block).collect()
+    }
+
+    /// As [`nodes_recursive`](Self::nodes_recursive), one after the other: for those who may not want all of them.
+    pub fn walk(&self, block: BlockId) -> impl Iterator<Item = NodeId> + '_ {
+        // What comes next in each open block, and the first nodes of blocks that wait for their turn.
+        let mut stack: Vec<NodeId> = self.first(block).into_iter().collect();
+        std::iter::from_fn(move || {
+            let node = stack.pop()?;
+            stack.extend(self.next(node));
+            stack.extend(self.node_blocks(node).iter().rev().filter_map(|b| self.first(*b)));
+            Some(node)
+        })
     }
 
     /// All nodes of the graph in order.

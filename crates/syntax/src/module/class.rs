@@ -96,15 +96,15 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `(self : T, x : Tensor, *, n : int = 1) -> (Tensor) as name`
+    /// `(self : T, x : Tensor, *, n : int = 1, ...) -> (Tensor) as name`
     pub(super) fn schema(&mut self, name: SymbolId) -> Parsed<FunctionSchema> {
-        let arguments = self.arguments()?;
+        let (arguments, is_vararg) = self.arguments()?;
         self.cur.skip_space();
         if !self.cur.rest().starts_with("->") {
             return Err(self.cur.unexpected("`->` behind the arguments"));
         }
         self.cur.pos += 2;
-        let returns = self.arguments()?;
+        let (returns, is_varret) = self.arguments()?;
         let name = if self.cur.eat_word("as") {
             self.symbol("the schema's name")?
         } else {
@@ -115,20 +115,27 @@ impl Parser<'_, '_> {
             overload: symbols::EMPTY,
             arguments,
             returns,
-            is_vararg: false,
-            is_varret: false,
+            is_vararg,
+            is_varret,
         })
     }
 
-    /// `(name : Type = default, *, Type)`
-    fn arguments(&mut self) -> Parsed<Vec<Argument>> {
+    /// `(name : Type = default, *, Type, ...)`; true with the dots, behind which anything may follow in a call.
+    fn arguments(&mut self) -> Parsed<(Vec<Argument>, bool)> {
         self.cur.expect(b'(', "before the arguments")?;
         let mut out = Vec::new();
         if self.cur.eat(b')') {
-            return Ok(out);
+            return Ok((out, false));
         }
         let mut keyword_only = false;
+        let mut more = false;
         loop {
+            self.cur.skip_space();
+            if self.cur.next_is(b"...") {
+                self.cur.pos += 3;
+                more = true;
+                break;
+            }
             if self.cur.eat(b'*') {
                 keyword_only = true;
             } else {
@@ -139,7 +146,7 @@ impl Parser<'_, '_> {
             }
         }
         self.cur.expect(b')', "behind the arguments")?;
-        Ok(out)
+        Ok((out, more))
     }
 
     fn argument(&mut self, keyword_only: bool) -> Parsed<Argument> {
@@ -157,6 +164,12 @@ impl Parser<'_, '_> {
             }
         }
         let ty = self.ty()?;
+        let broadcast = if self.cur.eat_word("broadcast") {
+            let count = self.cur.integer("how many a single number stands for")?;
+            u32::try_from(count).ok()
+        } else {
+            None
+        };
         let default = if self.cur.eat(b'=') {
             Some(parse_constant(self.cur, self.ctx, &self.env, Some(ty))?)
         } else {
@@ -165,7 +178,7 @@ impl Parser<'_, '_> {
         Ok(Argument {
             name,
             ty,
-            broadcast: None,
+            broadcast,
             default,
             keyword_only,
             alias: None,

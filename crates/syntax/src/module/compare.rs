@@ -202,6 +202,8 @@ impl<'m> Comparer<'m> {
 
     fn schemas(&mut self, a: &FunctionSchema, b: &FunctionSchema) -> Compared {
         self.same(self.a.name(a.name), self.b.name(b.name), "name of the schema")?;
+        self.same(&a.is_vararg, &b.is_vararg, "further arguments")?;
+        self.same(&a.is_varret, &b.is_varret, "further results")?;
         for (x, y) in [(&a.arguments, &b.arguments), (&a.returns, &b.returns)] {
             self.same(&x.len(), &y.len(), "number of arguments or results")?;
             for (s, t) in x.iter().zip(y) {
@@ -214,6 +216,7 @@ impl<'m> Comparer<'m> {
     fn argument(&mut self, a: &Argument, b: &Argument) -> Compared {
         self.same(self.a.name(a.name), self.b.name(b.name), "name of an argument")?;
         self.same(&a.keyword_only, &b.keyword_only, "keyword-only")?;
+        self.same(&a.broadcast, &b.broadcast, "broadcast")?;
         self.types(a.ty, b.ty)?;
         match (&a.default, &b.default) {
             (None, None) => Ok(()),
@@ -288,8 +291,6 @@ impl<'m> Comparer<'m> {
                 self.constants(&x.value, &y.value)
             }
             _ if a.same(b) => Ok(()),
-            // All NaNs are one in text.
-            (Constant::Float(x), Constant::Float(y)) if x.is_nan() && y.is_nan() => Ok(()),
             _ => Err(format!("{a:?} and {b:?}")),
         }
     }
@@ -339,10 +340,16 @@ impl<'m> Comparer<'m> {
             names: (Names::new(a), Names::new(b)),
             values: HashMap::new(),
         };
-        self.blocks(&mut pair, a.root(), b.root())
+        // A list instead of recursion: nesting may be deep.
+        let mut work = vec![(a.root(), b.root())];
+        while let Some((x, y)) = work.pop() {
+            self.block(&mut pair, x, y, &mut work)?;
+        }
+        Ok(())
     }
 
-    fn blocks(&mut self, g: &mut Pair<'_>, x: BlockId, y: BlockId) -> Compared {
+    /// Compares two blocks; those of their nodes go into `work`.
+    fn block(&mut self, g: &mut Pair<'_>, x: BlockId, y: BlockId, work: &mut Vec<(BlockId, BlockId)>) -> Compared {
         self.definitions(g, g.a.parameters(x), g.b.parameters(y))?;
         let (mut s, mut t) = (g.a.nodes(x), g.b.nodes(y));
         loop {
@@ -350,7 +357,7 @@ impl<'m> Comparer<'m> {
                 (None, None) => break,
                 (Some(m), Some(n)) => {
                     let place = format!("node {m} ({})", g.a.kind_name(m));
-                    self.at(place, |c| c.nodes(g, m, n))?;
+                    self.at(place, |c| c.nodes(g, m, n, work))?;
                 }
                 _ => return Err("one block has more nodes".to_owned()),
             }
@@ -380,11 +387,14 @@ impl<'m> Comparer<'m> {
         self.same(&mapped, &found, "operands")
     }
 
-    fn nodes(&mut self, g: &mut Pair<'_>, m: NodeId, n: NodeId) -> Compared {
+    fn nodes(&mut self, g: &mut Pair<'_>, m: NodeId, n: NodeId, work: &mut Vec<(BlockId, BlockId)>) -> Compared {
         let (a, b) = (g.a, g.b);
         self.same(a.kind_name(m), b.kind_name(n), "kind")?;
         self.uses(g, m, n)?;
-        let range = |g: &Graph, n, ctx: &Context| g.source_range(n).map(|r| r.display(ctx).to_string());
+        let range = |g: &Graph, n, ctx: &Context| {
+            let range = g.source_range(n).filter(|r| !r.is_of_text());
+            range.map(|r| r.display(ctx).to_string())
+        };
         self.same(&range(a, m, self.a), &range(b, n, self.b), "source range")?;
         let scope = |g: &Graph, n, ctx: &Context| g.scope(n).map(|s| ctx.name(s).to_owned());
         self.same(&scope(a, m, self.a), &scope(b, n, self.b), "scope")?;
@@ -403,9 +413,7 @@ impl<'m> Comparer<'m> {
         self.definitions(g, a.node_outputs(m), b.node_outputs(n))?;
         let (p, q) = (a.node_blocks(m), b.node_blocks(n));
         self.same(&p.len(), &q.len(), "number of blocks")?;
-        for (&x, &y) in p.iter().zip(q) {
-            self.blocks(g, x, y)?;
-        }
+        work.extend(p.iter().copied().zip(q.iter().copied()));
         Ok(())
     }
 

@@ -309,11 +309,17 @@ impl Printer<'_> {
         self.out.push_str("}\n");
     }
 
-    /// `(self : T, x : Tensor, *, n : int = 1) -> (Tensor)`
+    /// `(self : T, x : Tensor, *, n : int = 1, ...) -> (Tensor)`
     fn schema(&mut self, schema: &FunctionSchema) {
+        self.arguments(&schema.arguments, schema.is_vararg);
+        self.out.push_str(" -> ");
+        self.arguments(&schema.returns, schema.is_varret);
+    }
+
+    fn arguments(&mut self, arguments: &[Argument], and_more: bool) {
         self.out.push('(');
         let mut keyword_only = false;
-        for (i, a) in schema.arguments.iter().enumerate() {
+        for (i, a) in arguments.iter().enumerate() {
             self.out.push_str(if i > 0 { ", " } else { "" });
             if a.keyword_only && !keyword_only {
                 keyword_only = true;
@@ -321,10 +327,8 @@ impl Printer<'_> {
             }
             self.argument(a);
         }
-        self.out.push_str(") -> (");
-        for (i, a) in schema.returns.iter().enumerate() {
-            self.out.push_str(if i > 0 { ", " } else { "" });
-            self.argument(a);
+        if and_more {
+            self.out.push_str(if arguments.is_empty() { "..." } else { ", ..." });
         }
         self.out.push(')');
     }
@@ -335,6 +339,9 @@ impl Printer<'_> {
             self.out.push_str(" : ");
         }
         self.ty(a.ty);
+        if let Some(count) = a.broadcast {
+            let _ = write!(self.out, " broadcast {count}");
+        }
         if let Some(default) = &a.default {
             self.out.push_str(" = ");
             value::constant(self.ctx, default, &self.style, Some(a.ty), &mut self.out);

@@ -280,7 +280,7 @@ impl<'a> Cursor<'a> {
         self.expect_name(what).map(Cow::Borrowed)
     }
 
-    /// The characters of a number, sign and exponent included; also `inf`, `nan`. Empty when there is none.
+    /// The characters of a number, sign and exponent included; also `inf`, `nan`, `nan(0x1)`. Empty when there is none.
     pub(crate) fn number(&mut self) -> &'a str {
         let start = self.pos;
         if matches!(self.peek(), b'-' | b'+') {
@@ -289,6 +289,12 @@ impl<'a> Cursor<'a> {
         let rest = self.rest();
         if (rest.starts_with("inf") || rest.starts_with("nan")) && !WORD[self.peek_at(3) as usize] {
             self.pos += 3;
+            if self.next_is(b"(0x") {
+                let digits = self.rest().bytes().skip(3).take_while(u8::is_ascii_hexdigit).count();
+                if self.peek_at(3 + digits) == b')' {
+                    self.pos += 4 + digits;
+                }
+            }
             return self.since(start);
         }
         let mut digits = false;
@@ -504,6 +510,8 @@ mod tests {
         assert_eq!(read("-1.5e-07]"), "-1.5e-07");
         assert_eq!(read("1.e"), "1.");
         assert_eq!(read("-inf"), "-inf");
+        assert_eq!(read("-nan(0x1f)]"), "-nan(0x1f)");
+        assert_eq!(read("nan(1)"), "nan");
         assert_eq!(read("-x"), "");
         assert_eq!(read("."), "");
     }

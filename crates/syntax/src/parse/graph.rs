@@ -4,6 +4,7 @@
 //! of the node before it, `->` ends one, `return` ends the graph. After an error reading goes on with the next line.
 
 use super::cursor::Cursor;
+use super::inner::GraphAttribute;
 use super::node::Output;
 use super::scope::{NameMap, Scopes};
 use super::value::Env;
@@ -15,8 +16,8 @@ use frazil_ir::{
 };
 use std::sync::Arc;
 
-/// How deep blocks may nest.
-const MAX_BLOCKS: usize = 512;
+/// How deep blocks may nest. Nobody recurses on them, so that this bounds memory and the width of printed lines only.
+const MAX_BLOCKS: usize = 16_384;
 /// How deep graphs may nest in nodes of graphs.
 const MAX_GRAPHS: usize = 16;
 
@@ -30,6 +31,8 @@ pub struct ParseOptions<'c> {
     pub catalogue: Option<&'c Catalogue>,
     /// Runs the verifier over what was read, and reports its failures with their places.
     pub verify: bool,
+    /// Gives nodes of which the text does not say where they come from their place in the text itself, so that later errors can name it.
+    pub places: bool,
 }
 
 /// A graph and what the text says beside it.
@@ -160,6 +163,8 @@ pub(crate) struct GraphParser<'p, 'a> {
     pub(super) types: NameMap<'a, TypeId>,
     /// The operands that are being read.
     pub(super) operands: Vec<ValueId>,
+    /// Attributes that hold graphs behind this one.
+    pub(super) graph_attributes: Vec<GraphAttribute>,
 }
 
 /// An open block.
@@ -191,6 +196,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             names: Vec::new(),
             types: NameMap::default(),
             operands: Vec::new(),
+            graph_attributes: Vec::new(),
         }
     }
 
@@ -217,6 +223,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         self.parameters(root)?;
         self.body(root)?;
         self.subgraphs(depth)?;
+        self.place_nodes();
         if self.options.verify && !self.cur.sink.has_errors() {
             self.verify();
         }
@@ -391,43 +398,87 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         Ok(block)
     }
 
-    /// `with prim::fork_0 = graph(...)`, as long as a node of this graph asks for it.
+    /// `with prim::fork_0 = graph(...)`, `with graph<1> = graph(...)`, as long as a node of this graph asks for it.
     fn subgraphs(&mut self, depth: usize) -> Parsed<()> {
         loop {
             self.cur.skip_space();
             let start = self.cur.pos;
             if !self.cur.eat_word("with") {
-                return Ok(());
+                return self.finish_graph_attributes();
             }
             self.cur.skip_space();
+            if let Some(number) = self.graph_number()? {
+                let Some(slot) = self.graph_slot(number) else {
+                    self.cur.pos = start;
+                    return self.finish_graph_attributes();
+                };
+                let graph = self.subgraph(start, depth)?;
+                self.fill_graph_slot(slot, graph);
+                continue;
+            }
             let name = self.kind()?;
-            let span = self.cur.span_from(start);
             let Some(index) = self.candidates.iter().position(|(kind, _)| *kind == name) else {
                 // It belongs to the graph around this one.
                 self.cur.pos = start;
-                return Ok(());
+                return self.finish_graph_attributes();
             };
             let (_, node) = self.candidates.remove(index);
-            self.cur.expect(b'=', "behind the name")?;
-            if depth >= MAX_GRAPHS {
-                return Err(self.cur.sink.error(
-                    "nesting-too-deep",
-                    format!("graphs nest at most {MAX_GRAPHS} deep"),
-                    span,
-                    "one level too deep",
-                ));
-            }
-            let options = ParseOptions {
-                verify: false,
-                ..self.options
-            };
-            let inner = GraphParser::new(self.cur, self.ctx, self.env, options);
-            let (subgraph, _) = inner.graph(depth + 1)?;
+            let subgraph = self.subgraph(start, depth)?;
             let kind = name.rsplit_once('_').map_or(name, |(kind, _)| kind);
             let kind = self.symbol(kind);
             self.graph.set_kind(node, kind);
             self.graph
-                .set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(subgraph)));
+                .set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(subgraph));
+        }
+    }
+
+    /// `= graph(...)` behind a name that began at `start`.
+    fn subgraph(&mut self, start: usize, depth: usize) -> Parsed<Arc<Graph>> {
+        let span = self.cur.span_from(start);
+        self.cur.expect(b'=', "behind the name")?;
+        if depth >= MAX_GRAPHS {
+            return Err(self.cur.sink.error(
+                "nesting-too-deep",
+                format!("graphs nest at most {MAX_GRAPHS} deep"),
+                span,
+                "one level too deep",
+            ));
+        }
+        let options = ParseOptions {
+            verify: false,
+            ..self.options
+        };
+        let inner = GraphParser::new(self.cur, self.ctx, self.env, options);
+        Ok(Arc::new(inner.graph(depth + 1)?.0))
+    }
+
+    /// Gives nodes without a source range their place in the text, if that is wanted.
+    fn place_nodes(&mut self) {
+        if !self.options.places {
+            return;
+        }
+        // Most nodes stand in the order of the text, so that lines are counted from one to the next.
+        let (mut at, mut line, mut line_start) = (0, 1, 0);
+        for node in self.graph.all_nodes() {
+            let Some(span) = self
+                .spans
+                .node(node)
+                .filter(|_| self.graph.source_range(node).is_none())
+            else {
+                continue;
+            };
+            let start = span.start as usize;
+            if start < at {
+                (at, line, line_start) = (0, 1, 0);
+            }
+            let between = self.cur.slice(Span::new(at, start));
+            line += between.bytes().filter(|b| *b == b'\n').count() as u32;
+            line_start = between.rfind('\n').map_or(line_start, |i| at + i + 1);
+            at = start;
+            let column = self.cur.slice(Span::new(line_start, start)).chars().count() as u32;
+            let file = symbols::OF_TEXT;
+            self.graph
+                .set_source_range(node, Some(SourceRange { file, line, column }));
         }
     }
 

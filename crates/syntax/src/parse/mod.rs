@@ -2,6 +2,7 @@
 
 pub(crate) mod cursor;
 mod graph;
+mod inner;
 mod node;
 mod scope;
 mod suggest;

@@ -8,8 +8,8 @@ use crate::diagnostics::{Parsed, Reported};
 use frazil_ir::schema::{Catalogue, Resolution};
 use frazil_ir::types::{Bindings, is_subtype, match_formal, substitute};
 use frazil_ir::{
-    BlockId, Diagnostic, NodeId, Severity, SourceRange, Span, SymbolId, TypeId, TypeKind, ValueId, ValueName, symbols,
-    types,
+    AttributeValue, BlockId, Diagnostic, NodeId, Severity, SourceRange, Span, SymbolId, TypeId, TypeKind, ValueId,
+    ValueName, symbols, types,
 };
 use smallvec::SmallVec;
 
@@ -263,7 +263,11 @@ impl<'a> GraphParser<'_, 'a> {
             self.cur.expect(b'=', "behind the attribute's name")?;
             let symbol = self.symbol(name);
             let wanted = wanted.filter(|_| symbol == symbols::ATTR_VALUE);
-            let value = parse_attribute(self.cur, self.ctx, self.env, wanted)?;
+            let value = match self.graph_attribute(node, symbol)? {
+                // It follows behind the graph; the name is taken.
+                true => AttributeValue::Graphs(Vec::new()),
+                false => parse_attribute(self.cur, self.ctx, self.env, wanted)?,
+            };
             if self.graph.attribute(node, symbol).is_some() {
                 self.cur.sink.error(
                     "duplicate-attribute",
@@ -387,6 +391,10 @@ impl<'a> GraphParser<'_, 'a> {
         let (file, line) = number_behind_colon(rest)?;
         if self.file.0 != file {
             self.file = (file, self.ctx.symbol(file));
+        }
+        // That would be another text.
+        if self.file.1 == symbols::OF_TEXT {
+            return None;
         }
         Some(SourceRange {
             file: self.file.1,

@@ -6,7 +6,7 @@ use super::types::{Nominal, parse_type};
 use crate::diagnostics::{Parsed, Reported};
 use frazil_ir::{
     AttributeValue, Constant, Context, Device, Diagnostic, DictConstant, EnumConstant, ListConstant, ObjectId,
-    SymbolId, TensorData, TensorType, TupleConstant, TypeId, TypeKind, types,
+    SymbolId, TensorData, TensorType, TupleConstant, TypeId, TypeKind, literal, types,
 };
 use indexmap::IndexMap;
 use num_complex::Complex64;
@@ -119,6 +119,11 @@ struct Values<'p, 'a> {
 
 impl Values<'_, '_> {
     fn attribute(&mut self, wanted: Option<TypeId>) -> Parsed<Attribute> {
+        if self.cur.next_is(b"types[]") {
+            // `[]` is a list of no values.
+            self.cur.pos += b"types[]".len();
+            return Ok(Attribute::Types(Vec::new()));
+        }
         if self.cur.peek() == b'[' && tensor_text::find(self.cur.rest()).is_none() {
             let start = self.cur.pos;
             self.cur.pos += 1;
@@ -249,9 +254,9 @@ impl Values<'_, '_> {
                 "this number",
             )
         };
-        let real = |text: &str| match text.trim_start_matches(['-', '+']) {
-            "nan" => Some(if text.starts_with('-') { -f64::NAN } else { f64::NAN }),
-            _ => text.parse::<f64>().ok(),
+        let real = |text: &str| match text.contains("nan") {
+            true => literal::nan(text),
+            false => text.parse::<f64>().ok(),
         };
         let Some(first) = real(text) else {
             return Err(bad_number(self.cur));

@@ -53,6 +53,9 @@ pub fn print_graph_with(graph: &Graph, options: PrintOptions) -> String {
     out
 }
 
+/// Deeper lines stand no further to the right: the text of a nest would grow with the square of its depth.
+pub(crate) const MAX_INDENT: usize = 256;
+
 /// Appends `graph`, then the graphs that its nodes hold, each with its own.
 pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Style, out: &mut String) {
     let names = Names::new(graph);
@@ -68,7 +71,10 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
     printer.graph();
     let groups = printer.groups;
     for (i, (node, subgraph)) in groups.into_iter().enumerate() {
-        let _ = write!(out, "with {}_{i} = ", graph.kind_name(node));
+        let _ = match node {
+            Some(node) => write!(out, "with {}_{i} = ", graph.kind_name(node)),
+            None => write!(out, "with graph<{i}> = "),
+        };
         write_graph(&subgraph, options, style, out);
     }
 }
@@ -120,8 +126,8 @@ struct Printer<'a> {
     types: HashMap<TypeId, String, BuildHasherDefault<NameHasher>>,
     options: PrintOptions,
     style: &'a dyn Style,
-    /// Nodes with a graph of their own, to be printed behind this one.
-    groups: Vec<(NodeId, Arc<Graph>)>,
+    /// Graphs to be printed behind this one: those that are a node's own, with the node, and those that other attributes hold.
+    groups: Vec<(Option<NodeId>, Arc<Graph>)>,
     out: &'a mut String,
 }
 
@@ -177,7 +183,7 @@ impl Printer<'_> {
     }
 
     fn indent(&mut self, level: usize) {
-        for _ in 0..level {
+        for _ in 0..level.min(MAX_INDENT) {
             self.out.push_str("  ");
         }
     }
@@ -215,7 +221,7 @@ impl Printer<'_> {
             .and_then(AttributeValue::as_graph);
         if let Some(subgraph) = subgraph {
             let _ = write!(self.out, "_{}", self.groups.len());
-            self.groups.push((node, subgraph.clone()));
+            self.groups.push((Some(node), subgraph.clone()));
         }
         self.attributes(node, subgraph.is_some());
         self.out.push('(');
@@ -252,16 +258,35 @@ impl Printer<'_> {
                 AttributeValue::Constant(Constant::Tensor(_)) => false,
                 _ => !matches!(g.ctx().type_kind(*ty), TypeKind::Any),
             });
-            value::attribute(g.ctx(), &attribute.value, self.style, wanted, self.out);
+            match &attribute.value {
+                AttributeValue::Graph(graph) if self.style.is_exact() => self.inner_graph(graph),
+                AttributeValue::Graphs(graphs) if self.style.is_exact() => self.inner_graphs(graphs),
+                value => value::attribute(g.ctx(), value, self.style, wanted, self.out),
+            }
         }
         if open == ',' {
             self.out.push(']');
         }
     }
 
+    /// A graph that an attribute holds, which follows behind this one. PyTorch prints `<Graph>`.
+    fn inner_graph(&mut self, graph: &Arc<Graph>) {
+        let _ = write!(self.out, "graph<{}>", self.groups.len());
+        self.groups.push((None, graph.clone()));
+    }
+
+    fn inner_graphs(&mut self, graphs: &[Arc<Graph>]) {
+        self.out.push_str(if graphs.is_empty() { "graphs[" } else { "[" });
+        for (i, graph) in graphs.iter().enumerate() {
+            self.out.push_str(if i > 0 { ", " } else { "" });
+            self.inner_graph(graph);
+        }
+        self.out.push(']');
+    }
+
     fn range(&mut self, node: NodeId) {
         let g = self.graph;
-        let Some(range) = g.source_range(node) else {
+        let Some(range) = g.source_range(node).filter(|r| !r.is_of_text()) else {
             return;
         };
         self.out.push_str(" # ");

@@ -76,7 +76,11 @@ pub(crate) fn attribute(
             let _ = write!(out, "{}", display_type(ctx, *ty, style.types()));
         }
         AttributeValue::Types(types) => {
-            out.push('[');
+            out.push_str(if types.is_empty() && style.is_exact() {
+                "types["
+            } else {
+                "["
+            });
             for (i, ty) in types.iter().enumerate() {
                 let comma = if i > 0 { ", " } else { "" };
                 let _ = write!(out, "{comma}{}", display_type(ctx, *ty, style.types()));

@@ -251,7 +251,7 @@ impl<'p> FunctionPrinter<'p> {
 
     /// Prints what follows for `node`.
     pub(super) fn locate(&mut self, graph: GraphIndex, node: NodeId) {
-        self.range = self.graph(graph).source_range(node);
+        self.range = self.graph(graph).source_range(node).filter(|r| !r.is_of_text());
     }
 
     /// The operands of `node`.
