@@ -51,7 +51,8 @@ fn passes(session: &Session, graph: &Graph, pipeline: &str) -> Outcome<f64> {
 
 fn module_passes(session: &Session, path: &std::path::Path, pipeline: &str) -> Outcome<f64> {
     let manager = PassManager::from_pipeline(session.passes(), pipeline)?;
-    let mut module = session.load(path)?.module().clone();
+    let model = session.load(path)?;
+    let mut module = frazil_ir::Module::clone(model.module());
     let mut outcome = Ok(());
     let time = timed(|| outcome = manager.run(&mut module, &**session.registry()).map(drop));
     outcome?;

@@ -200,7 +200,7 @@ fn schemas_keep_what_they_leave_open() {
 
 #[test]
 fn nodes_know_their_place_in_the_text() {
-    let text = "graph(%x : Tensor, %c : bool):\n  %y : Tensor = prim::If(%c)\n    block0():\n      %z : Tensor = é::a(%x), scope: s\n      -> (%z)\n    block1():\n      -> (%x)\n  %later : Future[Tensor] = prim::fork_0(%x) # a.py:7:3\n  %é : Tensor = b::b(%y)\n  return (%é)\nwith prim::fork_0 = graph(%a : Tensor):\n  %b : Tensor = c::c(%a)\n  return (%b)\n";
+    let text = "graph(%x : Tensor,\n      %c : bool):\n  %y : Tensor = prim::If(%c)\n    block0():\n      %z : Tensor = é::a(%x), scope: s\n      -> (%z)\n    block1():\n      -> (%x)\n  %later : Future[Tensor] = prim::fork_0(%x) # a.py:7:3\n  %é : Tensor = b::b(%y)\n  return (%é)\nwith prim::fork_0 = graph(%a : Tensor):\n  %b : Tensor = c::c(%a)\n  return (%b)\n";
     let ctx = Arc::new(Context::new());
     let options = ParseOptions {
         places: true,
@@ -214,13 +214,13 @@ fn nodes_know_their_place_in_the_text() {
     };
     assert_eq!(
         places(&graph),
-        ["<text>:2:17", "<text>:4:21", "a.py:7:3", "<text>:9:17"]
+        ["<text>:3:17", "<text>:5:21", "a.py:7:3", "<text>:10:17"]
     );
     let fork = graph.all_nodes()[2];
     let inner = graph
         .attribute(fork, symbols::ATTR_SUBGRAPH)
         .and_then(AttributeValue::as_graph);
-    assert_eq!(places(inner.unwrap()), ["<text>:12:17"]);
+    assert_eq!(places(inner.unwrap()), ["<text>:13:17"]);
     assert_eq!(print_graph(&graph), text, "it is for messages only");
 }
 
@@ -248,7 +248,7 @@ fn nests_may_be_deep() {
         let parsed = parse_graph_with(&ctx, &text, options)
             .unwrap_or_else(|e| panic!("{}", render("deep.ir", &text, &e.diagnostics[..1], false)));
         let printed = print_graph(&parsed.graph);
-        assert!(printed.len() < 400 * 5 * DEPTH, "lines get no longer without bound");
+        assert!(printed.len() < 700 * 5 * DEPTH, "lines get no longer without bound");
         let again = parse_graph(&ctx, &printed).unwrap();
         assert_eq!(print_graph(&again.graph), printed);
         assert!(frazil_syntax::print_dot([("deep", &parsed.graph)]).len() < 1000 * 10 * DEPTH);

@@ -287,7 +287,9 @@ impl<'a> Cursor<'a> {
             self.pos += 1;
         }
         let rest = self.rest();
-        if (rest.starts_with("inf") || rest.starts_with("nan")) && !WORD[self.peek_at(3) as usize] {
+        // The imaginary part of a complex number has a `j` behind it.
+        let behind = 3 + usize::from(self.peek_at(3) == b'j');
+        if (rest.starts_with("inf") || rest.starts_with("nan")) && !WORD[self.peek_at(behind) as usize] {
             self.pos += 3;
             if self.next_is(b"(0x") {
                 let digits = self.rest().bytes().skip(3).take_while(u8::is_ascii_hexdigit).count();
@@ -512,6 +514,8 @@ mod tests {
         assert_eq!(read("-inf"), "-inf");
         assert_eq!(read("-nan(0x1f)]"), "-nan(0x1f)");
         assert_eq!(read("nan(1)"), "nan");
+        assert_eq!(read("+infj"), "+inf");
+        assert_eq!(read("injury"), "");
         assert_eq!(read("-x"), "");
         assert_eq!(read("."), "");
     }

@@ -156,8 +156,14 @@ impl Values<'_> {
         }
         let child = |ty| self.style.is_exact().then_some(ty);
         match value {
-            // PyTorch does not show lists of tensors.
-            Constant::List(l) if !self.style.is_exact() && self.ctx.is_tensor(l.element) => out.push_str("[<Tensors>]"),
+            // PyTorch does not show lists of tensors. What else is empty and not said to be one need not be of tensors.
+            Constant::List(l)
+                if !self.style.is_exact()
+                    && self.ctx.is_tensor(l.element)
+                    && (wanted.is_some() || !l.items.is_empty()) =>
+            {
+                out.push_str("[<Tensors>]");
+            }
             Constant::List(l) => self.items("[", "]", &l.items, &|_| child(l.element), out),
             Constant::Tuple(t) => {
                 let elements = match self.ctx.type_kind(t.ty) {
