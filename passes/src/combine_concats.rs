@@ -3,20 +3,21 @@
 //! A concatenation that is only an element of another along the same dimension is left out: its elements stand in its place.
 //!
 //! **Sound when** both lists are built in the graph and nobody writes to them, to the tensors in them, or to the inner result; the inner result has
-//! no other use, and the dimension is one constant in both (from the same end).
+//! no other use, the dimension is one constant in both (from the same end), and the types say that all tensors are of one dtype: the inner concatenation may
+//! have rounded them otherwise. PyTorch leaves the last condition out.
 
 use crate::AliasDb;
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
 use crate::support::rewrite::{built_list, int};
-use frazil_ir::{Builder, Graph, NodeId, ValueId, symbols};
+use frazil_ir::{Builder, DType, Graph, NodeId, TypeKind, ValueId, symbols};
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "combine-concats",
     summary: "Makes one concatenation of those within one another.",
-    before: "graph(%x : Tensor, %y : Tensor):
+    before: "graph(%x : Float(2), %y : Float(2)):
   %0 : int = prim::Constant[value=0]()
   %a : Tensor[] = prim::ListConstruct(%x, %y)
   %b : Tensor = aten::cat(%a, %0)
@@ -24,7 +25,7 @@ pub static INFO: PassInfo = PassInfo {
   %d : Tensor = aten::cat(%c, %0)
   return (%d)
 ",
-    after: "graph(%x : Tensor, %y : Tensor):
+    after: "graph(%x : Float(2), %y : Float(2)):
   %2 : int = prim::Constant[value=0]()
   %7 : Tensor[] = prim::ListConstruct(%x, %y, %x)
   %d : Tensor = aten::cat(%7, %2)
@@ -52,52 +53,74 @@ impl GraphPass for CombineConcats {
                 if !cx.rewrite("concatenations combined") {
                     return Ok(());
                 }
-                put(graph, outer, inner, &items);
+                Concatenation::put(graph, outer, &items);
+                let list = graph.operand(inner, 0).and_then(|v| graph.defining_node(v));
+                for node in [Some(inner), list].into_iter().flatten() {
+                    // One that somebody else uses stays.
+                    graph.erase(node);
+                }
             }
         }
         Ok(())
     }
 }
 
-fn is_cat(graph: &Graph, node: NodeId) -> bool {
+pub(crate) fn is_cat(graph: &Graph, node: NodeId) -> bool {
     graph.kind_name(node) == "aten::cat"
 }
 
-/// The list of a concatenation, if nobody writes to it or to what is in it.
-fn list(graph: &Graph, cat: NodeId, db: &AliasDb) -> Option<NodeId> {
-    let list = graph.operand(cat, 0)?;
-    built_list(graph, list).filter(|n| !db.has_writers_inside(list) && !graph.operands(*n).any(|v| db.has_writers(v)))
+/// What a concatenation is of: a list that the graph builds, and to which nobody writes, nor to what is in it.
+pub(crate) struct Concatenation {
+    /// Along which dimension.
+    pub(crate) dim: i64,
+    /// The tensors.
+    pub(crate) items: Vec<ValueId>,
+}
+
+impl Concatenation {
+    pub(crate) fn of(graph: &Graph, cat: NodeId, db: &AliasDb) -> Option<Concatenation> {
+        let list = graph.operand(cat, 0)?;
+        let items: Vec<ValueId> = graph.operands(built_list(graph, list)?).collect();
+        let written = db.has_writers_inside(list) || items.iter().any(|v| db.has_writers(*v));
+        let dim = int(graph, graph.operand(cat, 1)?)?;
+        (!written).then_some(Concatenation { dim, items })
+    }
+
+    /// The one dtype that the types of all tensors say.
+    pub(crate) fn dtype(&self, graph: &Graph) -> Option<DType> {
+        let dtype = |v: &ValueId| match graph.ctx().type_kind(graph.ty(*v)) {
+            TypeKind::Tensor(ty) => ty.dtype,
+            _ => None,
+        };
+        let first = dtype(self.items.first()?)?;
+        self.items.iter().all(|v| dtype(v) == Some(first)).then_some(first)
+    }
+
+    /// Makes `cat` a concatenation of `items`.
+    pub(crate) fn put(graph: &mut Graph, cat: NodeId, items: &[ValueId]) {
+        let Some(old) = graph.operand(cat, 0) else { return };
+        let ty = graph.ty(old);
+        let new = Builder::before(graph, cat).op(symbols::PRIM_LIST_CONSTRUCT, items, ty);
+        graph.set_operand(cat, 0, new);
+        if let Some(list) = graph.defining_node(old) {
+            // One that somebody else uses stays.
+            graph.erase(list);
+        }
+    }
 }
 
 /// An element of `outer` that is itself a concatenation, and all elements with those of that one in its place.
 fn combined(graph: &Graph, outer: NodeId, db: &AliasDb) -> Option<(NodeId, Vec<ValueId>)> {
-    let dim = int(graph, graph.operand(outer, 1)?)?;
-    let items: Vec<ValueId> = graph.operands(list(graph, outer, db)?).collect();
-    items.iter().enumerate().find_map(|(i, item)| {
+    let whole = Concatenation::of(graph, outer, db)?;
+    whole.items.iter().enumerate().find_map(|(i, item)| {
         let inner = graph.defining_node(*item).filter(|n| is_cat(graph, *n))?;
-        let same_dim = int(graph, graph.operand(inner, 1)?)? == dim;
-        if !same_dim || db.has_writers(*item) || graph.single_use(*item).is_none() {
+        let part = Concatenation::of(graph, inner, db)?;
+        if part.dim != whole.dim || db.has_writers(*item) || graph.single_use(*item).is_none() {
             return None;
         }
-        let mut all = items[..i].to_vec();
-        all.extend(graph.operands(list(graph, inner, db)?));
-        all.extend_from_slice(&items[i + 1..]);
-        Some((inner, all))
+        let items = [&whole.items[..i], &part.items, &whole.items[i + 1..]].concat();
+        let all = Concatenation { dim: whole.dim, items };
+        all.dtype(graph)?;
+        Some((inner, all.items))
     })
-}
-
-fn put(graph: &mut Graph, outer: NodeId, inner: NodeId, items: &[ValueId]) {
-    let Some(old) = graph.operand(outer, 0) else { return };
-    let ty = graph.ty(old);
-    let new = Builder::before(graph, outer).op(symbols::PRIM_LIST_CONSTRUCT, items, ty);
-    graph.set_operand(outer, 0, new);
-    let inner_list = graph.operand(inner, 0);
-    for node in [
-        graph.defining_node(old),
-        Some(inner),
-        inner_list.and_then(|v| graph.defining_node(v)),
-    ] {
-        // Those that somebody else uses stay.
-        node.map(|n| graph.erase(n));
-    }
 }

@@ -15,7 +15,6 @@ use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support::constants::insert_constant;
 use crate::support::{self, fold};
-use frazil_ir::schema::Catalogue;
 use frazil_ir::{BlockId, Builder, Constant, Graph, NodeId, TensorData, ValueId, types};
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -57,11 +56,9 @@ impl GraphPass for ConcatFrozenLinear {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         // Kept true as linears become slices, which later linears may read.
         let mut db = (*cx.alias_db(graph)).clone();
-        let mut merged = 0;
         for group in groups(graph, &db) {
-            merged += merge_compatible(graph, &group, &mut db, cx.operators.catalogue());
+            merge_compatible(graph, &group, &mut db, cx);
         }
-        cx.count("linears merged", merged);
         Ok(())
     }
 }
@@ -81,10 +78,10 @@ fn groups(graph: &Graph, db: &AliasDb) -> Vec<Vec<NodeId>> {
     groups.into_values().filter(|g| g.len() > 1).collect()
 }
 
-/// Merges those of `group` that go together. Gives how many linears went.
-fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, catalogue: &Catalogue) -> usize {
+/// Merges those of `group` that go together.
+fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &mut PassContext<'_>) {
+    let catalogue = cx.operators.catalogue();
     let mut left: Vec<NodeId> = group.to_vec();
-    let mut gone = 0;
     while let Some(&first) = left.first() {
         let Some(base) = fold::Layer::linear(graph, first, db) else {
             break;
@@ -100,11 +97,11 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, catal
         };
         let (chosen, others): (Vec<NodeId>, Vec<NodeId>) = left.iter().partition(|n| fits(n));
         left = others;
-        if chosen.len() > 1 && merge(graph, &chosen, db).is_some() {
-            gone += chosen.len() - 1;
+        if chosen.len() > 1 && cx.may_rewrite() && merge(graph, &chosen, db).is_some() {
+            // There was fuel.
+            let _ = cx.rewrite("groups of linears merged");
         }
     }
-    gone
 }
 
 /// Puts one linear where the first of `nodes` stands, and slices in their places. `None`, and nothing changed, when the weights cannot be joined.

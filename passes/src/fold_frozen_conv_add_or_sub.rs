@@ -30,25 +30,30 @@ pub struct FoldFrozenConvAddOrSub;
 impl GraphPass for FoldFrozenConvAddOrSub {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let folded = fold::each(graph, cx, &["aten::add", "aten::sub"], |graph, node, db| {
-            let producer = fold::sole_producer(graph, node, db)?;
-            let layer = fold::Layer::convolution(graph, producer, db)?;
-            let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
-            let alpha = match graph.operand(node, 2) {
-                Some(v) => graph.constant(v)?.as_float()?,
-                None => 1.0,
-            };
-            let sign = if graph.kind_name(node) == "aten::sub" {
-                -alpha
-            } else {
-                alpha
-            };
-            let shift: Vec<f64> = other.values.iter().map(|v| sign * v).collect();
-            layer.rescale(graph, &vec![1.0; shift.len()], &shift, "_fused_add_or_sub")?;
-            fold::bypass_keeping_rank(graph, node, &layer, &other);
-            Some(())
-        });
-        cx.count("additions folded", folded);
+        fold::each(
+            graph,
+            cx,
+            "additions folded",
+            &["aten::add", "aten::sub"],
+            |graph, node, db| {
+                let producer = fold::sole_producer(graph, node, db)?;
+                let layer = fold::Layer::convolution(graph, producer, db)?;
+                let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
+                let alpha = match graph.operand(node, 2) {
+                    Some(v) => graph.constant(v)?.as_float()?,
+                    None => 1.0,
+                };
+                let sign = if graph.kind_name(node) == "aten::sub" {
+                    -alpha
+                } else {
+                    alpha
+                };
+                let shift: Vec<f64> = other.values.iter().map(|v| sign * v).collect();
+                layer.rescale(graph, &vec![1.0; shift.len()], &shift, "_fused_add_or_sub")?;
+                fold::bypass_keeping_rank(graph, node, &layer, &other);
+                Some(())
+            },
+        );
         Ok(())
     }
 }

@@ -26,24 +26,29 @@ pub struct FoldFrozenConvMulOrDiv;
 impl GraphPass for FoldFrozenConvMulOrDiv {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let folded = fold::each(graph, cx, &["aten::mul", "aten::div"], |graph, node, db| {
-            if graph.operand_count(node) != 2 {
-                return None;
-            }
-            let producer = fold::sole_producer(graph, node, db)?;
-            let layer = fold::Layer::convolution(graph, producer, db)?;
-            let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
-            let divides = graph.kind_name(node) == "aten::div";
-            let scale: Vec<f64> = other
-                .values
-                .iter()
-                .map(|v| if divides { 1.0 / v } else { *v })
-                .collect();
-            layer.rescale(graph, &scale, &vec![0.0; scale.len()], "_fused_mul_or_div")?;
-            fold::bypass_keeping_rank(graph, node, &layer, &other);
-            Some(())
-        });
-        cx.count("multiplications folded", folded);
+        fold::each(
+            graph,
+            cx,
+            "multiplications folded",
+            &["aten::mul", "aten::div"],
+            |graph, node, db| {
+                if graph.operand_count(node) != 2 {
+                    return None;
+                }
+                let producer = fold::sole_producer(graph, node, db)?;
+                let layer = fold::Layer::convolution(graph, producer, db)?;
+                let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
+                let divides = graph.kind_name(node) == "aten::div";
+                let scale: Vec<f64> = other
+                    .values
+                    .iter()
+                    .map(|v| if divides { 1.0 / v } else { *v })
+                    .collect();
+                layer.rescale(graph, &scale, &vec![0.0; scale.len()], "_fused_mul_or_div")?;
+                fold::bypass_keeping_rank(graph, node, &layer, &other);
+                Some(())
+            },
+        );
         Ok(())
     }
 }

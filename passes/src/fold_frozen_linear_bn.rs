@@ -32,19 +32,24 @@ pub struct FoldFrozenLinearBatchNorm;
 impl GraphPass for FoldFrozenLinearBatchNorm {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let folded = fold::each(graph, cx, &["aten::batch_norm"], |graph, node, db| {
-            let producer = fold::sole_producer(graph, node, db)?;
-            let layer = fold::Layer::linear(graph, producer, db)?;
-            let bn = fold::BatchNorm::constant(graph, node, &layer, db)?;
-            let input = graph.operand(node, 0)?;
-            if !bn.is_uniform() && rank(graph, input, db) != Some(2) {
-                return None;
-            }
-            layer.rescale(graph, &bn.scale, &bn.shift, "_fused_bn")?;
-            fold::bypass(graph, node);
-            Some(())
-        });
-        cx.count("batch norms folded", folded);
+        fold::each(
+            graph,
+            cx,
+            "batch norms folded",
+            &["aten::batch_norm"],
+            |graph, node, db| {
+                let producer = fold::sole_producer(graph, node, db)?;
+                let layer = fold::Layer::linear(graph, producer, db)?;
+                let bn = fold::BatchNorm::constant(graph, node, &layer, db)?;
+                let input = graph.operand(node, 0)?;
+                if !bn.is_uniform() && rank(graph, input, db) != Some(2) {
+                    return None;
+                }
+                layer.rescale(graph, &bn.scale, &bn.shift, "_fused_bn")?;
+                fold::bypass(graph, node);
+                Some(())
+            },
+        );
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub struct FuseFrozenConvAddRelu;
 impl GraphPass for FuseFrozenConvAddRelu {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let fused = fold::each(graph, cx, &["aten::relu"], |graph, node, db| {
+        fold::each(graph, cx, "relus fused", &["aten::relu"], |graph, node, db| {
             let producer = only_for(graph, node, db)?;
             let is_convolution = |n: NodeId| fold::Layer::convolution(graph, n, db).is_some();
             let is_sum = || {
@@ -47,7 +47,6 @@ impl GraphPass for FuseFrozenConvAddRelu {
             graph.set_kind(node, in_place);
             Some(())
         });
-        cx.count("relus fused", fused);
         Ok(())
     }
 }

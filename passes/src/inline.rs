@@ -86,8 +86,7 @@ pub struct Inline;
 impl ModulePass for Inline {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         let all: Vec<_> = module.unit.functions().map(|(id, _)| id).collect();
-        let calls = inline_functions(module, &all)?;
-        cx.count("calls inlined", calls);
+        inline_functions(module, &all, cx)?;
         Ok(())
     }
 
@@ -97,13 +96,18 @@ impl ModulePass for Inline {
     }
 }
 
-/// Inlines all calls in `functions` and in what they call. Gives how many calls went.
+const STATISTIC: &str = "calls inlined";
+
+/// Inlines all calls in `functions` and in what they call, as long as there is fuel.
 ///
 /// # Errors
 /// Recursion, calls that do not fit, and results that are too large.
-pub fn inline_functions(module: &mut Module, functions: &[FunctionId]) -> Result<usize, InlineError> {
+pub fn inline_functions(
+    module: &mut Module,
+    functions: &[FunctionId],
+    cx: &mut PassContext<'_>,
+) -> Result<(), InlineError> {
     let mut state: HashMap<FunctionId, State> = HashMap::new();
-    let mut calls = 0;
     // Depth first over who calls whom, on a stack of our own.
     for &start in functions {
         let mut stack = vec![start];
@@ -113,7 +117,7 @@ pub fn inline_functions(module: &mut Module, functions: &[FunctionId]) -> Result
                     stack.pop();
                 }
                 Some(State::Open) => {
-                    calls += inline_into(module, function)?;
+                    inline_into(module, function, cx)?;
                     state.insert(function, State::Done);
                     stack.pop();
                 }
@@ -130,7 +134,7 @@ pub fn inline_functions(module: &mut Module, functions: &[FunctionId]) -> Result
             }
         }
     }
-    Ok(calls)
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -226,20 +230,25 @@ fn place(graph: &Graph, node: NodeId) -> Option<String> {
 }
 
 /// Inlines the calls of one function whose callees are inlined already.
-fn inline_into(module: &mut Module, function: FunctionId) -> Result<usize, InlineError> {
+fn inline_into(module: &mut Module, function: FunctionId, cx: &mut PassContext<'_>) -> Result<(), InlineError> {
     let empty = Graph::new(module.ctx().clone());
     let mut graph = std::mem::replace(&mut module.unit.function_mut(function).graph, empty);
     let caller = module.ctx().name(module.unit.function(function).name).to_owned();
-    let result = inline_graph(&module.unit, &caller, &mut graph);
+    let result = inline_graph(&module.unit, &caller, &mut graph, cx);
     module.unit.function_mut(function).graph = graph;
-    result
+    result.map(|_| ())
 }
 
-/// Inlines the calls in `graph`, whose callees call nothing any more.
-pub(crate) fn inline_graph(unit: &CompilationUnit, caller: &str, graph: &mut Graph) -> Result<usize, InlineError> {
+/// Inlines the calls in `graph`, whose callees call nothing any more unless fuel ran out. Gives how many went.
+pub(crate) fn inline_graph(
+    unit: &CompilationUnit,
+    caller: &str,
+    graph: &mut Graph,
+    cx: &mut PassContext<'_>,
+) -> Result<usize, InlineError> {
     let mut calls = 0;
     support::for_each_subgraph(graph, |g| {
-        calls += inline_graph(unit, caller, g)?;
+        calls += inline_graph(unit, caller, g, cx)?;
         Ok(())
     })?;
     for node in graph.all_nodes() {
@@ -259,6 +268,9 @@ pub(crate) fn inline_graph(unit: &CompilationUnit, caller: &str, graph: &mut Gra
         }
         if graph.node_capacity() + callee.node_capacity() > MAX_NODES {
             return Err(InlineError::TooLarge);
+        }
+        if !cx.rewrite(STATISTIC) {
+            break;
         }
         splice_call(graph, node, callee, &arguments);
         calls += 1;
@@ -396,7 +408,8 @@ mod tests {
     fn recursion_is_refused_with_the_chain() {
         let mut m = module(&[("forward", &calls("middle")), ("middle", &calls("forward"))]);
         let all: Vec<_> = m.unit.functions().map(|(id, _)| id).collect();
-        let error = inline_functions(&mut m, &all).unwrap_err();
+        let catalogue = Catalogue::new(m.ctx().clone());
+        let error = inline_functions(&mut m, &all, &mut PassContext::new(&catalogue)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "function '__torch__.Net.forward' is called recursively (__torch__.Net.forward -> __torch__.Net.middle -> \
@@ -408,7 +421,8 @@ mod tests {
     fn a_missing_method_is_named() {
         let mut m = module(&[("forward", &calls("nope"))]);
         let id = m.method(symbols::FORWARD).unwrap();
-        let error = inline_functions(&mut m, &[id]).unwrap_err();
+        let catalogue = Catalogue::new(m.ctx().clone());
+        let error = inline_functions(&mut m, &[id], &mut PassContext::new(&catalogue)).unwrap_err();
         assert!(error.to_string().contains("has no method 'nope'"), "{error}");
     }
 }

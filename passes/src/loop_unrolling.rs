@@ -46,7 +46,7 @@ const MAX_BODY: usize = 32;
 /// Lengths from this on are not unrolled whole.
 pub(crate) const MAX_REPEATS: i64 = 64;
 /// A graph is not made larger than this: nested loops multiply.
-const MAX_NODES: usize = 4_000_000;
+pub(crate) const MAX_NODES: usize = 4_000_000;
 
 const STATISTIC: &str = "loops unrolled";
 

@@ -44,7 +44,7 @@ pub static INFO: PassInfo = PassInfo {
         OptionInfo {
             name: "like-pytorch",
             kind: OptionKind::Bool,
-            default: "true",
+            default: "false",
             doc: "Take tensors of unknown dtype for numbers, not truth values, as PyTorch does.",
         },
     ],

@@ -39,7 +39,7 @@ pub static INFO: PassInfo = PassInfo {
     options: &[OptionInfo {
         name: "like-pytorch",
         kind: OptionKind::Bool,
-        default: "true",
+        default: "false",
         doc: "Take integers to fit into floats, as PyTorch does.",
     }],
     build: |options| {

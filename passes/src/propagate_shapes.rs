@@ -35,7 +35,6 @@ impl GraphPass for PropagateShapes {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
-        let mut typed = 0;
         // Blocks in the order of execution, on a stack of our own.
         let mut stack = vec![Step::Nodes(graph.first(graph.root()))];
         while let Some(step) = stack.pop() {
@@ -43,7 +42,7 @@ impl GraphPass for PropagateShapes {
                 Step::Nodes(Some(node)) => node,
                 Step::Nodes(None) => continue,
                 Step::Join(node) => {
-                    typed += join(graph, node);
+                    join(graph, node, cx);
                     continue;
                 }
             };
@@ -66,13 +65,9 @@ impl GraphPass for PropagateShapes {
                 continue;
             };
             for (output, ty) in graph.node_outputs(node).to_vec().into_iter().zip(types) {
-                if graph.ctx().is_tensor(graph.ty(output)) {
-                    graph.set_type(output, ty);
-                    typed += 1;
-                }
+                refine(graph, output, Some(ty), cx);
             }
         }
-        cx.count("types refined", typed);
         Ok(())
     }
 }
@@ -85,26 +80,31 @@ enum Step {
 }
 
 /// Gives the outputs of a branch the types on which both sides agree.
-fn join(graph: &mut Graph, node: NodeId) -> usize {
+fn join(graph: &mut Graph, node: NodeId, cx: &mut PassContext<'_>) {
     let sides: Vec<Vec<TypeId>> = graph
         .node_blocks(node)
         .iter()
         .map(|b| graph.results(*b).map(|v| graph.ty(v)).collect())
         .collect();
-    let [then, other] = sides.as_slice() else { return 0 };
+    let [then, other] = sides.as_slice() else { return };
     let agreed: Vec<Option<TypeId>> = then
         .iter()
         .zip(other)
         .map(|(a, b)| (a == b && graph.ctx().is_tensor(*a)).then_some(*a))
         .collect();
-    let mut typed = 0;
     for (output, ty) in graph.node_outputs(node).to_vec().into_iter().zip(agreed) {
-        if let Some(ty) = ty.filter(|_| graph.ctx().is_tensor(graph.ty(output))) {
-            graph.set_type(output, ty);
-            typed += 1;
-        }
+        refine(graph, output, ty, cx);
     }
-    typed
+}
+
+/// Gives a tensor the type that was found.
+fn refine(graph: &mut Graph, value: ValueId, found: Option<TypeId>, cx: &mut PassContext<'_>) {
+    let old = graph.ty(value);
+    if let Some(new) = found.filter(|new| *new != old && graph.ctx().is_tensor(old))
+        && cx.rewrite("types refined")
+    {
+        graph.set_type(value, new);
+    }
 }
 
 /// The numbers that stand for sizes that are not known.

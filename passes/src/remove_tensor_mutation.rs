@@ -89,11 +89,7 @@ pub(crate) fn remove_where(
     cx: &mut PassContext<'_>,
     wanted: &dyn Fn(&Graph, NodeId) -> bool,
 ) -> Result<(), PassError> {
-    support::for_each_subgraph(graph, |g| {
-        let mut inner = PassContext::new(cx.operators);
-        remove_where(g, &mut inner, wanted)
-    })?;
-    let is_inplace = |g: &Graph, n: NodeId| g.kind_name(n).ends_with('_') && !g.kind_name(n).ends_with("__");
+    support::for_each_subgraph(graph, |g| cx.elsewhere(|cx| remove_where(g, cx, wanted)))?;
     let nodes: Vec<NodeId> = graph.all_nodes();
     if !nodes.iter().any(|n| is_inplace(graph, *n)) {
         return Ok(());
@@ -115,20 +111,31 @@ pub(crate) fn remove_where(
         if !cx.rewrite("tensor mutations removed") {
             break;
         }
-        let new = put(graph, node, &functional, tensor);
-        made.insert(new);
-        let uses: Vec<_> = graph.uses(tensor).collect();
-        for u in uses {
-            if graph.is_before(node, u.user) {
-                graph.set_operand(u.user, u.index, new);
-            }
-        }
-        for output in graph.node_outputs(node).to_vec() {
-            graph.replace_all_uses_with(output, new);
-        }
-        graph.erase(node);
+        made.insert(make_functional(graph, node, &functional, tensor));
     }
     Ok(())
+}
+
+/// True for operators that are named as those that write to their first operand are.
+pub(crate) fn is_inplace(graph: &Graph, node: NodeId) -> bool {
+    let name = graph.kind_name(node);
+    name.ends_with('_') && !name.ends_with("__")
+}
+
+/// Puts `functional` in the place of `node`, which writes to `tensor`, and its result in the place of the tensor from there on. Gives the new tensor.
+pub(crate) fn make_functional(graph: &mut Graph, node: NodeId, functional: &Functional, tensor: ValueId) -> ValueId {
+    let new = put(graph, node, functional, tensor);
+    let uses: Vec<_> = graph.uses(tensor).collect();
+    for u in uses {
+        if graph.is_before(node, u.user) {
+            graph.set_operand(u.user, u.index, new);
+        }
+    }
+    for output in graph.node_outputs(node).to_vec() {
+        graph.replace_all_uses_with(output, new);
+    }
+    graph.erase(node);
+    new
 }
 
 /// True when nobody has seen `tensor` when `node` writes to it.
@@ -182,7 +189,7 @@ pub(crate) fn is_new(graph: &Graph, value: ValueId, db: &AliasDb, catalogue: &Ca
 }
 
 /// How an in-place operator is said functionally.
-enum Functional {
+pub(crate) enum Functional {
     /// The operator of this name on the same operands, and whether its result has to be converted back to the tensor's dtype.
     Same(SymbolId, bool),
     /// Every element the second operand: `full_like`.
@@ -193,7 +200,8 @@ enum Functional {
     Normal,
 }
 
-fn functional_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Functional> {
+/// The functional form of an in-place operator: one with the same arguments that gives what the other writes.
+pub(crate) fn functional_form(graph: &Graph, node: NodeId, catalogue: &Catalogue) -> Option<Functional> {
     let schema = effects::schema(graph, node, catalogue)?;
     if !writes_first_only(&schema) || graph.node_outputs(node).len() != 1 {
         return None;

@@ -212,7 +212,7 @@ impl PatternRewriter {
     pub fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<usize, PassError> {
         let mut done = 0;
         support::for_each_subgraph(graph, |g| {
-            done += self.run(g, &mut PassContext::new(cx.operators))?;
+            done += cx.elsewhere(|cx| self.run(g, cx))?;
             Ok::<(), PassError>(())
         })?;
         for rule in &self.rules {

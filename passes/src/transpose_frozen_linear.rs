@@ -31,7 +31,7 @@ pub struct TransposeFrozenLinear;
 impl GraphPass for TransposeFrozenLinear {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
-        let transposed = fold::each(graph, cx, &["aten::linear"], |graph, node, db| {
+        fold::each(graph, cx, "linears transposed", &["aten::linear"], |graph, node, db| {
             let layer = fold::Layer::linear(graph, node, db)?;
             let (x, weight, bias) = (
                 graph.operand(node, 0)?,
@@ -58,7 +58,6 @@ impl GraphPass for TransposeFrozenLinear {
             graph.erase(node);
             Some(())
         });
-        cx.count("linears transposed", transposed);
         Ok(())
     }
 }

@@ -1,13 +1,14 @@
 //! What passes declare about themselves is true: their examples come out as they say, and the document that lists them is up to date.
 #![allow(clippy::unwrap_used, reason = "test helpers may fail loudly")]
 
-use frazil_ir::Context;
+mod common;
+
+use common::registry;
 use frazil_passes::pipeline::STEPS;
 use frazil_passes::{PassInfo, PassManager, PassRegistry};
 use frazil_runtime::Registry;
 use frazil_syntax::{parse_graph, print_graph};
 use std::fmt::Write;
-use std::sync::Arc;
 
 /// Passes whose examples are no graphs: they need a module, or weights of more than a few numbers.
 const WITHOUT_GRAPHS: &[&str] = &[
@@ -24,13 +25,6 @@ const WITHOUT_GRAPHS: &[&str] = &[
     "transpose-frozen-linear",
     "optimize-for-inference",
 ];
-
-fn registry() -> Registry {
-    let mut registry = Registry::new(Arc::new(Context::new()));
-    frazil_prim::register(&mut registry);
-    frazil_aten::register(&mut registry);
-    registry
-}
 
 /// What `pipeline` makes of `text`.
 fn run(registry: &Registry, pipeline: &str, text: &str) -> String {

@@ -3,6 +3,9 @@
 //! Each case is a graph over `%x` and named weights; the weights become constants before the passes run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
+mod common;
+
+use common::registry;
 use frazil_ir::{Builder, Context, DType, Graph, TensorData, ValueName};
 use frazil_passes::PassManager;
 use frazil_passes::PassRegistry;
@@ -10,13 +13,6 @@ use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};
 use frazil_syntax::parse_graph;
 use std::sync::Arc;
-
-fn registry() -> Arc<Registry> {
-    let mut registry = Registry::new(Arc::new(Context::new()));
-    frazil_prim::register(&mut registry);
-    frazil_aten::register(&mut registry);
-    Arc::new(registry)
-}
 
 /// Numbers that are neither zero nor equal; variances have to be positive.
 fn numbers(n: i64, seed: i64) -> Vec<f32> {

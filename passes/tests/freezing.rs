@@ -4,6 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
+mod common;
+
+use common::registry;
 use frazil_ir::{Context, DType, Module, TypeId, TypeKind, types};
 use frazil_passes::{FreezeOptions, freeze_module};
 use frazil_runtime::interp::Interpreter;
@@ -16,13 +19,6 @@ use std::sync::Arc;
 
 fn corpus() -> Option<PathBuf> {
     std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from)
-}
-
-fn registry() -> Registry {
-    let mut registry = Registry::new(Arc::new(Context::new()));
-    frazil_prim::register(&mut registry);
-    frazil_aten::register(&mut registry);
-    registry
 }
 
 /// Methods and attributes that the case asks to preserve.
@@ -181,7 +177,7 @@ fn frozen_modules_give_the_same_results() {
             serde_json::from_str(&std::fs::read_to_string(entry.path().join("case.json")).unwrap()).unwrap();
         let bytes = std::fs::read(entry.path().join("tensors.safetensors")).unwrap();
         let tensors = SafeTensors::deserialize(&bytes).unwrap();
-        let registry = Arc::new(registry());
+        let registry = registry();
         let options = LoadOptions {
             ctx: registry.ctx(),
             catalogue: registry.catalogue(),

@@ -2,7 +2,7 @@
 //! interpreter gave before, and leave valid graphs. A pass that does not is found.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
-use frazil_ir::{Context, Graph, symbols};
+use frazil_ir::{Graph, symbols};
 use frazil_passes::manager::{AnyPass, GraphPass, PassContext, PassError};
 use frazil_passes::{PassManager, PassRegistry};
 use frazil_runtime::interp::Interpreter;
@@ -11,22 +11,13 @@ use frazil_syntax::{parse_graph, print_graph};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// A small generator of numbers: the same for the same seed.
-struct Random(u64);
+mod common;
 
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        // xorshift*
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-    }
-}
+use common::{Dice, exact_passes, number, registry};
 
 /// Writes a random graph. All tensors are of two times two floats, so that everything fits everything.
 struct Writer {
-    random: Random,
+    random: Dice,
     text: String,
     next: usize,
     depth: usize,
@@ -223,7 +214,7 @@ impl Writer {
 
 fn random_text(seed: u64) -> String {
     let mut w = Writer {
-        random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+        random: Dice::new(seed),
         text: "graph(%x : Tensor, %y : Tensor, %input : int, %c : bool):
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()
@@ -249,13 +240,6 @@ fn random_text(seed: u64) -> String {
     let results = results.join(", ");
     writeln!(w.text, "  return ({results})").unwrap();
     w.text
-}
-
-fn registry() -> Arc<Registry> {
-    let mut registry = Registry::new(Arc::new(Context::new()));
-    frazil_prim::register(&mut registry);
-    frazil_aten::register(&mut registry);
-    Arc::new(registry)
 }
 
 /// All numbers in a value, with marks of its structure.
@@ -296,37 +280,6 @@ fn agree(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| close(*x, *y))
 }
 
-/// Passes that change what a graph means, or its signature, on purpose.
-const NOT_FOR_RESULTS: &[&str] = &["remove-exceptions", "lower-all-tuples", "rewrite-patterns", "freeze"];
-
-/// Passes that make operators which the interpreter does not run: `prim::VarConcat`, `aten::_add_relu` and their like.
-const NOT_RUN: &[&str] = &[
-    "fuse-add-relu",
-    "batch-mm",
-    "use-variadic-op",
-    "use-variadic-cat",
-    "use-variadic-stack",
-    "remove-list-mutation-and-use-variadic-cat",
-    "remove-list-mutation-and-use-variadic-stack",
-];
-
-/// Passes as they keep results to the last: without what they take for granted as PyTorch does.
-fn exact(name: &str) -> String {
-    match name {
-        "peephole" | "peephole-alias-sensitive" | "peephole-non-tensor" | "constant-propagation" => {
-            format!("{name}{{like-pytorch=false}}")
-        }
-        _ => name.to_owned(),
-    }
-}
-
-fn pass_names() -> Vec<&'static str> {
-    let all: Vec<&str> = PassRegistry::standard().passes().map(|p| p.name).collect();
-    all.into_iter()
-        .filter(|n| !NOT_FOR_RESULTS.contains(n) && !NOT_RUN.contains(n))
-        .collect()
-}
-
 /// Runs `pipeline` on the graph of `seed` and compares. Gives what is wrong.
 fn check(registry: &Arc<Registry>, seed: u64, manager: &PassManager, told: &str) -> Option<String> {
     let text = random_text(seed);
@@ -359,19 +312,16 @@ fn manager(pipeline: &str) -> PassManager {
 
 /// Graphs for each pass; `FRAZIL_SEEDS` asks for more.
 fn seeds() -> u64 {
-    std::env::var("FRAZIL_SEEDS")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(40)
+    number("FRAZIL_SEEDS", 40)
 }
 
 #[test]
 fn every_pass_keeps_results() {
     let registry = registry();
     let mut wrong = Vec::new();
-    for name in pass_names() {
-        let manager = manager(&exact(name));
-        let first = (0..seeds()).find_map(|seed| check(&registry, seed, &manager, name));
+    for name in exact_passes() {
+        let manager = manager(&name);
+        let first = (0..seeds()).find_map(|seed| check(&registry, seed, &manager, &name));
         wrong.extend(first);
     }
     assert!(
@@ -385,10 +335,10 @@ fn every_pass_keeps_results() {
 #[test]
 fn random_pipelines_keep_results() {
     let registry = registry();
-    let names = pass_names();
+    let names = exact_passes();
     for seed in 0..3 * seeds() {
-        let mut random = Random(seed * 2 + 1);
-        let pipeline: Vec<String> = (0..6).map(|_| exact(names[random.below(names.len())])).collect();
+        let mut random = Dice::new(seed);
+        let pipeline: Vec<&str> = (0..6).map(|_| random.pick(&names).as_str()).collect();
         let pipeline = pipeline.join(",");
         let wrong = check(&registry, 1000 + seed, &manager(&pipeline), &pipeline);
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Shrinks .ir text (or what else jit-opt reads) while a command keeps failing on it: nodes, blocks, outputs, inputs, constants, types.
+/// Shrinks .ir text (or what else jit-opt reads) while a command keeps failing on it: nodes, blocks, outputs, inputs, constants, types; of modules also
+/// methods, attributes, submodules and tensors.
 ///
 /// jit-reduce bad.ir -o small.ir -- jit-opt {} --pass-pipeline=cse --verify-each
 #[derive(Parser, Debug)]
@@ -63,36 +64,106 @@ fn run(options: &Options) -> Result<(), Failure> {
             "the command does not fail on the input as it is, so that there is nothing to keep".to_owned(),
         ));
     }
-    let mut runs = 0;
-    let mut sizes = None;
-    for index in 0..functions(&loaded).len() {
-        let Some(graph) = functions(&loaded).get(index).map(|(_, g)| (*g).clone()) else {
-            continue;
-        };
-        let before = loaded.clone();
-        let mut failure = None;
-        let mut test = |candidate: &Graph| {
-            let text = with_function(&before, index, candidate.clone()).ir_text(None);
-            fails(&text).unwrap_or_else(|e| {
+    let before = nodes(&loaded);
+    let mut search = Search {
+        options,
+        fails: &fails,
+        runs: 0,
+    };
+    // A body that became small frees attributes and methods, which may free others.
+    loop {
+        let runs = search.runs;
+        let text = loaded.ir_text(None);
+        loaded = search.members(loaded)?;
+        loaded = search.bodies(loaded)?;
+        let settled = search.runs == runs || loaded.ir_text(None) == text;
+        if settled || search.runs >= options.max_runs || matches!(loaded, Loaded::Graphs(_)) {
+            break;
+        }
+    }
+    eprintln!("{before} nodes became {} in {} runs", nodes(&loaded), search.runs);
+    Ok(())
+}
+
+/// Nodes of all functions.
+fn nodes(loaded: &Loaded) -> usize {
+    functions(loaded).iter().map(|(_, g)| g.all_nodes().len()).sum()
+}
+
+/// What the steps of the search share.
+struct Search<'o> {
+    options: &'o Options,
+    /// True when the command fails on a text.
+    fails: &'o dyn Fn(&str) -> Result<bool, Failure>,
+    runs: usize,
+}
+
+impl Search<'_> {
+    fn runs_left(&self) -> usize {
+        self.options.max_runs.saturating_sub(self.runs)
+    }
+
+    /// Writes what has been reached.
+    fn write(&self, loaded: &Loaded) -> Result<(), Failure> {
+        write_atomically(&self.options.output, |f| f.write_all(loaded.ir_text(None).as_bytes()))
+            .map_err(|e| Failure::io("write", &self.options.output, e))
+    }
+
+    /// A test that asks the command about candidates, and keeps the first failure to do so.
+    fn asking<'a, S>(
+        &'a self,
+        failure: &'a mut Option<Failure>,
+        text: impl Fn(&S) -> String + 'a,
+    ) -> impl FnMut(&S) -> bool + 'a {
+        move |candidate| {
+            (self.fails)(&text(candidate)).unwrap_or_else(|e| {
                 failure.get_or_insert(e);
                 false
             })
+        }
+    }
+
+    /// Makes a module's members few and small; graphs without a module stay as they are.
+    fn members(&mut self, loaded: Loaded) -> Result<Loaded, Failure> {
+        let Loaded::Model(model) = &loaded else {
+            return Ok(loaded);
         };
-        let Reduction { graph: small, runs: n } =
-            Reducer::new(&mut test, options.max_runs.saturating_sub(runs)).reduce(&graph);
+        let session = model.session().clone();
+        let with = |module: &Module| Loaded::Model(frazil::Model::new(session.clone(), module.clone()));
+        let mut failure = None;
+        let mut test = self.asking(&mut failure, |m: &Module| with(m).ir_text(None));
+        let (small, runs) = Reducer::new(&mut test, self.runs_left()).reduce_module(model.module());
+        drop(test);
         if let Some(failure) = failure {
             return Err(failure);
         }
-        runs += n;
-        let (old, new) = sizes.unwrap_or((0, 0));
-        sizes = Some((old + graph.all_nodes().len(), new + small.all_nodes().len()));
-        loaded = with_function(&before, index, small);
-        write_atomically(&options.output, |f| f.write_all(loaded.ir_text(None).as_bytes()))
-            .map_err(|e| Failure::io("write", &options.output, e))?;
+        self.runs += runs;
+        let small = with(&small);
+        self.write(&small)?;
+        Ok(small)
     }
-    let (old, new) = sizes.unwrap_or((0, 0));
-    eprintln!("{old} nodes became {new} in {runs} runs");
-    Ok(())
+
+    /// Makes the graphs small, one after the other.
+    fn bodies(&mut self, mut loaded: Loaded) -> Result<Loaded, Failure> {
+        for index in 0..functions(&loaded).len() {
+            let Some(graph) = functions(&loaded).get(index).map(|(_, g)| (*g).clone()) else {
+                continue;
+            };
+            let before = loaded.clone();
+            let mut failure = None;
+            let text = |g: &Graph| with_function(&before, index, g.clone()).ir_text(None);
+            let mut test = self.asking(&mut failure, text);
+            let Reduction { graph: small, runs } = Reducer::new(&mut test, self.runs_left()).reduce(&graph);
+            drop(test);
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            self.runs += runs;
+            loaded = with_function(&before, index, small);
+            self.write(&loaded)?;
+        }
+        Ok(loaded)
+    }
 }
 
 /// The graphs of what was read, with their numbers.

@@ -9,6 +9,7 @@ pub mod jit_run;
 pub mod npy;
 pub mod progress;
 pub mod reduce;
+mod reduce_module;
 pub mod shape;
 
 pub use failure::{Failure, print_failure};

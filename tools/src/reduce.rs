@@ -13,41 +13,55 @@ pub struct Reduction {
     pub runs: usize,
 }
 
+/// What can be made small in steps.
+pub trait Candidate: Clone {
+    /// False for what no command should be given: it would fail for a reason of its own.
+    fn is_valid(&self) -> bool;
+}
+
+impl Candidate for Graph {
+    fn is_valid(&self) -> bool {
+        self.verify(None).is_ok()
+    }
+}
+
 /// See the [module documentation](self).
-pub struct Reducer<'t> {
-    test: &'t mut dyn FnMut(&Graph) -> bool,
-    runs: usize,
+pub struct Reducer<'t, S> {
+    test: &'t mut dyn FnMut(&S) -> bool,
+    pub(crate) runs: usize,
     max_runs: usize,
 }
 
-/// A change of a graph at one of its parts; false when it cannot be made.
-type Change<'c, T> = &'c dyn Fn(&mut Graph, T) -> bool;
+/// A change of something at one of its parts; false when it cannot be made.
+type Change<'c, S, T> = &'c dyn Fn(&mut S, &T) -> bool;
 
-impl<'t> Reducer<'t> {
-    /// A reducer that keeps graphs of which `test` is true, and asks at most `max_runs` times.
-    pub fn new(test: &'t mut dyn FnMut(&Graph) -> bool, max_runs: usize) -> Reducer<'t> {
+impl<'t, S> Reducer<'t, S> {
+    /// A reducer that keeps things of which `test` is true, and asks at most `max_runs` times.
+    pub fn new(test: &'t mut dyn FnMut(&S) -> bool, max_runs: usize) -> Reducer<'t, S> {
         Reducer {
             test,
             runs: 0,
             max_runs,
         }
     }
+}
 
+impl Reducer<'_, Graph> {
     /// The smallest graph that is found from `graph`, of which the test is true.
     pub fn reduce(mut self, graph: &Graph) -> Reduction {
         let mut best = graph.clone();
         loop {
             let revision = best.revision();
             let outputs = |g: &Graph| (0..g.outputs().len()).rev().collect();
-            self.each(&mut best, &outputs, &|g, i: usize| {
+            self.each(&mut best, &outputs, &|g, i: &usize| {
                 let root = g.root();
-                g.remove_result(root, i);
+                g.remove_result(root, *i);
                 true
             });
             self.each(&mut best, &nodes_backwards, &delete);
             self.each(&mut best, &nodes_backwards, &flatten);
             let inputs = |g: &Graph| (0..g.inputs().len()).rev().collect();
-            self.each(&mut best, &inputs, &|g, i: usize| g.remove_parameter(g.root(), i));
+            self.each(&mut best, &inputs, &|g, i: &usize| g.remove_parameter(g.root(), *i));
             self.each(&mut best, &nodes_backwards, &drop_outputs);
             self.each(&mut best, &nodes_backwards, &simplify_constant);
             self.each(&mut best, &values, &forget_type);
@@ -60,17 +74,19 @@ impl<'t> Reducer<'t> {
         let graph = if self.holds(&compact) { compact } else { best };
         Reduction { graph, runs: self.runs }
     }
+}
 
-    fn holds(&mut self, graph: &Graph) -> bool {
-        if self.runs >= self.max_runs || graph.verify(None).is_err() {
+impl<S: Candidate> Reducer<'_, S> {
+    fn holds(&mut self, candidate: &S) -> bool {
+        if self.runs >= self.max_runs || !candidate.is_valid() {
             return false;
         }
         self.runs += 1;
-        (self.test)(graph)
+        (self.test)(candidate)
     }
 
     /// Applies `change` to ever smaller runs of what `list` gives, keeping what holds.
-    fn each<T: Copy>(&mut self, best: &mut Graph, list: &dyn Fn(&Graph) -> Vec<T>, change: Change<'_, T>) {
+    pub(crate) fn each<T>(&mut self, best: &mut S, list: &dyn Fn(&S) -> Vec<T>, change: Change<'_, S, T>) {
         let mut size = list(best).len();
         while size > 0 {
             let mut start = 0;
@@ -82,7 +98,7 @@ impl<'t> Reducer<'t> {
                 let chunk = &chunk[..size.min(chunk.len())];
                 let mut candidate = best.clone();
                 let mut changed = false;
-                for &item in chunk {
+                for item in chunk {
                     changed |= change(&mut candidate, item);
                 }
                 if changed && self.holds(&candidate) {
@@ -118,7 +134,8 @@ fn values(graph: &Graph) -> Vec<ValueId> {
 }
 
 /// Deletes `node`. Who uses its outputs gets something of the same type: an operand of the node, an input of the graph, or a new one.
-fn delete(graph: &mut Graph, node: NodeId) -> bool {
+fn delete(graph: &mut Graph, node: &NodeId) -> bool {
+    let node = *node;
     if !graph.is_alive(node) {
         return false;
     }
@@ -136,7 +153,8 @@ fn delete(graph: &mut Graph, node: NodeId) -> bool {
 }
 
 /// Puts one side of a branch, or the body of a loop, in its place.
-fn flatten(graph: &mut Graph, node: NodeId) -> bool {
+fn flatten(graph: &mut Graph, node: &NodeId) -> bool {
+    let node = *node;
     if !graph.is_alive(node) {
         return false;
     }
@@ -165,7 +183,8 @@ fn flatten(graph: &mut Graph, node: NodeId) -> bool {
 }
 
 /// Removes outputs of a branch or loop that nobody uses, with what gives them.
-fn drop_outputs(graph: &mut Graph, node: NodeId) -> bool {
+fn drop_outputs(graph: &mut Graph, node: &NodeId) -> bool {
+    let node = *node;
     let shift = match graph.kind(node) {
         symbols::PRIM_IF => 0,
         symbols::PRIM_LOOP => 1,
@@ -196,24 +215,33 @@ fn drop_outputs(graph: &mut Graph, node: NodeId) -> bool {
     any
 }
 
+/// The simplest value of the kind that `constant` is, if it is not that itself.
+pub(crate) fn simpler(constant: &Constant) -> Option<Constant> {
+    Some(match constant {
+        Constant::Int(n) if *n != 0 => Constant::Int(0),
+        Constant::Float(f) if *f != 0.0 => Constant::Float(0.0),
+        Constant::Str(s) if !s.is_empty() => Constant::str(""),
+        Constant::List(l) if !l.items.is_empty() => Constant::list(l.element, Vec::new()),
+        _ => return None,
+    })
+}
+
 /// Makes a constant the simplest of its type.
-fn simplify_constant(graph: &mut Graph, node: NodeId) -> bool {
+fn simplify_constant(graph: &mut Graph, node: &NodeId) -> bool {
+    let node = *node;
     if !graph.is_alive(node) || graph.kind(node) != symbols::PRIM_CONSTANT {
         return false;
     }
-    let simple = match graph.constant_of(node) {
-        Some(Constant::Int(n)) if n != 0 => Constant::Int(0),
-        Some(Constant::Float(f)) if f != 0.0 => Constant::Float(0.0),
-        Some(Constant::Str(s)) if !s.is_empty() => Constant::str(""),
-        Some(Constant::List(l)) if !l.items.is_empty() => Constant::list(l.element, Vec::new()),
-        _ => return false,
+    let Some(simple) = graph.constant_of(node).and_then(|c| simpler(&c)) else {
+        return false;
     };
     graph.set_attribute(node, symbols::ATTR_VALUE, simple);
     true
 }
 
 /// Makes a tensor's type plain.
-fn forget_type(graph: &mut Graph, value: ValueId) -> bool {
+fn forget_type(graph: &mut Graph, value: &ValueId) -> bool {
+    let value = *value;
     let known =
         matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Tensor(_)) && graph.ty(value) != types::TENSOR;
     let constant = graph

@@ -271,10 +271,9 @@ impl Attributes {
         }
     }
 
-    /// Replaces reads of attributes that never change by constants. Gives how many.
-    pub(super) fn fold(&self, module: &Module, methods: &mut [Method]) -> usize {
+    /// Replaces reads of attributes that never change by constants, as long as there is fuel.
+    pub(super) fn fold(&self, module: &Module, methods: &mut [Method], cx: &mut PassContext<'_>) {
         let ctx = module.ctx();
-        let mut folded = 0;
         for (method, scope) in methods.iter_mut().zip(&self.objects) {
             scope.edit(&mut method.graph, &mut |graph, known| {
                 for access in accesses(graph) {
@@ -286,17 +285,18 @@ impl Attributes {
                     else {
                         continue;
                     };
+                    if !cx.rewrite("attributes folded") {
+                        return;
+                    }
                     let new = insert_constant(graph, access.node, constant.clone(), graph.ty(output));
                     if let Some(path) = self.paths.get(object) {
                         graph.name_value(new, &format!("{path}.{}", ctx.name(access.name)));
                     }
                     graph.replace_all_uses_with(output, new);
                     graph.erase(access.node);
-                    folded += 1;
                 }
             });
         }
-        folded
     }
 }
 
@@ -410,7 +410,11 @@ fn paths(module: &Module) -> HashMap<ObjectId, String> {
 }
 
 /// Gives receivers that are known objects behind an interface their class, and inlines the calls that are thereby known. True when something changed.
-pub(super) fn resolve_interfaces(module: &Module, methods: &mut [Method]) -> Result<bool, PassError> {
+pub(super) fn resolve_interfaces(
+    module: &Module,
+    methods: &mut [Method],
+    cx: &PassContext<'_>,
+) -> Result<bool, PassError> {
     let names = assigned(module, methods)?;
     refuse_assigned_interfaces(module, &names)?;
     let mut inlined = 0;
@@ -426,7 +430,12 @@ pub(super) fn resolve_interfaces(module: &Module, methods: &mut [Method]) -> Res
         });
         let name = module.ctx().name(module.unit.function(method.function).name).to_owned();
         // Callees in the module are not inlined themselves: a turn for each level.
-        inlined += inline::inline_graph(&module.unit, &name, &mut method.graph)?;
+        inlined += inline::inline_graph(
+            &module.unit,
+            &name,
+            &mut method.graph,
+            &mut PassContext::new(cx.operators),
+        )?;
     }
     Ok(inlined > 0)
 }

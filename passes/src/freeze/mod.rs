@@ -227,7 +227,8 @@ impl ModulePass for Freeze {
         let mut methods: Vec<Method> = {
             let mut work = module.clone();
             let functions: Vec<FunctionId> = kept.methods.iter().map(|(_, function)| *function).collect();
-            inline_functions(&mut work, &functions)?;
+            // Freezing needs to see all of them: no fuel is asked for.
+            inline_functions(&mut work, &functions, &mut PassContext::new(cx.operators))?;
             let copy = |&(receiver, function): &(ObjectId, FunctionId)| Method {
                 function,
                 receiver,
@@ -244,15 +245,14 @@ impl ModulePass for Freeze {
                 return Err(FreezeError::ContainerIndex.into());
             }
         }
-        while self.freeze_interfaces && attributes::resolve_interfaces(module, &mut methods)? {}
+        while self.freeze_interfaces && attributes::resolve_interfaces(module, &mut methods, cx)? {}
         loop {
             for method in &mut methods {
                 clean_up(&mut method.graph, cx)?;
             }
             let before: u64 = methods.iter().map(|m| m.graph.revision()).sum();
             let attributes = Attributes::find(module, &methods, &kept, self, cx)?;
-            let folded = attributes.fold(module, &mut methods);
-            cx.count("attributes folded", folded);
+            attributes.fold(module, &mut methods, cx);
             let after: u64 = methods.iter().map(|m| m.graph.revision()).sum();
             if before == after {
                 return prune::rebuild(module, methods, &attributes, &kept, self.freeze_interfaces);

@@ -82,6 +82,11 @@ impl<'a> PassContext<'a> {
         allowed
     }
 
+    /// True when [`rewrite`](Self::rewrite) would give leave: for a pass that learns while it rewrites whether it can.
+    pub fn may_rewrite(&self) -> bool {
+        self.fuel_left() != Some(0)
+    }
+
     /// Rewrites that may still be done; none when their number is not limited.
     pub fn fuel_left(&self) -> Option<u64> {
         self.fuel.map(Fuel::left)
@@ -111,8 +116,13 @@ impl<'a> PassContext<'a> {
     /// # Errors
     /// Those of `pass`.
     pub fn run(&mut self, pass: &dyn GraphPass, graph: &mut Graph) -> Result<(), PassError> {
+        self.elsewhere(|cx| pass.run(graph, cx))
+    }
+
+    /// Does `work` on a graph of which nothing is known yet: on the body of a fork.
+    pub fn elsewhere<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let (outer, kept) = (self.alias_db.take(), std::mem::take(&mut self.keeps_analyses));
-        let result = pass.run(graph, self);
+        let result = work(self);
         self.alias_db = outer;
         self.keeps_analyses = kept;
         result

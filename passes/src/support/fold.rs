@@ -332,13 +332,14 @@ impl BatchNorm {
     }
 }
 
-/// Applies `fold` to every node of kind `kinds`, in the order of the graph. Gives how many were folded.
+/// Applies `fold` to every node of kind `kinds`, in the order of the graph, as long as there is fuel; each that is folded counts as `statistic`.
 pub fn each(
     graph: &mut Graph,
     cx: &mut PassContext<'_>,
+    statistic: &'static str,
     kinds: &[&str],
     mut fold: impl FnMut(&mut Graph, NodeId, &AliasDb) -> Option<()>,
-) -> usize {
+) {
     let kinds: Vec<SymbolId> = kinds.iter().map(|k| graph.ctx().symbol(k)).collect();
     let db = cx.alias_db(graph);
     let nodes = graph.all_nodes();
@@ -346,5 +347,11 @@ pub fn each(
         .into_iter()
         .filter(|n| kinds.contains(&graph.kind(*n)))
         .collect::<Vec<_>>();
-    candidates.into_iter().filter_map(|n| fold(graph, n, &db)).count()
+    for node in candidates {
+        if !cx.may_rewrite() {
+            return;
+        }
+        // There was fuel.
+        let _ = fold(graph, node, &db).is_some() && cx.rewrite(statistic);
+    }
 }

@@ -1,6 +1,7 @@
 //! Activation functions.
 
 use super::PointwiseRow;
+use super::arithmetic::scaled;
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, Float, IntToFloat};
 use frazil_runtime::pointwise::{Body, Pointwise};
@@ -10,6 +11,11 @@ const SELF: &[&str] = &["self"];
 
 pub(super) const POINTWISE: &[PointwiseRow] = &[
     ("aten::relu", Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0))),
+    // What the two operators give that it stands for. PyTorch's own clamps infinity to the largest number, and NaN to zero in some places.
+    (
+        "aten::_add_relu",
+        Pointwise::new(&["self", "other"], Default, |b| (b.x(0) + scaled(b, 1)).maximum(0.0)),
+    ),
     (
         "aten::relu6",
         Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0).minimum(6.0)),

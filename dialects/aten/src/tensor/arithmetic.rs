@@ -238,7 +238,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
 ];
 
 /// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
-fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
+pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     match b.value("alpha") {
         1.0 => b.x(operand),
         _ => b.scalar("alpha") * b.x(operand),

@@ -4,11 +4,12 @@ use super::ProgramRow;
 use super::softmax::softmax_of;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
-use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::args::{Arg, Args, TensorArg};
 use frazil_runtime::build::{ProgramBuilder, broadcast_error};
+use frazil_runtime::call::run_as_program;
 use frazil_runtime::layout::broadcast;
 use frazil_runtime::op::Form::{Composite, Contraction};
-use frazil_runtime::op::OpError;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results};
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, TensorId};
 use frazil_runtime::sym::{Formula, Sym};
@@ -27,8 +28,11 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Contraction, "aten::addmv", |a| product_and(a, "mat", "vec")),
     (Contraction, "aten::baddbmm", |a| product_and(a, "batch1", "batch2")),
     (Contraction, "aten::addr", addr),
+    (Contraction, "prim::MMTreeReduce", sum_of_products),
     (Composite, "aten::scaled_dot_product_attention", attention),
 ];
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[("prim::MMBatchSide", batch_of_products)];
 
 fn same_dtype(a: &TensorArg, b: &TensorArg) -> Result<(), OpError> {
     if a.dtype() == b.dtype() {
@@ -102,6 +106,65 @@ fn linear(args: &Args<'_>) -> Result<Program, OpError> {
     ];
     let out = p.contract(&domain, parallel, operands, (accumulate, x.dtype()), finish);
     p.finish(&[out])
+}
+
+/// The arguments of an operator that takes any number of matrices.
+fn matrices(args: &Args<'_>) -> Result<Vec<TensorArg>, OpError> {
+    let matrix = |a: &Arg| match a {
+        Arg::Tensor(t) if t.rank() == 2 => Ok(t.clone()),
+        _ => Err(OpError::raised("expected matrices")),
+    };
+    args.values().iter().map(matrix).collect()
+}
+
+fn matrix_product(p: &mut ProgramBuilder, a: &TensorArg, b: &TensorArg) -> Result<TensorId, OpError> {
+    same_dtype(a, b)?;
+    multiply(p, a.id, b.id)
+}
+
+/// a₀·b₀ + a₁·b₁ + ... of matrices a₀, a₁, ..., b₀, b₁, ...
+fn sum_of_products(args: &Args<'_>) -> Result<Program, OpError> {
+    let all = matrices(args)?;
+    let (left, right) = all.split_at(all.len() / 2);
+    let mut p = ProgramBuilder::new(args);
+    let mut sum = None;
+    for (a, b) in left.iter().zip(right) {
+        let product = matrix_product(&mut p, a, b)?;
+        sum = Some(match sum {
+            None => product,
+            Some(sum) => p.map(&[sum, product], a.shape.dtype, |_, x| x[0] + x[1])?,
+        });
+    }
+    match sum.filter(|_| left.len() == right.len()) {
+        Some(sum) => p.finish(&[sum]),
+        None => Err(OpError::raised("expected pairs of matrices")),
+    }
+}
+
+/// Products of the first matrix with each of the others; the node's attribute says on which side it stands.
+fn batch_of_products(call: &Call<'_>) -> Result<Results, OpError> {
+    let side = call.attributes.iter().find(|a| call.ctx.name(a.name) == "side");
+    match side.and_then(|a| a.value.as_constant()).and_then(|c| c.as_int()) {
+        Some(0) => run_as_program(call, |args| products(args, |common, other| (common, other))),
+        Some(1) => run_as_program(call, |args| products(args, |common, other| (other, common))),
+        _ => Err(OpError::raised("expected a side, 0 or 1")),
+    }
+}
+
+type Pair<'a> = (&'a TensorArg, &'a TensorArg);
+
+fn products(args: &Args<'_>, order: for<'a> fn(&'a TensorArg, &'a TensorArg) -> Pair<'a>) -> Result<Program, OpError> {
+    let all = matrices(args)?;
+    let Some((common, others)) = all.split_first() else {
+        return Err(OpError::raised("expected matrices"));
+    };
+    let mut p = ProgramBuilder::new(args);
+    let mut outputs = Vec::new();
+    for other in others {
+        let (a, b) = order(common, other);
+        outputs.push(matrix_product(&mut p, a, b)?);
+    }
+    p.finish(&outputs)
 }
 
 /// A product of two tensors by `torch.matmul`'s rules, where `ranks` are demanded.

@@ -2,7 +2,7 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
-use frazil_runtime::args::{Args, wrap_dim};
+use frazil_runtime::args::{Arg, Args, TensorArg, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::expr::Number;
 use frazil_runtime::op::Form::Pointwise;
@@ -18,11 +18,12 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::concat", cat),
     (Pointwise, "aten::concatenate", cat),
     (Pointwise, "aten::stack", stack),
+    (Pointwise, "prim::VarConcat", variadic_cat),
+    (Pointwise, "prim::VarStack", variadic_stack),
 ];
 
-/// The tensors of the call, converted to their common dtype.
-fn common(p: &mut ProgramBuilder, args: &Args<'_>, operator: &str) -> Result<Vec<TensorId>, OpError> {
-    let tensors = args.tensors("tensors")?;
+/// The tensors, converted to their common dtype.
+fn common(p: &mut ProgramBuilder, tensors: &[TensorArg], operator: &str) -> Result<Vec<TensorId>, OpError> {
     let joined = tensors
         .iter()
         .fold(ResultType::new(), |r, t| r.tensor(t.dtype(), t.rank()));
@@ -33,15 +34,50 @@ fn common(p: &mut ProgramBuilder, args: &Args<'_>, operator: &str) -> Result<Vec
 }
 
 fn cat(args: &Args<'_>) -> Result<Program, OpError> {
-    let mut p = ProgramBuilder::new(args);
-    let tensors = common(&mut p, args, "torch.cat(): expected a non-empty list of Tensors; cat")?;
-    let out = concatenated(&mut p, &tensors, args.int("dim")?)?;
-    p.finish(&[out])
+    cat_of(args, &args.tensors("tensors")?, args.int("dim")?)
 }
 
 fn stack(args: &Args<'_>) -> Result<Program, OpError> {
+    stack_of(args, &args.tensors("tensors")?, args.int("dim")?)
+}
+
+fn variadic_cat(args: &Args<'_>) -> Result<Program, OpError> {
+    let (tensors, dim) = variadic(args)?;
+    cat_of(args, &tensors, dim)
+}
+
+fn variadic_stack(args: &Args<'_>) -> Result<Program, OpError> {
+    let (tensors, dim) = variadic(args)?;
+    stack_of(args, &tensors, dim)
+}
+
+/// The arguments of an operator that takes the elements of its list one by one: tensors, and the dimension last.
+fn variadic(args: &Args<'_>) -> Result<(Vec<TensorArg>, i64), OpError> {
+    let wrong = || OpError::raised("expected tensors and a dimension");
+    let Some((Arg::Int(dim), tensors)) = args.values().split_last() else {
+        return Err(wrong());
+    };
+    let tensor = |a: &Arg| match a {
+        Arg::Tensor(t) => Ok(t.clone()),
+        _ => Err(wrong()),
+    };
+    Ok((tensors.iter().map(tensor).collect::<Result<_, _>>()?, *dim))
+}
+
+fn cat_of(args: &Args<'_>, tensors: &[TensorArg], dim: i64) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
-    let tensors = common(&mut p, args, "stack")?;
+    let tensors = common(
+        &mut p,
+        tensors,
+        "torch.cat(): expected a non-empty list of Tensors; cat",
+    )?;
+    let out = concatenated(&mut p, &tensors, dim)?;
+    p.finish(&[out])
+}
+
+fn stack_of(args: &Args<'_>, tensors: &[TensorArg], dim: i64) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let tensors = common(&mut p, tensors, "stack")?;
     let sizes = p.sizes(tensors[0]);
     for (i, &t) in tensors.iter().enumerate() {
         let other = p.sizes(t);
@@ -52,7 +88,7 @@ fn stack(args: &Args<'_>) -> Result<Program, OpError> {
             )));
         }
     }
-    let dim = wrap_dim(args.int("dim")?, sizes.len() + 1)?;
+    let dim = wrap_dim(dim, sizes.len() + 1)?;
     let raised: Vec<TensorId> = tensors.iter().map(|&t| p.unsqueeze(t, dim)).collect();
     let out = concatenated(&mut p, &raised, dim as i64)?;
     p.finish(&[out])

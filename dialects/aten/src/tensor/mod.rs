@@ -148,6 +148,7 @@ pub(crate) fn register(registry: &mut Registry) {
         registry.program(*form, name, *build);
     }
     registry.kernels(complex::KERNELS);
+    registry.kernels(contraction::KERNELS);
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
     registry.kernels(embedding::KERNELS);

@@ -1,0 +1,98 @@
+//! Concatenations that begin or end with another: `eliminate-concat-common-inputs`.
+//!
+//! `cat([a, b, c])` behind `ab = cat([a, b])` along the same dimension becomes `cat([ab, c])`, and so at the end.
+//!
+//! **Sound when** both lists are built in the graph, nobody writes to them, to the tensors in them, or to the first result, whose node runs before in every case; and
+//! the types say that all tensors are of one dtype: otherwise elements might be rounded twice.
+//!
+//! **Not done.** Common parts in the middle, as in PyTorch; empty ones; a part of one tensor, of which nothing is saved.
+
+use crate::AliasDb;
+use crate::combine_concats::{Concatenation, is_cat};
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use frazil_ir::{Graph, NodeId, ValueId};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "eliminate-concat-common-inputs",
+    summary: "Makes concatenations of those whose beginning or end has been concatenated before.",
+    before: "graph(%x : Float(2), %y : Float(2), %z : Float(2)):
+  %0 : int = prim::Constant[value=0]()
+  %a : Tensor[] = prim::ListConstruct(%x, %y)
+  %b : Tensor = aten::cat(%a, %0)
+  %c : Tensor[] = prim::ListConstruct(%x, %y, %z)
+  %d : Tensor = aten::cat(%c, %0)
+  return (%b, %d)
+",
+    after: "graph(%x : Float(2), %y : Float(2), %z : Float(2)):
+  %3 : int = prim::Constant[value=0]()
+  %a : Tensor[] = prim::ListConstruct(%x, %y)
+  %b : Tensor = aten::cat(%a, %3)
+  %8 : Tensor[] = prim::ListConstruct(%b, %z)
+  %d : Tensor = aten::cat(%8, %3)
+  return (%b, %d)
+",
+    options: &[],
+    build: |_| AnyPass::graph(EliminateConcatCommonInputs),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EliminateConcatCommonInputs;
+
+/// So many concatenations before one are looked at.
+const MAX_EARLIER: usize = 64;
+
+impl GraphPass for EliminateConcatCommonInputs {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        let db = cx.alias_db(graph);
+        let all: Vec<(NodeId, Concatenation)> = graph
+            .all_nodes()
+            .into_iter()
+            .filter(|n| is_cat(graph, *n))
+            .filter_map(|n| Some((n, Concatenation::of(graph, n, &db)?)))
+            .collect();
+        for (i, (node, cat)) in all.iter().enumerate() {
+            let earlier = all[..i].iter().rev().take(MAX_EARLIER);
+            // The longest one saves most.
+            let best = earlier
+                .filter_map(|(first, part)| {
+                    with_part(graph, &db, cat, *first, part)
+                        .filter(|_| graph.output(*first).is_some_and(|v| graph.dominates(v, *node)))
+                })
+                .min_by_key(Vec::len);
+            if let Some(items) = best {
+                if !cx.rewrite("concatenations shortened") {
+                    break;
+                }
+                Concatenation::put(graph, *node, &items);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The elements of `cat` with the result of `first` for those that it begins or ends with.
+fn with_part(
+    graph: &Graph,
+    db: &AliasDb,
+    cat: &Concatenation,
+    first: NodeId,
+    part: &Concatenation,
+) -> Option<Vec<ValueId>> {
+    let result = graph.output(first)?;
+    if part.dim != cat.dim || part.items.len() < 2 || db.has_writers(result) {
+        return None;
+    }
+    let one_dtype = cat.dtype(graph).is_some() && cat.dtype(graph) == part.dtype(graph);
+    let items = if let Some(rest) = cat.items.strip_prefix(part.items.as_slice()) {
+        [&[result], rest].concat()
+    } else {
+        let rest = cat.items.strip_suffix(part.items.as_slice())?;
+        [rest, &[result]].concat()
+    };
+    one_dtype.then_some(items)
+}

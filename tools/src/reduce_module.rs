@@ -1,0 +1,179 @@
+//! Making a module small: its methods, attributes and values, by the same search as [`reduce`](crate::reduce) makes graphs small.
+//!
+//! Only what nobody names goes: a method that a graph may call stays until the call is gone, and so does an attribute that is read or written. Objects that no
+//! attribute holds any more are not printed.
+
+use crate::reduce::{Candidate, Reducer, simpler};
+use frazil::ir::{AttributeValue, Constant, Graph, Module, ObjectId, SymbolId, TensorData, symbols};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+impl Candidate for Module {
+    fn is_valid(&self) -> bool {
+        self.unit.functions().all(|(_, f)| f.graph.verify(None).is_ok())
+    }
+}
+
+/// A member of a class.
+type Member = (SymbolId, SymbolId);
+
+impl Reducer<'_, Module> {
+    /// The smallest module that is found from `module`, of which the test is true, and how often that was asked. Bodies of methods stay as they are.
+    pub fn reduce_module(mut self, module: &Module) -> (Module, usize) {
+        let mut best = module.clone();
+        self.each(&mut best, &methods, &drop_method);
+        self.each(&mut best, &functions, &drop_function);
+        self.each(&mut best, &attributes, &drop_attribute);
+        self.each(&mut best, &slots, &simplify);
+        (best, self.runs)
+    }
+}
+
+/// All graphs of the module, bodies of forks included.
+fn graphs(module: &Module) -> Vec<&Graph> {
+    let mut all: Vec<&Graph> = module.unit.functions().map(|(_, f)| &f.graph).collect();
+    let mut next = 0;
+    while let Some(&graph) = all.get(next) {
+        next += 1;
+        for node in graph.all_nodes() {
+            for attribute in graph.attributes(node) {
+                match &attribute.value {
+                    AttributeValue::Graph(inner) => all.push(inner),
+                    AttributeValue::Graphs(inner) => all.extend(inner.iter().map(Arc::as_ref)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The names by which graphs call methods, or read and write attributes, whosoever they are.
+fn named(module: &Module) -> HashSet<SymbolId> {
+    let mut names = HashSet::new();
+    for graph in graphs(module) {
+        for node in graph.all_nodes() {
+            let names_member = matches!(
+                graph.kind(node),
+                symbols::PRIM_CALL_METHOD | symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR
+            );
+            names.extend(
+                graph
+                    .attribute_symbol(node, symbols::ATTR_NAME)
+                    .filter(|_| names_member),
+            );
+        }
+    }
+    names
+}
+
+fn methods(module: &Module) -> Vec<Member> {
+    let of = |class: &frazil::ir::ClassDef| class.methods.keys().map(|m| (class.name, *m)).collect::<Vec<_>>();
+    module.unit.classes.values().flat_map(of).collect()
+}
+
+fn drop_method(module: &mut Module, (class, method): &Member) -> bool {
+    if named(module).contains(method) {
+        return false;
+    }
+    let Some(class) = module.unit.classes.get_mut(class) else {
+        return false;
+    };
+    let Some(gone) = class.methods.shift_remove(method) else {
+        return false;
+    };
+    let used = module
+        .unit
+        .classes
+        .values()
+        .any(|c| c.methods.values().any(|id| *id == gone));
+    if !used {
+        module.unit.retain_functions(|id| id != gone);
+    }
+    true
+}
+
+/// Functions that are no methods.
+fn functions(module: &Module) -> Vec<SymbolId> {
+    let methods: HashSet<_> = module.unit.classes.values().flat_map(|c| c.methods.values()).collect();
+    let free = module.unit.functions().filter(|(id, _)| !methods.contains(id));
+    free.map(|(_, f)| f.name).collect()
+}
+
+fn drop_function(module: &mut Module, name: &SymbolId) -> bool {
+    let called = graphs(module).into_iter().any(|g| {
+        let nodes = g.all_nodes();
+        nodes
+            .into_iter()
+            .any(|n| matches!(g.constant_of(n), Some(Constant::Function(f)) if f == *name))
+    });
+    let Some(gone) = module.unit.find_function(*name).filter(|_| !called) else {
+        return false;
+    };
+    module.unit.retain_functions(|id| id != gone);
+    true
+}
+
+fn attributes(module: &Module) -> Vec<Member> {
+    let of = |class: &frazil::ir::ClassDef| class.attributes.keys().map(|a| (class.name, *a)).collect::<Vec<_>>();
+    module.unit.classes.values().flat_map(of).collect()
+}
+
+fn drop_attribute(module: &mut Module, (class, attribute): &Member) -> bool {
+    if named(module).contains(attribute) {
+        return false;
+    }
+    let Some(definition) = module.unit.classes.get_mut(class) else {
+        return false;
+    };
+    let Some((index, ..)) = definition.attributes.shift_remove_full(attribute) else {
+        return false;
+    };
+    for hooks in [&mut definition.forward_hooks, &mut definition.forward_pre_hooks] {
+        hooks.retain(|name| name != attribute);
+    }
+    let objects: Vec<ObjectId> = module
+        .objects()
+        .filter(|(_, o)| o.class == *class)
+        .map(|(id, _)| id)
+        .collect();
+    for id in objects {
+        let slots = &mut module.object_mut(id).slots;
+        if index < slots.len() {
+            slots.remove(index);
+        }
+    }
+    true
+}
+
+/// A value of an object.
+type Slot = (ObjectId, usize);
+
+fn slots(module: &Module) -> Vec<Slot> {
+    let of = |(id, object): (ObjectId, &frazil::ir::Object)| (0..object.slots.len()).map(move |i| (id, i));
+    module.objects().flat_map(of).collect()
+}
+
+/// Makes a value the simplest of its type: of a tensor one element is left.
+fn simplify(module: &mut Module, (object, index): &Slot) -> bool {
+    let Some(slot) = module.object_mut(*object).slots.get_mut(*index) else {
+        return false;
+    };
+    let simple = match *slot {
+        Constant::Tensor(ref t) => one_element(t).map(|t| Constant::Tensor(Arc::new(t))),
+        ref other => simpler(other),
+    };
+    let found = simple.is_some();
+    if let Some(simple) = simple {
+        *slot = simple;
+    }
+    found
+}
+
+/// A tensor of the same dtype and rank with one element, zero; nothing for one that is as small.
+fn one_element(tensor: &TensorData) -> Option<TensorData> {
+    let sizes = vec![1; tensor.rank()];
+    let larger = tensor.sizes.as_slice() != sizes.as_slice();
+    let small = TensorData::contiguous(tensor.dtype, &sizes, vec![0; tensor.dtype.size()]).ok()?;
+    larger.then_some(small)
+}
