@@ -56,9 +56,8 @@ impl GraphPass for RemoveInplaceOps {
         if writes.is_empty() {
             return Ok(());
         }
-        let db = cx.alias_db(graph);
         let mut tensors = Tensors {
-            db: &db,
+            db: (*cx.alias_db(graph)).clone(),
             known_as: HashMap::new(),
             alone: HashMap::new(),
         };
@@ -72,20 +71,22 @@ impl GraphPass for RemoveInplaceOps {
             let new = make_functional(graph, node, &functional, tensor);
             let original = tensors.original(tensor);
             tensors.known_as.insert(new, original);
+            tensors.db.copy_value(original, new);
         }
         Ok(())
     }
 }
 
-struct Tensors<'a> {
-    db: &'a AliasDb,
-    /// What a tensor that this pass has made was before, of which the alias information knows.
+struct Tensors {
+    /// Kept true as tensors are made: what is a view of one is not new.
+    db: AliasDb,
+    /// What a tensor that this pass has made was before.
     known_as: HashMap<ValueId, ValueId>,
     /// Whether only its own names reach a tensor.
     alone: HashMap<ValueId, bool>,
 }
 
-impl Tensors<'_> {
+impl Tensors {
     fn original(&self, tensor: ValueId) -> ValueId {
         self.known_as.get(&tensor).copied().unwrap_or(tensor)
     }
@@ -101,7 +102,7 @@ impl Tensors<'_> {
         let original = self.original(tensor);
         let alone = match self.alone.get(&original) {
             Some(known) => *known,
-            None => is_new(graph, original, self.db, catalogue) && stays_alone(graph, original, self.db, catalogue),
+            None => is_new(graph, original, &self.db, catalogue) && stays_alone(graph, original, &self.db, catalogue),
         };
         self.alone.insert(original, alone);
         alone.then_some((tensor, functional))

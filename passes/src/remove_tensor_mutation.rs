@@ -94,8 +94,9 @@ pub(crate) fn remove_where(
     if !nodes.iter().any(|n| is_inplace(graph, *n)) {
         return Ok(());
     }
-    let db = cx.alias_db(graph);
-    // Tensors that this pass has made; the alias information does not know of them.
+    // Kept true as tensors are made: what is a view of one is not new.
+    let mut db = (*cx.alias_db(graph)).clone();
+    // Tensors that this pass has made, for which those stand that they were.
     let mut made: HashSet<ValueId> = HashSet::new();
     for node in nodes {
         if !is_inplace(graph, node) || !wanted(graph, node) {
@@ -111,7 +112,9 @@ pub(crate) fn remove_where(
         if !cx.rewrite("tensor mutations removed") {
             break;
         }
-        made.insert(make_functional(graph, node, &functional, tensor));
+        let new = make_functional(graph, node, &functional, tensor);
+        db.copy_value(tensor, new);
+        made.insert(new);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Making a module small: its methods, attributes and values, by the same search as [`reduce`](crate::reduce) makes graphs small.
 //!
-//! Only what nobody names goes: a method that a graph may call stays until the call is gone, and so does an attribute that is read or written. Objects that no
-//! attribute holds any more are not printed.
+//! Only what nobody names goes: a method that a graph may call stays until the call is gone, and so does an attribute that is read or written. Objects
+//! that no attribute holds any more stay, with nothing in them.
 
 use crate::reduce::{Candidate, Reducer, simpler};
 use frazil::ir::{AttributeValue, Constant, Graph, Module, ObjectId, SymbolId, TensorData, symbols};
