@@ -13,18 +13,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Models of which freezing leaves less when they come from an archive, because what compiles its source looks at types again, once.
-const SIMPLER_FROM_SOURCE: &[(&str, &str)] = &[
-    (
-        "cross_attention_script",
-        "an optional in a tuple that two branches give turns out to be a tensor in both",
-    ),
-    (
-        "lstm_packed_script",
-        "a test of a union's type is decided by the argument that the inlined function was given",
-    ),
-];
-
 /// Every `model.pt` below the folders.
 fn archives() -> Vec<PathBuf> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/models")];
@@ -115,19 +103,8 @@ fn freezing_twice_changes_nothing() {
                 Err(e) => fail(e.to_string()),
             }
             // The same behind an archive.
-            let through_archive = |module: &Module| {
-                let bytes = save_bytes(module, registry.catalogue(), &SaveOptions::default()).unwrap();
-                load_bytes(bytes, &options(&registry)).unwrap()
-            };
-            let mut frozen = frozen;
-            let mut loaded = through_archive(&frozen);
-            if SIMPLER_FROM_SOURCE
-                .iter()
-                .any(|(model, _)| path.parent().unwrap().ends_with(model))
-            {
-                frozen = freeze_module(&loaded, &freeze, &registry).unwrap();
-                loaded = through_archive(&frozen);
-            }
+            let bytes = save_bytes(&frozen, registry.catalogue(), &SaveOptions::default()).unwrap();
+            let loaded = load_bytes(bytes, &options(&registry)).unwrap();
             match freeze_module(&loaded, &freeze, &registry) {
                 Ok(again) => {
                     if kinds(&again) != kinds(&frozen) {

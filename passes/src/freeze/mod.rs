@@ -28,6 +28,7 @@ mod overlaps;
 mod preserve;
 mod prune;
 mod reclass;
+mod types;
 mod values;
 
 use crate::constant_pooling::ConstantPooling;
@@ -268,6 +269,7 @@ const MAX_TURNS: usize = 4;
 fn clean_up(graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
     for _ in 0..MAX_TURNS {
         let revision = graph.revision();
+        types::settle(graph);
         cx.run(&Peephole::default(), graph)?;
         cx.run(&ConstantPropagation::default(), graph)?;
         cx.run(&EliminateNoOps, graph)?;

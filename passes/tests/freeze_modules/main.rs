@@ -9,6 +9,7 @@ mod submodules;
 use frazil_ir::{Context, Module, ObjectId};
 use frazil_passes::freeze::Freeze;
 use frazil_passes::manager::{ModulePass, PassContext};
+use frazil_passes::optimize_for_inference::optimize_module_for_inference;
 use frazil_passes::{FreezeOptions, freeze_module};
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::{Registry, Tensor, Value};
@@ -259,5 +260,47 @@ model = Net().eval()
         assert_eq!(methods, ["after", "before", "forward"]);
         let class = module.class_of(module.root).unwrap();
         assert_eq!((class.forward_pre_hooks.len(), class.forward_hooks.len()), (1, 1));
+    }
+}
+
+/// PyTorch's own result with a convolution in it is saved, and cannot be loaded then; with a vector for a weight it fails.
+#[test]
+fn what_is_optimised_for_inference_goes_through_archives() {
+    let registry = registry();
+    let source = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3)
+        self.norm = nn.BatchNorm2d(3)
+        self.fc = nn.Linear(4, 5)
+        self.vector = torch.tensor([0.5, 1.0, -1.0, 2.0, 0.25])
+    def forward(self, x):
+        y = x.reshape([1, 2, 1, 1]).expand([1, 2, 4, 4])
+        z = torch.relu(self.norm(self.conv(y)) * 2 + 1)
+        return F.linear(self.fc(torch.flatten(z, 2)), self.vector)
+model = Net().eval()
+";
+    let original = module(&registry, source);
+    let optimized = optimize_module_for_inference(&original, &freeze(&[]), &*registry).unwrap();
+    let bytes = save_bytes(&optimized, registry.catalogue(), &SaveOptions::default()).unwrap();
+    let loaded = load_bytes(bytes, &options(&registry)).unwrap();
+    let numbers = |module: &Module| {
+        let interpreter = Interpreter::with_module(registry.clone(), Arc::new(module.clone())).unwrap();
+        let x = Value::from(Tensor::from_f32(&[0.5, -2.0], &[2]).unwrap());
+        interpreter
+            .call("forward", &[x])
+            .unwrap()
+            .as_tensor()
+            .unwrap()
+            .to_f64_vec()
+    };
+    let expected = numbers(&original);
+    for module in [&optimized, &loaded] {
+        let found = numbers(module);
+        assert_eq!(found.len(), expected.len());
+        for (a, b) in expected.iter().zip(found) {
+            assert!((a - b).abs() < 1e-5, "{a} became {b}");
+        }
     }
 }
