@@ -63,13 +63,16 @@ pub struct TensorData {
     pub storage: Arc<Storage>,
     /// True for trainable parameters; carried for archives.
     pub requires_grad: bool,
-    /// What the numbers of a quantised tensor mean; carried for archives.
-    pub quantizer: Option<Arc<Quantizer>>,
+    /// What a tensor means that is not just its numbers: a quantised or a sparse one; carried for archives.
+    pub encoding: Option<Arc<Encoding>>,
 }
 
-/// How a quantised tensor's integers stand for real numbers: `(integer - zero point) * scale`.
+/// What a tensor means that is not just its numbers.
+///
+/// The integers of a quantised tensor stand for `(integer - zero point) * scale`. A sparse tensor has its numbers in other tensors; itself it has sizes,
+/// and a storage without bytes on the device `meta` ([`TensorData::sparse`]).
 #[derive(Clone, Debug)]
-pub enum Quantizer {
+pub enum Encoding {
     /// One scale for the whole tensor: `torch.per_tensor_affine`.
     PerTensor {
         /// The scale.
@@ -88,21 +91,56 @@ pub enum Quantizer {
         /// Whether zero points are real numbers: `torch.per_channel_affine_float_qparams`.
         float_zero_points: bool,
     },
+    /// `torch.sparse_coo`.
+    SparseCoo {
+        /// A column for each element that is there.
+        indices: Arc<TensorData>,
+        /// The elements.
+        values: Arc<TensorData>,
+    },
+    /// `torch.sparse_csr`.
+    SparseCsr {
+        /// Where each row begins among the elements.
+        rows: Arc<TensorData>,
+        /// The column of each element that is there.
+        columns: Arc<TensorData>,
+        /// The elements.
+        values: Arc<TensorData>,
+    },
 }
 
-impl Quantizer {
-    /// The scheme's name in `torch`.
-    pub fn scheme(&self) -> &'static str {
+impl Encoding {
+    /// The name of the quantisation scheme, or of the layout, in `torch`.
+    pub fn name(&self) -> &'static str {
         match self {
-            Quantizer::PerTensor { .. } => "per_tensor_affine",
-            Quantizer::PerChannel {
+            Encoding::PerTensor { .. } => "per_tensor_affine",
+            Encoding::PerChannel {
                 float_zero_points: false,
                 ..
             } => "per_channel_affine",
-            Quantizer::PerChannel {
+            Encoding::PerChannel {
                 float_zero_points: true,
                 ..
             } => "per_channel_affine_float_qparams",
+            Encoding::SparseCoo { .. } => "sparse_coo",
+            Encoding::SparseCsr { .. } => "sparse_csr",
+        }
+    }
+
+    /// Whether the numbers are in other tensors.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self, Encoding::SparseCoo { .. } | Encoding::SparseCsr { .. })
+    }
+
+    /// The tensors that it speaks of.
+    pub fn tensors(&self) -> SmallVec<[&Arc<TensorData>; 3]> {
+        match self {
+            Encoding::PerTensor { .. } => SmallVec::new(),
+            Encoding::PerChannel {
+                scales, zero_points, ..
+            } => SmallVec::from_iter([scales, zero_points]),
+            Encoding::SparseCoo { indices, values } => SmallVec::from_iter([indices, values]),
+            Encoding::SparseCsr { rows, columns, values } => SmallVec::from_iter([rows, columns, values]),
         }
     }
 }
@@ -197,7 +235,7 @@ impl TensorData {
             offset,
             storage,
             requires_grad: false,
-            quantizer: None,
+            encoding: None,
         })
     }
 
@@ -208,6 +246,23 @@ impl TensorData {
     pub fn contiguous(dtype: DType, sizes: &[i64], bytes: Vec<u8>) -> Result<TensorData, TensorError> {
         let storage = Arc::new(Storage::new(Arc::new(bytes), Device::CPU));
         TensorData::new(dtype, sizes, contiguous_strides(sizes), 0, storage)
+    }
+
+    /// A sparse tensor of these sizes, whose elements are of type `dtype`.
+    ///
+    /// # Errors
+    /// When a size is negative, or their product overflows.
+    pub fn sparse(dtype: DType, sizes: impl Into<Shape>, encoding: Encoding) -> Result<TensorData, TensorError> {
+        let sizes = sizes.into();
+        let device = Device {
+            kind: DeviceKind::Meta,
+            index: None,
+        };
+        let storage = Arc::new(Storage::new(Arc::new(Vec::new()), device));
+        let strides: Shape = smallvec::smallvec![0; sizes.len()];
+        let mut tensor = TensorData::new(dtype, sizes, strides, 0, storage)?;
+        tensor.encoding = Some(Arc::new(encoding));
+        Ok(tensor)
     }
 
     /// Number of elements.

@@ -36,6 +36,9 @@ pub enum TensorError {
     /// More elements than can be addressed.
     #[error("a tensor of sizes {0:?} is too large or has a negative size")]
     TooLarge(Vec<i64>),
+    /// A sparse tensor, which archives can hold and programs here cannot use.
+    #[error("sparse tensors ({0}) cannot be computed with")]
+    Sparse(&'static str),
     /// Shapes do not broadcast.
     #[error("a tensor of sizes {from:?} does not expand to {to:?}")]
     Expand {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use common::catalogue;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{
-    AttributeKind, ClassDef, ClassKind, CompilationUnit, Constant, Context, DType, Device, DictConstant, Module,
-    Object, Quantizer, Storage, TensorData, TypeId, contiguous_strides, types,
+    AttributeKind, ClassDef, ClassKind, CompilationUnit, Constant, Context, DType, Device, DictConstant, Encoding,
+    Module, Object, Storage, TensorData, TypeId, contiguous_strides, types,
 };
 use frazil_torchscript::archive::{Archive, Limits, SharedBytes};
 use frazil_torchscript::{
@@ -104,8 +104,8 @@ fn every_dtype_goes_through_bit_for_bit() {
     let attributes = DType::ALL.iter().zip(&names).map(|(&dtype, name)| {
         let mut data = tensor(dtype, &[3], &storage(3 * dtype.size()), 0);
         data.requires_grad = dtype.is_floating_point();
-        data.quantizer = dtype.is_quantized().then(|| {
-            Arc::new(Quantizer::PerTensor {
+        data.encoding = dtype.is_quantized().then(|| {
+            Arc::new(Encoding::PerTensor {
                 scale: 0.1,
                 zero_point: -3,
             })
@@ -119,7 +119,7 @@ fn every_dtype_goes_through_bit_for_bit() {
         assert_eq!(before.dtype, after.dtype);
         assert_eq!(before.requires_grad, after.requires_grad, "{}", before.dtype);
         assert_eq!(before.storage.bytes(), after.storage.bytes(), "{}", before.dtype);
-        assert_eq!(format!("{:?}", before.quantizer), format!("{:?}", after.quantizer));
+        assert_eq!(format!("{:?}", before.encoding), format!("{:?}", after.encoding));
     }
 }
 
@@ -130,7 +130,7 @@ fn values_of_every_kind_go_through() {
     let table = ctx.dict_of(types::STR, strings);
     let scales = Arc::new(tensor(DType::Double, &[2], &storage(16), 0));
     let mut quantised = tensor(DType::QInt8, &[2, 2], &storage(4), 0);
-    quantised.quantizer = Some(Arc::new(Quantizer::PerChannel {
+    quantised.encoding = Some(Arc::new(Encoding::PerChannel {
         scales: Arc::clone(&scales),
         zero_points: Arc::new(tensor(DType::Long, &[2], &storage(16), 0)),
         axis: 1,
@@ -183,9 +183,9 @@ fn values_of_every_kind_go_through() {
     for (before, after) in module.object(module.root).slots.iter().zip(&slots).take(10) {
         assert!(before.same(after), "{before:?} became {after:?}");
     }
-    let quantizer = slots[10].as_tensor().unwrap().quantizer.clone().unwrap();
-    let Quantizer::PerChannel { scales, axis: 1, .. } = &*quantizer else {
-        panic!("{quantizer:?}")
+    let encoding = slots[10].as_tensor().unwrap().encoding.clone().unwrap();
+    let Encoding::PerChannel { scales, axis: 1, .. } = &*encoding else {
+        panic!("{encoding:?}")
     };
     assert!(Arc::ptr_eq(scales, slots[11].as_tensor().unwrap()));
 }

@@ -1,9 +1,7 @@
 //! Numbers for what has an identity: tensors, storages, and containers that are reached more than once.
 
 use frazil_ir::schema::FunctionSchema;
-use frazil_ir::{
-    AttributeValue, Constant, Context, DType, Graph, Module, Quantizer, Storage, TensorData, TypeId, TypeKind,
-};
+use frazil_ir::{AttributeValue, Constant, Context, DType, Graph, Module, Storage, TensorData, TypeId, TypeKind};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -133,15 +131,10 @@ impl Collected {
         if self.tensors.contains_key(&address) {
             return;
         }
-        // Before the tensor that speaks of them; they are not quantised themselves.
-        if let Some(Quantizer::PerChannel {
-            scales, zero_points, ..
-        }) = t.quantizer.as_deref()
-        {
-            for parameter in [scales, zero_points] {
-                if parameter.quantizer.is_none() {
-                    self.tensor(parameter);
-                }
+        // Before the tensor that speaks of them; they are plain themselves.
+        for part in t.encoding.iter().flat_map(|encoding| encoding.tensors()) {
+            if part.encoding.is_none() {
+                self.tensor(part);
             }
         }
         if self.tensors.insert(address, t.clone()).is_none() {

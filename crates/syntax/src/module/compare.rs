@@ -1,11 +1,11 @@
 //! Whether two modules are the same but for the numbers of their objects, nodes and values.
 
-use super::element::quantizer_parameters;
+use super::element::encoding_parameters;
 use crate::print::names::Names;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
-    AttributeValue, BlockId, ClassDef, Constant, Context, Graph, Module, NodeId, ObjectId, Quantizer, SymbolId,
+    AttributeValue, BlockId, ClassDef, Constant, Context, Encoding, Graph, Module, NodeId, ObjectId, SymbolId,
     TensorData, TypeId, ValueId,
 };
 use std::collections::HashMap;
@@ -312,10 +312,10 @@ impl<'m> Comparer<'m> {
         self.same(&a.strides, &b.strides, "strides")?;
         self.same(&a.offset, &b.offset, "offset")?;
         self.same(&a.requires_grad, &b.requires_grad, "requires_grad")?;
-        match (a.quantizer.as_deref(), b.quantizer.as_deref()) {
+        match (a.encoding.as_deref(), b.encoding.as_deref()) {
             (None, None) => {}
-            (Some(p), Some(q)) => self.quantizers(p, q)?,
-            (p, q) => return Err(format!("quantizer: {p:?} and {q:?}")),
+            (Some(p), Some(q)) => self.encodings(p, q)?,
+            (p, q) => return Err(format!("encoding: {p:?} and {q:?}")),
         }
         let (s, t) = (&a.storage, &b.storage);
         if self.identity(Arc::as_ptr(s).addr(), Arc::as_ptr(t).addr(), "storage")? {
@@ -328,9 +328,9 @@ impl<'m> Comparer<'m> {
         Ok(())
     }
 
-    fn quantizers(&mut self, a: &Quantizer, b: &Quantizer) -> Compared {
-        self.same(a.scheme(), b.scheme(), "quantization scheme")?;
-        self.constants(&quantizer_parameters(self.a, a), &quantizer_parameters(self.b, b))
+    fn encodings(&mut self, a: &Encoding, b: &Encoding) -> Compared {
+        self.same(a.name(), b.name(), "encoding")?;
+        self.constants(&encoding_parameters(self.a, a), &encoding_parameters(self.b, b))
     }
 
     fn graphs(&mut self, a: &Graph, b: &Graph) -> Compared {

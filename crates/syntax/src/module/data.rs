@@ -5,7 +5,7 @@ use super::parse::Parser;
 use super::tensors::{SharedBytes, TensorSource};
 use crate::diagnostics::{Parsed, Reported};
 use crate::parse::value::parse_constant;
-use frazil_ir::{DType, Device, Diagnostic, Dim, DimsId, Quantizer, Storage, TensorData, TypeKind};
+use frazil_ir::{DType, Device, Diagnostic, Dim, DimsId, Encoding, Storage, TensorData, TypeKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ impl Parser<'_, '_> {
                 .with_help("dtype, sizes and strides: `Float(2, 3, strides=[3, 1], requires_grad=0)`"),
             ));
         };
-        let quantizer = self.quantizer()?;
+        let encoding = self.encoding()?;
         self.cur.skip_space();
         let at = self.cur.pos;
         let (storage, offset) = if self.cur.eat_word("elided") {
@@ -175,37 +175,41 @@ impl Parser<'_, '_> {
             let span = self.cur.span_from(at);
             self.cur.sink.error("bad-module", e.to_string(), span, "this data")
         })?;
-        tensor.quantizer = quantizer.map(Arc::new);
+        tensor.encoding = encoding.map(Arc::new);
         tensor.requires_grad = known.and_then(|t| t.requires_grad).unwrap_or(false);
         self.env.tensors.insert(number, Arc::new(tensor));
         Ok(())
     }
 
-    /// ` per_tensor_affine (0.1, 128)`, if it stands here
-    fn quantizer(&mut self) -> Parsed<Option<Quantizer>> {
+    /// ` per_tensor_affine (0.1, 128)` or ` sparse_coo (tensor<0>, tensor<1>)`, if it stands here
+    fn encoding(&mut self) -> Parsed<Option<Encoding>> {
         self.cur.skip_space();
-        if !self.cur.rest().starts_with("per_") {
+        if !["per_", "sparse_"]
+            .iter()
+            .any(|start| self.cur.rest().starts_with(start))
+        {
             return Ok(None);
         }
         let start = self.cur.pos;
-        let scheme = self.cur.word();
+        let name = self.cur.word();
         let parameters = parse_constant(self.cur, self.ctx, &self.env, None)?;
-        let quantizer = element::quantizer(scheme, &parameters);
-        if quantizer.is_none() {
+        let encoding = element::encoding(name, &parameters);
+        if encoding.is_none() {
             let span = self.cur.span_from(start);
             return Err(self.cur.sink.report(
                 Diagnostic::error(
                     "bad-module",
-                    "there is no such quantization",
+                    "there is no such encoding of a tensor",
                     span,
-                    "scheme and parameters",
+                    "name and parameters",
                 )
                 .with_help(
-                    "`per_tensor_affine (scale, zero point)` or `per_channel_affine (scales, zero points, dimension)`",
+                    "`per_tensor_affine (scale, zero point)`, `per_channel_affine (scales, zero points, dimension)`, \
+                     `sparse_coo (indices, values)` or `sparse_csr (rows, columns, values)`",
                 ),
             ));
         }
-        Ok(quantizer)
+        Ok(encoding)
     }
 
     /// `[1., 2.5]`

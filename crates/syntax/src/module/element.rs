@@ -1,6 +1,6 @@
 //! Elements of tensors in module files: decimal numbers that read back as the same bits, or hexadecimal bytes.
 
-use frazil_ir::{Constant, Context, DType, Quantizer, TensorData, literal};
+use frazil_ir::{Constant, Context, DType, Encoding, TensorData, literal};
 use half::{bf16, f16};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -50,39 +50,45 @@ fn push(dtype: DType, bytes: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The parameters of `quantizer` as a tuple: scale and zero point, or scales, zero points and dimension.
-pub(super) fn quantizer_parameters(ctx: &Context, quantizer: &Quantizer) -> Constant {
-    let items = match quantizer {
-        Quantizer::PerTensor { scale, zero_point } => vec![Constant::Float(*scale), Constant::Int(*zero_point)],
-        Quantizer::PerChannel {
-            scales,
-            zero_points,
-            axis,
-            ..
-        } => vec![
-            Constant::Tensor(Arc::clone(scales)),
-            Constant::Tensor(Arc::clone(zero_points)),
-            Constant::Int(*axis),
-        ],
-    };
+/// The parameters of `encoding` as a tuple: scale and zero point; scales, zero points and dimension; or the tensors that a sparse one consists of.
+pub(super) fn encoding_parameters(ctx: &Context, encoding: &Encoding) -> Constant {
+    let tensors = encoding.tensors().into_iter();
+    let mut items: Vec<Constant> = tensors.map(|t| Constant::Tensor(Arc::clone(t))).collect();
+    match encoding {
+        Encoding::PerTensor { scale, zero_point } => {
+            items.extend([Constant::Float(*scale), Constant::Int(*zero_point)]);
+        }
+        Encoding::PerChannel { axis, .. } => items.push(Constant::Int(*axis)),
+        Encoding::SparseCoo { .. } | Encoding::SparseCsr { .. } => {}
+    }
     Constant::tuple(ctx, items)
 }
 
-/// The quantizer with these parameters, if they are those that its scheme has.
-pub(super) fn quantizer(scheme: &str, parameters: &Constant) -> Option<Quantizer> {
-    match (scheme, parameters.items()?) {
-        ("per_tensor_affine", [scale, zero_point]) => Some(Quantizer::PerTensor {
+/// The encoding of this name with these parameters, if they are those that it has.
+pub(super) fn encoding(name: &str, parameters: &Constant) -> Option<Encoding> {
+    let tensor = |c: &Constant| c.as_tensor().map(Arc::clone);
+    match (name, parameters.items()?) {
+        ("per_tensor_affine", [scale, zero_point]) => Some(Encoding::PerTensor {
             scale: scale.as_float()?,
             zero_point: zero_point.as_int()?,
         }),
         ("per_channel_affine" | "per_channel_affine_float_qparams", [scales, zero_points, axis]) => {
-            Some(Quantizer::PerChannel {
-                scales: Arc::clone(scales.as_tensor()?),
-                zero_points: Arc::clone(zero_points.as_tensor()?),
+            Some(Encoding::PerChannel {
+                scales: tensor(scales)?,
+                zero_points: tensor(zero_points)?,
                 axis: axis.as_int()?,
-                float_zero_points: scheme != "per_channel_affine",
+                float_zero_points: name != "per_channel_affine",
             })
         }
+        ("sparse_coo", [indices, values]) => Some(Encoding::SparseCoo {
+            indices: tensor(indices)?,
+            values: tensor(values)?,
+        }),
+        ("sparse_csr", [rows, columns, values]) => Some(Encoding::SparseCsr {
+            rows: tensor(rows)?,
+            columns: tensor(columns)?,
+            values: tensor(values)?,
+        }),
         _ => None,
     }
 }

@@ -411,9 +411,9 @@ impl Printer<'_> {
                 strides.join(", "),
                 u8::from(t.requires_grad)
             );
-            if let Some(quantizer) = &t.quantizer {
-                let _ = write!(self.out, "{} ", quantizer.scheme());
-                let parameters = element::quantizer_parameters(self.ctx, quantizer);
+            if let Some(encoding) = &t.encoding {
+                let _ = write!(self.out, "{} ", encoding.name());
+                let parameters = element::encoding_parameters(self.ctx, encoding);
                 value::constant(self.ctx, &parameters, &self.style, None, &mut self.out);
                 self.out.push(' ');
             }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
-    Constant, DType, Device, DeviceKind, DictConstant, EnumConstant, ListConstant, Module, ObjectId, Quantizer,
-    Storage, SymbolId, TensorData, TupleConstant, TypeId, TypeKind,
+    Constant, DType, Device, DeviceKind, DictConstant, Encoding, EnumConstant, ListConstant, Module, ObjectId, Storage,
+    SymbolId, TensorData, TupleConstant, TypeId, TypeKind,
 };
 use indexmap::IndexMap;
 
@@ -284,7 +284,11 @@ impl<'m> ValueWriter<'m> {
     }
 
     fn tensor(&mut self, tensor: &TensorData, depth: usize) -> Written {
-        let rebuild = match &tensor.quantizer {
+        let encoding = tensor.encoding.as_deref();
+        if let Some(encoding) = encoding.filter(|encoding| encoding.is_sparse()) {
+            return self.sparse(tensor, encoding, depth);
+        }
+        let rebuild = match encoding {
             Some(_) => "_rebuild_qtensor",
             None => "_rebuild_tensor_v2",
         };
@@ -294,38 +298,53 @@ impl<'m> ValueWriter<'m> {
         self.pickle.int(tensor.offset);
         self.shape(&tensor.sizes);
         self.shape(&tensor.strides);
-        if let Some(quantizer) = &tensor.quantizer {
+        if let Some(quantizer) = encoding {
             self.quantizer(quantizer, depth)?;
         }
         self.pickle.bool(tensor.requires_grad);
+        self.end_tensor();
+        Ok(())
+    }
+
+    /// The layout's number, sizes, and the tensors that hold the elements.
+    fn sparse(&mut self, tensor: &TensorData, encoding: &Encoding, depth: usize) -> Written {
+        self.pickle.global("torch._utils", "_rebuild_sparse_tensor");
+        self.pickle.mark();
+        self.pickle.int(match encoding {
+            Encoding::SparseCsr { .. } => 2,
+            _ => 1,
+        });
+        self.shape(&tensor.sizes);
+        self.pickle.bool(tensor.requires_grad);
+        for part in encoding.tensors() {
+            self.value(&Constant::Tensor(Arc::clone(part)), depth + 1)?;
+        }
+        self.end_tensor();
+        Ok(())
+    }
+
+    /// The hooks, of which there are none, and the call that makes the tensor.
+    fn end_tensor(&mut self) {
         self.pickle.global("collections", "OrderedDict");
         self.pickle.short_tuple(ShortTuple::Empty);
         self.pickle.reduce();
         self.pickle.marked_tuple();
         self.pickle.reduce();
-        Ok(())
     }
 
     /// `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`
-    fn quantizer(&mut self, quantizer: &Quantizer, depth: usize) -> Written {
+    fn quantizer(&mut self, quantizer: &Encoding, depth: usize) -> Written {
         self.pickle.mark();
-        self.pickle.global("torch", quantizer.scheme());
-        match quantizer {
-            Quantizer::PerTensor { scale, zero_point } => {
-                self.pickle.float(*scale);
-                self.pickle.int(*zero_point);
-            }
-            Quantizer::PerChannel {
-                scales,
-                zero_points,
-                axis,
-                ..
-            } => {
-                for tensor in [scales, zero_points] {
-                    self.value(&Constant::Tensor(Arc::clone(tensor)), depth + 1)?;
-                }
-                self.pickle.int(*axis);
-            }
+        self.pickle.global("torch", quantizer.name());
+        if let Encoding::PerTensor { scale, zero_point } = quantizer {
+            self.pickle.float(*scale);
+            self.pickle.int(*zero_point);
+        }
+        for tensor in quantizer.tensors() {
+            self.value(&Constant::Tensor(Arc::clone(tensor)), depth + 1)?;
+        }
+        if let Encoding::PerChannel { axis, .. } = quantizer {
+            self.pickle.int(*axis);
         }
         self.pickle.marked_tuple();
         Ok(())

@@ -333,6 +333,7 @@ impl<'r, 'p> Reader<'r, 'p> {
                 .tensor(id, arguments)
                 .map(|tensor| Constant::Tensor(Arc::new(tensor))),
             ("torch._utils._rebuild_qtensor", _) => self.quantized_tensor(id, arguments, depth),
+            ("torch._utils._rebuild_sparse_tensor", _) => self.sparse_tensor(id, arguments, depth),
             ("torch._utils._rebuild_parameter", &[tensor, requires_grad, ..]) => {
                 let tensor = self.value(tensor, ty, depth + 1)?;
                 match (&tensor, pickle.value(requires_grad)) {

@@ -3,11 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use frazil_ir::{Constant, DType, Device, DeviceKind, Quantizer, Shape, Storage, TensorData, types};
+use frazil_ir::{Constant, DType, Device, DeviceKind, Encoding, Shape, Storage, TensorData, types};
 
 use super::Reader;
 use crate::archive::{ArchiveError, PickleId, PickleValue, SharedBytes};
 use crate::frontend::Result;
+
+/// Layouts as PyTorch numbers them.
+const SPARSE_COO: i64 = 1;
+const SPARSE_CSR: i64 = 2;
 
 /// The bytes of one record, in the mapped file.
 struct Window {
@@ -54,17 +58,48 @@ impl Reader<'_, '_> {
             .chain(rest.iter().copied())
             .collect();
         let mut tensor = self.tensor(id, &plain)?;
-        tensor.quantizer = Some(Arc::new(self.quantizer(quantizer, depth)?));
+        tensor.encoding = Some(Arc::new(self.quantizer(quantizer, depth)?));
+        Ok(Constant::Tensor(Arc::new(tensor)))
+    }
+
+    /// `_rebuild_sparse_tensor(layout, sizes, requires_grad, parts..., hooks)`: indices and values, or rows, columns and values.
+    pub(super) fn sparse_tensor(&mut self, id: PickleId, arguments: &[PickleId], depth: usize) -> Result<Constant> {
+        let expected = "a sparse tensor's layout, sizes and parts";
+        let &[layout, sizes, requires_grad, ref parts @ ..] = arguments else {
+            return Err(self.unexpected(id, expected));
+        };
+        let layout = self.int(layout)?;
+        let sizes = self.shape(sizes)?;
+        let mut part = |id| match self.value(id, types::TENSOR, depth + 1)? {
+            Constant::Tensor(tensor) => Ok(tensor),
+            _ => Err(self.unexpected(id, "a tensor")),
+        };
+        let encoding = match (layout, parts) {
+            (SPARSE_COO, &[indices, values, ..]) => Encoding::SparseCoo {
+                indices: part(indices)?,
+                values: part(values)?,
+            },
+            (SPARSE_CSR, &[rows, columns, values, ..]) => Encoding::SparseCsr {
+                rows: part(rows)?,
+                columns: part(columns)?,
+                values: part(values)?,
+            },
+            _ => return Err(self.unexpected(id, expected)),
+        };
+        let dtype = encoding.tensors().last().map_or(DType::Float, |values| values.dtype);
+        let tensor = TensorData::sparse(dtype, sizes, encoding);
+        let mut tensor = tensor.map_err(|error| self.unexpected(id, format!("{expected}: {error}")))?;
+        tensor.requires_grad = matches!(self.pickle.value(requires_grad), PickleValue::Bool(true));
         Ok(Constant::Tensor(Arc::new(tensor)))
     }
 
     /// `(qscheme, scale, zero point)` or `(qscheme, scales, zero points, axis)`
-    fn quantizer(&mut self, id: PickleId, depth: usize) -> Result<Quantizer> {
+    fn quantizer(&mut self, id: PickleId, depth: usize) -> Result<Encoding> {
         let expected = "a quantization scheme with its parameters";
         let parts = self.pickle.elements(id).unwrap_or_default();
         let scheme = parts.first().and_then(|&scheme| self.pickle.global(scheme));
         match (scheme, parts) {
-            (Some((_, "per_tensor_affine")), &[_, scale, zero_point]) => Ok(Quantizer::PerTensor {
+            (Some((_, "per_tensor_affine")), &[_, scale, zero_point]) => Ok(Encoding::PerTensor {
                 scale: match self.pickle.value(scale) {
                     PickleValue::Float(scale) => *scale,
                     _ => return Err(self.unexpected(scale, "a float")),
@@ -79,7 +114,7 @@ impl Reader<'_, '_> {
                     Constant::Tensor(tensor) => Ok(tensor),
                     _ => Err(self.unexpected(id, "a tensor")),
                 };
-                Ok(Quantizer::PerChannel {
+                Ok(Encoding::PerChannel {
                     scales: tensor(scales)?,
                     zero_points: tensor(zero_points)?,
                     axis: self.int(axis)?,
