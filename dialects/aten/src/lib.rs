@@ -8,11 +8,13 @@ mod tensor;
 use frazil_runtime::Registry;
 
 /// The schemas of PyTorch's catalogue, by namespace.
-const CATALOGUE: [&str; 4] = [
+const CATALOGUE: [&str; 5] = [
     include_str!("schemas/aten.txt"),
     include_str!("schemas/prims.txt"),
     include_str!("schemas/quantized.txt"),
     include_str!("schemas/torchvision.txt"),
+    // What is left: profiling, collectives, backends.
+    include_str!("schemas/others.txt"),
 ];
 
 /// Adds the dialect's schemas and entries.

@@ -8,6 +8,7 @@ mod dicts;
 mod format;
 mod lists;
 mod math;
+mod profiling;
 mod queries;
 mod strings;
 
@@ -22,6 +23,7 @@ pub(crate) fn register(registry: &mut Registry) {
         dicts::HOST,
         strings::HOST,
         format::HOST,
+        profiling::HOST,
         queries::HOST,
     ] {
         registry.host(table);

@@ -46,12 +46,11 @@ pub(crate) fn operator(name: &str) -> Option<String> {
         | "all" | "any" | "list" => format!("aten::{name}"),
         "abs" | "min" | "max" | "id" | "rangelist" => format!("prim::{name}"),
         _ => {
-            if let Some(rest) = name.strip_prefix("ops.") {
+            if let Some(rest) = name.strip_prefix("ops.").or_else(|| name.strip_prefix("torch.ops.")) {
                 let (namespace, operator) = rest.split_once('.')?;
                 return (!operator.contains('.')).then(|| format!("{namespace}::{operator}"));
             }
             if let Some(rest) = name.strip_prefix("torch.") {
-                let rest = rest.strip_prefix("ops.").map_or(rest, |rest| rest);
                 let namespaces = [
                     "_C._nn.",
                     "_C._linalg.",
@@ -68,6 +67,7 @@ pub(crate) fn operator(name: &str) -> Option<String> {
                     Some((space @ ("linalg" | "fft" | "special"), operator)) => {
                         Some(format!("aten::{space}_{operator}"))
                     }
+                    Some(("autograd", operator @ ("grad" | "backward"))) => Some(format!("aten::{operator}")),
                     Some((space @ ("aten" | "prim" | "quantized" | "torchvision"), operator)) => {
                         Some(format!("{space}::{operator}"))
                     }
