@@ -50,6 +50,6 @@ pub use graph::{
 pub use module::{
     AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object,
 };
-pub use source::{SourceRange, Span};
-pub use tensor::{Quantizer, Shape, Storage, TensorData, TensorError, contiguous_strides};
+pub use source::{SourceRange, SourceText, SourceTexts, Span};
+pub use tensor::{Encoding, Shape, Storage, TensorData, TensorError, contiguous_strides};
 pub use types::{Dim, TensorType, TypeKind};

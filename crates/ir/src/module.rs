@@ -1,7 +1,7 @@
 //! Modules: classes, functions, and a tree of objects with shared identity.
 
 use crate::schema::FunctionSchema;
-use crate::{Constant, Context, Graph, ObjectId, SymbolId, TypeId};
+use crate::{Constant, Context, Graph, ObjectId, SourceTexts, SymbolId, TypeId};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -96,8 +96,10 @@ impl ClassDef {
         }
     }
 
-    /// The type of what objects restore themselves from, if they have a `__setstate__(self, state)`.
+    /// The type of what objects restore themselves from, if they have a `__getstate__(self)` and a `__setstate__(self, state)`. With one of
+    /// them alone, archives hold their attributes.
     pub fn restored_from(&self, ctx: &Context, unit: &CompilationUnit) -> Option<TypeId> {
+        self.methods.get(&ctx.find_symbol("__getstate__")?)?;
         let setstate = self.methods.get(&ctx.find_symbol("__setstate__")?)?;
         unit.function(*setstate).schema.arguments.get(1).map(|state| state.ty)
     }
@@ -113,11 +115,21 @@ impl ClassDef {
 pub struct CompilationUnit {
     /// Nominal types by qualified name.
     pub classes: IndexMap<SymbolId, ClassDef>,
+    /// What is known of the text that classes and functions were written in.
+    pub sources: SourceTexts,
     functions: PrimaryMap<FunctionId, Function>,
     names: IndexMap<SymbolId, FunctionId>,
 }
 
 impl CompilationUnit {
+    /// A unit without members, for code that was written in these texts.
+    pub fn of_sources(sources: SourceTexts) -> CompilationUnit {
+        CompilationUnit {
+            sources,
+            ..CompilationUnit::default()
+        }
+    }
+
     /// The definition of class `name`.
     pub fn class(&self, name: SymbolId) -> Option<&ClassDef> {
         self.classes.get(&name)

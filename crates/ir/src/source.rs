@@ -2,7 +2,10 @@
 
 use crate::{Context, SymbolId, symbols};
 use cranelift_entity::packed_option::ReservedValue;
+use indexmap::IndexMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// A place in a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +17,8 @@ pub struct SourceRange {
     pub line: u32,
     /// Column in characters, from 0, as PyTorch prints it.
     pub column: u32,
+    /// Length in bytes of the code that begins there; 0 when nobody said. `.ir` text does not.
+    pub length: u32,
 }
 
 impl SourceRange {
@@ -44,11 +49,71 @@ impl ReservedValue for SourceRange {
             file: SymbolId::reserved_value(),
             line: 0,
             column: 0,
+            length: 0,
         }
     }
 
     fn is_reserved_value(&self) -> bool {
         self.file.is_reserved_value()
+    }
+}
+
+/// Texts of the original program, as archives carry them: most often a text for each function. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct SourceTexts {
+    files: Arc<IndexMap<SymbolId, SourceTextsOfFile>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct SourceTextsOfFile {
+    /// By first line.
+    pieces: BTreeMap<u32, Vec<SourceText>>,
+    known: HashSet<(u32, Arc<str>)>,
+}
+
+/// A piece of the original program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// The line of the file with which it begins, from 1.
+    pub first_line: u32,
+    /// The text, whole lines.
+    pub text: Arc<str>,
+    /// Where each line begins.
+    lines: Arc<[u32]>,
+}
+
+/// So many pieces before a place are looked at for one that holds it.
+const NEAREST: usize = 64;
+
+impl SourceTexts {
+    /// Adds a piece of `file`, unless it is known.
+    pub fn add(&mut self, file: SymbolId, first_line: u32, text: Arc<str>) {
+        let of_file = Arc::make_mut(&mut self.files).entry(file).or_default();
+        if !of_file.known.insert((first_line, Arc::clone(&text))) {
+            return;
+        }
+        let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+        let lines = std::iter::once(0).chain(newlines.map(|(i, _)| i as u32 + 1)).collect();
+        of_file.pieces.entry(first_line).or_default().push(SourceText {
+            first_line,
+            text,
+            lines,
+        });
+    }
+
+    /// A piece that holds the place where `range` begins, the one that begins nearest to it, and the byte of it where that is.
+    pub fn find(&self, range: &SourceRange) -> Option<(&SourceText, usize)> {
+        let before = self.files.get(&range.file)?.pieces.range(..=range.line).rev();
+        before.flat_map(|(_, pieces)| pieces).take(NEAREST).find_map(|piece| {
+            let line = (range.line - piece.first_line) as usize;
+            let begin = *piece.lines.get(line)? as usize;
+            let end = piece
+                .lines
+                .get(line + 1)
+                .map_or(piece.text.len(), |&next| next as usize);
+            let start = begin.checked_add(range.column as usize).filter(|start| *start < end)?;
+            Some((piece, start))
+        })
     }
 }
 
@@ -77,5 +142,34 @@ impl Span {
             start: self.start,
             end: other.end.max(self.start),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_in_the_piece_that_holds_them() {
+        let ctx = Context::new();
+        let file = ctx.symbol("net.py");
+        let mut texts = SourceTexts::default();
+        texts.add(file, 5, "def f(x):\n    return x\n".into());
+        texts.add(file, 9, "def g():\n".into());
+        texts.add(file, 5, "def f(x):\n    return x\n".into());
+        assert_eq!(texts.files[&file].known.len(), 2);
+        let at = |line, column| {
+            let length = 1;
+            let range = SourceRange {
+                file,
+                line,
+                column,
+                length,
+            };
+            texts.find(&range).map(|(piece, start)| (piece.first_line, start))
+        };
+        assert_eq!(at(6, 11), Some((5, 21)));
+        assert_eq!(at(9, 0), Some((9, 0)));
+        assert_eq!((at(4, 0), at(7, 0), at(6, 50)), (None, None, None));
     }
 }

@@ -400,6 +400,7 @@ impl<'a> GraphParser<'_, 'a> {
             file: self.file.1,
             line,
             column,
+            length: 0,
         })
     }
 

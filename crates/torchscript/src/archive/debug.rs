@@ -5,6 +5,7 @@
 //! first line)`. Since PyTorch 1.11 texts and names are indices into a table of strings that stands in front; before that, and in the order
 //! `(offset, tag, range)` or `(offset, range)`, they were in place. All three are read.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::error::ArchiveError;
@@ -19,6 +20,19 @@ pub struct SourcePlace {
     pub line: u32,
     /// The column in bytes, counted from 0.
     pub column: u32,
+    /// The length in bytes.
+    pub length: u32,
+}
+
+/// A piece of the original Python program, most often the text of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcePiece {
+    /// The file as PyTorch recorded it.
+    pub file: Arc<str>,
+    /// The line of the file with which the piece begins, counted from 1.
+    pub first_line: u32,
+    /// The text.
+    pub text: Arc<str>,
 }
 
 /// The table of one code file.
@@ -27,7 +41,11 @@ pub struct SourceMap {
     /// Byte offsets in the code file, ascending.
     offsets: Vec<u64>,
     places: Vec<SourcePlace>,
+    pieces: Vec<SourcePiece>,
 }
+
+/// Bytes of original text that are kept for each byte of a table. Lines are shared in it, so that a small one can speak of much text.
+const MAX_EXPANSION: usize = 64;
 
 /// The first element of a table whose strings are in a table of their own.
 const FORMAT_WITH_STRING_TABLE: &str = "FORMAT_WITH_STRING_TABLE";
@@ -47,6 +65,9 @@ impl SourceMap {
             pickle: &pickle,
             strings: None,
             files: Vec::new(),
+            sources: HashSet::new(),
+            pieces: Vec::new(),
+            text_left: bytes.len().saturating_mul(MAX_EXPANSION),
         }
         .read()
     }
@@ -55,6 +76,11 @@ impl SourceMap {
     pub fn find(&self, offset: u64) -> Option<&SourcePlace> {
         let after = self.offsets.partition_point(|&start| start <= offset);
         self.places.get(after.checked_sub(1)?)
+    }
+
+    /// The pieces of the original program that rows speak of.
+    pub fn pieces(&self) -> &[SourcePiece] {
+        &self.pieces
     }
 
     /// The number of rows.
@@ -75,6 +101,11 @@ struct Reader<'a> {
     strings: Option<&'a [PickleId]>,
     /// File names met so far, so that each is allocated once.
     files: Vec<(PickleId, Arc<str>)>,
+    /// Sources met so far, and what is known of them.
+    sources: HashSet<PickleId>,
+    pieces: Vec<SourcePiece>,
+    /// How many more bytes of text may be kept.
+    text_left: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -106,25 +137,66 @@ impl<'a> Reader<'a> {
                 map.places.push(place);
             }
         }
+        map.pieces = self.pieces;
         Ok(map)
     }
 
     fn place(&mut self, range: PickleId) -> Result<SourcePlace, ArchiveError> {
-        let &[source, start, _end] = self.elements(range, "a source range")? else {
+        let &[source, start, end] = self.elements(range, "a source range")? else {
             return Err(self.unexpected(range, "a source range (source, start, end)"));
         };
         let start = self.int(start, "a character offset")?;
+        let end = self.int(end, "a character offset")?;
         let &[text, file, first_line] = self.elements(source, "a source")? else {
             return Err(self.unexpected(source, "a source (text, file name, first line)"));
         };
         let first_line = self.int(first_line, "a line number")?;
         let file = self.file(file)?;
         let (line, column) = self.line_and_column(text, start)?;
+        let clamp = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        if self.sources.insert(source) && !file.is_empty() {
+            self.keep_text(&file, clamp(first_line), text)?;
+        }
         Ok(SourcePlace {
             file,
-            line: u32::try_from(first_line.saturating_add(line)).unwrap_or(u32::MAX),
+            line: clamp(first_line.saturating_add(line)),
             column,
+            length: clamp(end.saturating_sub(start)),
         })
+    }
+
+    /// Keeps a source's text, if there is room for it.
+    fn keep_text(&mut self, file: &Arc<str>, first_line: u32, text: PickleId) -> Result<(), ArchiveError> {
+        let mut whole = String::new();
+        let mut is_complete = true;
+        self.each_piece(text, |piece| {
+            is_complete &= whole.len() + piece.len() <= self.text_left;
+            if is_complete {
+                whole.push_str(piece);
+            }
+        })?;
+        if is_complete {
+            self.text_left -= whole.len();
+            self.pieces.push(SourcePiece {
+                file: Arc::clone(file),
+                first_line,
+                text: whole.into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Visits the strings that make up a source text.
+    fn each_piece(&self, text: PickleId, mut visit: impl FnMut(&str)) -> Result<(), ArchiveError> {
+        match self.strings {
+            None => visit(self.string(text, "a source text")?),
+            Some(strings) => {
+                for &index in self.indices(text)? {
+                    visit(self.indexed(strings, index)?);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// How many lines of the source's text begin before byte `start`, and how far after the last such beginning it lies.
@@ -133,7 +205,7 @@ impl<'a> Reader<'a> {
         // How many bytes of the current line lie before the piece at hand.
         let mut column = 0u64;
         let mut left = start;
-        let mut walk = |piece: &str| {
+        self.each_piece(text, |piece| {
             let seen = &piece.as_bytes()[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             left -= seen.len() as u64;
             match seen.iter().rposition(|&b| b == b'\n') {
@@ -143,20 +215,12 @@ impl<'a> Reader<'a> {
                 }
                 None => column += seen.len() as u64,
             }
-        };
-        match self.strings {
-            None => walk(self.string(text, "a source text")?),
-            Some(strings) => {
-                for &index in self.pieces(text)? {
-                    walk(self.indexed(strings, index)?);
-                }
-            }
-        }
+        })?;
         Ok((lines, u32::try_from(column).unwrap_or(u32::MAX)))
     }
 
     /// The indices of the strings that make up a source text: a list of integers, written through `build_intlist`.
-    fn pieces(&self, text: PickleId) -> Result<&'a [PickleId], ArchiveError> {
+    fn indices(&self, text: PickleId) -> Result<&'a [PickleId], ArchiveError> {
         let list = match self.pickle.value(text) {
             PickleValue::Call { args, .. } => match self.elements(*args, "arguments")? {
                 [list] => *list,

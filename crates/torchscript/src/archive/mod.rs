@@ -21,7 +21,7 @@ mod zip;
 use std::ops::Range;
 use std::path::Path;
 
-pub use debug::{SourceMap, SourcePlace};
+pub use debug::{SourceMap, SourcePiece, SourcePlace};
 pub use error::ArchiveError;
 pub use pickle::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue};
 pub use zip::{Limits, SMALL_BYTES, SharedBytes};

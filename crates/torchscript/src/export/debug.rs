@@ -1,40 +1,29 @@
 //! Debug records: where each piece of a code file came from, in the layout with a table of strings that `archive/debug.rs` describes.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use frazil_ir::{Context, SymbolId};
+use frazil_ir::{Context, SourceRange, SourceTexts, SymbolId};
 
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 use crate::code::CodeMark;
 
 /// The record for the code file `entry` with these marks.
 ///
-/// The text of the original program is not known here, only file, line and column. A source is written for each place: a text of as many
-/// blanks as there are columns, said to begin on that line. Code that came from nowhere, or from this very file of an archive, has an empty source:
-/// readers take its place in the file for it.
-pub(super) fn debug_record(ctx: &Context, entry: &str, marks: &[CodeMark]) -> Vec<u8> {
+/// Where the text of the original program is known, the record has the piece that the mark lies in. Where only file, line and column are (`.ir` text
+/// says no more), it has a text of as many blanks as there are columns, said to begin on that line. Code that came from nowhere, or from this very
+/// file of an archive, has an empty source: readers take its place in the file for it.
+pub(super) fn debug_record(ctx: &Context, sources: &SourceTexts, entry: &str, marks: &[CodeMark]) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.index("");
-    let rows: Vec<Row> = marks
-        .iter()
-        .map(|mark| {
-            let place = mark.range.filter(|range| ctx.name(range.file) != entry);
-            let offset = mark.offset as i64;
-            match place {
-                Some(range) => Row {
-                    offset,
-                    text: strings.index(&" ".repeat(range.column as usize + 1)),
-                    file: strings.file(ctx, range.file),
-                    line: range.line.into(),
-                    column: range.column.into(),
-                },
-                None => Row {
-                    offset,
-                    ..Row::default()
-                },
-            }
-        })
-        .collect();
+    let mut rows: Vec<(usize, Row)> = Vec::with_capacity(marks.len());
+    for mark in marks {
+        let place = mark.range.filter(|range| ctx.name(range.file) != entry);
+        let row = place.map_or_else(Row::default, |range| strings.row(ctx, sources, &range));
+        if rows.last().is_none_or(|(_, last)| *last != row) {
+            rows.push((mark.offset, row));
+        }
+    }
     let mut pickle = PickleWriter::new();
     pickle.str("FORMAT_WITH_STRING_TABLE");
     pickle.mark();
@@ -42,52 +31,58 @@ pub(super) fn debug_record(ctx: &Context, entry: &str, marks: &[CodeMark]) -> Ve
         pickle.str(text);
     }
     pickle.marked_tuple();
-    let (mut sources, mut tags) = (HashMap::new(), HashMap::new());
+    let (mut written, mut tags) = (HashMap::new(), HashMap::new());
     pickle.mark();
-    for row in &rows {
+    for (offset, row) in &rows {
         let next = tags.len() as i64;
-        let tag = *tags.entry((row.file, row.line, row.column)).or_insert(next);
-        row.write(&mut pickle, &mut sources, tag);
+        let tag = *tags.entry(row.clone()).or_insert(next);
+        pickle.int(*offset as i64);
+        row.write(&mut pickle, &mut written);
+        pickle.int(tag);
+        pickle.short_tuple(ShortTuple::Three);
     }
     pickle.marked_tuple();
     pickle.short_tuple(ShortTuple::Three);
     pickle.finish()
 }
 
-/// `(offset, (source, start, end), tag)`; text and file number 0 are empty.
-#[derive(Default)]
+/// `(source, start, end)`
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Row {
-    offset: i64,
-    /// Text and file name, by their place in the table of strings.
-    text: i64,
+    source: SourceRow,
+    start: i64,
+    end: i64,
+}
+
+/// `(text, file, first line)`: the strings of the text and the file's name by their places in the table of strings, of which the first is empty.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct SourceRow {
+    text: Rc<[i64]>,
     file: i64,
     line: i64,
-    column: i64,
 }
 
 impl Row {
-    fn write(&self, pickle: &mut PickleWriter, sources: &mut HashMap<(i64, i64, i64), MemoSlot>, tag: i64) {
-        pickle.int(self.offset);
-        let source = (self.text, self.file, self.line);
-        match sources.get(&source) {
+    fn write(&self, pickle: &mut PickleWriter, written: &mut HashMap<SourceRow, MemoSlot>) {
+        match written.get(&self.source) {
             Some(&slot) => pickle.get(slot),
             None => {
                 pickle.global("torch.jit._pickle", "build_intlist");
                 pickle.begin_list();
-                pickle.int(self.text);
+                for &line in &*self.source.text {
+                    pickle.int(line);
+                }
                 pickle.end_list();
                 pickle.short_tuple(ShortTuple::One);
                 pickle.reduce();
-                pickle.int(self.file);
-                pickle.int(self.line);
+                pickle.int(self.source.file);
+                pickle.int(self.source.line);
                 pickle.short_tuple(ShortTuple::Three);
-                sources.insert(source, pickle.put());
+                written.insert(self.source.clone(), pickle.put());
             }
         }
-        pickle.int(self.column);
-        pickle.int(self.column + 1);
-        pickle.short_tuple(ShortTuple::Three);
-        pickle.int(tag);
+        pickle.int(self.start);
+        pickle.int(self.end);
         pickle.short_tuple(ShortTuple::Three);
     }
 }
@@ -98,9 +93,44 @@ struct Strings {
     texts: Vec<String>,
     known: HashMap<String, i64>,
     files: HashMap<SymbolId, i64>,
+    /// The lines of the pieces of text met so far, by address.
+    pieces: HashMap<usize, Rc<[i64]>>,
 }
 
 impl Strings {
+    fn row(&mut self, ctx: &Context, sources: &SourceTexts, range: &SourceRange) -> Row {
+        let file = self.file(ctx, range.file);
+        let length = i64::from(range.length.max(1));
+        if let Some((piece, start)) = sources.find(range) {
+            let text = match self.pieces.get(&piece.text.as_ptr().addr()) {
+                Some(lines) => Rc::clone(lines),
+                None => {
+                    let lines: Rc<[i64]> = piece.text.split_inclusive('\n').map(|line| self.index(line)).collect();
+                    self.pieces.insert(piece.text.as_ptr().addr(), Rc::clone(&lines));
+                    lines
+                }
+            };
+            let line = i64::from(piece.first_line);
+            let start = start as i64;
+            return Row {
+                source: SourceRow { text, file, line },
+                start,
+                end: (start + length).min(piece.text.len() as i64),
+            };
+        }
+        let column = i64::from(range.column);
+        let blanks = self.index(&" ".repeat(range.column as usize + 1));
+        Row {
+            source: SourceRow {
+                text: Rc::from([blanks]),
+                file,
+                line: range.line.into(),
+            },
+            start: column,
+            end: column + 1,
+        }
+    }
+
     fn index(&mut self, text: &str) -> i64 {
         if let Some(&index) = self.known.get(text) {
             return index;

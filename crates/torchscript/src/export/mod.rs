@@ -82,7 +82,7 @@ impl Parts {
         let constants = ValueWriter::constants(module, &printed.constants.values()?)?;
         let code = printed.files.into_iter().map(|file| CodeRecord {
             entry: file.entry(),
-            debug: debug::debug_record(module.ctx(), &file.entry(), file.code.marks()),
+            debug: debug::debug_record(module.ctx(), &module.unit.sources, &file.entry(), file.code.marks()),
             text: file.code.into_string(),
         });
         Ok(Parts {

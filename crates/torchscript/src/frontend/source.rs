@@ -166,6 +166,7 @@ impl SourceFile {
                 file: ctx.symbol(&place.file),
                 line: place.line,
                 column: place.column,
+                length: place.length,
             },
             None => {
                 let line = self.lines.partition_point(|&begin| begin <= start);
@@ -178,6 +179,7 @@ impl SourceFile {
                     file: ctx.symbol(&self.name),
                     line: line as u32,
                     column: start - begin,
+                    length: range.len().to_u32(),
                 }
             }
         }

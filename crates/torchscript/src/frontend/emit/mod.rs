@@ -307,14 +307,12 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             return known;
         }
         let root = self.graph.root();
-        let value = match self.graph.first(root) {
-            Some(first) => {
-                let mut builder = Builder::before(&mut self.graph, first);
-                builder.set_range(self.range);
-                builder.constant(value)
-            }
-            None => Builder::at_end(&mut self.graph, root).constant(value),
+        let mut builder = match self.graph.first(root) {
+            Some(first) => Builder::before(&mut self.graph, first),
+            None => Builder::at_end(&mut self.graph, root),
         };
+        builder.set_range(self.range);
+        let value = builder.constant(value);
         self.literals.insert(key, value);
         value
     }

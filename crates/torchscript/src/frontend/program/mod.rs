@@ -169,6 +169,7 @@ impl<'a> Program<'a> {
     pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<Option<Objects>> {
         self.by_hand = true;
         let file = Arc::new(SourceFile::parse(name, text, None)?.under(BY_HAND));
+        self.unit.sources.add(self.ctx.symbol(name), 1, Arc::clone(&file.text));
         self.files.insert(BY_HAND.to_owned(), Some(Arc::clone(&file)));
         // In a text with modules functions serve them: those that they do not call are Python's.
         let has_modules = construct::has_modules(self, &file)?;
@@ -303,7 +304,13 @@ impl<'a> Program<'a> {
             return Ok(Some(file));
         }
         let file = match self.sources.find(qualifier)? {
-            Some(source) => Some(Arc::new(SourceFile::parse(&source.file, &source.text, source.map)?)),
+            Some(source) => {
+                for piece in source.map.iter().flat_map(SourceMap::pieces) {
+                    let file = self.ctx.symbol(&piece.file);
+                    self.unit.sources.add(file, piece.first_line, Arc::clone(&piece.text));
+                }
+                Some(Arc::new(SourceFile::parse(&source.file, &source.text, source.map)?))
+            }
             None => None,
         };
         self.files.insert(qualifier.to_owned(), file.clone());
