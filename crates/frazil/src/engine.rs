@@ -4,7 +4,6 @@
 use crate::code_cache::CodeCache;
 use crate::{Error, FreezeOptions, Model, Result};
 use frazil_runtime::Value;
-use frazil_runtime::export::Exporter;
 use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -114,7 +113,7 @@ impl Instance {
 impl Running {
     fn new(model: &Model, options: &EngineOptions) -> Result<Running> {
         let model = match options.kind {
-            EngineKind::Interpreter => model.clone(),
+            EngineKind::Interpreter => model.restored()?,
             EngineKind::Native => freeze_for(model, options)?,
         };
         let registry = model.session().registry().clone();
@@ -244,13 +243,11 @@ impl Engine {
     /// When an attribute holds what no module can keep, such as a future.
     pub fn snapshot(&mut self) -> Result<Model> {
         let Running { model, interpreter, .. } = self.instance.running()?;
-        let Some(root) = interpreter.root() else {
-            return Ok(model.clone());
-        };
-        let module = Exporter::new()
-            .module(root, model.module())
-            .map_err(|e| Error::Attribute(e.to_string()))?;
-        Ok(Model::new(model.session().clone(), module))
+        let module = interpreter.snapshot().map_err(|e| Error::Attribute(e.to_string()))?;
+        Ok(match module {
+            Some(module) => Model::new(model.session().clone(), module),
+            None => model.clone(),
+        })
     }
 
     /// What was compiled, and what was not and why: a line each.

@@ -1,6 +1,7 @@
 //! Everything that can go wrong, for those who only want to report it.
 
 use frazil_runtime::interp::ExecError;
+use frazil_runtime::interp::state::StateError;
 use std::path::{Path, PathBuf};
 
 /// Why an operation of this crate failed.
@@ -48,6 +49,9 @@ pub enum Error {
     /// A tensor that cannot be made.
     #[error(transparent)]
     Tensor(#[from] frazil_runtime::TensorError),
+    /// Objects that cannot be restored from what an archive holds of them, or of which it cannot be said what it should hold.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A run that stopped for a reason that is not the program's.
     #[error("{0}")]
     Run(ExecError),

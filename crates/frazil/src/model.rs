@@ -10,6 +10,7 @@ use frazil_ir::{
 };
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
+use frazil_runtime::interp::state;
 use frazil_torchscript::{SaveError, SaveOptions, function_module};
 use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -102,12 +103,33 @@ impl Model {
         }
     }
 
+    /// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Reading an archive runs
+    /// none of its code; freezing and engines do this first, so that it has to be asked for only to look at attributes. A model without
+    /// such objects comes back as it is.
+    ///
+    /// # Errors
+    /// When a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
+    pub fn restored(&self) -> Result<Model> {
+        Ok(match state::restore(&self.module, self.session.registry())? {
+            Some(module) => Model::new(self.session.clone(), module),
+            None => self.clone(),
+        })
+    }
+
+    /// The way back: what archives hold of objects whose class has a `__getstate__` is what that gives.
+    fn stored(&self) -> Result<Model> {
+        Ok(match state::store(&self.module, self.session.registry())? {
+            Some(module) => Model::new(self.session.clone(), module),
+            None => self.clone(),
+        })
+    }
+
     /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised.
     ///
     /// # Errors
-    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`].
+    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And those of [`restored`](Self::restored).
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
-        let frozen = frazil_passes::freeze_module(&self.module, options, &**self.session.registry())?;
+        let frozen = frazil_passes::freeze_module(&self.restored()?.module, options, &**self.session.registry())?;
         Ok(Model::new(self.session.clone(), frozen))
     }
 
@@ -118,7 +140,7 @@ impl Model {
     /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
     pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
         let registry = &**self.session.registry();
-        let optimized = frazil_passes::optimize_module_for_inference(&self.module, options, registry)?;
+        let optimized = frazil_passes::optimize_module_for_inference(&self.restored()?.module, options, registry)?;
         Ok(Model::new(self.session.clone(), optimized))
     }
 
@@ -129,7 +151,14 @@ impl Model {
     pub fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Model, Report)> {
         let manager = manager(&self.session, pipeline, options)?;
         let mut module = Module::clone(&self.module);
-        let report = manager.run(&mut module, &**self.session.registry())?;
+        let report = match manager.run(&mut module, &**self.session.registry()) {
+            // Only what reads attributes needs them.
+            Err(error) if error.needs_restored() => {
+                module = Module::clone(&self.restored()?.module);
+                manager.run(&mut module, &**self.session.registry())?
+            }
+            report => report?,
+        };
         Ok((Model::new(self.session.clone(), module), report))
     }
 
@@ -148,8 +177,9 @@ impl Model {
                 .unwrap_or_default()
                 .to_owned();
         }
+        let stored = self.stored()?;
         let written = write_atomically(path, |file| {
-            let mut out = self.write_archive(BufWriter::new(file), &options)?;
+            let mut out = stored.write_archive(BufWriter::new(file), &options)?;
             Ok(out.flush()?)
         });
         written.map_err(|error| match error {
@@ -163,7 +193,7 @@ impl Model {
     /// # Errors
     /// When the model has no form as an archive, or `out` fails.
     pub fn save_to<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W> {
-        Ok(self.write_archive(out, options)?)
+        Ok(self.stored()?.write_archive(out, options)?)
     }
 
     /// The model as a `.pt` archive in memory.
@@ -172,7 +202,11 @@ impl Model {
     /// When the model has no form as an archive.
     pub fn save_bytes(&self, options: &SaveOptions) -> Result<Vec<u8>> {
         let catalogue = self.session.registry().catalogue();
-        Ok(frazil_torchscript::save_bytes(&self.module, catalogue, options)?)
+        Ok(frazil_torchscript::save_bytes(
+            &self.stored()?.module,
+            catalogue,
+            options,
+        )?)
     }
 
     fn write_archive<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W, SaveError> {

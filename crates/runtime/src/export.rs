@@ -1,8 +1,9 @@
 //! From the values of running programs back to the constants of modules, identities kept: the inverse of [`import`](crate::import).
 
+use crate::import::Importer;
 use crate::storage::{SharedBytes, Storage};
 use crate::tensor::{Tensor, TensorError};
-use crate::value::{ObjectValue, Value};
+use crate::value::{ObjectValue, TensorCell, Value};
 use frazil_ir::{
     Constant, DictConstant, EnumConstant, ListConstant, Module, Object, ObjectId, TensorData, TupleConstant, types,
 };
@@ -37,6 +38,15 @@ pub struct Exporter {
     storages: HashMap<usize, Arc<frazil_ir::Storage>>,
     /// What has been exported, by the address of its identity.
     done: HashMap<usize, Constant>,
+    /// The constants that variables were made of, by the address of the variable.
+    origins: HashMap<usize, Arc<TensorData>>,
+    objects: HashMap<ObjectId, ObjectValue>,
+    /// The numbers of objects, by the address of their identity.
+    numbers: HashMap<usize, ObjectId>,
+    /// Objects that are not in the module yet as they are now, in the order of their numbers.
+    pending: Vec<ObjectId>,
+    /// The number that the next object without one gets.
+    next_object: u32,
     /// Keeps what the addresses above name alive, so that no address is used twice.
     alive: Vec<Value>,
 }
@@ -52,52 +62,84 @@ impl Exporter {
     /// # Errors
     /// When there is a future or an object in it, or it is nested too deep.
     pub fn constant(&mut self, value: &Value) -> Result<Constant, ExportError> {
-        self.export(value, &mut |_| Err(ExportError::Object), 0)
+        self.export(value, false, 0)
     }
 
-    /// A copy of `module` in which the root and all that it reaches are as in `root`, an instance of it.
+    /// An exporter for values of a program that runs on what `importer` made of `module`. Objects keep their numbers, those that the program made
+    /// get the next ones; a tensor that nobody has written to is the very constant that it was.
+    pub fn of_module(module: &Module, importer: &Importer) -> Exporter {
+        let mut exporter = Exporter {
+            next_object: module.object_count() as u32,
+            ..Exporter::default()
+        };
+        for (cell, data) in importer.tensors() {
+            exporter.origins.insert(cell.address(), data.clone());
+            exporter.alive.push(Value::Tensor(cell.clone()));
+        }
+        for (id, object) in importer.objects() {
+            exporter.add_object(id, object);
+        }
+        // A table without order gave them.
+        exporter.pending.sort_unstable();
+        exporter
+    }
+
+    /// The constant of a value that may hold objects, which [`objects`](Self::objects) then brings into the module.
     ///
     /// # Errors
-    /// As [`constant`](Self::constant).
-    pub fn module(&mut self, root: &ObjectValue, module: &Module) -> Result<Module, ExportError> {
-        let mut found = vec![root.clone()];
-        let mut numbers = HashMap::from([(root.address(), 0)]);
-        let mut objects = Vec::new();
-        while let Some(object) = found.get(objects.len()).cloned() {
-            let mut number = |o: &ObjectValue| {
-                let next = found.len();
-                let number = *numbers.entry(o.address()).or_insert(next);
-                if number == next {
-                    found.push(o.clone());
-                }
-                Ok(ObjectId::from_u32(number as u32))
-            };
-            let slots = object
-                .slots()
-                .iter()
-                .map(|v| self.export(v, &mut number, 0))
-                .collect::<Result<_, _>>()?;
-            objects.push(Object {
-                class: object.class(),
-                slots,
-            });
-        }
-        let mut objects = objects.into_iter();
-        let slots = objects.next().map(|o| o.slots).unwrap_or_default();
-        let mut out = Module::new(module.ctx().clone(), module.unit.clone(), root.class(), slots);
-        for object in objects {
-            out.add_object(object);
-        }
-        out.extra_files = module.extra_files.clone();
-        Ok(out)
+    /// When there is a future in it, or it is nested too deep.
+    pub fn value(&mut self, value: &Value) -> Result<Constant, ExportError> {
+        self.export(value, true, 0)
     }
 
-    fn export(
-        &mut self,
-        value: &Value,
-        object: &mut dyn FnMut(&ObjectValue) -> Result<ObjectId, ExportError>,
-        depth: usize,
-    ) -> Result<Constant, ExportError> {
+    /// The object with a number.
+    pub fn find_object(&self, id: ObjectId) -> Option<&ObjectValue> {
+        self.objects.get(&id)
+    }
+
+    /// The number of an object.
+    pub fn object(&mut self, object: &ObjectValue) -> ObjectId {
+        if let Some(&id) = self.numbers.get(&object.address()) {
+            return id;
+        }
+        let id = ObjectId::from_u32(self.next_object);
+        self.next_object += 1;
+        self.add_object(id, object);
+        id
+    }
+
+    fn add_object(&mut self, id: ObjectId, object: &ObjectValue) {
+        self.numbers.insert(object.address(), id);
+        self.objects.insert(id, object.clone());
+        self.pending.push(id);
+    }
+
+    /// Brings the objects, those that the importer made and those that they reach, into `module` as they are now: each once, at the first call after
+    /// it was met.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn objects(&mut self, module: &mut Module) -> Result<(), ExportError> {
+        let mut done = 0;
+        while let Some(&id) = self.pending.get(done) {
+            done += 1;
+            let Some(object) = self.objects.get(&id).cloned() else {
+                continue;
+            };
+            let values = object.slots();
+            let slots = values.iter().map(|v| self.value(v)).collect::<Result<_, _>>()?;
+            let class = object.class();
+            if (id.as_u32() as usize) < module.object_count() {
+                module.object_mut(id).slots = slots;
+            } else {
+                module.add_object(Object { class, slots });
+            }
+        }
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn export(&mut self, value: &Value, objects: bool, depth: usize) -> Result<Constant, ExportError> {
         if depth > MAX_DEPTH {
             return Err(ExportError::Depth);
         }
@@ -120,23 +162,24 @@ impl Exporter {
             Value::Device(d) => Constant::Device(*d),
             Value::Function(name) => Constant::Function(*name),
             Value::Future(_) => return Err(ExportError::Future),
-            Value::Object(o) => Constant::Object(object(o)?),
-            Value::Tensor(t) => Constant::Tensor(Arc::new(self.tensor(&t.get())?)),
+            Value::Object(_) if !objects => return Err(ExportError::Object),
+            Value::Object(o) => Constant::Object(self.object(o)),
+            Value::Tensor(t) => Constant::Tensor(self.variable(t)?),
             Value::List(l) => Constant::List(Arc::new(ListConstant {
                 element: l.element,
-                items: self.all(&l.items(), object, depth)?,
+                items: self.all(&l.items(), objects, depth)?,
             })),
             Value::Tuple(t) => Constant::Tuple(Arc::new(TupleConstant {
                 // A plain tuple is typed by the attribute that holds it.
                 ty: t.ty.unwrap_or(types::ANY_TUPLE),
-                items: self.all(&t.items, object, depth)?,
+                items: self.all(&t.items, objects, depth)?,
             })),
             Value::Dict(d) => {
                 let entries: Vec<(Value, Value)> =
                     d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect());
                 let mut exported = Vec::with_capacity(entries.len());
                 for (k, v) in &entries {
-                    exported.push((self.export(k, object, depth + 1)?, self.export(v, object, depth + 1)?));
+                    exported.push((self.export(k, objects, depth + 1)?, self.export(v, objects, depth + 1)?));
                 }
                 Constant::Dict(Arc::new(DictConstant {
                     key: d.key,
@@ -147,7 +190,7 @@ impl Exporter {
             Value::Enum(e) => Constant::Enum(Arc::new(EnumConstant {
                 class: e.class,
                 name: e.name.clone(),
-                value: self.export(&e.value, object, depth + 1)?,
+                value: self.export(&e.value, objects, depth + 1)?,
             })),
         };
         if let Some(address) = address {
@@ -157,13 +200,33 @@ impl Exporter {
         Ok(constant)
     }
 
-    fn all(
-        &mut self,
-        items: &[Value],
-        object: &mut dyn FnMut(&ObjectValue) -> Result<ObjectId, ExportError>,
-        depth: usize,
-    ) -> Result<Vec<Constant>, ExportError> {
-        items.iter().map(|v| self.export(v, object, depth + 1)).collect()
+    fn all(&mut self, items: &[Value], objects: bool, depth: usize) -> Result<Vec<Constant>, ExportError> {
+        items.iter().map(|v| self.export(v, objects, depth + 1)).collect()
+    }
+
+    /// The constant for a variable: the one that it was made of, if that still says what it is. What tensors of programs have no notion of (whether
+    /// they are trained, how they are quantised) stays as it was.
+    fn variable(&mut self, variable: &TensorCell) -> Result<Arc<TensorData>, TensorError> {
+        let tensor = variable.get();
+        let Some(origin) = self.origins.get(&variable.address()).cloned() else {
+            return Ok(Arc::new(self.tensor(&tensor)?));
+        };
+        let is_written = tensor.storage().bytes().as_ptr() != origin.storage.bytes().as_ptr();
+        if !is_written {
+            let shared = Arc::as_ptr(tensor.storage()) as usize;
+            self.storages.entry(shared).or_insert_with(|| origin.storage.clone());
+        }
+        let is_same = tensor.dtype() == origin.dtype
+            && tensor.offset() == origin.offset
+            && tensor.sizes() == origin.sizes.as_slice()
+            && tensor.strides() == origin.strides.as_slice();
+        if is_same && !is_written {
+            return Ok(origin);
+        }
+        let mut data = self.tensor(&tensor)?;
+        data.requires_grad = origin.requires_grad;
+        data.encoding = origin.encoding.clone().filter(|_| data.dtype == origin.dtype);
+        Ok(Arc::new(data))
     }
 
     /// The constant for a tensor, over the bytes that its storage has now.

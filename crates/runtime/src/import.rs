@@ -118,11 +118,27 @@ impl Importer {
         Ok(object)
     }
 
+    /// The objects that were made, by their numbers in the module.
+    pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &ObjectValue)> {
+        self.objects.iter().map(|(id, object)| (*id, object))
+    }
+
+    /// The variables that were made, each with its constant.
+    pub fn tensors(&self) -> impl Iterator<Item = (&TensorCell, &Arc<TensorData>)> {
+        self.alive.iter().filter_map(|constant| {
+            let data = constant.as_tensor()?;
+            Some((self.tensors.get(&(Arc::as_ptr(data) as usize))?, data))
+        })
+    }
+
     /// The variable for a tensor constant; its bytes are shared until it is written.
     ///
     /// # Errors
     /// When it does not fit its storage.
     pub fn tensor(&mut self, data: &Arc<TensorData>) -> Result<TensorCell, TensorError> {
+        if let Some(encoding) = data.encoding.as_deref().filter(|encoding| encoding.is_sparse()) {
+            return Err(TensorError::Sparse(encoding.name()));
+        }
         let address = Arc::as_ptr(data) as usize;
         if let Some(cell) = self.tensors.get(&address) {
             return Ok(cell.clone());

@@ -69,7 +69,7 @@ pub(super) fn rebuild(
         .map(|m| class_of(m.receiver))
         .collect();
     let replaced: HashSet<FunctionId> = methods.iter().filter(|m| stays(m)).map(|m| m.function).collect();
-    let mut unit = CompilationUnit::default();
+    let mut unit = CompilationUnit::of_sources(module.unit.sources.clone());
     let mut wanted: IndexSet<SymbolId> = IndexSet::new();
     let mut functions: IndexSet<FunctionId> = IndexSet::new();
     for class in new_classes.definitions.values() {

@@ -104,6 +104,11 @@ pub enum PassError {
 }
 
 impl PassError {
+    /// Whether the pass would work on the module after its objects have restored themselves.
+    pub fn needs_restored(&self) -> bool {
+        matches!(self.root(), PassError::Freeze(crate::FreezeError::Unrestored { .. }))
+    }
+
     /// The error without the names of the passes around it.
     pub fn root(&self) -> &PassError {
         let mut error = self;

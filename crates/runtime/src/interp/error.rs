@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Missing(Vec<MissingOperator>),
     /// An operator does not cover these arguments (yet).
     Unsupported(String),
+    /// The program took more steps than it was allowed ([`Interpreter::with_step_limit`](super::Interpreter::with_step_limit)).
+    Limit,
     /// The graph is not what a TorchScript program can be.
     Malformed(String),
 }
@@ -105,6 +107,7 @@ impl fmt::Display for ExecError {
                 }
             }
             ErrorKind::Unsupported(text) => f.write_str(text)?,
+            ErrorKind::Limit => f.write_str("it takes too many steps; does it end?")?,
             ErrorKind::Malformed(text) => write!(f, "malformed program: {text}")?,
         }
         for place in &self.trace {

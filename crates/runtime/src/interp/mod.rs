@@ -21,7 +21,9 @@
 mod error;
 mod plan;
 mod run;
+pub mod state;
 
+use crate::export::{ExportError, Exporter};
 use crate::import::Importer;
 use crate::registry::Registry;
 use crate::tensor::TensorError;
@@ -31,6 +33,7 @@ use frazil_ir::{FunctionId, Graph, Module, SymbolId, symbols};
 use plan::{Plan, Planner};
 use run::Run;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{ErrorKind, ExecError, MissingOperator};
@@ -87,6 +90,8 @@ pub struct Interpreter {
     shared: Mutex<HashMap<usize, SharedPlan>>,
     output: Box<dyn Output>,
     delegate: Option<Arc<dyn Delegate>>,
+    /// Steps that may still be taken, where there is a bound.
+    steps: Option<AtomicU64>,
 }
 
 impl Interpreter {
@@ -101,6 +106,7 @@ impl Interpreter {
             shared: Mutex::default(),
             output: Box::new(Traced),
             delegate: None,
+            steps: None,
         }
     }
 
@@ -128,9 +134,37 @@ impl Interpreter {
         self
     }
 
+    /// Lets all calls together take at most `steps` steps: a node, or a round of a loop.
+    pub fn with_step_limit(mut self, steps: u64) -> Interpreter {
+        self.steps = Some(AtomicU64::new(steps));
+        self
+    }
+
+    /// Takes a step, if there is one left.
+    fn take_step(&self) -> Result<(), ExecError> {
+        match &self.steps {
+            None => Ok(()),
+            Some(left) => left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                .map(drop)
+                .map_err(|_| ExecError::new(ErrorKind::Limit)),
+        }
+    }
+
     /// The operators.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// The module as calls have left it: its objects and those that they reach are as they are now. `None` when there is no module.
+    ///
+    /// # Errors
+    /// When an attribute holds what no module can keep, such as a future.
+    pub fn snapshot(&self) -> Result<Option<Module>, ExportError> {
+        let Some(module) = &self.module else { return Ok(None) };
+        let mut out = Module::clone(module);
+        Exporter::of_module(module, &lock(&self.importer)).objects(&mut out)?;
+        Ok(Some(out))
     }
 
     /// The module's instance, whose attributes calls may change.
@@ -159,11 +193,16 @@ impl Interpreter {
         let (module, root, function) = self.method(name)?;
         let mut all = vec![Value::Object(root.clone())];
         all.extend(self.bind_to(module, &module.unit.function(function).schema, name, args, &[])?);
+        self.function(function, &all)
+    }
+
+    /// Calls a function with complete arguments.
+    fn function(&self, function: FunctionId, args: &[Value]) -> Result<Value, ExecError> {
         Run {
             interpreter: self,
             depth: 0,
         }
-        .function(function, &all)
+        .function(function, args)
     }
 
     /// The complete arguments of method `name` (without self) for these by position and by name: the others take their defaults.

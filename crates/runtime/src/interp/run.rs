@@ -90,6 +90,7 @@ impl Frame<'_> {
         // The objects of the `with`s that are open.
         let mut entered: Vec<Value> = Vec::new();
         for step in &block.steps {
+            self.run.interpreter.take_step()?;
             let done = self.step(step);
             if done.is_err() {
                 self.leave(&entered)?;
@@ -284,6 +285,7 @@ impl Frame<'_> {
         let mut carried: Vec<Value> = inputs[2..].to_vec();
         let mut i = 0;
         while go && i < trips {
+            self.run.interpreter.take_step()?;
             let arguments = std::iter::once(Value::Int(i)).chain(carried);
             self.set_all(&body.parameters, arguments);
             let mut results = self.block(body)?.into_iter();

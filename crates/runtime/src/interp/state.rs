@@ -1,0 +1,256 @@
+//! Objects that say themselves what archives keep of them: classes with `__getstate__` and `__setstate__`.
+//!
+//! An archive holds what `__getstate__` gave, and PyTorch calls `__setstate__` with it while it loads. Modules carry it as
+//! [`Module::state`]; [`restore`] makes attributes of it, and [`store`] is the way back. Both run the program, for a bounded number of steps.
+
+use super::{ExecError, Interpreter, lock};
+use crate::export::{ExportError, Exporter};
+use crate::registry::Registry;
+use crate::tensor::TensorError;
+use crate::value::{ObjectValue, Value};
+use frazil_ir::types::{TypeStyle, display_type, is_subtype};
+use frazil_ir::{Constant, FunctionId, Module, ObjectId, TypeId, TypeKind, types};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Steps that all `__setstate__` or `__getstate__` of a module may take together.
+const MAX_STEPS: u64 = 10_000_000;
+
+/// Why objects cannot be restored or stored.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A class whose methods have other signatures than they must have.
+    #[error("class `{class}`: {reason}")]
+    Signature {
+        /// The class.
+        class: String,
+        /// What is wrong, in PyTorch's words.
+        reason: String,
+    },
+    /// A method that raised, or cannot be run.
+    #[error("{method} of class `{class}`: {source}")]
+    Run {
+        /// The class.
+        class: String,
+        /// `__getstate__` or `__setstate__`.
+        method: &'static str,
+        /// What happened.
+        #[source]
+        source: ExecError,
+    },
+    /// An attribute that `__setstate__` should have set.
+    #[error(
+        "class `{class}`: The field '{attribute}' was left uninitialized after '__setstate__', but expected a value of type '{ty}'"
+    )]
+    Unset {
+        /// The class.
+        class: String,
+        /// The attribute.
+        attribute: String,
+        /// Its type.
+        ty: String,
+    },
+    /// A state, or an attribute, that no module can keep.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// A tensor that does not fit its storage.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// A copy of `module` whose objects have restored themselves: `__setstate__` of each was called with its state, the inner ones first. `None` when
+/// there are no such objects. Those of classes that C++ code registers keep their states.
+///
+/// # Errors
+/// When a `__setstate__` raises, cannot be run or leaves an attribute unset.
+pub fn restore(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<Module>, StateError> {
+    if !module.states().any(|(id, _)| module.class_of(id).is_some()) {
+        return Ok(None);
+    }
+    let mut restored = Vec::new();
+    let interpreter = Interpreter::with_module(registry.clone(), module.clone())?.with_step_limit(MAX_STEPS);
+    for (id, state) in module.states() {
+        let Some(methods) = Methods::of(module, id)? else {
+            continue;
+        };
+        let (object, state) = {
+            let mut importer = lock(&interpreter.importer);
+            (importer.object(id, module)?, importer.value(state, Some(module))?)
+        };
+        methods.run(&interpreter, "__setstate__", &[Value::Object(object.clone()), state])?;
+        methods.check_set(module, &object)?;
+        restored.push(id);
+    }
+    if restored.is_empty() {
+        return Ok(None);
+    }
+    let mut out = Module::clone(module);
+    Exporter::of_module(module, &lock(&interpreter.importer)).objects(&mut out)?;
+    for id in restored {
+        out.set_state(id, None);
+    }
+    Ok(Some(out))
+}
+
+/// A copy of `module` in which every object that can say what is to be kept of it, and that the archive of the module would hold, has that as its
+/// state. `None` when all of them have one.
+///
+/// # Errors
+/// When a `__getstate__` raises or cannot be run.
+pub fn store(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<Module>, StateError> {
+    let ctx = module.ctx();
+    if !module
+        .unit
+        .classes
+        .values()
+        .any(|class| class.restored_from(ctx, &module.unit).is_some())
+    {
+        return Ok(None);
+    }
+    let interpreter = Interpreter::with_module(registry.clone(), module.clone())?.with_step_limit(MAX_STEPS);
+    let mut exporter = {
+        let mut importer = lock(&interpreter.importer);
+        for (id, _) in module.objects() {
+            importer.object(id, module)?;
+        }
+        Exporter::of_module(module, &importer)
+    };
+    let mut out = Module::clone(module);
+    let mut stored = Vec::new();
+    let mut pending = vec![module.root];
+    let mut seen = HashSet::from([module.root]);
+    while let Some(id) = pending.pop() {
+        if out.state(id).is_none()
+            && let Some(methods) = Methods::of(&out, id)?
+        {
+            let Some(object) = exporter.find_object(id).cloned() else {
+                continue;
+            };
+            let state = methods.run(&interpreter, "__getstate__", &[Value::Object(object)])?;
+            let state = exporter.value(&state)?;
+            exporter.objects(&mut out)?;
+            out.set_state(id, Some(state));
+            stored.push(id);
+        }
+        let mut visit = |inner: ObjectId| {
+            if seen.insert(inner) {
+                pending.push(inner);
+            }
+        };
+        match out.state(id) {
+            Some(state) => objects_in(state, &mut visit),
+            None => out
+                .object(id)
+                .slots
+                .iter()
+                .for_each(|slot| objects_in(slot, &mut visit)),
+        }
+    }
+    if stored.is_empty() {
+        return Ok(None);
+    }
+    // Inner ones are restored first, so that their states have to stand first; they were found last.
+    for id in stored.into_iter().rev() {
+        let state = out.state(id).cloned();
+        out.set_state(id, None);
+        out.set_state(id, state);
+    }
+    Ok(Some(out))
+}
+
+/// The two methods of a class.
+struct Methods {
+    class: String,
+    get: FunctionId,
+    set: FunctionId,
+}
+
+impl Methods {
+    /// Those of object `id`'s class, if it has both, with the signatures that PyTorch demands: `__getstate__(self) -> T` and
+    /// `__setstate__(self, state: T)`.
+    fn of(module: &Module, id: ObjectId) -> Result<Option<Methods>, StateError> {
+        let ctx = module.ctx();
+        let method = |name| module.class_of(id)?.methods.get(&ctx.find_symbol(name)?).copied();
+        let (Some(get), Some(set)) = (method("__getstate__"), method("__setstate__")) else {
+            return Ok(None);
+        };
+        let class = ctx.name(module.object(id).class).to_owned();
+        let (get_schema, set_schema) = (&module.unit.function(get).schema, &module.unit.function(set).schema);
+        let shown = |ty: TypeId| display_type(ctx, ty, TypeStyle::Annotation).to_string();
+        let reason = match (
+            &*get_schema.arguments,
+            &*get_schema.returns,
+            &*set_schema.arguments,
+            &*set_schema.returns,
+        ) {
+            (arguments, ..) if arguments.len() != 1 => format!(
+                "'__getstate__' must have 'self' as its only argument, but found {} arguments",
+                arguments.len()
+            ),
+            (_, returns, ..) if returns.len() != 1 => {
+                format!("'__getstate__' must return 1 value, but found {}", returns.len())
+            }
+            (_, _, arguments, _) if arguments.len() != 2 => format!(
+                "'__setstate__' must have 'self' and the state as its only arguments, but found {} arguments",
+                arguments.len()
+            ),
+            (.., [returned]) if returned.ty != types::NONE => {
+                format!(
+                    "'__setstate__' must return None, but found value of type {}",
+                    shown(returned.ty)
+                )
+            }
+            (_, [given], [_, taken], _) if !is_subtype(ctx, given.ty, taken.ty) => format!(
+                "'__getstate__'s return type ({}) does not match '__setstate__'s argument type ({})",
+                shown(given.ty),
+                shown(taken.ty)
+            ),
+            _ => return Ok(Some(Methods { class, get, set })),
+        };
+        Err(StateError::Signature { class, reason })
+    }
+
+    fn run(&self, interpreter: &Interpreter, method: &'static str, args: &[Value]) -> Result<Value, StateError> {
+        let function = if method == "__getstate__" { self.get } else { self.set };
+        interpreter.function(function, args).map_err(|source| StateError::Run {
+            class: self.class.clone(),
+            method,
+            source,
+        })
+    }
+
+    /// Checks that every attribute is set that has to be.
+    fn check_set(&self, module: &Module, object: &ObjectValue) -> Result<(), StateError> {
+        let ctx = module.ctx();
+        let class = module.unit.class(object.class());
+        let attributes = class.into_iter().flat_map(|class| &class.attributes);
+        for ((name, attribute), value) in attributes.zip(object.slots()) {
+            let may_be_none = matches!(
+                ctx.type_kind(attribute.ty),
+                TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::None | TypeKind::Any
+            );
+            if matches!(value, Value::None) && !may_be_none {
+                return Err(StateError::Unset {
+                    class: self.class.clone(),
+                    attribute: ctx.name(*name).to_owned(),
+                    ty: display_type(ctx, attribute.ty, TypeStyle::Annotation).to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Visits the objects in a constant, not those that they hold.
+fn objects_in(constant: &Constant, visit: &mut dyn FnMut(ObjectId)) {
+    match constant {
+        Constant::Object(id) => visit(*id),
+        Constant::List(list) => list.items.iter().for_each(|item| objects_in(item, visit)),
+        Constant::Tuple(tuple) => tuple.items.iter().for_each(|item| objects_in(item, visit)),
+        Constant::Dict(dict) => dict.entries.iter().for_each(|(key, value)| {
+            objects_in(key, visit);
+            objects_in(value, visit);
+        }),
+        _ => {}
+    }
+}
