@@ -23,8 +23,12 @@ pub(crate) const FILE: &str = "upgraders.py";
 pub(crate) const UPGRADERS: &str = include_str!("upgraders.py");
 
 /// The function for operator `name`.
-fn upgrader(name: &str, second_is_tensor: bool) -> Option<&'static str> {
+fn upgrader(name: &str, second_is_tensor: bool, has_out: bool) -> Option<&'static str> {
     Some(match (name, second_is_tensor) {
+        // A tensor that is there has its dtype already.
+        ("aten::full", _) if has_out => return None,
+        ("aten::linspace", _) if has_out => "linspace_out_7",
+        ("aten::logspace", _) if has_out => "logspace_out_8",
         ("aten::div", true) => "div_tensor_3",
         ("aten::div", false) => "div_scalar_3",
         ("aten::div_", true) => "div__tensor_3",
@@ -55,7 +59,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         if *self.file.name == *FILE {
             return Ok(None);
         }
-        let Some(function) = upgrader(name, is_tensor(second)) else {
+        let has_out = arguments
+            .keywords
+            .iter()
+            .any(|(keyword, _)| self.program.ctx.name(*keyword) == "out");
+        let Some(function) = upgrader(name, is_tensor(second), has_out) else {
             return Ok(None);
         };
         if versions::changed_in(name).is_none_or(|version| self.program.version >= version) {

@@ -47,3 +47,21 @@ def logspace_8(start: number, end: number, steps: Optional[int] = None, base: fl
     else:
         result = torch.logspace(start, end, steps, base, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
     return result
+
+# `out` has a default because archives do not say which arguments are given by name only; code always gives it.
+
+def linspace_out_7(start: number, end: number, steps: Optional[int] = None, *, out: Optional[Tensor] = None) -> Tensor:
+    out = torch.jit._unwrap_optional(out)
+    if steps is None:
+        result = torch.linspace(start, end, 100, out=out)
+    else:
+        result = torch.linspace(start, end, steps, out=out)
+    return result
+
+def logspace_out_8(start: number, end: number, steps: Optional[int] = None, base: float = 10.0, *, out: Optional[Tensor] = None) -> Tensor:
+    out = torch.jit._unwrap_optional(out)
+    if steps is None:
+        result = torch.logspace(start, end, 100, base, out=out)
+    else:
+        result = torch.logspace(start, end, steps, base, out=out)
+    return result

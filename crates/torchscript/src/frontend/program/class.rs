@@ -7,6 +7,7 @@ use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::decorators::{self, Marker};
+use super::foreign::packed_parameters;
 use super::{BY_HAND, DefPath, Global, Program};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
@@ -251,7 +252,10 @@ impl Program<'_> {
                         .error("class-member", "an attribute's name is expected", member)
                         .into());
                 };
-                let ty = self.annotation(file, &assign.annotation)?;
+                let mut ty = self.annotation(file, &assign.annotation)?;
+                if ty == types::TENSOR {
+                    ty = packed_parameters(&self.ctx, class.name, &target.id).unwrap_or(ty);
+                }
                 let name = self.ctx.symbol(&target.id);
                 match &assign.value {
                     Some(value) => {

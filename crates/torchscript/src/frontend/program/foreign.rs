@@ -1,7 +1,7 @@
 //! Classes that C++ code registers: archives name them and do not define them, so what their methods return stands here.
 
 use frazil_ir::schema::{Argument, FunctionSchema, parse_schema};
-use frazil_ir::{Context, SymbolId, TypeKind, symbols};
+use frazil_ir::{Context, SymbolId, TypeId, TypeKind, symbols};
 
 /// How the names of such classes begin.
 pub(crate) const FOREIGN_CLASSES: &str = "__torch__.torch.classes.";
@@ -19,6 +19,28 @@ const METHODS: &[(&str, &[&str])] = &[
         &["unpack() -> Tensor", "bit_rate() -> int", "version() -> int"],
     ),
 ];
+
+/// The class of the weights of a quantised layer, where that was a tensor in PyTorch 1.4 and before: archives of that age declare the attribute
+/// `_packed_params` of the layer's class so, and use it as what it is now.
+pub(super) fn packed_parameters(ctx: &Context, layer: SymbolId, attribute: &str) -> Option<TypeId> {
+    if attribute != "_packed_params" {
+        return None;
+    }
+    let parts: Vec<&str> = ctx.name(layer).split('.').collect();
+    let parts: Vec<&str> = parts
+        .into_iter()
+        .filter(|part| *part != "ao" && !part.starts_with("___torch_mangle_"))
+        .collect();
+    let class = match parts.join(".").strip_prefix("__torch__.torch.nn.")? {
+        "quantized.modules.linear.LinearPackedParams"
+        | "quantized.modules.linear.Linear"
+        | "quantized.dynamic.modules.linear.Linear" => "Linear",
+        "quantized.modules.conv.Conv2d" | "intrinsic.quantized.modules.conv_relu.ConvReLU2d" => "Conv2d",
+        "quantized.modules.conv.Conv3d" | "intrinsic.quantized.modules.conv_relu.ConvReLU3d" => "Conv3d",
+        _ => return None,
+    };
+    Some(ctx.class(&format!("{FOREIGN_CLASSES}quantized.{class}PackedParamsBase")))
+}
 
 const CONVOLUTION: &[&str] = &[
     "unpack() -> ((Tensor, Tensor?))",
