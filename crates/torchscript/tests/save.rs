@@ -191,6 +191,98 @@ fn values_of_every_kind_go_through() {
 }
 
 #[test]
+fn sparse_tensors_go_through_with_their_parts() {
+    let (ctx, catalogue) = catalogue();
+    let values = Arc::new(tensor(DType::Float, &[2], &storage(8), 0));
+    let part = |sizes: &[i64]| Arc::new(tensor(DType::Long, sizes, &storage(32), 0));
+    let coo = Encoding::SparseCoo {
+        indices: part(&[2, 2]),
+        values: Arc::clone(&values),
+    };
+    let csr = Encoding::SparseCsr {
+        rows: part(&[3]),
+        columns: part(&[2]),
+        values,
+    };
+    let attributes = [("coo", coo), ("csr", csr)].map(|(name, encoding)| {
+        let sparse = TensorData::sparse(DType::Float, [2, 5].as_slice(), encoding).unwrap();
+        (name, types::TENSOR, Constant::Tensor(Arc::new(sparse)))
+    });
+    let module = module(&ctx, "__torch__.Net", attributes.into());
+    let (_, slots) = again(&module, &catalogue);
+    let mut values = Vec::new();
+    for (before, after) in module.object(module.root).slots.iter().zip(&slots) {
+        let (before, after) = (before.as_tensor().unwrap(), after.as_tensor().unwrap());
+        assert_eq!((after.dtype, &after.sizes), (DType::Float, &before.sizes));
+        let (a, b) = (before.encoding.as_ref().unwrap(), after.encoding.as_ref().unwrap());
+        assert_eq!(a.name(), b.name());
+        for (a, b) in a.tensors().into_iter().zip(b.tensors()) {
+            assert_eq!((&a.sizes, a.to_bytes()), (&b.sizes, b.to_bytes()));
+        }
+        values.push(Arc::clone(b.tensors().last().unwrap()));
+    }
+    assert!(Arc::ptr_eq(&values[0], &values[1]), "what both hold is one tensor");
+}
+
+#[test]
+fn the_original_text_goes_along() {
+    const TEXT: &str = "# ä\ndef double(x):\n    # twice\n    return x + x * 1\n";
+    let (ctx, catalogue) = catalogue();
+    let options = LoadOptions {
+        ctx: &ctx,
+        catalogue: &catalogue,
+    };
+    let unit = compile_source("net.py", TEXT, &options).unwrap();
+    let function = unit.functions().next().unwrap().0;
+    let first = save(&function_module(&ctx, &unit, function), &catalogue).unwrap();
+    let second = save(&load_bytes(first.clone(), &options).unwrap(), &catalogue).unwrap();
+    let open = |bytes| Archive::new(SharedBytes::from(bytes), Limits::default()).unwrap();
+    let (first, second) = (open(first), open(second));
+    let map = first.source_map("code/__torch__.py").unwrap().unwrap();
+    let [piece] = map.pieces() else {
+        panic!("{:?}", map.pieces())
+    };
+    assert_eq!((&*piece.file, piece.first_line, &*piece.text), ("net.py", 1, TEXT));
+    let code = first.text("code/__torch__.py").unwrap();
+    let of = |piece: &str| {
+        let place = map.find(code.find(piece).unwrap() as u64).unwrap();
+        let line = TEXT.lines().nth(place.line as usize - 1).unwrap();
+        &line[place.column as usize..(place.column + place.length) as usize]
+    };
+    assert_eq!((of("torch.add"), of("torch.mul")), ("x + x * 1", "x * 1"));
+    let entry = "code/__torch__.py.debug_pkl";
+    assert_eq!(first.read(entry).unwrap(), second.read(entry).unwrap());
+}
+
+#[test]
+fn containers_that_nobody_could_walk_through_are_refused() {
+    const CODE: &str = "class Net(Module):\n  training : bool\n  w : Any\n";
+    let (ctx, catalogue) = catalogue();
+    let load = |levels: u8| {
+        // t0 = (), t1 = (t0, t0), t2 = (t1, t1), ...
+        let mut data = b"\x80\x02c__torch__\nNet\n)\x81}(X\x08\0\0\0training\x89X\x01\0\0\0w)q\0".to_vec();
+        for level in 0..levels {
+            data.extend([b'0', b'h', level, b'h', level, b'\x86', b'q', level + 1]);
+        }
+        data.extend(b"ub.");
+        let records: [(&str, &[u8]); 4] = [
+            ("version", b"3\n"),
+            ("data.pkl", &data),
+            ("constants.pkl", b"\x80\x02)."),
+            ("code/__torch__.py", CODE.as_bytes()),
+        ];
+        let options = LoadOptions {
+            ctx: &ctx,
+            catalogue: &catalogue,
+        };
+        load_bytes(common::pack("net", &records), &options)
+    };
+    load(15).unwrap();
+    let error = load(60).unwrap_err().to_string();
+    assert!(error.contains("containers of at most 16777216 values"), "{error}");
+}
+
+#[test]
 fn records_are_aligned_and_extra_files_kept() {
     let (ctx, catalogue) = catalogue();
     let data = |bytes| Constant::Tensor(Arc::new(tensor(DType::Byte, &[bytes], &storage(bytes as usize), 0)));

@@ -11,7 +11,7 @@ use crate::context::{DimsId, SymbolId, SymbolListId, TypeId, TypeListId};
 use crate::{Context, DType, Device};
 
 pub use display::{TypeStyle, display_type};
-pub use relations::{Bindings, element_type, is_subtype, match_formal, substitute, unify};
+pub use relations::{Bindings, element_type, is_subtype, match_formal, substitute, unify, written_size};
 
 /// What a type is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

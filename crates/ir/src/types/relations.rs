@@ -4,6 +4,7 @@ use super::{TensorType, TypeKind};
 use crate::context::{SymbolId, TypeId};
 use crate::{Context, types};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// True when a value of type `a` may stand where `b` is asked for, without any conversion.
 ///
@@ -42,6 +43,32 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
         (TypeKind::Function(_), TypeKind::Function(name)) => name == crate::symbols::EMPTY,
         _ => false,
     }
+}
+
+/// The number of types that `ty` is written with. Types share their parts, so that a small program can make one that is written without end.
+pub fn written_size(ctx: &Context, ty: TypeId) -> u64 {
+    fn size(ctx: &Context, ty: TypeId, known: &mut HashMap<TypeId, u64>) -> u64 {
+        if let Some(&size) = known.get(&ty) {
+            return size;
+        }
+        let parts: SmallVec<[TypeId; 4]> = match ctx.type_kind(ty) {
+            TypeKind::Optional(e)
+            | TypeKind::List(e)
+            | TypeKind::Future(e)
+            | TypeKind::Await(e)
+            | TypeKind::RRef(e) => SmallVec::from_iter([e]),
+            TypeKind::Dict(k, v) => SmallVec::from_iter([k, v]),
+            TypeKind::Tuple(es) | TypeKind::Union(es) | TypeKind::NamedTuple(_, _, es) => {
+                SmallVec::from_slice(ctx.types(es))
+            }
+            _ => SmallVec::new(),
+        };
+        let sizes = parts.into_iter().map(|part| size(ctx, part, known));
+        let total = sizes.fold(1, u64::saturating_add);
+        known.insert(ty, total);
+        total
+    }
+    size(ctx, ty, &mut HashMap::new())
 }
 
 fn tensor_subtype(a: &TensorType, b: &TensorType) -> bool {

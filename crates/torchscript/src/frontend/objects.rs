@@ -95,6 +95,21 @@ struct Reader<'r, 'p> {
     /// What has been read, so that a value that is stored once is one value.
     known: HashMap<PickleId, Constant>,
     storages: HashMap<String, Arc<Storage>>,
+    /// By address, how many values each container holds, with all that those hold.
+    weights: HashMap<usize, u64>,
+}
+
+/// Values that a container may hold, with all that those hold.
+const MAX_WALKED: u64 = 1 << 24;
+
+/// The address of a container.
+fn container(constant: &Constant) -> Option<usize> {
+    match constant {
+        Constant::List(list) => Some(Arc::as_ptr(list).addr()),
+        Constant::Tuple(tuple) => Some(Arc::as_ptr(tuple).addr()),
+        Constant::Dict(dict) => Some(Arc::as_ptr(dict).addr()),
+        _ => None,
+    }
 }
 
 impl<'r, 'p> Reader<'r, 'p> {
@@ -113,6 +128,7 @@ impl<'r, 'p> Reader<'r, 'p> {
             folder,
             known: HashMap::new(),
             storages: HashMap::new(),
+            weights: HashMap::new(),
         }
     }
 
@@ -147,8 +163,37 @@ impl<'r, 'p> Reader<'r, 'p> {
             Constant::Tensor(_) | Constant::List(_) | Constant::Dict(_) | Constant::Tuple(_) | Constant::Object(_)
         ) {
             self.known.insert(id, value.clone());
+            self.weigh(id, &value)?;
         }
         Ok(value)
+    }
+
+    /// Refuses containers that hold one another so often that nobody could walk through them.
+    fn weigh(&mut self, id: PickleId, value: &Constant) -> Result<()> {
+        let Some(address) = container(value) else { return Ok(()) };
+        let weight = |item: &Constant| {
+            container(item)
+                .and_then(|at| self.weights.get(&at).copied())
+                .unwrap_or(1)
+        };
+        let total = match value {
+            Constant::Dict(dict) => {
+                let entries = dict.entries.iter().flat_map(|(key, value)| [key, value]);
+                entries.map(weight).fold(1, u64::saturating_add)
+            }
+            _ => {
+                let items = value.items().unwrap_or_default();
+                items.iter().map(weight).fold(1, u64::saturating_add)
+            }
+        };
+        if total > MAX_WALKED {
+            return Err(self.unexpected(
+                id,
+                format!("containers of at most {MAX_WALKED} values, shared ones counted at each place"),
+            ));
+        }
+        self.weights.insert(address, total);
+        Ok(())
     }
 
     fn read_value(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {

@@ -14,6 +14,9 @@ use super::{Emitter, builtins};
 use crate::frontend::Result;
 use crate::frontend::program::{complex_sum, number, string_value};
 
+/// Parts that the type of a tuple may have, those of its parts included: it has to be written somewhere.
+const MAX_TYPE_PARTS: u64 = 1 << 16;
+
 impl<'f> Emitter<'_, '_, 'f> {
     /// Emits an expression that must be a value. `hint` is the type that it should have, for literals without elements.
     pub(super) fn expr(&mut self, expr: &'f Expr, hint: Option<TypeId>) -> Result<ValueId> {
@@ -29,7 +32,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let items: Result<Vec<ValueId>> = items.into_iter().map(|item| self.value(item, node)).collect();
                 let items = items?;
                 self.locate(node);
-                Ok(self.builder().tuple(&items))
+                let tuple = self.builder().tuple(&items);
+                if types::written_size(&self.program.ctx, self.graph.ty(tuple)) > MAX_TYPE_PARTS {
+                    let message = format!("the type of this tuple has more than {MAX_TYPE_PARTS} parts");
+                    return self.error("type", message, node);
+                }
+                Ok(tuple)
             }
             Sugared::Function(id) => {
                 let name = self.program.unit.function(id).name;
