@@ -425,6 +425,8 @@ impl Value {
             (Value::Dict(a), Value::Dict(b)) => a.is(b),
             (Value::Object(a), Value::Object(b)) => a.is(b),
             (Value::Tuple(a), Value::Tuple(b)) => Arc::ptr_eq(&a.items, &b.items),
+            // Every place of the program that names a member has a box of its own for it, as in PyTorch.
+            (Value::Enum(a), Value::Enum(b)) => Arc::ptr_eq(a, b),
             (Value::Tensor(_) | Value::List(_) | Value::Dict(_) | Value::Object(_), _) => false,
             _ => self.equals(other).unwrap_or(false),
         }

@@ -4,14 +4,18 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use frazil_ir::schema::{Catalogue, Resolution};
-use frazil_ir::{AttributeValue, BlockId, Builder, Constant, Device, Graph, NodeId, TypeId, Use, ValueId, symbols};
+use frazil_ir::{
+    AttributeValue, BlockId, Builder, Constant, Device, Graph, NodeId, TupleConstant, TypeId, Use, ValueId, symbols,
+};
 
 /// Brings a freshly emitted graph into its final form.
 pub(super) fn run(graph: &mut Graph, catalogue: &Catalogue) {
     fold_devices(graph);
     lower_tuples(graph);
+    fold_tuples(graph);
     remove_dead(graph, catalogue);
     pool_constants(graph);
     let root = graph.root();
@@ -69,6 +73,39 @@ fn lower_tuples(graph: &mut Graph) {
 }
 
 /// `to` takes the place of `from`, and its name if it has none.
+/// Makes constants of tuples of constants; the inner ones come first.
+fn fold_tuples(graph: &mut Graph) {
+    for node in graph.all_nodes() {
+        if graph.kind(node) != symbols::PRIM_TUPLE_CONSTRUCT {
+            continue;
+        }
+        let items: Option<Vec<Constant>> = graph.operands(node).map(|item| graph.constant(item)).collect();
+        let items = items.filter(|items| items.iter().all(is_immutable));
+        if let (Some(items), Some(output)) = (items, graph.output(node)) {
+            let ty = graph.ty(output);
+            let tuple = Constant::Tuple(Arc::new(TupleConstant { ty, items }));
+            let constant = Builder::before(graph, node).constant_typed(tuple, ty);
+            // As in PyTorch it loses the name that it was assigned to.
+            graph.replace_all_uses_with(output, constant);
+        }
+    }
+}
+
+fn is_immutable(constant: &Constant) -> bool {
+    match constant {
+        Constant::None
+        | Constant::Bool(_)
+        | Constant::Int(_)
+        | Constant::Float(_)
+        | Constant::Complex(_)
+        | Constant::Str(_)
+        | Constant::Device(_)
+        | Constant::Enum(_) => true,
+        Constant::Tuple(tuple) => tuple.items.iter().all(is_immutable),
+        _ => false,
+    }
+}
+
 fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     if let (None, Some(name)) = (graph.value_name(to), graph.value_name(from)) {
         graph.set_value_name(to, name);
@@ -248,6 +285,11 @@ fn same_constant(graph: &Graph, a: NodeId, b: NodeId) -> bool {
         (Some(a), Some(b)) => graph.ty(a) == graph.ty(b),
         _ => false,
     };
+    // Members of enumerations have an identity, which `is` asks for.
+    let is_member = |node| matches!(graph.constant_of(node), Some(Constant::Enum(_)));
+    if is_member(a) || is_member(b) {
+        return false;
+    }
     let (a, b) = (graph.attributes(a), graph.attributes(b));
     same_type && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && a.value.same(&b.value))
 }
