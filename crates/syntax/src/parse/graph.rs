@@ -476,9 +476,13 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             line_start = between.rfind('\n').map_or(line_start, |i| at + i + 1);
             at = start;
             let column = self.cur.slice(Span::new(line_start, start)).chars().count() as u32;
-            let file = symbols::OF_TEXT;
-            self.graph
-                .set_source_range(node, Some(SourceRange { file, line, column }));
+            let range = SourceRange {
+                file: symbols::OF_TEXT,
+                line,
+                column,
+                length: 0,
+            };
+            self.graph.set_source_range(node, Some(range));
         }
     }
 
