@@ -38,7 +38,8 @@ pub(super) struct Analysis<'g> {
     memory: Memory<'g>,
     points: Vec<Locations>,
     writes: HashMap<NodeId, NodeWrites>,
-    schemas: HashMap<Signature, Option<Arc<FunctionSchema>>>,
+    /// Every operator is looked up here: the hasher is felt.
+    schemas: hashbrown::HashMap<Signature, Option<Arc<FunctionSchema>>>,
     /// What forked graphs write.
     forked: NodeWrites,
     /// Own locations of what loops carry, by the loop's node.
@@ -82,7 +83,7 @@ impl<'g> Analysis<'g> {
             memory: Memory::new(graph.ctx().clone(), module),
             points: vec![Locations::new(); graph.value_capacity()],
             writes: HashMap::new(),
-            schemas: HashMap::new(),
+            schemas: hashbrown::HashMap::new(),
             forked: NodeWrites::default(),
             carried: HashMap::new(),
         }

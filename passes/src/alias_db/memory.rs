@@ -8,6 +8,7 @@
 //! *Wildcard* locations, one a kind, stand for everything that somebody outside may hold: what the graph is given, and what escapes. What is
 //! stored in a wildcard becomes one.
 
+use cranelift_entity::SecondaryMap;
 use frazil_ir::{Constant, Context, Module, ObjectId, SymbolId, TensorData, TypeId, TypeKind, types};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -67,7 +68,8 @@ pub(super) struct Memory<'m> {
     ctx: Arc<Context>,
     module: Option<&'m Module>,
     pub(super) data: Vec<Data>,
-    kinds: HashMap<TypeId, Kind>,
+    /// By type, as far as they have been asked for.
+    kinds: SecondaryMap<TypeId, Option<Kind>>,
     wildcards: HashMap<Kind, Location>,
     /// Set once something of any type has escaped: then there is one wildcard only.
     any_wildcard: Option<Location>,
@@ -82,7 +84,7 @@ impl<'m> Memory<'m> {
             ctx,
             module,
             data: Vec::new(),
-            kinds: HashMap::new(),
+            kinds: SecondaryMap::new(),
             wildcards: HashMap::new(),
             any_wildcard: None,
             by_address: HashMap::new(),
@@ -94,8 +96,8 @@ impl<'m> Memory<'m> {
 
     /// The kind of objects that values of type `ty` are.
     pub(super) fn kind(&mut self, ty: TypeId) -> Kind {
-        if let Some(kind) = self.kinds.get(&ty) {
-            return *kind;
+        if let Some(kind) = self.kinds[ty] {
+            return kind;
         }
         let ctx = self.ctx.clone();
         let kind = match ctx.type_kind(ty) {
@@ -128,7 +130,7 @@ impl<'m> Memory<'m> {
             }
             _ => Kind::Any,
         };
-        self.kinds.insert(ty, kind);
+        self.kinds[ty] = Some(kind);
         kind
     }
 

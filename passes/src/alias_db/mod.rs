@@ -93,21 +93,11 @@ impl AliasDb {
         mut writes: HashMap<NodeId, NodeWrites>,
         outputs: &[ValueId],
     ) -> AliasDb {
-        let canonical = |set: &mut dyn Iterator<Item = Location>| {
-            let mut all: Vec<Location> = set.map(|l| table.representative(l)).collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        };
-        for set in &mut points {
-            if !set.is_empty() {
-                *set = Locations::from_vec(canonical(&mut set.iter().copied()));
-            }
-        }
+        points.iter_mut().for_each(|set| canonical(&table, set));
         let mut written = vec![false; table.len()];
         let (mut wildcards, mut anything) = (false, false);
         for w in writes.values_mut() {
-            w.locations = canonical(&mut w.locations.iter().copied()).into();
+            canonical(&table, &mut w.locations);
             wildcards |= w.wildcards;
             anything |= w.anything;
             for l in &w.locations {
@@ -322,11 +312,12 @@ impl AliasDb {
             if constructs && !written && !(self.itself_escapes(x) && self.itself_escapes(y)) {
                 return true;
             }
-            let views = of_operands(a, x)
-                && of_operands(b, y)
-                && !written
-                && !(self.object_leaves(graph, x) && self.object_leaves(graph, y));
-            views || self.safe_to_change_aliasing(x, y)
+            // What takes a walk over all uses comes last, and the second node first: the first gains the uses of all that it is merged with.
+            self.safe_to_change_aliasing(x, y)
+                || of_operands(a, x)
+                    && of_operands(b, y)
+                    && !written
+                    && !(self.object_leaves(graph, y) && self.object_leaves(graph, x))
         })
     }
 
@@ -336,7 +327,8 @@ impl AliasDb {
         if self.has_writers(a) || self.has_writers(b) {
             return false;
         }
-        !self.object_leaves(graph, a) || !self.object_leaves(graph, b)
+        // The second first, as in `safe_to_merge`.
+        !self.object_leaves(graph, b) || !self.object_leaves(graph, a)
     }
 
     /// True when the value's own location is known outside, whatever it holds.
@@ -468,6 +460,17 @@ impl AliasDb {
             self.points.resize(index + 1, Locations::new());
         }
         &mut self.points[index]
+    }
+}
+
+/// Makes a set one of representatives, sorted, each once.
+fn canonical<const N: usize>(table: &Table, set: &mut SmallVec<[Location; N]>) {
+    for l in set.iter_mut() {
+        *l = table.representative(*l);
+    }
+    if set.len() > 1 {
+        set.sort_unstable();
+        set.dedup();
     }
 }
 
