@@ -4,9 +4,13 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: boo
     return torch.norm(x1 - x2 + eps, p, [-1], keepdim)
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    product = (x1 * x2).sum([dim])
-    n1 = torch.clamp_min(torch.sqrt((x1 * x1).sum([dim])), eps)
-    n2 = torch.clamp_min(torch.sqrt((x2 * x2).sum([dim])), eps)
+    a, b = torch.broadcast_tensors([x1, x2])
+    product = a * b
+    a = a.to(product.dtype)
+    b = b.to(product.dtype)
+    product = product.sum([dim])
+    n1 = torch.clamp_min(torch.sqrt((a * a).sum([dim])), eps)
+    n2 = torch.clamp_min(torch.sqrt((b * b).sum([dim])), eps)
     return product / (n1 * n2)
 
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
@@ -197,3 +201,86 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: nu
 def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number) -> Tensor:
     out = torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha).to(self.dtype)
     return self.resize_(out.size()).copy_(out)
+
+def logdet(self: Tensor) -> Tensor:
+    sign, size = torch.linalg_slogdet(self)
+    if torch.is_complex(self):
+        out = torch.log(sign) + size
+    else:
+        out = torch.where(sign == -1, torch.full_like(size, float("nan")), size)
+    return out
+
+# What counts as zero among singular values s: at most atol, or rtol times the largest.
+def helper_limit(self: Tensor, s: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor]) -> Tensor:
+    epsilon = 1.1920928955078125e-07
+    if s.dtype == torch.float64:
+        epsilon = 2.220446049250313e-16
+    usual = torch.full([], epsilon * float(max(self.size(-1), self.size(-2))), dtype=s.dtype)
+    absolute = torch.zeros([], dtype=s.dtype)
+    relative = usual
+    if atol is not None:
+        absolute = atol.to(s.dtype)
+        relative = torch.where(atol > 0, torch.zeros_like(usual), usual)
+    if rtol is not None:
+        relative = rtol.to(s.dtype)
+    return torch.maximum(absolute.unsqueeze(-1), relative.unsqueeze(-1) * torch.amax(s, [-1], True))
+
+def helper_given(value: Optional[float], self: Tensor) -> Optional[Tensor]:
+    out: Optional[Tensor] = None
+    if value is not None:
+        out = torch.tensor(value, dtype=torch.float64)
+    return out
+
+# The matrix that the lower triangle of a Hermitian one says.
+def helper_whole(self: Tensor, hermitian: bool) -> Tensor:
+    out = self
+    if hermitian:
+        out = torch.tril(self) + torch.adjoint(torch.tril(self, -1))
+    return out
+
+def helper_pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor]) -> Tensor:
+    if self.numel() == 0:
+        out = torch.empty_like(self).transpose(-1, -2).contiguous()
+    else:
+        u, s, vh = torch.linalg_svd(self, False)
+        inverse = torch.where(s > helper_limit(self, s, atol, rtol), torch.reciprocal(s), torch.zeros_like(s)).to(self.dtype)
+        out = torch.matmul(torch.adjoint(vh) * inverse.unsqueeze(-2), torch.adjoint(u))
+    return out
+
+def linalg_pinv(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
+    return helper_pinv(helper_whole(self, hermitian), helper_given(0.0, self), helper_given(rcond, self))
+
+def linalg_pinv__rcond_tensor(self: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
+    return helper_pinv(helper_whole(self, hermitian), helper_given(0.0, self), rcond)
+
+def linalg_pinv__atol_rtol_float(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+    return helper_pinv(helper_whole(self, hermitian), helper_given(atol, self), helper_given(rtol, self))
+
+def linalg_pinv__atol_rtol_tensor(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
+    return helper_pinv(helper_whole(self, hermitian), atol, rtol)
+
+def pinverse(self: Tensor, rcond: float) -> Tensor:
+    return helper_pinv(self, helper_given(0.0, self), helper_given(rcond, self))
+
+def helper_rank(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor]) -> Tensor:
+    if self.numel() == 0:
+        shape: List[int] = []
+        for d in range(self.dim() - 2):
+            shape.append(self.size(d))
+        out = torch.zeros(shape, dtype=torch.int64)
+    else:
+        s = torch.linalg_svdvals(self)
+        out = (s > helper_limit(self, s, atol, rtol)).sum([-1])
+    return out
+
+def linalg_matrix_rank(self: Tensor, tol: float, hermitian: bool) -> Tensor:
+    return helper_rank(helper_whole(self, hermitian), helper_given(tol, self), helper_given(0.0, self))
+
+def linalg_matrix_rank__tol_tensor(input: Tensor, tol: Tensor, hermitian: bool) -> Tensor:
+    return helper_rank(helper_whole(input, hermitian), tol, helper_given(0.0, input))
+
+def linalg_matrix_rank__atol_rtol_tensor(input: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
+    return helper_rank(helper_whole(input, hermitian), atol, rtol)
+
+def linalg_matrix_rank__atol_rtol_float(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+    return helper_rank(helper_whole(self, hermitian), helper_given(atol, self), helper_given(rtol, self))

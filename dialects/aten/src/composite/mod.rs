@@ -21,7 +21,7 @@ macro_rules! sources {
 }
 
 /// The sources, by subject. Each is compiled when one of its operators is first looked up.
-const SOURCES: [Source; 11] = sources![
+const SOURCES: [Source; 12] = sources![
     "attention.py",
     "combinatorics.py",
     "dropout.py",
@@ -31,6 +31,7 @@ const SOURCES: [Source; 11] = sources![
     "norms.py",
     "recurrent.py",
     "sampling.py",
+    "spectra.py",
     "statistics.py",
     "windows.py",
 ];

@@ -9,10 +9,12 @@ mod convolution;
 mod create;
 mod einsum;
 mod embedding;
+mod fft;
 mod gather;
 mod indexing;
 mod interpolate;
 mod join;
+mod linalg;
 mod math;
 mod movement;
 mod normalization;
@@ -44,6 +46,7 @@ type ProgramRow = (Form, &'static str, ProgramFn);
 const ELEMENTWISE: &[&str] = &[
     "aten::addr",
     "aten::angle",
+    "aten::div",
     "aten::flip",
     "aten::fliplr",
     "aten::flipud",
@@ -98,15 +101,18 @@ const ON_IMAGES: &[&str] = &[
 const ALIASES: &[(&str, &str)] = &[
     ("aten::_adaptive_avg_pool2d", "aten::adaptive_avg_pool2d"),
     ("aten::_adaptive_avg_pool3d", "aten::adaptive_avg_pool3d"),
-    ("aten::_conj_physical", "aten::conj_physical"),
     ("aten::_stack", "aten::stack"),
     ("aten::_unsafe_index", "aten::index"),
     ("aten::_unsafe_index_put", "aten::index_put"),
     ("aten::arctan2", "aten::atan2"),
+    ("aten::det", "aten::linalg_det"),
     ("aten::divide", "aten::div"),
+    ("aten::inverse", "aten::linalg_inv"),
     ("aten::linalg_matmul", "aten::matmul"),
+    ("aten::matrix_exp", "aten::linalg_matrix_exp"),
     ("aten::multiply", "aten::mul"),
     ("aten::negative", "aten::neg"),
+    ("aten::slogdet", "aten::linalg_slogdet"),
     ("aten::special_gammainc", "aten::igamma"),
     ("aten::special_gammaincc", "aten::igammac"),
     ("aten::special_i1", "aten::special_modified_bessel_i1"),
@@ -126,6 +132,7 @@ pub(crate) fn register(registry: &mut Registry) {
         registry.pointwise(name, *entry);
     }
     let programs = [
+        arithmetic::PROGRAMS,
         complex::PROGRAMS,
         contraction::PROGRAMS,
         convert::PROGRAMS,
@@ -152,7 +159,9 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
     registry.kernels(embedding::KERNELS);
+    registry.kernels(fft::KERNELS);
     registry.kernels(indexing::KERNELS);
+    registry.kernels(linalg::KERNELS);
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
     registry.kernels(resample::KERNELS);

@@ -1,0 +1,263 @@
+//! Discrete Fourier transforms along one or more dimensions, in double.
+
+use super::indexing::Axis;
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use frazil_runtime::args::wrap_dim;
+use frazil_runtime::element::ComplexDoubleElement;
+use frazil_runtime::layout::checked_numel;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::promote::{complex_of, real_of};
+use frazil_runtime::value::Value;
+use num_complex::Complex64;
+use rustfft::FftPlanner;
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::fft_fft", |c| single(c, Kind::Complex, true)),
+    ("aten::fft_ifft", |c| single(c, Kind::Complex, false)),
+    ("aten::fft_rfft", |c| single(c, Kind::FromReal, true)),
+    ("aten::fft_irfft", |c| single(c, Kind::ToReal, false)),
+    ("aten::fft_hfft", |c| single(c, Kind::ToReal, true)),
+    ("aten::fft_ihfft", |c| single(c, Kind::FromReal, false)),
+    ("aten::fft_fft2", |c| several(c, Kind::Complex, true)),
+    ("aten::fft_fftn", |c| several(c, Kind::Complex, true)),
+    ("aten::fft_ifft2", |c| several(c, Kind::Complex, false)),
+    ("aten::fft_ifftn", |c| several(c, Kind::Complex, false)),
+    ("aten::fft_rfft2", |c| several(c, Kind::FromReal, true)),
+    ("aten::fft_rfftn", |c| several(c, Kind::FromReal, true)),
+    ("aten::fft_irfft2", |c| several(c, Kind::ToReal, false)),
+    ("aten::fft_irfftn", |c| several(c, Kind::ToReal, false)),
+    ("aten::fft_hfft2", |c| several(c, Kind::ToReal, true)),
+    ("aten::fft_hfftn", |c| several(c, Kind::ToReal, true)),
+    ("aten::fft_ihfft2", |c| several(c, Kind::FromReal, false)),
+    ("aten::fft_ihfftn", |c| several(c, Kind::FromReal, false)),
+];
+
+/// What a transform takes and gives along its last dimension.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Complex numbers of complex numbers.
+    Complex,
+    /// The half that says all of real numbers' spectrum.
+    FromReal,
+    /// Real numbers of such a half.
+    ToReal,
+}
+
+/// A transform along one dimension: how many numbers it takes there (more are left out, missing ones are zero), whether it is the one
+/// with the negative exponent, and what its results are multiplied by.
+#[derive(Clone, Copy)]
+struct Along {
+    dim: usize,
+    length: i64,
+    forward: bool,
+    scale: f64,
+}
+
+/// The factor by the name of a normalization; without one the transform back is divided by the length.
+fn scale(norm: Option<&str>, length: i64, forward: bool) -> Result<f64, OpError> {
+    let n = length as f64;
+    match (norm, forward) {
+        (Some("ortho"), _) => Ok(1.0 / n.sqrt()),
+        (Some("forward"), true) | (None | Some("backward"), false) => Ok(1.0 / n),
+        (Some("forward"), false) | (None | Some("backward"), true) => Ok(1.0),
+        (Some(other), _) => Err(OpError::raised(format!("Invalid normalization mode: \"{other}\""))),
+    }
+}
+
+/// Complex numbers in row-major order, under sizes.
+struct Spectrum {
+    sizes: Vec<i64>,
+    values: Vec<Complex64>,
+}
+
+impl Spectrum {
+    fn of(t: &Tensor) -> Result<Spectrum, OpError> {
+        Ok(Spectrum {
+            sizes: t.sizes().to_vec(),
+            values: t.to_dtype(DType::ComplexDouble)?.to_vec(),
+        })
+    }
+
+    /// Replaces each row along `dim` by what `each` makes of it, `length` numbers.
+    fn rows(
+        &mut self,
+        dim: usize,
+        length: i64,
+        mut each: impl FnMut(Vec<Complex64>) -> Vec<Complex64>,
+    ) -> Result<(), OpError> {
+        let mut sizes = self.sizes.clone();
+        sizes[dim] = length;
+        if checked_numel(&sizes).is_none_or(|n| n > 1 << 32) {
+            return Err(OpError::raised("the result of the transform is too large"));
+        }
+        let inner: i64 = sizes[dim + 1..].iter().product();
+        let outer: i64 = sizes[..dim].iter().product();
+        let (inner, old) = (inner as usize, self.sizes[dim] as usize);
+        let mut out = vec![Complex64::ZERO; outer as usize * length as usize * inner];
+        for o in 0..outer as usize {
+            for i in 0..inner {
+                let row = (0..old).map(|k| self.values[(o * old + k) * inner + i]).collect();
+                for (k, value) in each(row).into_iter().take(length as usize).enumerate() {
+                    out[(o * length as usize + k) * inner + i] = value;
+                }
+            }
+        }
+        (self.sizes, self.values) = (sizes, out);
+        Ok(())
+    }
+
+    fn transform(&mut self, along: Along, kind: Kind) -> Result<(), OpError> {
+        let n = along.length as usize;
+        let mut planner = FftPlanner::new();
+        let plan = if along.forward {
+            planner.plan_fft_forward(n)
+        } else {
+            planner.plan_fft_inverse(n)
+        };
+        let half = n / 2 + 1;
+        let length = if kind == Kind::FromReal {
+            half as i64
+        } else {
+            along.length
+        };
+        self.rows(along.dim, length, |mut row| {
+            match kind {
+                Kind::Complex | Kind::FromReal => row.resize(n, Complex64::ZERO),
+                Kind::ToReal => {
+                    // The other half mirrors the first; what has to be real there counts as real.
+                    row.resize(half, Complex64::ZERO);
+                    row[0].im = 0.0;
+                    if n % 2 == 0 {
+                        row[half - 1].im = 0.0;
+                    }
+                    for k in half..n {
+                        row.push(row[n - k].conj());
+                    }
+                }
+            }
+            plan.process(&mut row);
+            row.iter_mut().for_each(|x| *x *= along.scale);
+            row
+        })
+    }
+
+    fn tensor(&self, dtype: DType) -> Result<Tensor, OpError> {
+        Ok(Tensor::from_elements::<ComplexDoubleElement>(&self.values, &self.sizes)?.to_dtype(dtype)?)
+    }
+}
+
+/// The dtype of the spectrum of `t`.
+fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
+    match t.dtype() {
+        DType::Half | DType::BFloat16 | DType::ComplexHalf => {
+            let name = t.dtype().type_name();
+            Err(OpError::raised(format!("Unsupported dtype {name}")))
+        }
+        dtype => Ok(complex_of(dtype)),
+    }
+}
+
+fn transformed(t: &Tensor, kind: Kind, plan: &[Along]) -> Result<Results, OpError> {
+    let dtype = spectrum_dtype(t)?;
+    if kind == Kind::FromReal && t.dtype().is_complex() {
+        let dtype = t.dtype().type_name();
+        return Err(OpError::raised(format!(
+            "rfft expects a real input tensor, but got {dtype}"
+        )));
+    }
+    if let Some(wrong) = plan.iter().find(|a| a.length < 1) {
+        return Err(OpError::raised(format!(
+            "Invalid number of data points ({}) specified",
+            wrong.length
+        )));
+    }
+    let mut spectrum = Spectrum::of(t)?;
+    let Some((last, others)) = plan.split_last() else {
+        return one(spectrum.tensor(dtype)?);
+    };
+    // The half that is left of a real dimension is made first, and taken up last.
+    if kind == Kind::FromReal {
+        spectrum.transform(*last, kind)?;
+    }
+    for along in others {
+        spectrum.transform(*along, Kind::Complex)?;
+    }
+    if kind != Kind::FromReal {
+        spectrum.transform(*last, kind)?;
+    }
+    one(spectrum.tensor(if kind == Kind::ToReal { real_of(dtype) } else { dtype })?)
+}
+
+/// `(self, n, dim, norm)`
+fn single(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if t.dim() == 0 {
+        return Err(OpError::raised(
+            "Dimension specified as -1 but tensor has no dimensions",
+        ));
+    }
+    let dim = wrap_dim(call.int(2)?, t.dim())?;
+    let size = Axis::of(&t, dim).size;
+    let length = match call.opt_int(1)? {
+        Some(n) => n,
+        None if kind == Kind::ToReal => 2 * (size - 1),
+        None => size,
+    };
+    let scale = scale(call.arg(3).as_str(), length, forward)?;
+    let along = Along {
+        dim,
+        length,
+        forward,
+        scale,
+    };
+    transformed(&t, kind, &[along])
+}
+
+/// `(self, s, dim, norm)`
+fn several(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let rank = t.dim();
+    let given = |i: usize| match call.arg(i) {
+        Value::None => Ok(None),
+        _ => call.ints(i).map(Some),
+    };
+    let (lengths, dims) = (given(1)?, given(2)?);
+    let dims: Vec<usize> = match (&dims, &lengths) {
+        (Some(dims), _) => dims.iter().map(|&d| wrap_dim(d, rank)).collect::<Result<_, _>>()?,
+        (None, Some(lengths)) if lengths.len() <= rank => (rank - lengths.len()..rank).collect(),
+        (None, Some(_)) => {
+            return Err(OpError::raised(
+                "Got shape with more values than the input tensor has dimensions.",
+            ));
+        }
+        (None, None) => (0..rank).collect(),
+    };
+    if (1..dims.len()).any(|i| dims[..i].contains(&dims[i])) {
+        return Err(OpError::raised("FFT dims must be unique"));
+    }
+    if lengths.as_ref().is_some_and(|l| l.len() != dims.len()) {
+        return Err(OpError::raised(
+            "When given, dim and shape arguments must have the same length",
+        ));
+    }
+    if dims.is_empty() && kind != Kind::Complex {
+        return Err(OpError::raised("at least one axis must be transformed"));
+    }
+    let mut plan = Vec::new();
+    for (i, &dim) in dims.iter().enumerate() {
+        let size = Axis::of(&t, dim).size;
+        let length = match lengths.as_ref().map(|l| l[i]) {
+            Some(n) if n != -1 => n,
+            _ if kind == Kind::ToReal && i + 1 == dims.len() => 2 * (size - 1),
+            _ => size,
+        };
+        plan.push(Along {
+            dim,
+            length,
+            forward,
+            scale: scale(call.arg(3).as_str(), length, forward)?,
+        });
+    }
+    transformed(&t, kind, &plan)
+}

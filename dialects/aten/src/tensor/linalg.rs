@@ -1,0 +1,556 @@
+//! Decompositions of matrices and what is made with them. Everything is computed in double; vectors are unique up to their signs only.
+
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
+use frazil_runtime::build::broadcast_error;
+use frazil_runtime::element::ComplexDoubleElement;
+use frazil_runtime::layout::broadcast;
+use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::promote::real_of;
+use nalgebra::{DMatrix, SVD, Schur, SymmetricEigen};
+use num_complex::Complex64;
+
+type Matrix = DMatrix<Complex64>;
+
+pub(super) const KERNELS: &[(&str, KernelFn)] = &[
+    ("aten::linalg_svdvals", |c| {
+        Ok(svd(c, false)?.into_iter().skip(1).take(1).collect())
+    }),
+    ("aten::linalg_svd", |c| svd(c, c.flag(1)?)),
+    ("aten::_linalg_svd", |c| svd(c, c.flag(1)?)),
+    ("aten::linalg_eigh", |c| hermitian(c)),
+    ("aten::linalg_eigvalsh", |c| {
+        Ok(hermitian(c)?.into_iter().take(1).collect())
+    }),
+    ("aten::linalg_eigvals", eigenvalues),
+    ("aten::linalg_inv", |c| {
+        Ok(inverse(c, true)?.into_iter().take(1).collect())
+    }),
+    ("aten::linalg_inv_ex", |c| inverse(c, c.flag(1)?)),
+    ("aten::linalg_det", |c| {
+        let (batch, out) = (Batch::of(c)?, |m: &Matrix| {
+            Ok(vec![if m.is_empty() { Complex64::ONE } else { m.determinant() }])
+        });
+        one(batch.square(c)?.mapped(batch.dtype, &[], out)?)
+    }),
+    ("aten::linalg_slogdet", signed_logarithm),
+    ("aten::linalg_solve", |c| {
+        Ok(solve(c, c.flag(2)?, true)?.into_iter().take(1).collect())
+    }),
+    ("aten::linalg_solve_ex", |c| solve(c, c.flag(2)?, c.flag(3)?)),
+    ("aten::linalg_solve_triangular", triangular),
+    ("aten::linalg_cholesky", |c| {
+        Ok(cholesky(c, true)?.into_iter().take(1).collect())
+    }),
+    ("aten::linalg_cholesky_ex", |c| cholesky(c, c.flag(2)?)),
+    ("aten::cholesky", |c| {
+        Ok(cholesky(c, true)?.into_iter().take(1).collect())
+    }),
+    ("aten::linalg_qr", qr),
+    ("aten::linalg_matrix_exp", |c| {
+        let batch = Batch::of(c)?;
+        let sizes = [batch.rows, batch.columns];
+        one(batch
+            .square(c)?
+            .mapped(batch.dtype, &sizes, |m| Ok(elements(&exponential(m))))?)
+    }),
+];
+
+/// Iterations after which a decomposition is given up.
+const PATIENCE: usize = 10_000;
+
+/// The matrices of the last two dimensions of a tensor.
+struct Batch {
+    dtype: DType,
+    lead: Vec<i64>,
+    rows: i64,
+    columns: i64,
+    matrices: Vec<Matrix>,
+}
+
+fn words(call: &Call<'_>, text: &str) -> OpError {
+    let name = call.ctx.name(call.schema.name);
+    let name = name
+        .rsplit("::")
+        .next()
+        .unwrap_or(name)
+        .replacen("linalg_", "linalg.", 1);
+    OpError::raised(format!("{name}: {text}"))
+}
+
+impl Batch {
+    /// The matrices of argument 0.
+    fn of(call: &Call<'_>) -> Result<Batch, OpError> {
+        Batch::read(call, &call.tensor(0)?)
+    }
+
+    fn read(call: &Call<'_>, t: &Tensor) -> Result<Batch, OpError> {
+        let [lead @ .., rows, columns] = t.sizes() else {
+            return Err(words(call, "The input tensor A must have at least 2 dimensions."));
+        };
+        let dtype = t.dtype();
+        if !matches!(
+            dtype,
+            DType::Float | DType::Double | DType::ComplexFloat | DType::ComplexDouble
+        ) {
+            let text = format!(
+                "Expected a floating point or complex tensor as input. Got {}",
+                dtype.type_name()
+            );
+            return Err(words(call, &text));
+        }
+        let values: Vec<Complex64> = t.to_dtype(DType::ComplexDouble)?.to_vec();
+        let count: i64 = lead.iter().product();
+        let size = (rows * columns) as usize;
+        let matrix = |i: i64| {
+            let first = i as usize * size;
+            let own = values.get(first..first + size).unwrap_or(&[]);
+            Matrix::from_row_slice(*rows as usize, *columns as usize, own)
+        };
+        Ok(Batch {
+            dtype,
+            lead: lead.to_vec(),
+            rows: *rows,
+            columns: *columns,
+            matrices: (0..count).map(matrix).collect(),
+        })
+    }
+
+    fn square(&self, call: &Call<'_>) -> Result<&Batch, OpError> {
+        if self.rows == self.columns {
+            return Ok(self);
+        }
+        let (n, m) = (self.rows, self.columns);
+        Err(words(
+            call,
+            &format!("A must be batches of square matrices, but they are {n} by {m} matrices"),
+        ))
+    }
+
+    /// A tensor with what `each` makes of every matrix, of `sizes` behind the leading dimensions.
+    fn mapped(
+        &self,
+        dtype: DType,
+        sizes: &[i64],
+        each: impl Fn(&Matrix) -> Result<Vec<Complex64>, OpError>,
+    ) -> Result<Tensor, OpError> {
+        let mut values = Vec::new();
+        for m in &self.matrices {
+            values.extend(each(m)?);
+        }
+        self.tensor(dtype, sizes, &values)
+    }
+
+    fn tensor(&self, dtype: DType, sizes: &[i64], values: &[Complex64]) -> Result<Tensor, OpError> {
+        let sizes: Vec<i64> = self.lead.iter().chain(sizes).copied().collect();
+        Ok(Tensor::from_elements::<ComplexDoubleElement>(values, &sizes)?.to_dtype(dtype)?)
+    }
+
+    /// What LAPACK reports of each matrix: 0 where it succeeded.
+    fn infos(&self, infos: &[i64]) -> Result<Tensor, OpError> {
+        Ok(Tensor::from_i64(infos, &self.lead)?.to_dtype(DType::Int)?)
+    }
+}
+
+/// The elements in row-major order.
+fn elements(m: &Matrix) -> Vec<Complex64> {
+    m.transpose().iter().copied().collect()
+}
+
+fn reals(values: impl IntoIterator<Item = f64>) -> Vec<Complex64> {
+    values.into_iter().map(|x| Complex64::new(x, 0.0)).collect()
+}
+
+fn not_converged(call: &Call<'_>) -> OpError {
+    words(
+        call,
+        "The algorithm failed to converge because the input matrix contained non-finite values.",
+    )
+}
+
+/// U, the singular values from the largest on, and Vᴴ; with `full` U and Vᴴ are square.
+fn svd(call: &Call<'_>, full: bool) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    let (m, n) = (batch.rows, batch.columns);
+    let k = m.min(n);
+    let (wide_u, wide_v) = if full { (m, n) } else { (k, k) };
+    let (mut us, mut values, mut vs) = (Vec::new(), Vec::new(), Vec::new());
+    for matrix in &batch.matrices {
+        let (mut u, mut v) = (Vec::new(), Vec::new());
+        if k > 0 {
+            let found =
+                SVD::try_new(matrix.clone(), true, true, f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
+            values.extend(reals(found.singular_values.iter().copied()));
+            u = found.u.map(|u| columns(&u)).unwrap_or_default();
+            v = found.v_t.map(|v| columns(&v.adjoint())).unwrap_or_default();
+        }
+        us.extend(elements(&completed(u, m as usize, wide_u as usize)));
+        vs.extend(elements(&completed(v, n as usize, wide_v as usize).adjoint()));
+    }
+    Ok(smallvec::smallvec![
+        batch.tensor(batch.dtype, &[m, wide_u], &us)?.into(),
+        batch.tensor(real_of(batch.dtype), &[k], &values)?.into(),
+        batch.tensor(batch.dtype, &[wide_v, n], &vs)?.into(),
+    ])
+}
+
+fn columns(m: &Matrix) -> Vec<Vec<Complex64>> {
+    m.column_iter().map(|c| c.iter().copied().collect()).collect()
+}
+
+/// The orthonormal vectors `basis` of `size` elements, and as many more as make `count`, as columns.
+fn completed(mut basis: Vec<Vec<Complex64>>, size: usize, count: usize) -> Matrix {
+    let mut unit = 0;
+    while basis.len() < count && unit < size {
+        let mut v = vec![Complex64::ZERO; size];
+        v[unit] = Complex64::ONE;
+        // Twice is enough for orthogonality to the last digit.
+        for _ in 0..2 {
+            for b in &basis {
+                let overlap: Complex64 = b.iter().zip(&v).map(|(b, v)| b.conj() * v).sum();
+                v.iter_mut().zip(b).for_each(|(v, b)| *v -= overlap * b);
+            }
+        }
+        let norm = v.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
+        if norm > 1e-8 {
+            basis.push(v.iter().map(|x| x / norm).collect());
+        }
+        unit += 1;
+    }
+    Matrix::from_fn(size, basis.len(), |r, c| basis[c][r])
+}
+
+/// Eigenvalues from the least on, and eigenvectors, of Hermitian matrices of which one triangle counts.
+fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    batch.square(call)?;
+    let lower = !call.text(1)?.eq_ignore_ascii_case("U");
+    let n = batch.rows;
+    let (mut values, mut vectors) = (Vec::new(), Vec::new());
+    for m in batch.matrices.iter().filter(|_| n > 0) {
+        let whole = Matrix::from_fn(n as usize, n as usize, |r, c| match (r == c, (r > c) == lower) {
+            (true, _) => Complex64::new(m[(r, c)].re, 0.0),
+            (_, true) => m[(r, c)],
+            _ => m[(c, r)].conj(),
+        });
+        let found = SymmetricEigen::try_new(whole, f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
+        let mut order: Vec<usize> = (0..n as usize).collect();
+        order.sort_by(|&a, &b| found.eigenvalues[a].total_cmp(&found.eigenvalues[b]));
+        values.extend(reals(order.iter().map(|&i| found.eigenvalues[i])));
+        let sorted = Matrix::from_fn(n as usize, n as usize, |r, c| found.eigenvectors[(r, order[c])]);
+        vectors.extend(elements(&sorted));
+    }
+    Ok(smallvec::smallvec![
+        batch.tensor(real_of(batch.dtype), &[n], &values)?.into(),
+        batch.tensor(batch.dtype, &[n, n], &vectors)?.into(),
+    ])
+}
+
+/// The eigenvalues of square matrices, in no particular order.
+fn eigenvalues(call: &Call<'_>) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    let dtype = frazil_runtime::promote::complex_of(batch.dtype);
+    let of = |m: &Matrix| {
+        if m.is_empty() {
+            return Ok(Vec::new());
+        }
+        let schur = Schur::try_new(m.clone(), f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
+        let mut values: Vec<Complex64> = schur.unpack().1.diagonal().iter().copied().collect();
+        // Of a conjugate pair LAPACK gives the one with the positive imaginary part first.
+        if !batch.dtype.is_complex() {
+            for pair in 1..values.len() {
+                let (a, b) = (values[pair - 1], values[pair]);
+                if a.im < 0.0 && (a - b.conj()).norm() <= 1e-9 * a.norm() {
+                    values.swap(pair - 1, pair);
+                }
+            }
+        }
+        Ok(values)
+    };
+    one(batch.square(call)?.mapped(dtype, &[batch.rows], of)?)
+}
+
+/// The inverses, and for each matrix 0, or else the number of the first pivot that is zero.
+fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    let n = batch.square(call)?.rows;
+    let (mut values, mut infos) = (Vec::new(), Vec::new());
+    for m in &batch.matrices {
+        let inverse = if n == 0 {
+            Some(m.clone())
+        } else {
+            m.clone().try_inverse()
+        };
+        let info = if inverse.is_some() { 0 } else { first_zero_pivot(m) };
+        if check && info != 0 {
+            return Err(words(
+                call,
+                &format!(
+                    "The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
+                ),
+            ));
+        }
+        infos.push(info);
+        let none = || Matrix::from_element(n as usize, n as usize, Complex64::new(f64::INFINITY, 0.0));
+        values.extend(elements(&inverse.unwrap_or_else(none)));
+    }
+    Ok(smallvec::smallvec![
+        batch.tensor(batch.dtype, &[n, n], &values)?.into(),
+        batch.infos(&infos)?.into()
+    ])
+}
+
+/// The number, from 1 on, of the first zero on the diagonal of U.
+fn first_zero_pivot(m: &Matrix) -> i64 {
+    let u = m.clone().lu().u();
+    let zero = u.diagonal().iter().position(|x| *x == Complex64::ZERO);
+    zero.map_or(u.nrows() as i64, |i| i as i64 + 1)
+}
+
+fn signed_logarithm(call: &Call<'_>) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    batch.square(call)?;
+    let (mut signs, mut sizes) = (Vec::new(), Vec::new());
+    for m in &batch.matrices {
+        if m.is_empty() {
+            signs.push(Complex64::ONE);
+            sizes.push(Complex64::ZERO);
+            continue;
+        }
+        let lu = m.clone().lu();
+        let swaps: Complex64 = lu.p().determinant();
+        let (mut sign, mut size) = (swaps, 0.0);
+        for pivot in lu.u().diagonal().iter() {
+            sign *= if pivot.norm() == 0.0 {
+                Complex64::ZERO
+            } else {
+                pivot / pivot.norm()
+            };
+            size += pivot.norm().ln();
+        }
+        signs.push(sign);
+        sizes.push(Complex64::new(size, 0.0));
+    }
+    Ok(smallvec::smallvec![
+        batch.tensor(batch.dtype, &[], &signs)?.into(),
+        batch.tensor(real_of(batch.dtype), &[], &sizes)?.into(),
+    ])
+}
+
+/// Both tensors with their leading dimensions broadcast.
+fn broadcast_batches(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<(Batch, Batch), OpError> {
+    let split = |t: &Tensor| t.sizes().split_at(t.dim().saturating_sub(2)).0.to_vec();
+    let (lead_a, lead_b) = (split(a), split(b));
+    let lead = broadcast(&lead_a, &lead_b).ok_or_else(|| broadcast_error(&lead_a, &lead_b))?;
+    let wide = |t: &Tensor| -> Result<Batch, OpError> {
+        let own = t.sizes().get(t.dim().saturating_sub(2)..).unwrap_or(&[]);
+        let sizes: Vec<i64> = lead.iter().chain(own).copied().collect();
+        Batch::read(call, &t.expand(&sizes)?)
+    };
+    Ok((wide(a)?, wide(b)?))
+}
+
+/// X of A X = B, or of X A = B.
+fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    if a.dtype() != b.dtype() {
+        return Err(words(call, "Expected A and B to have the same dtype"));
+    }
+    // A batch of vectors is one of matrices of one column.
+    let vectors = b.dim() == 1 || (b.dim() + 1 == a.dim() && b.sizes() == &a.sizes()[..a.dim() - 1]);
+    let b = if vectors {
+        b.reshape(&[b.sizes(), &[1]].concat())?
+    } else {
+        b
+    };
+    let (a, b) = broadcast_batches(call, &a, &b)?;
+    a.square(call)?;
+    let fits = if left { a.rows == b.rows } else { a.rows == b.columns };
+    if !fits {
+        return Err(words(call, "Incompatible shapes of A and B for the equation"));
+    }
+    let (mut values, mut infos) = (Vec::new(), Vec::new());
+    for (m, right) in a.matrices.iter().zip(&b.matrices) {
+        let solution = if m.is_empty() || right.is_empty() {
+            Some(right.clone())
+        } else if left {
+            m.clone().lu().solve(right)
+        } else {
+            m.transpose().lu().solve(&right.transpose()).map(|x| x.transpose())
+        };
+        let info = if solution.is_some() { 0 } else { first_zero_pivot(m) };
+        if check && info != 0 {
+            return Err(words(
+                call,
+                &format!(
+                    "The diagonal element {info} is zero, the solve could not be completed because the input matrix is singular."
+                ),
+            ));
+        }
+        infos.push(info);
+        let none = || Matrix::from_element(right.nrows(), right.ncols(), Complex64::new(f64::NAN, 0.0));
+        values.extend(elements(&solution.unwrap_or_else(none)));
+    }
+    let out = b.tensor(b.dtype, &[b.rows, b.columns], &values)?;
+    let out = if vectors {
+        out.reshape(&out.sizes()[..out.dim() - 1])?
+    } else {
+        out
+    };
+    Ok(smallvec::smallvec![out.into(), a.infos(&infos)?.into()])
+}
+
+/// `linalg_solve_triangular(A, B, upper, left, unitriangular)`, by substitution.
+fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
+    let (upper, left, unit) = (call.flag(2)?, call.flag(3)?, call.flag(4)?);
+    let (a, b) = broadcast_batches(call, &call.tensor(0)?, &call.tensor(1)?)?;
+    a.square(call)?;
+    if (if left { b.rows } else { b.columns }) != a.rows {
+        return Err(words(call, "Incompatible shapes of A and B for the equation"));
+    }
+    let mut values = Vec::new();
+    for (m, right) in a.matrices.iter().zip(&b.matrices) {
+        // X A = B is Aᵀ Xᵀ = Bᵀ.
+        let (m, mut x) = if left {
+            (m.clone(), right.clone())
+        } else {
+            (m.transpose(), right.transpose())
+        };
+        let n = m.nrows();
+        let from_below = upper == left;
+        for i in 0..n {
+            let r = if from_below { n - 1 - i } else { i };
+            let known = if from_below { r + 1..n } else { 0..r };
+            for c in 0..x.ncols() {
+                let sum: Complex64 = known.clone().map(|k| m[(r, k)] * x[(k, c)]).sum();
+                let rest = x[(r, c)] - sum;
+                x[(r, c)] = if unit { rest } else { rest / m[(r, r)] };
+            }
+        }
+        values.extend(elements(&if left { x } else { x.transpose() }));
+    }
+    one(b.tensor(b.dtype, &[b.rows, b.columns], &values)?)
+}
+
+/// L of A = L Lᴴ, or its adjoint, from one triangle of A, and for each matrix the first minor that is not positive.
+fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    let n = batch.square(call)?.rows as usize;
+    let upper = call.flag(1)?;
+    let (mut values, mut infos) = (Vec::new(), Vec::new());
+    for m in &batch.matrices {
+        let at = |r: usize, c: usize| if upper { m[(c, r)].conj() } else { m[(r, c)] };
+        let mut l = Matrix::zeros(n, n);
+        let mut info = 0;
+        for c in 0..n {
+            let rest = at(c, c).re - (0..c).map(|k| l[(c, k)].norm_sqr()).sum::<f64>();
+            if !(rest > 0.0) {
+                info = c as i64 + 1;
+                break;
+            }
+            l[(c, c)] = Complex64::new(rest.sqrt(), 0.0);
+            for r in c + 1..n {
+                let sum: Complex64 = (0..c).map(|k| l[(r, k)] * l[(c, k)].conj()).sum();
+                l[(r, c)] = (at(r, c) - sum) / l[(c, c)];
+            }
+        }
+        if check && info != 0 {
+            return Err(words(
+                call,
+                &format!(
+                    "The factorization could not be completed because the input is not positive-definite (the leading minor of order {info} is not positive-definite)."
+                ),
+            ));
+        }
+        infos.push(info);
+        values.extend(elements(&if upper { l.adjoint() } else { l }));
+    }
+    let sizes = [batch.rows, batch.rows];
+    Ok(smallvec::smallvec![
+        batch.tensor(batch.dtype, &sizes, &values)?.into(),
+        batch.infos(&infos)?.into()
+    ])
+}
+
+/// Q and R by Householder's reflections, with LAPACK's signs.
+fn qr(call: &Call<'_>) -> Result<Results, OpError> {
+    let batch = Batch::of(call)?;
+    let (m, n) = (batch.rows as usize, batch.columns as usize);
+    let mode = call.text(1)?;
+    let complete = mode == "complete";
+    if !complete && mode != "reduced" && mode != "r" {
+        return Err(words(
+            call,
+            &format!("received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"),
+        ));
+    }
+    let k = m.min(n);
+    let kept = if complete { m } else { k };
+    let (mut qs, mut rs) = (Vec::new(), Vec::new());
+    for matrix in &batch.matrices {
+        let mut r = matrix.clone();
+        let mut reflections = Vec::new();
+        for c in 0..k {
+            let alpha = r[(c, c)];
+            let below: f64 = (c + 1..m).map(|i| r[(i, c)].norm_sqr()).sum();
+            if below == 0.0 && alpha.im == 0.0 {
+                continue;
+            }
+            let beta = -(alpha.norm_sqr() + below).sqrt().copysign(alpha.re);
+            let tau = (Complex64::new(beta, 0.0) - alpha) / beta;
+            let mut v = vec![Complex64::ZERO; m];
+            v[c] = Complex64::ONE;
+            for i in c + 1..m {
+                v[i] = r[(i, c)] / (alpha - beta);
+            }
+            reflect(&mut r, &v, tau.conj());
+            reflections.push((v, tau));
+        }
+        let mut q = Matrix::from_fn(m, kept, |i, j| if i == j { Complex64::ONE } else { Complex64::ZERO });
+        for (v, tau) in reflections.iter().rev() {
+            reflect(&mut q, v, *tau);
+        }
+        let upper = Matrix::from_fn(kept, n, |i, j| if i <= j { r[(i, j)] } else { Complex64::ZERO });
+        qs.extend(elements(&q));
+        rs.extend(elements(&upper));
+    }
+    let (rows, kept) = (batch.rows, kept as i64);
+    let q = if mode == "r" {
+        Tensor::zeros(batch.dtype, &[0])?
+    } else {
+        batch.tensor(batch.dtype, &[rows, kept], &qs)?
+    };
+    let r = batch.tensor(batch.dtype, &[kept, batch.columns], &rs)?;
+    Ok(smallvec::smallvec![q.into(), r.into()])
+}
+
+/// m ← (1 - tau v vᴴ) m
+fn reflect(m: &mut Matrix, v: &[Complex64], tau: Complex64) {
+    for c in 0..m.ncols() {
+        let overlap: Complex64 = v.iter().enumerate().map(|(r, v)| v.conj() * m[(r, c)]).sum();
+        for (r, v) in v.iter().enumerate() {
+            m[(r, c)] -= tau * v * overlap;
+        }
+    }
+}
+
+/// e^m: Taylor's series of a part small enough, squared as often as it was halved.
+fn exponential(m: &Matrix) -> Matrix {
+    let norm: f64 = m.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
+    let halvings = if norm.is_finite() && norm > 0.5 {
+        (norm.log2() + 1.0).ceil() as i32
+    } else {
+        0
+    };
+    let part = m * Complex64::new(0.5f64.powi(halvings), 0.0);
+    let mut term = Matrix::identity(m.nrows(), m.ncols());
+    let mut sum = term.clone();
+    for k in 1..20 {
+        term = &term * &part * Complex64::new(1.0 / f64::from(k), 0.0);
+        sum += &term;
+    }
+    for _ in 0..halvings {
+        sum = &sum * &sum;
+    }
+    sum
+}
