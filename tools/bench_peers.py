@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Latency of native code next to PyTorch's and ONNX Runtime's, on the same inputs, in turns on the same cores.
 
-    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,loaded] [--json FILE]
+    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,loaded] [--engine interp] [--json FILE]
 
 needs a release build of jit-run (`make bench-peers` makes it), and `torch` and `safetensors` from PyPI in the Python that runs
 this. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
@@ -14,7 +14,8 @@ is the median over its calls, and the printed figure the median over the rounds.
     onnx     ONNX Runtime, all its graph optimisations on, on what torch.onnx.export makes of the archive (needs `onnxruntime`, and
              `onnx` for the export); a model that cannot be exported has no such row
 
-A ratio above 1 means that Frazil is faster.
+A ratio above 1 means that Frazil is faster. With `--engine interp --peers loaded` the reference interpreter is measured, which is to take at
+most ten times as long as PyTorch does: a ratio of 0.1.
 """
 
 import argparse
@@ -135,9 +136,9 @@ class Peer:
 class Frazil:
     """jit-run, started anew each round: it warms up and measures by itself."""
 
-    def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int):
+    def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int, engine: str):
         calls = archive.parent / "case.json"
-        self.command = [*pinned(threads), str(jit_run), str(archive), "--calls", str(calls), "--engine=native"]
+        self.command = [*pinned(threads), str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}"]
         self.command += [f"--threads={threads}", "--bench", "--json"]
         self.compile_ms = None
 
@@ -158,7 +159,7 @@ def pinned(threads: int) -> list:
 
 
 def compare(archive: pathlib.Path, threads: int, options) -> dict:
-    sides = {"frazil": Frazil(options.jit_run, archive, threads)}
+    sides = {"frazil": Frazil(options.jit_run, archive, threads, options.engine)}
     for peer in options.peers:
         try:
             sides[peer] = Peer(peer, archive, threads)
@@ -190,6 +191,7 @@ def main() -> None:
     parser.add_argument("--rounds", default=5, type=int)
     parser.add_argument("--seconds", default=1.0, type=float, help="time for each peer's turn")
     parser.add_argument("--peers", default=["frozen"], type=lambda text: text.split(","))
+    parser.add_argument("--engine", default="native", choices=["native", "interp"])
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to a file")
     parser.add_argument("--jit-run", default=ROOT / "target/release/jit-run", type=pathlib.Path)
     options = parser.parse_args()
