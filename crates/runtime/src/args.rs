@@ -327,6 +327,9 @@ impl<'a> Args<'a> {
 
     /// The dimensions `name` without repetition; all when there is none or the list is empty.
     pub fn dims(&self, name: &str, rank: usize) -> Result<Vec<usize>, OpError> {
+        if rank > MOST_DIMENSIONS {
+            return Err(OpError::raised("only tensors with up to 64 dims are supported"));
+        }
         let list = self.opt_ints(name)?.unwrap_or_default();
         if list.is_empty() {
             return Ok((0..rank).collect());
@@ -344,6 +347,9 @@ impl<'a> Args<'a> {
         Ok(dims)
     }
 }
+
+/// The dimensions of a tensor of which lists can name some.
+const MOST_DIMENSIONS: usize = 64;
 
 /// A dimension counted as Python counts, or PyTorch's error.
 pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize, OpError> {

@@ -113,6 +113,14 @@ fn integer(op: UnaryOp, a: &[i64], dtype: DType, out: &mut Vec<i64>) {
     wrap_integers(out, dtype);
 }
 
+/// The value of an odd function whose parts have the signs of its argument's: on a branch cut the sign of zero says which side is meant.
+fn signed_as(value: Complex<f64>, argument: Complex<f64>) -> Complex<f64> {
+    Complex::new(
+        value.re.abs().copysign(argument.re),
+        value.im.abs().copysign(argument.im),
+    )
+}
+
 fn complex(op: UnaryOp, a: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> bool {
     match op {
         UnaryOp::Neg => map(a, out, |x| -x),
@@ -129,15 +137,21 @@ fn complex(op: UnaryOp, a: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> bool
         UnaryOp::Sin => map(a, out, Complex::sin),
         UnaryOp::Cos => map(a, out, Complex::cos),
         UnaryOp::Tan => map(a, out, Complex::tan),
-        UnaryOp::Asin => map(a, out, Complex::asin),
-        UnaryOp::Acos => map(a, out, Complex::acos),
-        UnaryOp::Atan => map(a, out, Complex::atan),
+        UnaryOp::Asin => map(a, out, |x: Complex<f64>| signed_as(x.asin(), x)),
+        UnaryOp::Acos => map(a, out, |x: Complex<f64>| {
+            let y = x.acos();
+            Complex::new(y.re, y.im.abs().copysign(-x.im))
+        }),
+        UnaryOp::Atan => map(a, out, |x: Complex<f64>| signed_as(x.atan(), x)),
         UnaryOp::Sinh => map(a, out, Complex::sinh),
         UnaryOp::Cosh => map(a, out, Complex::cosh),
         UnaryOp::Tanh => map(a, out, Complex::tanh),
-        UnaryOp::Asinh => map(a, out, Complex::asinh),
-        UnaryOp::Acosh => map(a, out, Complex::acosh),
-        UnaryOp::Atanh => map(a, out, Complex::atanh),
+        UnaryOp::Asinh => map(a, out, |x: Complex<f64>| signed_as(x.asinh(), x)),
+        UnaryOp::Acosh => map(a, out, |x: Complex<f64>| {
+            let y = x.acosh();
+            Complex::new(y.re.abs(), y.im.abs().copysign(x.im))
+        }),
+        UnaryOp::Atanh => map(a, out, |x: Complex<f64>| signed_as(x.atanh(), x)),
         UnaryOp::Sign => map(
             a,
             out,

@@ -2,6 +2,8 @@
 
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     w = weight
+    if weight.dim() > 1:
+        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = " + str(weight.dim()))
     if weight.numel() != 1:
         shape = [1] * self.dim()
         if self.dim() > 1:
@@ -40,6 +42,8 @@ def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: in
 def diag(self: Tensor, diagonal: int) -> Tensor:
     if self.dim() == 1:
         out = torch.diag_embed(self, diagonal)
+    elif self.dim() != 2:
+        raise RuntimeError("diag(): Supports 1D or 2D tensors. Got " + str(self.dim()) + "D")
     else:
         out = torch.diagonal(self, diagonal).clone()
     return out
@@ -57,7 +61,7 @@ def unsafe_split__Tensor(self: Tensor, split_size: int, dim: int) -> List[Tensor
     return torch.split(self, split_size, dim)
 
 def narrow__Tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
-    if start.dim() != 0 or torch.is_floating_point(start):
+    if start.dim() != 0 or torch.is_floating_point(start) or torch.is_complex(start) or start.dtype == torch.bool:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     return self.narrow(dim, int(start), length)
 

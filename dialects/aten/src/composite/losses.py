@@ -53,7 +53,8 @@ def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Te
 
 def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = torch.zeros_like(self)
-    negative = torch.where(target != 1, torch.clamp_min(torch.rsub(self, margin), 0), zeros)
+    # The margin is converted to self's dtype.
+    negative = torch.where(target != 1, torch.clamp_min(torch.full([], margin, dtype=self.dtype) - self, 0), zeros)
     positive = torch.where(target != -1, self, zeros)
     out = negative + positive
     return helper_reduced(out, reduction)

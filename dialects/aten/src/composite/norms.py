@@ -106,11 +106,9 @@ def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
     if dim == -1:
         out = torch.norm(v, pow)
     else:
-        dims: List[int] = []
-        for d in range(v.dim()):
-            if d != dim:
-                dims.append(d)
-        out = torch.norm(v, pow, dims, True)
+        shape = [1] * v.dim()
+        shape[dim] = v.size(dim)
+        out = torch.norm(v.transpose(0, dim).reshape([v.size(dim), -1]), pow, [1], False).reshape(shape)
     return out
 
 def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:

@@ -80,8 +80,16 @@ def helper_covariance(self: Tensor, correction: int, fweights: Optional[Tensor],
     total = torch.tensor(x.size(1))
     scale: Optional[Tensor] = None
     if fweights is not None:
+        if torch.is_floating_point(fweights) or fweights.dim() > 1 or fweights.numel() != x.size(1):
+            raise RuntimeError("cov(): expected fweights to be integers, one for each observation")
+        if bool(torch.any(fweights < 0)):
+            raise RuntimeError("cov(): fweights cannot be negative")
         scale = fweights
     if aweights is not None:
+        if not torch.is_floating_point(aweights) or aweights.dim() > 1 or aweights.numel() != x.size(1):
+            raise RuntimeError("cov(): expected aweights to be floating point numbers, one for each observation")
+        if bool(torch.any(aweights < 0)):
+            raise RuntimeError("cov(): aweights cannot be negative")
         if scale is not None:
             scale = scale * aweights
         else:
@@ -147,7 +155,9 @@ def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Opti
 
 # Sums of neighbours along dim.
 def helper_neighbours(y: Tensor, dim: int) -> Tensor:
-    size = y.size(dim)
+    size = max(y.size(dim), 1)
+    if y.size(dim) == 0:
+        return y
     return y.narrow(dim, 0, size - 1) + y.narrow(dim, 1, size - 1)
 
 # The steps between places x, in a shape that broadcasts with the neighbours of y.

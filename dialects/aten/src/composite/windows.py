@@ -45,11 +45,17 @@ def helper_unpooled(self: Tensor, indices: Tensor, size: List[int]) -> Tensor:
     return flat.reshape(lead + size)
 
 def max_unpool2d(self: Tensor, indices: Tensor, output_size: List[int]) -> Tensor:
+    if self.dim() != 3 and self.dim() != 4:
+        raise RuntimeError("Input to max_unpooling2d should be a 3d or 4d Tensor, but got a tensor with " + str(self.dim()) + " dimensions.")
     if indices.dtype != torch.int64:
         raise RuntimeError("elements in indices should be type int64")
     return helper_unpooled(self, indices, output_size)
 
 def max_unpool3d(self: Tensor, indices: Tensor, output_size: List[int], stride: List[int], padding: List[int]) -> Tensor:
+    if self.dim() != 4 and self.dim() != 5:
+        raise RuntimeError("Input to max_unpooling3d should be a 4d or 5d Tensor, but got a tensor with " + str(self.dim()) + " dimensions.")
+    if min(stride) <= 0:
+        raise RuntimeError("strides should be greater than zero, but got stride: " + str(stride))
     if indices.dtype != torch.int64:
         raise RuntimeError("elements in indices should be type int64")
     return helper_unpooled(self, indices, output_size)

@@ -82,6 +82,12 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::softshrink",
         Pointwise::new(SELF, Float, |b| {
             let (x, lambda) = (b.x(0), b.scalar("lambd"));
+            let range = 0.0..=f64::INFINITY;
+            if !range.contains(&b.value("lambd")) {
+                return b.fail(OpError::raised(
+                    "lambda must be in the range of numbers that are not negative",
+                ));
+            }
             x.gt(lambda)
                 .select(x - lambda, x.lt(-lambda).select(x + lambda, x.is_nan().select(x, 0.0)))
         }),

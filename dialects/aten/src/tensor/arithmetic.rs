@@ -1,11 +1,13 @@
 //! Arithmetic, comparison, logic and bits, element by element.
 
-use super::PointwiseRow;
+use super::{PointwiseRow, ProgramRow};
 use frazil_ir::DType;
+use frazil_runtime::args::Args;
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
-use frazil_runtime::op::OpError;
+use frazil_runtime::op::{Form, OpError};
 use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool, Wide};
 use frazil_runtime::pointwise::{Body, Pointwise};
+use frazil_runtime::structured::Program;
 use frazil_runtime::sym::Sym;
 
 const SELF: &[&str] = &["self"];
@@ -31,15 +33,6 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     ("aten::mul", Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.x(1))),
     ("aten::div", Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0) / b.x(1))),
-    // rounding_mode: None, "trunc" or "floor"
-    (
-        "aten::div.Tensor_mode",
-        Pointwise::new(SELF_OTHER, Default, rounded_division),
-    ),
-    (
-        "aten::div.Scalar_mode",
-        Pointwise::new(SELF_OTHER, Default, rounded_division),
-    ),
     (
         "aten::floor_divide",
         Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::DivFloor, b.x(1))),
@@ -237,6 +230,20 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
 ];
 
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Form::Pointwise, "aten::div.Tensor_mode", divided),
+    (Form::Pointwise, "aten::div.Scalar_mode", divided),
+];
+
+/// rounding_mode: None, "trunc" or "floor". Without one integers become floats.
+fn divided(args: &Args<'_>) -> Result<Program, OpError> {
+    let entry = match args.opt_str("rounding_mode")? {
+        None => Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0) / b.x(1)),
+        Some(_) => Pointwise::new(SELF_OTHER, Default, rounded_division),
+    };
+    entry.program(args)
+}
+
 /// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
 pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     match b.value("alpha") {
@@ -271,10 +278,6 @@ fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     match b.text("rounding_mode").as_str() {
         "trunc" => b.x(0).binary(BinaryOp::DivTrunc, b.x(1)),
         "floor" => b.x(0).binary(BinaryOp::DivFloor, b.x(1)),
-        "" if b.compute().is_floating_point() => b.x(0) / b.x(1),
-        "" => b.fail(OpError::Unsupported(
-            "true division of integers through rounding_mode=None".into(),
-        )),
         other => b.fail(OpError::raised(format!(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
         ))),
@@ -358,6 +361,13 @@ fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
     let (rtol, atol) = (b.value("rtol"), b.value("atol"));
+    for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
+        if tolerance < 0.0 {
+            return b.fail(OpError::raised(format!(
+                "{name} must be greater than or equal to zero, but got {tolerance}"
+            )));
+        }
+    }
     let equal = if b.value("equal_nan") != 0.0 {
         x.eq(y).or(x.is_nan().and(y.is_nan()))
     } else {

@@ -24,11 +24,17 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (View, "aten::resolve_conj", itself),
     (View, "aten::resolve_neg", itself),
     (Pointwise, "aten::conj_physical", itself),
+    (Pointwise, "aten::_conj_physical", |a| {
+        let x = real(a)?;
+        let mut p = ProgramBuilder::new(a);
+        let out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
+        p.finish(&[out])
+    }),
     (View, "aten::mH", transposed),
     (View, "aten::adjoint", transposed),
     (View, "aten::matrix_H", |a| {
         let rank = a.tensor("self")?.rank();
-        if rank != 2 {
+        if rank != 2 && rank != 0 {
             return Err(OpError::raised(format!(
                 "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
             )));
@@ -72,6 +78,7 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::conj_physical", |c| {
         on_complex(c, itself, |t| mapped(t, |z| z.conj()))
     }),
+    ("aten::_conj_physical", |c| one(mapped(&c.tensor(0)?, |z| z.conj())?)),
     ("aten::mH", |c| on_complex(c, transposed, conjugate_transposed)),
     ("aten::adjoint", |c| on_complex(c, transposed, conjugate_transposed)),
     ("aten::matrix_H", |c| on_complex(c, transposed, conjugate_transposed)),
@@ -174,6 +181,9 @@ fn part(call: &Call<'_>, which: i64) -> Result<Results, OpError> {
 fn conjugate_transposed(t: &Tensor) -> Result<Tensor, OpError> {
     let (mut sizes, mut strides) = (t.sizes().to_vec(), t.strides().to_vec());
     let rank = t.dim();
+    if rank == 0 {
+        return mapped(t, |z| z.conj());
+    }
     if rank < 2 {
         return Err(OpError::raised(
             "tensor.mH is only supported on matrices or batches of matrices.",

@@ -268,7 +268,15 @@ fn inner(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, y) = (args.tensor("self")?, args.tensor("other")?);
     let mut p = ProgramBuilder::new(args);
     if x.rank() == 0 || y.rank() == 0 {
-        let out = p.map(&[x.id, y.id], x.dtype(), |_, x| x[0] * x[1])?;
+        let dtype = ResultType::new()
+            .tensor(x.dtype(), x.rank())
+            .tensor(y.dtype(), y.rank())
+            .dtype()
+            .unwrap_or(x.dtype());
+        let compute = compute_dtype(dtype);
+        let out = p.map(&[x.id, y.id], dtype, |_, x| {
+            x[0].cast(dtype).cast(compute) * x[1].cast(dtype).cast(compute)
+        })?;
         return p.finish(&[out]);
     }
     let (k, l) = (x.sizes()[x.rank() - 1], y.sizes()[y.rank() - 1]);
@@ -396,6 +404,14 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
         return Err(OpError::Unsupported("scaled_dot_product_attention with dropout".into()));
     }
     let (rank, dtype) = (q.rank(), q.dtype());
+    if k.dtype() != dtype || v.dtype() != dtype {
+        return Err(OpError::raised(format!(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: {} instead.",
+            dtype.type_name(),
+            k.dtype().type_name(),
+            v.dtype().type_name()
+        )));
+    }
     if rank < 2 || k.rank() < 2 || v.rank() < 2 || !dtype.is_floating_point() {
         return Err(OpError::raised(
             "scaled_dot_product_attention: query, key and value need two dimensions and a float dtype",

@@ -66,10 +66,8 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::masked_scatter_", |c| in_place(c, masked_scatter)),
     ("aten::nonzero", nonzero),
     ("aten::argwhere", nonzero),
-    ("aten::nonzero_numpy", |c| {
-        one(Value::tensors(columns(&places(&c.tensor(0)?))?))
-    }),
-    ("aten::where", |c| one(Value::tensors(columns(&places(&c.tensor(0)?))?))),
+    ("aten::nonzero_numpy", nonzero_columns),
+    ("aten::where", nonzero_columns),
 ];
 
 /// Indexing with masks too, whose results have as many elements as their masks say.
@@ -125,6 +123,13 @@ fn nonzero(call: &Call<'_>) -> Result<Results, OpError> {
     // Column by column, as PyTorch has it.
     let by_rows = Tensor::from_i64(&rows, &[count, rank as i64])?;
     one(by_rows.with_strides(&[1, count])?)
+}
+
+/// The places of what is not zero, a tensor a dimension; a number is a vector of one element here.
+fn nonzero_columns(call: &Call<'_>) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let t = if t.dim() == 0 { t.reshape(&[1])? } else { t };
+    one(Value::tensors(columns(&places(&t))?))
 }
 
 fn columns((rows, rank): &(Vec<i64>, usize)) -> Result<Vec<Tensor>, OpError> {

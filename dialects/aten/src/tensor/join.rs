@@ -22,15 +22,15 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "prim::VarStack", variadic_stack),
 ];
 
-/// The tensors, converted to their common dtype.
-fn common(p: &mut ProgramBuilder, tensors: &[TensorArg], operator: &str) -> Result<Vec<TensorId>, OpError> {
+/// The tensors converted to their common dtype.
+fn common(p: &mut ProgramBuilder, tensors: &[TensorId]) -> Result<Vec<TensorId>, OpError> {
     let joined = tensors
         .iter()
-        .fold(ResultType::new(), |r, t| r.tensor(t.dtype(), t.rank()));
+        .fold(ResultType::new(), |r, &t| r.tensor(p.dtype(t), p.rank(t)));
     let dtype = joined
         .dtype()
-        .ok_or_else(|| OpError::raised(format!("{operator} expects a non-empty TensorList")))?;
-    tensors.iter().map(|t| p.cast(t.id, dtype)).collect()
+        .ok_or_else(|| OpError::raised("expected a non-empty list of Tensors"))?;
+    tensors.iter().map(|&t| p.cast(t, dtype)).collect()
 }
 
 fn cat(args: &Args<'_>) -> Result<Program, OpError> {
@@ -66,19 +66,21 @@ fn variadic(args: &Args<'_>) -> Result<(Vec<TensorArg>, i64), OpError> {
 
 fn cat_of(args: &Args<'_>, tensors: &[TensorArg], dim: i64) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
-    let tensors = common(
-        &mut p,
-        tensors,
-        "torch.cat(): expected a non-empty list of Tensors; cat",
-    )?;
-    let out = concatenated(&mut p, &tensors, dim)?;
+    let out = concatenated(&mut p, &ids(tensors), dim)?;
     p.finish(&[out])
+}
+
+fn ids(tensors: &[TensorArg]) -> Vec<TensorId> {
+    tensors.iter().map(|t| t.id).collect()
 }
 
 fn stack_of(args: &Args<'_>, tensors: &[TensorArg], dim: i64) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
-    let tensors = common(&mut p, tensors, "stack")?;
-    let sizes = p.sizes(tensors[0]);
+    let tensors = ids(tensors);
+    let Some(&first) = tensors.first() else {
+        return Err(OpError::raised("stack expects a non-empty TensorList"));
+    };
+    let sizes = p.sizes(first);
     for (i, &t) in tensors.iter().enumerate() {
         let other = p.sizes(t);
         if other != sizes {
@@ -94,8 +96,10 @@ fn stack_of(args: &Args<'_>, tensors: &[TensorArg], dim: i64) -> Result<Program,
     p.finish(&[out])
 }
 
-/// A choice between shifted reads by the coordinate along `dim`. Empty tensors of one dimension are left out, as PyTorch does.
+/// A choice between shifted reads by the coordinate along `dim`, in the common dtype. Empty tensors of one dimension are left out, as
+/// PyTorch does.
 pub(super) fn concatenated(p: &mut ProgramBuilder, tensors: &[TensorId], dim: i64) -> Result<TensorId, OpError> {
+    let tensors = &common(p, tensors)?[..];
     let legacy_empty = |p: &ProgramBuilder, t: TensorId| p.sizes(t).as_slice() == [0];
     let first = tensors.iter().copied().find(|&t| !legacy_empty(p, t));
     let Some(first) = first else {

@@ -91,7 +91,6 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         }),
     ),
     ("aten::frac", Pointwise::new(SELF, Default, |b| b.x(0) - b.x(0).trunc())),
-    ("aten::positive", Pointwise::new(SELF, Default, |b| b.x(0))),
     ("aten::sigmoid", Pointwise::new(SELF, IntToFloat, |b| b.x(0).sigmoid())),
     (
         "aten::special_expit",

@@ -26,12 +26,8 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
         };
         with(a, |p| Ok(flipped(p, x.id, &dims)))
     }),
-    (Pointwise, "aten::fliplr", |a| {
-        with(a, |p| Ok(flipped(p, a.tensor("self")?.id, &[1])))
-    }),
-    (Pointwise, "aten::flipud", |a| {
-        with(a, |p| Ok(flipped(p, a.tensor("self")?.id, &[0])))
-    }),
+    (Pointwise, "aten::fliplr", |a| flipped_along(a, 1)),
+    (Pointwise, "aten::flipud", |a| flipped_along(a, 0)),
     (Composite, "aten::roll", roll),
     (Composite, "aten::rot90", rot90),
     (Composite, "aten::im2col", im2col),
@@ -161,6 +157,14 @@ pub(super) fn flipped(p: &mut ProgramBuilder, t: TensorId, dims: &[usize]) -> Te
     copied(p, t, &sizes, map, OutOfBounds::Never)
 }
 
+fn flipped_along(args: &Args<'_>, dim: usize) -> Result<Program, OpError> {
+    let x = args.tensor("self")?;
+    if x.rank() <= dim {
+        return Err(OpError::raised(format!("Input must be >= {}-d.", dim + 1)));
+    }
+    with(args, |p| Ok(flipped(p, x.id, &[dim])))
+}
+
 fn roll(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let (shifts, dims) = (args.ints("shifts")?, args.ints("dims")?);
@@ -175,6 +179,12 @@ fn roll(args: &Args<'_>) -> Result<Program, OpError> {
         }
         if shifts.len() != dims.len() {
             return Err(OpError::raised("shifts and dimensions must align"));
+        }
+        if x.rank() == 0 {
+            let dim = dims[0];
+            return Err(OpError::raised(format!(
+                "Dimension specified as {dim} but tensor has no dimensions"
+            )));
         }
         let mut t = x.id;
         for (&shift, &dim) in shifts.iter().zip(&dims) {
@@ -490,7 +500,8 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     if name == "Tensor" {
         let counts = call.tensor(0)?.to_i64_vec();
         let out = interleaved(&counts)?;
-        return one(frazil_runtime::Tensor::from_i64(&out, &[out.len() as i64])?);
+        let out = frazil_runtime::Tensor::from_i64(&out, &[out.len() as i64])?;
+        return one(out.to_dtype(call.tensor(0)?.dtype())?);
     }
     let mut t = call.tensor(0)?;
     let dim = match call.opt_int(2)? {

@@ -361,6 +361,12 @@ fn group_norm(args: &Args<'_>) -> Result<Program, OpError> {
             x.sizes()
         )));
     }
+    if c == 0 || x.sizes()[2..].contains(&0) {
+        return Err(OpError::raised(format!(
+            "Expected the number of channels and the elements of each to be greater than 0, but got input of shape {:?}",
+            x.sizes()
+        )));
+    }
     let weight = args.opt_tensor("weight")?;
     let bias = args.opt_tensor("bias")?;
     grouped(args, &x, groups, weight, bias)

@@ -75,13 +75,21 @@ impl Windows {
                     "kernel size, stride and dilation should be greater than zero, padding non-negative",
                 ));
             }
-            if p > ((k - 1) * d + 1) / 2 {
+            // Numbers that overflow leave no room for a window either.
+            let reach = (k - 1).checked_mul(d).filter(|&r| r < i64::MAX / 4 && s < i64::MAX / 4);
+            let Some(reach) = reach else {
+                return Err(OpError::raised(format!(
+                    "Given input size {:?}: calculated output size is too small",
+                    x.sizes()
+                )));
+            };
+            if p > (reach + 1) / 2 {
                 return Err(OpError::raised(format!(
                     "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
                 )));
             }
             let size = x.sizes()[rank - n + i];
-            let span = size + 2 * p - d * (k - 1) - 1 + if ceil { s - 1 } else { 0 };
+            let span = size + 2 * p - reach - 1 + if ceil { s - 1 } else { 0 };
             let mut out = span.div_euclid(s) + 1;
             // The last window has to start inside of the input or its left padding.
             if ceil && (out - 1) * s >= size + p {

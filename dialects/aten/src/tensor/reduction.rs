@@ -2,7 +2,7 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
-use frazil_runtime::args::{Args, TensorArg};
+use frazil_runtime::args::{Arg, Args, TensorArg};
 use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::op::Form::Reduction;
 use frazil_runtime::op::OpError;
@@ -280,7 +280,11 @@ fn arg_extreme(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
 /// `any` and `all`; Byte stays Byte, as in PyTorch.
 fn truth(args: &Args<'_>, combine: Combine) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
-    let (dims, keepdim) = dims_of(args, &x)?;
+    let (mut dims, keepdim) = dims_of(args, &x)?;
+    // Unlike other reductions an empty list of dimensions folds none.
+    if matches!(args.get("dim"), Arg::List(asked) if asked.is_empty()) {
+        dims.clear();
+    }
     let output = if x.dtype() == DType::Byte {
         DType::Byte
     } else {

@@ -28,13 +28,18 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 
 /// Where `x` would be put in sorted `row`: before equals, or behind them.
 fn insertion<K: Key>(row: &[K], x: K, right: bool) -> i64 {
-    row.partition_point(|&r| {
-        if right {
-            r.compare(x) != Ordering::Greater
+    // Bisection as PyTorch does it, which shows with NaN and where the row is not sorted.
+    let (mut low, mut high) = (0, row.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let stops = if right { row[middle] > x } else { row[middle] >= x };
+        if stops {
+            high = middle;
         } else {
-            r.compare(x) == Ordering::Less
+            low = middle + 1;
         }
-    }) as i64
+    }
+    low as i64
 }
 
 /// A number as a tensor that holds it exactly.
@@ -98,7 +103,14 @@ fn bucketize(call: &Call<'_>) -> Result<Results, OpError> {
         Value::Tensor(t) => t.get(),
         _ => number(call.scalar(0)?),
     };
-    let found = inserted(&call.tensor(1)?, &values, call.flag(3)?, true);
+    let boundaries = call.tensor(1)?;
+    if boundaries.dim() != 1 {
+        let rank = boundaries.dim();
+        return Err(OpError::raised(format!(
+            "boundaries tensor must be 1 dimension, but got dim({rank})"
+        )));
+    }
+    let found = inserted(&boundaries, &values, call.flag(3)?, true);
     let dtype = if call.flag(2)? { DType::Int } else { DType::Long };
     one(Tensor::from_i64(&found, values.sizes())?.to_dtype(dtype)?)
 }

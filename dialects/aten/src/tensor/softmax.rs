@@ -24,6 +24,12 @@ fn program(args: &Args<'_>, rows: Rows) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let dim = args.dim("dim", x.rank())?;
     let output = args.opt_dtype("dtype")?.unwrap_or(x.dtype());
+    // Nothing is computed of an empty tensor, in any dtype.
+    if x.shape.numel() == 0 {
+        let mut p = ProgramBuilder::new(args);
+        let out = p.fill(output, x.sizes(), false.into())?;
+        return p.finish(&[out]);
+    }
     if !output.is_floating_point() {
         return Err(OpError::raised(format!(
             "\"softmax_lastdim_kernel_impl\" not implemented for '{}'",

@@ -59,7 +59,7 @@ fn second(results: Results) -> Result<Results, OpError> {
 }
 
 /// What elements are compared as: integers and floats, both without loss.
-pub(super) trait Key: Copy + PartialEq {
+pub(super) trait Key: Copy + PartialOrd {
     /// The order of numbers in sorting: NaN is greater than everything.
     fn compare(self, other: Self) -> Ordering;
     /// True for NaN.

@@ -62,10 +62,10 @@ pub(super) const FIXED_SIZES: &[&str] = &[
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     unary!("aten::special_airy_ai", f::airy_ai),
-    unary!("aten::special_bessel_j0", libm::j0),
-    unary!("aten::special_bessel_j1", libm::j1),
-    unary!("aten::special_bessel_y0", libm::y0),
-    unary!("aten::special_bessel_y1", libm::y1),
+    unary!("aten::special_bessel_j0", f::j0),
+    unary!("aten::special_bessel_j1", f::j1),
+    unary!("aten::special_bessel_y0", f::y0),
+    unary!("aten::special_bessel_y1", f::y1),
     unary!("aten::special_erfcx", f::erfcx),
     unary!("aten::special_i0e", f::i0e),
     unary!("aten::special_i1e", f::i1e),
@@ -159,5 +159,6 @@ fn polygamma(call: &Call<'_>) -> Result<Results, OpError> {
     if n < 0 {
         return Err(OpError::raised("polygamma(n, x) does not support negative n."));
     }
-    mapped(call, &t, |x| f::polygamma(n, x))
+    let single = t.dtype() != DType::Double;
+    mapped(call, &t, |x| f::polygamma(n, x, single))
 }

@@ -124,6 +124,9 @@ fn scaled_k(order: f64, x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY;
     }
+    if x.is_infinite() {
+        return 0.0;
+    }
     let step = (0.5 / x.sqrt()).min(0.1);
     let mut sum = 0.5;
     let mut t = step;
@@ -151,6 +154,27 @@ pub(super) fn k1(x: f64) -> f64 {
 
 pub(super) fn k1e(x: f64) -> f64 {
     scaled_k(1.0, x)
+}
+
+/// A Bessel function as PyTorch has it, which gives no limit at infinity.
+fn finite(function: fn(f64) -> f64, x: f64) -> f64 {
+    if x.is_infinite() { f64::NAN } else { function(x) }
+}
+
+pub(super) fn j0(x: f64) -> f64 {
+    finite(libm::j0, x)
+}
+
+pub(super) fn j1(x: f64) -> f64 {
+    finite(libm::j1, x)
+}
+
+pub(super) fn y0(x: f64) -> f64 {
+    finite(libm::y0, x)
+}
+
+pub(super) fn y1(x: f64) -> f64 {
+    finite(libm::y1, x)
 }
 
 /// sin(x) / x
@@ -264,10 +288,26 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
     sum
 }
 
-/// The n-th derivative of [`digamma`].
-pub(super) fn polygamma(n: i64, x: f64) -> f64 {
-    if n == 0 {
-        return digamma(x);
+/// The first derivative of [`digamma`]. Below ½ by reflection at a sine, which is computed in single precision for `single` arguments:
+/// it is never quite zero at the poles, and PyTorch's value there shows it.
+fn trigamma(x: f64, single: bool) -> f64 {
+    if x < 0.5 {
+        let sine = if single {
+            f64::from((std::f32::consts::PI * x as f32).sin())
+        } else {
+            (PI * x).sin()
+        };
+        return PI * PI / (sine * sine) - trigamma(1.0 - x, single);
+    }
+    zeta(2.0, x)
+}
+
+/// The n-th derivative of [`digamma`], at an argument of single precision or less where `single`.
+pub(super) fn polygamma(n: i64, x: f64, single: bool) -> f64 {
+    match n {
+        0 => return digamma(x),
+        1 => return trigamma(x, single),
+        _ => {}
     }
     let order = n as f64;
     let size = libm::tgamma(order + 1.0) * zeta(order + 1.0, x);
@@ -361,10 +401,10 @@ const LARGEST_DEGREE: i64 = 1 << 20;
 /// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0.
 pub(super) fn polynomial(family: Polynomial, x: f64, n: f64) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
-    let n = n as i64;
-    if n < 0 {
+    if n.is_nan() || n <= -1.0 {
         return 0.0;
     }
+    let n = n as i64;
     if n > LARGEST_DEGREE {
         return f64::NAN;
     }
@@ -421,7 +461,7 @@ mod tests {
             (airy_ai(-9.0), -0.02213372154734113),
             (zeta(2.5, 0.3), 21.069239202247726),
             (zeta(3.0, 40.0), 0.00032041013591764924),
-            (polygamma(2, -1.5), -0.23620405164172825),
+            (polygamma(2, -1.5, false), -0.23620405164172825),
             (igamma(3.5, 2.0), 0.22022259152428406),
             (igammac(2.0, 9.0), 0.0012340980408667957),
             (polynomial(Polynomial::Laguerre, 0.7, 5.0), -0.5730464166666667),

@@ -1,15 +1,33 @@
 //! Views: the same elements under other sizes and strides.
 
 use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::Tensor;
 use frazil_runtime::args::{Args, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
-use frazil_runtime::op::Form::View;
+use frazil_runtime::op::Form::{Pointwise, View};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::structured::{Affine, Dims, Program, TensorId};
 use frazil_runtime::value::{TensorCell, Value};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
     (View, "aten::view", |a| reshaped(a, "size")),
+    // Unlike the view, which never copies, this takes any strides.
+    (Pointwise, "aten::view_copy", |a| {
+        let x = a.tensor("self")?;
+        let sizes = inferred(&a.ints("size")?, x.shape.numel())?;
+        with(a, |p| {
+            let view = p.reshape(x.id, &sizes)?;
+            p.map(&[view], x.dtype(), |_, x| x[0])
+        })
+    }),
+    (View, "aten::positive", |a| {
+        let x = a.tensor("self")?;
+        if x.dtype() == DType::Bool {
+            return Err(OpError::raised("The `+` operator, on a bool tensor is not supported."));
+        }
+        with(a, |_| Ok(x.id))
+    }),
     (View, "aten::_unsafe_view", |a| reshaped(a, "size")),
     (View, "aten::reshape", |a| reshaped(a, "shape")),
     (View, "aten::view_as", |a| {
@@ -72,6 +90,16 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         let t = c.tensor(0)?;
         one(t.as_strided(&c.ints(1)?, &c.ints(2)?, c.opt_int(3)?.unwrap_or(t.offset()))?)
     }),
+    ("aten::view.dtype", |c| {
+        let dtype = c.opt_dtype(1)?.ok_or_else(|| OpError::raised("view() needs a dtype"))?;
+        one(reinterpreted(&c.tensor(0)?, dtype)?)
+    }),
+    ("aten::view_copy.dtype", |c| {
+        let dtype = c
+            .opt_dtype(1)?
+            .ok_or_else(|| OpError::raised("view_copy() needs a dtype"))?;
+        one(reinterpreted(&c.tensor(0)?, dtype)?.deep_copy()?)
+    }),
     // The in-place forms change the variable itself, for everybody who holds it.
     ("aten::unsqueeze_", |c| restrided(c, "aten::unsqueeze")),
     ("aten::squeeze_", |c| restrided(c, "aten::squeeze")),
@@ -115,6 +143,45 @@ fn restrided(call: &Call<'_>, functional: &str) -> Result<Results, OpError> {
     let view = result.first().and_then(Value::as_tensor);
     cell(call)?.set(view.ok_or_else(|| OpError::raised("a view without a result"))?);
     one(call.arg(0).clone())
+}
+
+/// The same memory as elements of another dtype: the last dimension grows or shrinks with the width of an element.
+fn reinterpreted(t: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
+    let (old, new) = (t.dtype().size() as i64, dtype.size() as i64);
+    let (mut sizes, mut strides, mut offset) = (t.sizes().to_vec(), t.strides().to_vec(), t.offset());
+    if old == new {
+        return Ok(t.reinterpret(dtype, &sizes, &strides, offset)?);
+    }
+    let words = format!(
+        "self.dim() cannot be 0 to view {} as {} (different element sizes)",
+        t.dtype().type_name(),
+        dtype.type_name()
+    );
+    let (Some(size), Some(1)) = (sizes.last_mut(), strides.last().copied()) else {
+        let strided = "self.stride(-1) must be 1 to view a tensor as a dtype of another element size";
+        return Err(OpError::raised(if t.dim() == 0 { words } else { strided.to_owned() }));
+    };
+    if old > new {
+        let times = old / new;
+        *size *= times;
+        offset *= times;
+        let last = strides.len() - 1;
+        strides[..last].iter_mut().for_each(|s| *s *= times);
+    } else {
+        let times = new / old;
+        let last = strides.len() - 1;
+        if *size % times != 0 || offset % times != 0 || strides[..last].iter().any(|s| s % times != 0) {
+            return Err(OpError::raised(format!(
+                "self.size(-1), the strides and the offset must be divisible by {times} to view {} as {} (different element sizes)",
+                t.dtype().type_name(),
+                dtype.type_name()
+            )));
+        }
+        *size /= times;
+        offset /= times;
+        strides[..last].iter_mut().for_each(|s| *s /= times);
+    }
+    Ok(t.reinterpret(dtype, &sizes, &strides, offset)?)
 }
 
 /// `view(size)`, which never copies.
@@ -241,6 +308,9 @@ fn reversed_dims(args: &Args<'_>) -> Result<Program, OpError> {
 pub(super) fn last_two(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let rank = x.rank();
+    if rank == 0 {
+        return with(args, |_| Ok(x.id));
+    }
     if rank < 2 {
         return Err(OpError::raised(
             "tensor.mT is only supported on matrices or batches of matrices",
@@ -258,6 +328,11 @@ fn move_dims(args: &Args<'_>) -> Result<Program, OpError> {
     let (from, to) = (wrap(args.ints("source")?)?, wrap(args.ints("destination")?)?);
     if from.len() != to.len() {
         return Err(OpError::raised("movedim: Invalid source or destination dims"));
+    }
+    for (name, dims) in [("source", &from), ("destination", &to)] {
+        if (1..dims.len()).any(|i| dims[..i].contains(&dims[i])) {
+            return Err(OpError::raised(format!("movedim: repeated dim in `{name}` ({dims:?})")));
+        }
     }
     if rank == 0 {
         return with(args, |_| Ok(x.id));
