@@ -128,7 +128,7 @@ impl Spectrum {
                     // The other half mirrors the first; what has to be real there counts as real.
                     row.resize(half, Complex64::ZERO);
                     row[0].im = 0.0;
-                    if n % 2 == 0 {
+                    if n.is_multiple_of(2) {
                         row[half - 1].im = 0.0;
                     }
                     for k in half..n {

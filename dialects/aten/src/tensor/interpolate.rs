@@ -88,7 +88,7 @@ fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, OpError> {
             "a program that interpolates bytes as PyTorch rounds them".into(),
         ));
     }
-    if !x.dtype().is_floating_point() && !(x.dtype() == DType::Byte && nearest) {
+    if !(x.dtype().is_floating_point() || x.dtype() == DType::Byte && nearest) {
         let (name, dtype) = (args.ctx().name(args.schema().name), x.dtype().type_name());
         return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
     }

@@ -444,7 +444,7 @@ fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
         let mut info = 0;
         for c in 0..n {
             let rest = at(c, c).re - (0..c).map(|k| l[(c, k)].norm_sqr()).sum::<f64>();
-            if !(rest > 0.0) {
+            if rest.is_nan() || rest <= 0.0 {
                 info = c as i64 + 1;
                 break;
             }

@@ -234,7 +234,7 @@ pub(super) fn airy_ai(x: f64) -> f64 {
         f += a;
         g += b;
     }
-    0.355_028_053_887_817_24 * f - 0.258_819_403_792_806_8 * g
+    0.355_028_053_887_817_2 * f - 0.258_819_403_792_806_8 * g
 }
 
 /// Hurwitz's zeta function, Σ (q + n)^-x, by Euler's and Maclaurin's formula.
