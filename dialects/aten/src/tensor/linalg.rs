@@ -43,9 +43,6 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         Ok(cholesky(c, true)?.into_iter().take(1).collect())
     }),
     ("aten::linalg_cholesky_ex", |c| cholesky(c, c.flag(2)?)),
-    ("aten::cholesky", |c| {
-        Ok(cholesky(c, true)?.into_iter().take(1).collect())
-    }),
     ("aten::linalg_qr", qr),
     ("aten::linalg_matrix_exp", |c| {
         let batch = Batch::of(c)?;
