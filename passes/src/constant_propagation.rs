@@ -19,6 +19,7 @@ use crate::support::constants::{insert_constant, is_immutable, typed};
 use crate::support::effects::{self, Effect};
 use crate::support::rewrite::clean_up;
 use crate::{AliasDb, support};
+use frazil_ir::schema::Resolution;
 use frazil_ir::types::is_subtype;
 use frazil_ir::{BlockId, Constant, Graph, NodeId, TupleConstant, TypeKind, ValueId, symbols};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub static INFO: PassInfo = PassInfo {
             name: "immutable-only",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "Evaluate only what gives values without identity: numbers, truth values, strings and tuples of them.",
+            doc: "Evaluate only what takes and gives values without identity: numbers, truth values, strings and tuples of them.",
         },
         OptionInfo {
             name: "like-pytorch",
@@ -99,7 +100,7 @@ const STATISTIC: &str = "nodes folded";
 pub struct ConstantPropagation {
     /// Results above this size are left to be computed at run time.
     pub max_bytes: usize,
-    /// Evaluate only what gives values without identity.
+    /// Evaluate only what takes and gives values without identity, as PyTorch does with every graph that it compiles.
     pub immutable_only: bool,
     /// Fold lists and dictionaries of numbers and strings also when they leave the graph.
     pub like_pytorch: bool,
@@ -188,7 +189,7 @@ impl ConstantPropagation {
         }
         let ctx = graph.ctx();
         let outputs = graph.node_outputs(node);
-        if self.immutable_only && !outputs.iter().all(|v| is_immutable(ctx, graph.ty(*v))) {
+        if self.immutable_only && !self.is_plain(graph, node, cx) {
             return false;
         }
         let excepted = |v: ValueId| match ctx.type_kind(graph.ty(v)) {
@@ -209,10 +210,27 @@ impl ConstantPropagation {
             return false;
         }
         for (output, constant) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
+            let is_none = matches!(constant, Constant::None);
             let new = insert_constant(graph, node, constant, graph.ty(output));
+            if is_none {
+                // It stays one of the optional that it was.
+                graph.set_type(new, graph.ty(output));
+            }
             graph.replace_all_uses_with(output, new);
         }
         graph.erase(node)
+    }
+}
+
+impl ConstantPropagation {
+    /// Whether `node` takes and gives immutable values only, a number of them that its schema knows.
+    fn is_plain(&self, graph: &Graph, node: NodeId, cx: &PassContext<'_>) -> bool {
+        let mut values = graph.operands(node).chain(graph.node_outputs(node).iter().copied());
+        let is_open = match cx.operators.catalogue().resolve(graph, node) {
+            Resolution::Found(schema) => schema.is_vararg && graph.kind(node) != symbols::PRIM_TUPLE_CONSTRUCT,
+            Resolution::NoOverload | Resolution::Unknown => false,
+        };
+        !is_open && values.all(|v| is_immutable(graph.ctx(), graph.ty(v)))
     }
 }
 

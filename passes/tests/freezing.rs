@@ -178,10 +178,7 @@ fn frozen_modules_give_the_same_results() {
         let bytes = std::fs::read(entry.path().join("tensors.safetensors")).unwrap();
         let tensors = SafeTensors::deserialize(&bytes).unwrap();
         let registry = registry();
-        let options = LoadOptions {
-            ctx: registry.ctx(),
-            catalogue: registry.catalogue(),
-        };
+        let options = LoadOptions::new(registry.ctx(), registry.catalogue());
         let module = load(&path, &options).unwrap();
         let expected = run(&registry, &module, &case, &tensors);
         for (numerics, tolerance) in [(false, 0.0), (true, 1e-4)] {

@@ -60,10 +60,7 @@ fn through_archive(module: &Module, session: &Session, original: Option<&Archive
         equal_code(original, &archive)?;
     }
     let other = Session::new();
-    let options = LoadOptions {
-        ctx: other.ctx(),
-        catalogue: other.registry().catalogue(),
-    };
+    let options = LoadOptions::new(other.ctx(), other.registry().catalogue());
     let back = load_bytes(bytes, &options).map_err(|e| format!("what was written cannot be loaded: {e}"))?;
     equal_modules(module, &back).map_err(|e| e.to_string())
 }
@@ -84,10 +81,7 @@ fn archives_go_through_archives_without_loss() {
     let (mut failures, mut done, mut unloaded, mut frozen) = (Vec::new(), 0, 0, 0);
     for path in &archives() {
         let session = Session::new();
-        let options = LoadOptions {
-            ctx: session.ctx(),
-            catalogue: session.registry().catalogue(),
-        };
+        let options = LoadOptions::new(session.ctx(), session.registry().catalogue());
         // Loading has tests of its own.
         let Ok(module) = load(path, &options) else {
             unloaded += 1;

@@ -31,10 +31,7 @@ fn archives_go_through_text_without_loss() {
     let (mut failures, mut unloaded, mut done, mut frozen) = (Vec::new(), Vec::new(), 0, 0);
     for path in &paths {
         let session = Session::new();
-        let options = LoadOptions {
-            ctx: session.ctx(),
-            catalogue: session.registry().catalogue(),
-        };
+        let options = LoadOptions::new(session.ctx(), session.registry().catalogue());
         match load(path, &options) {
             // Loading has tests of its own.
             Err(e) => unloaded.push(format!("{}: {e}", path.display())),

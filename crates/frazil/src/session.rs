@@ -2,8 +2,9 @@
 
 use crate::identity::FileIdentity;
 use crate::{Error, Graphs, Loaded, Model, Result};
-use frazil_ir::Context;
-use frazil_passes::PassRegistry;
+use frazil_ir::{Context, Graph};
+use frazil_passes::constant_propagation::ConstantPropagation;
+use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
 use frazil_torchscript::Source;
 use std::io::Read;
@@ -117,7 +118,17 @@ impl Session {
             ))
         })?;
         if path.extension().is_some_and(|e| e == "py") {
-            let source = frazil_torchscript::load_source(&path.display().to_string(), &text, &self.load_options());
+            // As PyTorch's compiler does. What cannot be folded is as right.
+            let fold = |graph: &mut Graph| {
+                let pass = ConstantPropagation {
+                    immutable_only: true,
+                    ..ConstantPropagation::default()
+                };
+                let _ = pass.run(graph, &mut PassContext::new(&*self.registry));
+            };
+            let mut options = self.load_options();
+            options.fold = Some(&fold);
+            let source = frazil_torchscript::load_source(&path.display().to_string(), &text, &options);
             return Ok(match source.map_err(load)? {
                 Source::Module(module) => Loaded::Model(Model::new(self.clone(), *module)),
                 Source::Unit(unit) => Loaded::Graphs(Graphs::of_unit(self.clone(), unit)),
@@ -127,10 +138,7 @@ impl Session {
     }
 
     fn load_options(&self) -> frazil_torchscript::LoadOptions<'_> {
-        frazil_torchscript::LoadOptions {
-            ctx: self.ctx(),
-            catalogue: self.registry.catalogue(),
-        }
+        frazil_torchscript::LoadOptions::new(self.ctx(), self.registry.catalogue())
     }
 }
 

@@ -15,10 +15,7 @@ use frazil_torchscript::{LoadOptions, SaveOptions, load, save_bytes};
 
 fn loading(c: &mut Criterion) {
     let (ctx, catalogue) = common::catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/models");
     let mut archives = vec![("residual_cnn", fixtures.join("residual_cnn/model.pt"))];
     if let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) {

@@ -12,5 +12,5 @@ mod versions;
 
 pub use export::{SaveError, SaveOptions, function_module, save, save_bytes};
 pub use frontend::{
-    LoadError, LoadOptions, Source, SourceError, compile_source, load, load_archive, load_bytes, load_source,
+    Fold, LoadError, LoadOptions, Source, SourceError, compile_source, load, load_archive, load_bytes, load_source,
 };

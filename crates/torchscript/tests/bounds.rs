@@ -20,10 +20,7 @@ const DEEP: usize = 100_000;
 
 fn compile(text: &str) -> Result<(), LoadError> {
     let (ctx, catalogue) = common::catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     compile_source("deep.py", text, &options).map(|_| ())
 }
 
@@ -90,10 +87,7 @@ fn load(attribute: &str, pickle: &[u8]) -> Result<(), LoadError> {
     }
     let bytes = zip.finish().unwrap().into_inner();
     let (ctx, catalogue) = common::catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     load_bytes(bytes, &options).map(|_| ())
 }
 

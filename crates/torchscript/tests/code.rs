@@ -39,10 +39,7 @@ fn archives_give_their_code_back() {
         return;
     };
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let mut failures = Vec::new();
     let mut count = 0;
     for path in archives(&corpus) {
@@ -96,10 +93,7 @@ fn methods_are_those_of_pytorch() {
         return;
     };
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let mut failures = Vec::new();
     let mut count = 0;
     for path in archives(&corpus.join("models")) {
@@ -323,7 +317,7 @@ proptest::proptest! {
     #[test]
     fn generated_functions_round_trip(seed: u64, size in 1..14usize) {
         let (ctx, catalogue) = catalogue();
-        let options = LoadOptions { ctx: &ctx, catalogue: &catalogue };
+        let options = LoadOptions::new(&ctx, &catalogue);
         let source = CodeSource { ctx: &ctx, unit: None, catalogue: &catalogue };
         let only = |text: &str| {
             let unit = compile_source("test.py", text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -28,10 +28,7 @@ fn corpus_archives_load() {
         return;
     };
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let mut failures = Vec::new();
     let mut count = 0;
     for path in archives(&corpus.join("models"))
@@ -65,10 +62,7 @@ fn graphs_are_those_of_pytorch() {
         return;
     };
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let mut failures = Vec::new();
     let mut count = 0;
     for path in archives(&corpus.join("models")) {
@@ -116,10 +110,7 @@ fn nested_nodes_have_pytorchs_places() {
         return;
     };
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let mut failures = Vec::new();
     let mut count = 0;
     for path in archives(&corpus.join("models")) {

@@ -14,15 +14,8 @@ use frazil_torchscript::{LoadOptions, compile_source};
 /// Compiles one function and gives its graph as text.
 fn compiled(text: &str) -> String {
     let (ctx, catalogue) = catalogue();
-    let unit = compile_source(
-        "test.py",
-        text,
-        &LoadOptions {
-            ctx: &ctx,
-            catalogue: &catalogue,
-        },
-    )
-    .unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let unit =
+        compile_source("test.py", text, &LoadOptions::new(&ctx, &catalogue)).unwrap_or_else(|e| panic!("{e}\n{text}"));
     for (_, function) in unit.functions() {
         function
             .graph
@@ -36,14 +29,7 @@ fn compiled(text: &str) -> String {
 /// The message about a text that does not compile.
 fn mistake(text: &str) -> String {
     let (ctx, catalogue) = catalogue();
-    match compile_source(
-        "test.py",
-        text,
-        &LoadOptions {
-            ctx: &ctx,
-            catalogue: &catalogue,
-        },
-    ) {
+    match compile_source("test.py", text, &LoadOptions::new(&ctx, &catalogue)) {
         Ok(_) => panic!("compiles:\n{text}"),
         Err(e) => e.to_string(),
     }

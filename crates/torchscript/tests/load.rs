@@ -78,13 +78,7 @@ fn archive(code: &str) -> Vec<u8> {
 
 fn load(bytes: Vec<u8>) -> Result<Module, LoadError> {
     let (ctx, catalogue) = catalogue();
-    load_bytes(
-        bytes,
-        &LoadOptions {
-            ctx: &ctx,
-            catalogue: &catalogue,
-        },
-    )
+    load_bytes(bytes, &LoadOptions::new(&ctx, &catalogue))
 }
 
 #[test]

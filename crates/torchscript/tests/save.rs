@@ -42,10 +42,7 @@ fn save(module: &Module, catalogue: &Catalogue) -> Result<Vec<u8>, SaveError> {
 
 /// The module after an archive, and its root's attributes.
 fn again(module: &Module, catalogue: &Catalogue) -> (Module, Vec<Constant>) {
-    let options = LoadOptions {
-        ctx: module.ctx(),
-        catalogue,
-    };
+    let options = LoadOptions::new(module.ctx(), catalogue);
     let back = load_bytes(save(module, catalogue).unwrap(), &options).unwrap();
     let slots = back.object(back.root).slots.clone();
     (back, slots)
@@ -398,10 +395,7 @@ class Net(Module):
     return None
 ";
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     // Net(state = (7, Packed(state = "opaque")))
     let mut data = b"\x80\x02c__torch__\nNet\n)\x81K\x07c__torch__.torch.classes.foreign\nPacked\n)\x81".to_vec();
     data.extend(b"X\x06\0\0\0opaqueb\x86b.");
@@ -435,10 +429,7 @@ class Net(Module):
 #[test]
 fn functions_are_saved_as_modules() {
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let source = "def scaled(x: Tensor, by: float = 2.0) -> Tensor:\n  return torch.relu(x) * by\n";
     let unit = compile_source("scaled.py", source, &options).unwrap();
     let id = unit.find_function(ctx.symbol("__torch__.scaled")).unwrap();

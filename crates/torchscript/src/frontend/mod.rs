@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{CompilationUnit, Context, Module, ObjectId};
+use frazil_ir::{CompilationUnit, Context, Graph, Module, ObjectId};
 
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
 use program::{ArchiveSources, Program};
@@ -39,12 +39,35 @@ pub enum LoadError {
 pub(crate) type Result<T, E = LoadError> = std::result::Result<T, E>;
 
 /// What loading needs to know.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct LoadOptions<'a> {
     /// Where names and types are interned.
     pub ctx: &'a Arc<Context>,
     /// The operators that code may call; its context must be `ctx`.
     pub catalogue: &'a Catalogue,
+    /// What folds constants in the graph of every function that people wrote, before constants are pooled: PyTorch's compiler does so. The
+    /// operators' semantics, which it takes, are not known here.
+    pub fold: Option<Fold<'a>>,
+}
+
+/// Folds constants in a graph, see [`LoadOptions::fold`].
+pub type Fold<'a> = &'a (dyn Fn(&mut Graph) + Sync);
+
+impl<'a> LoadOptions<'a> {
+    /// With these operators, and without folding.
+    pub fn new(ctx: &'a Arc<Context>, catalogue: &'a Catalogue) -> LoadOptions<'a> {
+        LoadOptions {
+            ctx,
+            catalogue,
+            fold: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for LoadOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadOptions").finish_non_exhaustive()
+    }
 }
 
 /// Loads the archive at `path`, which is memory-mapped: tensors of the module are windows on the file.
@@ -118,6 +141,7 @@ pub enum Source {
 pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<Source> {
     with_stack(|| {
         let mut program = Program::new(options, &program::NoSources);
+        program.fold = options.fold;
         let root = program.define_text(file, text)?;
         program.compile_all()?;
         Ok(match root {

@@ -58,10 +58,7 @@ pub(crate) fn register(registry: &mut Registry) {
 }
 
 fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
-    let options = LoadOptions {
-        ctx: catalogue.ctx(),
-        catalogue,
-    };
+    let options = LoadOptions::new(catalogue.ctx(), catalogue);
     let unit = compile_source(file, text, &options).map_err(|e| e.to_string())?;
     let mut graphs = IndexMap::new();
     // Helpers stand above their callers: what is copied calls nothing any more.

@@ -208,22 +208,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                 )?
             }
         };
-        let arguments = match indices {
-            Some(indices) => Arguments {
-                positional: vec![view, indices, value],
-                ..Arguments::default()
-            },
-            None => Arguments {
-                positional: vec![view, value],
-                ..Arguments::default()
-            },
-        };
-        let operator = if indices.is_some() {
-            "aten::index_put_"
-        } else {
-            "aten::copy_"
-        };
-        self.builtin(operator, arguments, node).map(drop)
+        match self.index_list(&indices, node) {
+            Some(indices) => self.builtin("aten::index_put_", Arguments::of(&[view, indices, value]), node),
+            None => self.builtin("aten::copy_", Arguments::of(&[view, value]), node),
+        }
+        .map(drop)
     }
 
     pub(super) fn augmented(&mut self, assign: &'f StmtAugAssign) -> Result<()> {
@@ -285,6 +274,7 @@ impl<'f> Emitter<'_, '_, 'f> {
     /// `x[i] += value` of a tensor: in place on the view, and put back where tensors select.
     fn augmented_view(&mut self, tensor: ValueId, index: &'f Expr, assign: &'f StmtAugAssign) -> Result<()> {
         let (view, indices) = self.tensor_view(tensor, index, assign)?;
+        let indices = self.index_list(&indices, assign);
         let right = self.expr(&assign.value, None)?;
         let element = match indices {
             Some(indices) => self.builtin("aten::index", Arguments::of(&[view, indices]), assign)?,

@@ -104,6 +104,9 @@ impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn value_attribute(&mut self, object: ValueId, name: &str, node: &impl Ranged) -> Result<Sugared<'f>> {
         let ctx = Arc::clone(&self.program.ctx);
         let symbol = ctx.symbol(name);
+        if let (TypeKind::Tensor(_), Some(dtype)) = (self.kind_of(object), builtins::cast_method(name)) {
+            return Ok(Sugared::TensorCast(object, dtype));
+        }
         if let TypeKind::Class(class) = self.kind_of(object) {
             if let Some(sugared) = self.container_method(object, class, name, node) {
                 return Ok(sugared);
@@ -348,5 +351,6 @@ pub(super) fn sugared_global<'f>(global: Global) -> Sugared<'f> {
     match global {
         Global::Function(id) => Sugared::Function(id),
         Global::Type(ty) => Sugared::Type(ty),
+        Global::Alternatives(index) => Sugared::Alternatives(index),
     }
 }

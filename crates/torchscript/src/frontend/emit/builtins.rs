@@ -26,9 +26,7 @@ pub(crate) fn special(name: &str) -> Option<Special> {
         "tuple" => Special::Tuple,
         "dict" => Special::Dict,
         "torch.jit.is_scripting" => Special::Known(true),
-        "torch.jit.is_tracing" | "torch.compiler.is_compiling" | "torch.onnx.is_in_onnx_export" => {
-            Special::Known(false)
-        }
+        "torch.compiler.is_compiling" | "torch.onnx.is_in_onnx_export" => Special::Known(false),
         "torch.jit._unwrap_optional" => Special::UnwrapOptional,
         "int" => Special::Cast("aten::Int", types::INT),
         "float" => Special::Cast("aten::Float", types::FLOAT),
@@ -44,6 +42,7 @@ pub(crate) fn operator(name: &str) -> Option<String> {
     let plain = match name {
         "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum"
         | "all" | "any" | "list" => format!("aten::{name}"),
+        "torch.nn.functional.logsigmoid" => "aten::log_sigmoid".to_owned(),
         "abs" | "min" | "max" | "id" | "rangelist" => format!("prim::{name}"),
         _ => {
             if let Some(rest) = name.strip_prefix("ops.").or_else(|| name.strip_prefix("torch.ops.")) {
@@ -185,6 +184,23 @@ pub(crate) fn constant(name: &str) -> Option<Constant> {
         "torch.channels_last" => Constant::Int(2),
         "torch.channels_last_3d" => Constant::Int(3),
         _ => Constant::Int(DType::from_python_name(name.strip_prefix("torch.")?)?.code()),
+    })
+}
+
+/// The dtype that a method of tensors converts to.
+pub(crate) fn cast_method(name: &str) -> Option<DType> {
+    Some(match name {
+        "byte" => DType::Byte,
+        "char" => DType::Char,
+        "short" => DType::Short,
+        "int" => DType::Int,
+        "long" => DType::Long,
+        "half" => DType::Half,
+        "float" => DType::Float,
+        "double" => DType::Double,
+        "cfloat" => DType::ComplexFloat,
+        "cdouble" => DType::ComplexDouble,
+        _ => return None,
     })
 }
 

@@ -7,11 +7,12 @@ use frazil_ir::{Constant, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::attribute::sugared_global;
 use super::matching::{Arguments, Conversion, Matched, Mismatch, Plan};
 use super::sugared::Sugared;
-use super::{Emitter, builtins, name_attribute};
+use super::{Emitter, UNUSED, builtins, name_attribute};
 use crate::frontend::Result;
-use crate::frontend::program::foreign_method;
+use crate::frontend::program::{Alternatives, foreign_method};
 use crate::frontend::source::SourceError;
 
 /// The message about a list where a tuple is needed.
@@ -120,12 +121,25 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let matched = self.match_call(schema, &arguments, node)?;
                 let mut inputs = self.carry_out(&matched, node);
                 self.locate(node);
+                let output = matched.returns.first().copied().unwrap_or(types::NONE);
+                if self.program.is_unused(id) {
+                    return Ok(Sugared::Value(self.unused_call(output)));
+                }
                 let name = matched.schema.name;
                 let ty = self.program.ctx.type_of_kind(TypeKind::Function(name));
                 let function = self.builder().constant_typed(Constant::Function(name), ty);
                 inputs.insert(0, function);
-                let output = matched.returns.first().copied().unwrap_or(types::NONE);
                 Ok(Sugared::Value(self.op("prim::CallFunction", &inputs, output)))
+            }
+            Sugared::Alternatives(index) => {
+                let chosen = self.choose_alternative(index, &arguments, node)?;
+                self.call_sugared(chosen, arguments, node)
+            }
+            Sugared::TensorCast(tensor, dtype) => {
+                self.locate(node);
+                let dtype = self.literal(Constant::Int(dtype.code()));
+                arguments.positional.splice(0..0, [tensor, dtype]);
+                self.builtin("aten::to", arguments, node).map(Sugared::Value)
             }
             Sugared::Method(object, method) => self.call_method(object, method, arguments, node).map(Sugared::Value),
             Sugared::Type(ty) => self.instantiate(ty, arguments, node).map(Sugared::Value),
@@ -168,6 +182,55 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             Sugared::Closure(_) => self.error("call", "a nested function can only be forked", node),
             _ => self.error("call", "this cannot be called", node),
+        }
+    }
+
+    /// What stands for the call of a function that is not to be called.
+    fn unused_call(&mut self, output: TypeId) -> ValueId {
+        let text = self.constant(Constant::str(UNUSED));
+        let class = self.none();
+        self.node("prim::RaiseException", &[text, class], &[]);
+        self.uninitialized(output)
+    }
+
+    /// The function among several that a call with these arguments means.
+    fn choose_alternative(&mut self, index: usize, arguments: &Arguments, node: &impl Ranged) -> Result<Sugared<'f>> {
+        match self.program.alternatives.get(index).cloned() {
+            Some(Alternatives::Signatures(functions)) => {
+                let mut schemas = Vec::with_capacity(functions.len());
+                for &id in &functions {
+                    schemas.push(Arc::new(self.program.schema_of(id, self.file, node)?));
+                }
+                let chosen = match self.matcher().choose(&schemas, arguments) {
+                    Ok(matched) => schemas.iter().position(|schema| Arc::ptr_eq(schema, &matched.schema)),
+                    Err(failures) => return Err(self.no_overload(&failures, node).into()),
+                };
+                match chosen.and_then(|at| functions.get(at)) {
+                    Some(&id) => Ok(Sugared::Function(id)),
+                    None => self.error("overload", "no overload fits", node),
+                }
+            }
+            Some(Alternatives::Flag(choice)) => {
+                let flag = self.program.ctx.symbol(&choice.flag);
+                let named = arguments.keywords.iter().find(|(name, _)| *name == flag);
+                let given = named
+                    .map(|(_, value)| *value)
+                    .or(arguments.positional.get(choice.position).copied());
+                let flag = match given.map(|value| self.graph.constant(value).and_then(|c| c.as_bool())) {
+                    None => false,
+                    Some(Some(flag)) => flag,
+                    Some(None) => {
+                        let message = format!("value for boolean argument '{}' is not a literal", choice.flag);
+                        return self.error("call", message, node);
+                    }
+                };
+                let name = if flag { choice.when_true } else { choice.when_false };
+                match self.program.global(&name)? {
+                    Some(global) => Ok(sugared_global(global)),
+                    None => self.error("call", format!("undefined value {name}"), node),
+                }
+            }
+            None => self.error("call", "this cannot be called", node),
         }
     }
 
@@ -244,11 +307,16 @@ impl<'f> Emitter<'_, '_, 'f> {
         let matched = self.match_call(schema, &arguments, node)?;
         let inputs = self.carry_out(&matched, node);
         self.locate(node);
+        let output = matched.returns.first().copied().unwrap_or(types::NONE);
+        if let TypeKind::Class(class) = self.kind_of(object)
+            && let Some(id) = self.program.unit.method(class, method)
+            && self.program.is_unused(id)
+        {
+            return Ok(self.unused_call(output));
+        }
         let call = self.node("prim::CallMethod", &inputs, &[]);
         name_attribute(&mut self.graph, call, method);
-        Ok(self
-            .graph
-            .add_output(call, matched.returns.first().copied().unwrap_or(types::NONE)))
+        Ok(self.graph.add_output(call, output))
     }
 
     /// `Class(...)`, `NamedTuple(...)`
@@ -336,7 +404,15 @@ impl<'f> Emitter<'_, '_, 'f> {
             [] => Ok(self.none()),
             ref many => {
                 let many = many.to_vec();
-                Ok(self.builder().tuple(&many))
+                let names: Vec<SymbolId> = matched.schema.returns.iter().map(|result| result.name).collect();
+                if names.len() != many.len() || names.contains(&symbols::EMPTY) {
+                    return Ok(self.builder().tuple(&many));
+                }
+                // Results with names are fields.
+                let types: Vec<TypeId> = many.iter().map(|&value| self.ty(value)).collect();
+                let (names, types) = (ctx.symbol_list(&names), ctx.type_list(&types));
+                let ty = ctx.type_of_kind(TypeKind::NamedTuple(symbols::EMPTY, names, types));
+                Ok(self.builder().op(symbols::PRIM_TUPLE_CONSTRUCT, &many, ty))
             }
         }
     }

@@ -1,5 +1,5 @@
 //! What PyTorch's compiler does to every graph after emission, so that ours come out alike: tuples that are built only to be taken apart go,
-//! dead nodes go, constants are pooled at the head, and outputs of control flow are ordered by their first use.
+//! dead nodes go, what depends on constants only is evaluated (by whoever knows how, [`LoadOptions::fold`](crate::LoadOptions::fold)), constants are pooled at the head, and outputs of control flow are ordered by their first use.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,12 +11,17 @@ use frazil_ir::{
     AttributeValue, BlockId, Builder, Constant, Device, Graph, NodeId, TupleConstant, TypeId, Use, ValueId, symbols,
 };
 
+use crate::frontend::program::Program;
+
 /// Brings a freshly emitted graph into its final form.
-pub(super) fn run(graph: &mut Graph, catalogue: &Catalogue) {
+pub(super) fn run(graph: &mut Graph, program: &Program<'_>) {
     fold_devices(graph);
     lower_tuples(graph);
     fold_tuples(graph);
-    remove_dead(graph, catalogue);
+    remove_dead(graph, program.catalogue);
+    if let Some(fold) = program.fold {
+        fold(graph);
+    }
     pool_constants(graph);
     let root = graph.root();
     order_outputs(graph, root);
@@ -72,7 +77,6 @@ fn lower_tuples(graph: &mut Graph) {
     }
 }
 
-/// `to` takes the place of `from`, and its name if it has none.
 /// Makes constants of tuples of constants; the inner ones come first.
 fn fold_tuples(graph: &mut Graph) {
     for node in graph.all_nodes() {
@@ -106,6 +110,7 @@ fn is_immutable(constant: &Constant) -> bool {
     }
 }
 
+/// `to` takes the place of `from`, and its name if it has none.
 fn replace(graph: &mut Graph, from: ValueId, to: ValueId) {
     if let (None, Some(name)) = (graph.value_name(to), graph.value_name(from)) {
         graph.set_value_name(to, name);

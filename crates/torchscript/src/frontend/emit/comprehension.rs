@@ -15,21 +15,27 @@ use crate::frontend::Result;
 impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn comprehension(&mut self, comprehension: &'f ExprListComp, hint: Option<TypeId>) -> Result<ValueId> {
         let generator = self.generator(&comprehension.generators, comprehension)?;
-        let source = self.sugared(&generator.iter, None)?;
         let elt = &*comprehension.elt;
-        self.collect(source, Some(&generator.target), comprehension, hint, |this, _, hint| {
-            this.expr(elt, hint)
-        })
+        self.collect(
+            |this| this.sugared(&generator.iter, None),
+            Some(&generator.target),
+            comprehension,
+            hint,
+            |this, _, hint| this.expr(elt, hint),
+        )
     }
 
     /// The argument of `any(x > 1 for x in xs)`: a list.
     pub(super) fn generated(&mut self, expr: &'f ExprGenerator) -> Result<ValueId> {
         let generator = self.generator(&expr.generators, expr)?;
-        let source = self.sugared(&generator.iter, None)?;
         let elt = &*expr.elt;
-        self.collect(source, Some(&generator.target), expr, None, |this, _, hint| {
-            this.expr(elt, hint)
-        })
+        self.collect(
+            |this| this.sugared(&generator.iter, None),
+            Some(&generator.target),
+            expr,
+            None,
+            |this, _, hint| this.expr(elt, hint),
+        )
     }
 
     fn generator(&self, generators: &'f [Comprehension], node: &impl Ranged) -> Result<&'f Comprehension> {
@@ -44,16 +50,22 @@ impl<'f> Emitter<'_, '_, 'f> {
 
     /// `list(x)` of whatever can be gone through.
     pub(super) fn list_of(&mut self, source: Sugared<'f>, hint: Option<TypeId>, node: &impl Ranged) -> Result<ValueId> {
-        self.collect(source, None, node, hint, |this, element, _| match element {
-            Some(element) => this.value(element, node),
-            None => this.error("value", "an element is missing", node),
-        })
+        self.collect(
+            |_| Ok(source),
+            None,
+            node,
+            hint,
+            |this, element, _| match element {
+                Some(element) => this.value(element, node),
+                None => this.error("value", "an element is missing", node),
+            },
+        )
     }
 
-    /// A list of what `element` makes of everything in `source`, which stands in `target` or is handed to it.
+    /// A list of what `element` makes of everything in `source`, which stands in `target` or is handed to it. The list comes first.
     fn collect(
         &mut self,
-        source: Sugared<'f>,
+        source: impl FnOnce(&mut Self) -> Result<Sugared<'f>>,
         target: Option<&'f Expr>,
         node: &impl Ranged,
         hint: Option<TypeId>,
@@ -67,6 +79,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.locate(node);
         let list = self.builder().list(hint.unwrap_or(types::TENSOR), &[]);
         let mut element_type = hint;
+        let source = source(self)?;
         self.each(source, target, node, |this, item| {
             let value = element(this, item, element_type)?;
             if element_type.is_none() {
@@ -149,14 +162,8 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             return Ok(());
         }
-        self.loop_with(
-            Some(&iterable),
-            target,
-            None,
-            BTreeSet::new(),
-            false,
-            node,
-            |this, item| work(this, item),
-        )
+        self.loop_with(Some(&iterable), target, None, BTreeSet::new(), node, |this, item| {
+            work(this, item)
+        })
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use frazil_ir::{Constant, TypeId, ValueId, types};
+use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
 use ruff_python_ast::{ElifElseClause, Expr, Stmt};
 use ruff_text_size::Ranged;
 
-use super::exits::{BROKE, Item, LEFT, RESULT, RETURNED, assigned_names, leaves_loop, may_leave, target_names};
+use super::assigned::{assigned_names, target_names};
 use super::sugared::{Iterable, Sugared};
-use super::{Condition, Emitter, Frame, is_meaningful};
+use super::{Condition, Emitter, Frame, Loop, is_meaningful};
 use crate::frontend::Result;
+use crate::frontend::annotation::joined_or_union;
 
 impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn if_statement(
@@ -26,16 +27,12 @@ impl<'f> Emitter<'_, '_, 'f> {
             } else {
                 &condition.when_false
             });
-            return if known {
-                self.suite(body)
-            } else {
-                self.item(Item::Clauses(clauses))
-            };
+            return if known { self.suite(body) } else { self.clauses(clauses) };
         }
         self.branches(
             condition,
             |this| this.suite(body),
-            |this| this.item(Item::Clauses(clauses)),
+            |this| this.clauses(clauses),
             statement.range(),
         )
     }
@@ -43,8 +40,9 @@ impl<'f> Emitter<'_, '_, 'f> {
     /// Narrows variables in the current frame: `prim::unchecked_cast` to what a condition has told.
     pub(super) fn refine(&mut self, refinements: &[(String, TypeId)]) {
         for (name, ty) in refinements {
+            // People's code is cast even to what it was; archives have the casts written out.
             if let Some(value) = self.lookup_value(name)
-                && self.ty(value) != *ty
+                && (self.program.by_hand() || self.ty(value) != *ty)
             {
                 let narrowed = self.op("prim::unchecked_cast", &[value], *ty);
                 self.suggest_name(narrowed, name);
@@ -79,8 +77,9 @@ impl<'f> Emitter<'_, '_, 'f> {
         otherwise(self)?;
         let else_frame = self.frames.pop().unwrap_or_default();
         self.block = outer;
-        if then_frame.raised && else_frame.raised {
-            self.frame().raised = true;
+        if then_frame.exited && else_frame.exited {
+            self.mark_exited();
+            return Ok(());
         }
         let names: BTreeSet<&String> = then_frame.variables.keys().chain(else_frame.variables.keys()).collect();
         for name in names {
@@ -92,10 +91,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                     _ => None,
                 })
             });
-            // A side that raises does not count.
+            // A side that exits does not count.
             let (known, types, declared) = match known {
-                [Some(a), _] if else_frame.raised => ([Some(a), None], [a.1, a.1], None),
-                [_, Some(b)] if then_frame.raised => ([None, Some(b)], [b.1, b.1], None),
+                [Some(a), _] if else_frame.exited => ([Some(a), None], [a.1, a.1], None),
+                [_, Some(b)] if then_frame.exited => ([None, Some(b)], [b.1, b.1], None),
                 [Some(a), Some(b)] => {
                     let declared = found.each_ref().map(|v| v.as_ref().and_then(|v| v.declared));
                     (known, [a.1, b.1], declared[0].or(declared[1]))
@@ -108,7 +107,14 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 _ => continue,
             };
-            let Some(ty) = self.join(types[0], types[1]) else {
+            // A variable that may hold several types may get a different one on each side.
+            let before = self.lookup(name).and_then(|variable| self.variable_type(variable));
+            let is_open = before.is_some_and(|ty| {
+                let kind = self.program.ctx.type_kind(ty);
+                matches!(kind, TypeKind::Union(_) | TypeKind::Optional(_) | TypeKind::Number)
+            });
+            let joined = self.join(types[0], types[1]);
+            let Some(ty) = joined.or_else(|| is_open.then(|| self.program.union_of(&types))) else {
                 let message = format!(
                     "Type mismatch: {name} is set to type {} in the true branch and type {} in the false branch",
                     self.shown(types[0]),
@@ -118,20 +124,31 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.frame().unjoined.insert(name.clone(), message);
                 continue;
             };
+            let mut results = Vec::with_capacity(2);
             for ((_, block), value) in sides.into_iter().zip(known) {
                 let value = match value {
-                    Some((value, _)) => value,
+                    Some((value, _)) => self.held(value),
                     None => {
                         self.block = block;
                         self.uninitialized(ty)
                     }
                 };
                 self.graph.add_result(block, value);
+                results.push(self.ty(value));
             }
             self.block = outer;
-            let output = self.graph.add_output(node, ty);
+            // What the sides hold may be known better than the variable's type says.
+            let held = match results.as_slice() {
+                &[a, b] if self.program.by_hand() => joined_or_union(&self.program.ctx, a, b),
+                _ => ty,
+            };
+            let held = self.unshaped(held);
+            let mut output = self.graph.add_output(node, held);
             if is_meaningful(name) {
                 self.graph.name_value(output, name);
+            }
+            if held != ty {
+                output = self.read_as(output, ty);
             }
             self.define(name, output, declared);
         }
@@ -141,41 +158,24 @@ impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn for_statement(&mut self, statement: &'f ruff_python_ast::StmtFor) -> Result<()> {
         let sugared = self.sugared(&statement.iter, None)?;
         let iterable = self.iterable(sugared, &*statement.iter)?;
-        if let Some(elements) = self.unrolled(&iterable, &*statement.iter)? {
-            let items: Vec<Item<'f>> = statement.body.iter().map(Item::Statement).collect();
-            if leaves_loop(&items) {
-                let message = "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside the body of these loops";
-                return self.error("statement", message, statement);
-            }
-            return self.repeat(&statement.target, &elements, &items);
-        }
-        self.loop_statement(
-            Some(&iterable),
-            Some(&statement.target),
-            None,
-            &statement.body,
-            statement,
-        )
-    }
-
-    /// The body of a loop once for each of `elements`; after a `return` the rest does not run.
-    fn repeat(&mut self, target: &'f Expr, elements: &[Sugared<'f>], body: &[Item<'f>]) -> Result<()> {
-        for (index, element) in elements.iter().enumerate() {
-            self.assign_to(target, element.clone(), None)?;
-            self.items(body)?;
-            let rest = elements.get(index + 1..).unwrap_or_default();
-            if !may_leave(body) || rest.is_empty() {
-                continue;
-            }
-            let Some(left) = self.lookup_value(LEFT) else { continue };
-            let condition = Condition::plain(left);
-            return self.branches(
-                condition,
-                |_| Ok(()),
-                |this| this.repeat(target, rest, body),
-                target.range(),
+        let Some(elements) = self.unrolled(&iterable, &*statement.iter)? else {
+            return self.loop_statement(
+                Some(&iterable),
+                Some(&statement.target),
+                None,
+                &statement.body,
+                statement,
             );
+        };
+        self.loops.push(Loop::Unrolled);
+        for element in elements {
+            self.assign_to(&statement.target, element, None)?;
+            self.suite(&statement.body)?;
+            if self.frame().exited {
+                break;
+            }
         }
+        self.loops.pop();
         Ok(())
     }
 
@@ -188,40 +188,27 @@ impl<'f> Emitter<'_, '_, 'f> {
         body: &'f [Stmt],
         node: &impl Ranged,
     ) -> Result<()> {
-        let items: Vec<Item<'f>> = body.iter().map(Item::Statement).collect();
         let mut assigned = BTreeSet::new();
-        assigned_names(&items, &mut assigned);
+        // PyTorch's loops carry what their bodies only narrow, too; its archives come from graphs where that was undone.
+        assigned_names(body, self.program.by_hand(), &mut assigned);
         if let Some(target) = target {
             target_names(target, &mut assigned);
         }
-        self.loop_with(iterable, target, test, assigned, may_leave(&items), node, |this, _| {
-            this.items(&items)
-        })
+        self.loop_with(iterable, target, test, assigned, node, |this, _| this.suite(body))
     }
 
-    /// A `prim::Loop` that carries `assigned`; `leaves` says that its body may break, continue or return.
+    /// A `prim::Loop` that carries `assigned`.
     #[allow(clippy::too_many_arguments, reason = "the parts of a loop")]
     pub(super) fn loop_with(
         &mut self,
         iterable: Option<&Iterable<'f>>,
         target: Option<&'f Expr>,
         test: Option<&'f Expr>,
-        mut assigned: BTreeSet<String>,
-        leaves: bool,
+        assigned: BTreeSet<String>,
         node: &impl Ranged,
         body: impl FnOnce(&mut Self, Option<Sugared<'f>>) -> Result<()>,
     ) -> Result<()> {
         self.locate(node);
-        if leaves {
-            let no = self.constant(Constant::Bool(false));
-            self.define(BROKE, no, None);
-            if self.lookup(LEFT).is_none() {
-                self.define(LEFT, no, None);
-            }
-            for flag in [BROKE, LEFT, RETURNED, RESULT] {
-                assigned.insert(flag.to_owned());
-            }
-        }
         let trip_count = match iterable {
             Some(iterable) => self.length(iterable, node)?,
             None => self.literal(Constant::Int(i64::MAX)),
@@ -254,10 +241,14 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             self.define(name, parameter, *declared);
         }
-        if leaves {
-            let no = self.constant(Constant::Bool(false));
-            self.define(LEFT, no, None);
-        }
+        self.loops.push(Loop::Node {
+            carried: carried
+                .iter()
+                .map(|(name, initial, ..)| (name.clone(), *initial))
+                .collect(),
+            test,
+            always: first,
+        });
         let mut element = None;
         if let Some(iterable) = iterable {
             element = Some(self.element(iterable, index, node)?);
@@ -268,19 +259,11 @@ impl<'f> Emitter<'_, '_, 'f> {
             self.assign_to(target, element, None)?;
         }
         body(self, element)?;
-        let mut next = match test {
+        self.loops.pop();
+        let next = match test {
             Some(test) => self.condition(test)?.value,
-            None => self.constant(Constant::Bool(true)),
+            None => first,
         };
-        if leaves {
-            self.locate(node);
-            for flag in [BROKE, RETURNED] {
-                if let Some(flag) = self.lookup_value(flag) {
-                    let go_on = self.op("aten::__not__", &[flag], types::BOOL);
-                    next = self.op("aten::__and__", &[next, go_on], types::BOOL);
-                }
-            }
-        }
         let frame = self.frames.pop().unwrap_or_default();
         self.graph.add_result(block, next);
         self.block = outer;
@@ -295,15 +278,6 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.graph.name_value(output, &name);
             }
             self.define(&name, output, declared);
-        }
-        if leaves {
-            // What left the loop has arrived; a return goes on leaving.
-            self.frame().variables.remove(BROKE);
-            let left = match self.lookup_value(RETURNED) {
-                Some(returned) => returned,
-                None => self.constant(Constant::Bool(false)),
-            };
-            self.define(LEFT, left, None);
         }
         Ok(())
     }

@@ -61,9 +61,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 ),
                 Iterable::Sequence(value) => Ok(value),
                 Iterable::Range { .. } => self.error("value", "range cannot be used as a value", node),
-                Iterable::Enumerate(..) | Iterable::Zip(_) | Iterable::Static(_) => {
-                    self.error("value", "this can only be iterated over", node)
-                }
+                Iterable::Zip(_) | Iterable::Static(_) => self.error("value", "this can only be iterated over", node),
             },
             Sugared::Path(name) => self.error("undefined", format!("undefined value {name}"), node),
             Sugared::Type(ty) => {

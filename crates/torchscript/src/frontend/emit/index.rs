@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frazil_ir::{Constant, TypeId, TypeKind, ValueId, types};
+use frazil_ir::{Constant, DType, TypeId, TypeKind, ValueId, types};
 use ruff_python_ast::{Expr, ExprSlice, ExprSubscript, UnaryOp};
 use ruff_text_size::Ranged;
 
@@ -23,8 +23,10 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
         }
         let container = self.value(base, &*subscript.value)?;
+        let is_interface = hint.is_some_and(|ty| matches!(self.program.ctx.type_kind(ty), TypeKind::Interface(_)));
         if let TypeKind::Class(class) = self.kind_of(container)
             && self.program.container(class).is_some()
+            && (!is_interface || subscript.slice.is_slice_expr() || constant_index(&subscript.slice).is_some())
         {
             return self.container_item(container, subscript);
         }
@@ -32,14 +34,8 @@ impl<'f> Emitter<'_, '_, 'f> {
         let value = match (self.kind_of(container), &*subscript.slice) {
             (TypeKind::Tensor(_), index) => {
                 let (view, indices) = self.tensor_view(container, index, subscript)?;
-                match indices {
-                    Some(indices) => {
-                        let arguments = Arguments {
-                            positional: vec![view, indices],
-                            ..Arguments::default()
-                        };
-                        self.builtin("aten::index", arguments, subscript)?
-                    }
+                match self.index_list(&indices, subscript) {
+                    Some(indices) => self.builtin("aten::index", Arguments::of(&[view, indices]), subscript)?,
                     None => view,
                 }
             }
@@ -78,23 +74,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.op("prim::TupleIndex", &[container, position], ty)
             }
             (TypeKind::List(_) | TypeKind::Str, Expr::Slice(slice)) => {
-                let mut positional = vec![container];
-                for (bound, default) in [
-                    (&slice.lower, Constant::None),
-                    (&slice.upper, Constant::None),
-                    (&slice.step, Constant::Int(1)),
-                ] {
-                    positional.push(match bound {
-                        Some(bound) => self.expr(bound, None)?,
-                        None => self.constant(default),
-                    });
-                }
+                let [lower, upper, step] = self.slice_bounds(slice)?;
                 self.builtin(
                     "aten::slice",
-                    Arguments {
-                        positional,
-                        ..Arguments::default()
-                    },
+                    Arguments::of(&[container, lower, upper, step]),
                     subscript,
                 )?
             }
@@ -220,124 +203,142 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.error("index", message, node)
     }
 
-    /// The view of a tensor that integers, slices, `None` and `...` select, and the list of tensor indices where there are any.
+    /// The view of a tensor that integers, slices, `None` and `...` select, and the tensors that select further, each at its dimension. Indices are
+    /// evaluated before anything is selected, the bounds of slices on the way.
     pub(super) fn tensor_view(
         &mut self,
         tensor: ValueId,
         index: &'f Expr,
         node: &impl Ranged,
-    ) -> Result<(ValueId, Option<ValueId>)> {
-        let parts: Vec<&'f Expr> = match index {
-            Expr::Tuple(tuple) => tuple.elts.iter().collect(),
-            one => vec![one],
+    ) -> Result<(ValueId, Vec<Option<ValueId>>)> {
+        let parts: &'f [Expr] = match index {
+            Expr::Tuple(tuple) => &tuple.elts,
+            one => std::slice::from_ref(one),
         };
-        let ctx = Arc::clone(&self.program.ctx);
+        let head = parts
+            .iter()
+            .position(|part| part.is_ellipsis_literal_expr())
+            .unwrap_or(parts.len());
+        let mut steps: Vec<Option<(i64, Step<'f>)>> = vec![None; parts.len()];
+        let mut dim = 0;
+        for (step, part) in steps.iter_mut().zip(parts).take(head) {
+            let found = self.index_step(part)?;
+            let at = dim;
+            dim += i64::from(!matches!(found, Step::Select(_)));
+            *step = Some((at, found));
+        }
+        // Behind an ellipsis dimensions count from the end.
+        let mut dim = -1;
+        for (step, part) in steps.iter_mut().zip(parts).skip(head + 1).rev() {
+            if part.is_ellipsis_literal_expr() {
+                return self.error("index", "An index can only have a single ellipsis ('...')", part);
+            }
+            let found = self.index_step(part)?;
+            let at = dim;
+            match found {
+                Step::Tensor(_) => {
+                    let message = "Ellipses followed by tensor indexing is currently not supported";
+                    return self.error("index", message, node);
+                }
+                Step::Unsqueeze => {}
+                Step::Slice(_) | Step::Select(_) => dim -= 1,
+            }
+            *step = Some((at, found));
+        }
         let mut view = tensor;
-        let mut dim = 0i64;
-        let mut from_end = false;
-        let mut tensors: Vec<(i64, ValueId)> = Vec::new();
-        for (at, part) in parts.iter().enumerate() {
-            if from_end {
-                dim = at as i64 - parts.len() as i64;
+        let mut tensors = Vec::new();
+        for (dim, step) in steps.into_iter().flatten() {
+            if let Step::Tensor(index) = step {
+                let at = usize::try_from(dim).unwrap_or(0);
+                tensors.resize(at + 1, None);
+                tensors[at] = Some(index);
+                continue;
             }
-            match part {
-                Expr::EllipsisLiteral(_) if from_end => {
-                    return self.error("index", "An index can only have a single ellipsis ('...')", *part);
+            self.locate(node);
+            let at = self.literal(Constant::Int(dim));
+            view = match step {
+                Step::Select(index) => self.builtin("aten::select", Arguments::of(&[view, at, index]), node)?,
+                Step::Slice(slice) => {
+                    let [lower, upper, step] = self.slice_bounds(slice)?;
+                    self.builtin("aten::slice", Arguments::of(&[view, at, lower, upper, step]), node)?
                 }
-                // From here on dimensions count from the end.
-                Expr::EllipsisLiteral(_) => from_end = true,
-                Expr::NoneLiteral(_) => {
-                    let at = self.literal(Constant::Int(dim));
-                    view = self.builtin(
-                        "aten::unsqueeze",
-                        Arguments {
-                            positional: vec![view, at],
-                            ..Arguments::default()
-                        },
-                        node,
-                    )?;
-                    dim += 1;
+                Step::Unsqueeze | Step::Tensor(_) => {
+                    self.builtin("aten::unsqueeze", Arguments::of(&[view, at]), node)?
                 }
-                Expr::Slice(slice) => {
-                    let at = self.literal(Constant::Int(dim));
-                    let mut positional = vec![view, at];
-                    for (bound, default) in [
-                        (&slice.lower, Constant::None),
-                        (&slice.upper, Constant::None),
-                        (&slice.step, Constant::Int(1)),
-                    ] {
-                        positional.push(match bound {
-                            Some(bound) => self.expr(bound, None)?,
-                            None => self.constant(default),
-                        });
-                    }
-                    view = self.builtin(
-                        "aten::slice",
-                        Arguments {
-                            positional,
-                            ..Arguments::default()
-                        },
-                        node,
-                    )?;
-                    dim += 1;
-                }
-                part => {
-                    let index = self.expr(part, None)?;
-                    match self.kind_of(index) {
-                        TypeKind::Int => {
-                            let at = self.literal(Constant::Int(dim));
-                            let arguments = Arguments {
-                                positional: vec![view, at, index],
-                                ..Arguments::default()
-                            };
-                            view = self.builtin("aten::select", arguments, node)?;
-                        }
-                        TypeKind::Tensor(_) => {
-                            tensors.push((dim, index));
-                            dim += 1;
-                        }
-                        TypeKind::List(_) => {
-                            let arguments = Arguments {
-                                positional: vec![index],
-                                ..Arguments::default()
-                            };
-                            let index = self.builtin("aten::tensor", arguments, *part)?;
-                            tensors.push((dim, index));
-                            dim += 1;
-                        }
-                        _ => {
-                            let message = format!(
-                                "Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported",
-                                self.shown(self.ty(index))
-                            );
-                            return self.error("index", message, *part);
-                        }
-                    }
-                }
-            }
+            };
         }
+        Ok((view, tensors))
+    }
+
+    /// What one part of a tensor's index does.
+    fn index_step(&mut self, part: &'f Expr) -> Result<Step<'f>> {
+        if let Expr::Slice(slice) = part {
+            return Ok(Step::Slice(slice));
+        }
+        let index = self.expr(part, None)?;
+        Ok(match self.kind_of(index) {
+            TypeKind::None => Step::Unsqueeze,
+            TypeKind::Int => Step::Select(index),
+            TypeKind::Tensor(_) => Step::Tensor(index),
+            TypeKind::Optional(inner) if matches!(self.program.ctx.type_kind(inner), TypeKind::Tensor(_)) => {
+                Step::Tensor(index)
+            }
+            // Whatever numbers a list has, they are indices.
+            TypeKind::List(_) => {
+                self.locate(part);
+                let long = self.literal(Constant::Int(DType::Long.code()));
+                let arguments = Arguments {
+                    object: None,
+                    positional: vec![index],
+                    keywords: vec![(self.program.ctx.symbol("dtype"), long)],
+                };
+                Step::Tensor(self.builtin("aten::tensor", arguments, part)?)
+            }
+            _ => {
+                let message = format!(
+                    "Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported",
+                    self.shown(self.ty(index))
+                );
+                return self.error("index", message, part);
+            }
+        })
+    }
+
+    /// The bounds and the step of a slice.
+    fn slice_bounds(&mut self, slice: &'f ExprSlice) -> Result<[ValueId; 3]> {
+        let mut bound = |part: Option<&'f Expr>, default: Constant| match part {
+            Some(part) => self.expr(part, None),
+            None => Ok(self.constant(default)),
+        };
+        Ok([
+            bound(slice.lower.as_deref(), Constant::None)?,
+            bound(slice.upper.as_deref(), Constant::None)?,
+            bound(slice.step.as_deref(), Constant::Int(1))?,
+        ])
+    }
+
+    /// The operand of `aten::index` and its kin, if any tensor selects.
+    pub(super) fn index_list(&mut self, tensors: &[Option<ValueId>], node: &impl Ranged) -> Option<ValueId> {
         if tensors.is_empty() {
-            return Ok((view, None));
-        }
-        if tensors.iter().any(|(dim, _)| *dim < 0) {
-            return self.error(
-                "index",
-                "Ellipses followed by tensor indexing is currently not supported",
-                node,
-            );
-        }
-        let last = tensors.iter().map(|(dim, _)| *dim).max().unwrap_or(0);
-        let mut items = Vec::new();
-        for at in 0..=last {
-            items.push(match tensors.iter().find(|(dim, _)| *dim == at) {
-                Some((_, index)) => *index,
-                None => self.none(),
-            });
+            return None;
         }
         self.locate(node);
-        let element = ctx.optional_of(types::TENSOR);
-        Ok((view, Some(self.builder().list(element, &items))))
+        let items: Vec<ValueId> = tensors
+            .iter()
+            .map(|index| index.unwrap_or_else(|| self.none()))
+            .collect();
+        let element = self.program.ctx.optional_of(types::TENSOR);
+        Some(self.builder().list(element, &items))
     }
+}
+
+/// A part of a tensor's index.
+#[derive(Clone, Copy)]
+enum Step<'f> {
+    Select(ValueId),
+    Slice(&'f ExprSlice),
+    Unsqueeze,
+    Tensor(ValueId),
 }
 
 /// The value of an index that is a literal.

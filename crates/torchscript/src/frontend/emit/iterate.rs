@@ -31,6 +31,15 @@ impl<'f> Emitter<'_, '_, 'f> {
             other => {
                 let value = self.value(other, node)?;
                 if let Some(children) = self.container_children(value, node) {
+                    // Dictionaries are gone through by key.
+                    let is_dict = self.shown(self.ty(value)).ends_with("Dict");
+                    if is_dict {
+                        let mut keys = Vec::with_capacity(children.len());
+                        for (key, _) in children {
+                            keys.push(Sugared::Value(self.constant(Constant::str(key))));
+                        }
+                        return Ok(Iterable::Static(keys));
+                    }
                     return Ok(Iterable::Static(children.into_iter().map(|(_, child)| child).collect()));
                 }
                 match self.kind_of(value) {
@@ -60,29 +69,11 @@ impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn unrolled(&mut self, iterable: &Iterable<'f>, node: &impl Ranged) -> Result<Option<Vec<Sugared<'f>>>> {
         Ok(match iterable {
             Iterable::Static(items) => Some(items.clone()),
-            Iterable::Enumerate(inner, start) => {
-                let inner = self.iterable(inner.clone(), node)?;
-                let Some(items) = self.unrolled(&inner, node)? else {
-                    return Ok(None);
-                };
-                let mut out = Vec::with_capacity(items.len());
-                for (index, item) in items.into_iter().enumerate() {
-                    self.locate(node);
-                    let index = self.literal(Constant::Int(index as i64));
-                    let counted = match start {
-                        Some(start) => self.builtin("aten::add", Arguments::of(&[*start, index]), node)?,
-                        None => index,
-                    };
-                    out.push(Sugared::Tuple(vec![Sugared::Value(counted), item]));
-                }
-                Some(out)
-            }
             Iterable::Zip(parts) => {
                 let mut columns = Vec::with_capacity(parts.len());
                 let mut shortest: Option<usize> = None;
                 for part in parts {
-                    let part = self.iterable(part.clone(), node)?;
-                    let items = self.unrolled(&part, node)?;
+                    let items = self.unrolled(part, node)?;
                     if let Some(items) = &items {
                         shortest = Some(shortest.map_or(items.len(), |n| n.min(items.len())));
                     }
@@ -155,35 +146,26 @@ impl<'f> Emitter<'_, '_, 'f> {
                 },
                 node,
             ),
-            // What has no end of its own counts as long as can be.
-            Iterable::Enumerate(inner, _) => {
-                let inner = self.iterable(inner.clone(), node)?;
-                self.length(&inner, node)
-            }
             Iterable::Static(items) => Ok(self.literal(Constant::Int(items.len() as i64))),
             Iterable::Zip(parts) => {
                 let mut lengths = Vec::with_capacity(parts.len());
-                for part in parts.clone() {
-                    let part = self.iterable(part, node)?;
-                    lengths.push(self.length(&part, node)?);
-                }
-                match *lengths.as_slice() {
-                    [one] => Ok(one),
-                    _ => {
-                        self.locate(node);
-                        let list = self.builder().list(types::INT, &lengths);
-                        self.builtin(
-                            "prim::min",
-                            Arguments {
-                                positional: vec![list],
-                                ..Arguments::default()
-                            },
-                            node,
-                        )
-                    }
-                }
+                self.lengths(parts, node, &mut lengths)?;
+                self.locate(node);
+                let list = self.builder().list(types::INT, &lengths);
+                self.builtin("prim::min", Arguments::of(&[list]), node)
             }
         }
+    }
+
+    /// The lengths of all that is gone through side by side.
+    fn lengths(&mut self, parts: &[Iterable<'f>], node: &impl Ranged, lengths: &mut Vec<ValueId>) -> Result<()> {
+        for part in parts {
+            match part {
+                Iterable::Zip(inner) => self.lengths(inner, node, lengths)?,
+                part => lengths.push(self.length(part, node)?),
+            }
+        }
+        Ok(())
     }
 
     /// The element that iteration number `index` takes.
@@ -223,27 +205,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 self.builtin("aten::__getitem__", arguments, node)?
             }
-            Iterable::Enumerate(inner, start) => {
-                let inner = self.iterable(inner.clone(), node)?;
-                let counted = match start {
-                    Some(start) => {
-                        let arguments = Arguments {
-                            positional: vec![*start, index],
-                            ..Arguments::default()
-                        };
-                        self.builtin("aten::add", arguments, node)?
-                    }
-                    None => index,
-                };
-                let element = self.element(&inner, index, node)?;
-                return Ok(Sugared::Tuple(vec![Sugared::Value(counted), element]));
-            }
             Iterable::Static(_) => return self.error("value", "this can only be gone through whole", node),
             Iterable::Zip(parts) => {
                 let mut elements = Vec::with_capacity(parts.len());
-                for part in parts.clone() {
-                    let part = self.iterable(part, node)?;
-                    elements.push(self.element(&part, index, node)?);
+                for part in parts {
+                    elements.push(self.element(part, index, node)?);
                 }
                 return Ok(Sugared::Tuple(elements));
             }

@@ -1,6 +1,6 @@
 //! Operators of objects: the methods that Python gives them.
 
-use frazil_ir::{Constant, TypeKind, ValueId};
+use frazil_ir::{Constant, SymbolId, TypeKind, ValueId};
 use ruff_text_size::Ranged;
 
 use super::Emitter;
@@ -116,6 +116,12 @@ impl<'f> Emitter<'_, '_, 'f> {
         })
     }
 
+    /// Whether a container of modules is asked for its length by a call, which it is outside of its own code.
+    fn has_length(&mut self, class: SymbolId) -> Result<bool> {
+        let is_own = self.file.qualifier.is_some_and(|q| q.ends_with(".container"));
+        Ok(!is_own && self.program.module_method(class, "__len__")?.is_some())
+    }
+
     /// The call of the method that an operator is to its first operand, when that is an object.
     pub(super) fn magic(
         &mut self,
@@ -131,6 +137,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         }
         if let TypeKind::Class(class) = self.kind_of(object)
             && let Some(names) = self.program.container(class).map(<[String]>::to_vec)
+            && !(operator == "aten::len" && self.has_length(class)?)
         {
             return self.container_operator(operator, &names, arguments, node);
         }

@@ -216,6 +216,13 @@ impl Matcher<'_, '_> {
             };
             let plan = match (value, &argument.default) {
                 (Some(value), _) => self.match_argument(argument, value, conversions, &mut bindings)?,
+                // A function of a program states one number, of which the call makes a list.
+                (None, Some(Constant::List(list)))
+                    if argument.broadcast.is_some() && !self.program.ctx.name(schema.name).contains("::") =>
+                {
+                    let items = list.items.iter().cloned().map(Plan::Default).collect();
+                    Plan::List(list.element, items)
+                }
                 (None, Some(default)) => Plan::Default(default.clone()),
                 (None, None) => return Err(Mismatch::Missing(argument.name)),
             };

@@ -2,10 +2,10 @@
 //!
 //! Variables live in frames, one for each block of the graph. An `if` gives an output for every variable that both sides define, a loop carries
 //! every variable that its body assigns and that exists before it; both in the order of the names, until
-//! [`cleanup`] puts them into canonical order. A `return` at the end of all paths becomes a result of the enclosing `if`s; one
-//! that leaves a loop, and `break` and `continue`, set flags that guard the statements after them.
+//! [`cleanup`] puts them into canonical order. `return`, `break` and `continue` are nodes at first, of which [`exits`] makes results of blocks.
 
 mod assign;
+mod assigned;
 mod attribute;
 pub(crate) mod builtins;
 mod call;
@@ -19,6 +19,7 @@ mod index;
 mod iterate;
 mod magic;
 mod matching;
+mod modified_loops;
 mod operator;
 mod special;
 mod statement;
@@ -34,10 +35,9 @@ use frazil_ir::types::{TypeStyle, display_type, unify};
 use frazil_ir::{
     BlockId, Builder, Constant, Graph, NodeId, SourceRange, SymbolId, TypeId, TypeKind, ValueId, symbols, types,
 };
-use ruff_python_ast::StmtFunctionDef;
+use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
-use self::exits::{Item, always_leaves, needs_flags};
 use self::matching::Matcher;
 use self::sugared::Sugared;
 use crate::frontend::program::Program;
@@ -57,8 +57,21 @@ pub(super) struct Frame<'f> {
     pub(super) variables: HashMap<String, Variable<'f>>,
     /// Variables that the sides of an `if` gave types that cannot be joined, with the message for whoever uses them.
     unjoined: HashMap<String, String>,
-    /// True once a statement has raised: nothing after it is reached.
-    raised: bool,
+    /// True once a statement has returned or raised: nothing after it is reached.
+    exited: bool,
+}
+
+/// The innermost loop of the source.
+#[derive(Debug)]
+pub(super) enum Loop<'f> {
+    /// A `prim::Loop`: what it carries, with the values that it starts with, and its condition, or the constant that stands for that.
+    Node {
+        carried: Vec<(String, ValueId)>,
+        test: Option<&'f Expr>,
+        always: ValueId,
+    },
+    /// One whose body is emitted once for each round.
+    Unrolled,
 }
 
 /// What a condition says besides its value.
@@ -102,10 +115,9 @@ pub(super) struct Emitter<'e, 'p, 'f> {
     pub(super) bound: HashSet<ValueId>,
     /// What the function says that it returns.
     returns: Option<TypeId>,
-    /// Whether what is returned was inferred, so that paths without a `return` give `None`.
-    implicit_none: bool,
-    /// While a function that does not say what it returns is gone through for that alone: the types of its `return`s so far, joined.
-    probed: Option<Option<TypeId>>,
+    /// What its `return`s so far have returned, joined.
+    returned: Option<TypeId>,
+    loops: Vec<Loop<'f>>,
     literals: HashMap<Literal, ValueId>,
     depth: usize,
 }
@@ -117,21 +129,13 @@ pub(super) fn function(
     def: &StmtFunctionDef,
     schema: &FunctionSchema,
 ) -> Result<(Graph, TypeId)> {
-    let mut returns = schema.returns.first().map(|result| result.ty);
-    let items: Vec<Item<'_>> = def.body.iter().map(Item::Statement).collect();
-    let implicit = returns.is_none();
-    if implicit && needs_flags(&items) {
-        let mut emitter = Emitter::new(program, file, None);
-        emitter.probed = Some(None);
-        emitter.inputs(def, schema);
-        emitter.body_with_flags(def, &items)?;
-        returns = Some(emitter.probed.flatten().unwrap_or(types::NONE));
-    }
-    let mut emitter = Emitter::new(program, file, returns);
-    emitter.implicit_none = implicit;
+    let mut emitter = Emitter::new(program, file, schema.returns.first().map(|result| result.ty));
     emitter.inputs(def, schema);
     emitter.body(def)
 }
+
+/// What a function raises whose body is left to Python.
+const UNUSED: &str = "This Python function is annotated to be ignored and cannot be run";
 
 /// The graph of a function whose body is left to Python: it raises.
 pub(super) fn unused(
@@ -145,15 +149,13 @@ pub(super) fn unused(
     let mut emitter = Emitter::new(program, file, Some(ty));
     emitter.inputs(def, schema);
     emitter.locate(def);
-    let text = emitter.constant(Constant::str(
-        "This Python function is annotated to be ignored and cannot be run",
-    ));
+    let text = emitter.constant(Constant::str(UNUSED));
     let class = emitter.none();
     emitter.node("prim::RaiseException", &[text, class], &[]);
     let result = emitter.uninitialized(ty);
     let root = emitter.graph.root();
     emitter.graph.add_result(root, result);
-    cleanup::run(&mut emitter.graph, emitter.program.catalogue);
+    cleanup::run(&mut emitter.graph, emitter.program);
     Ok((emitter.graph, ty))
 }
 
@@ -171,8 +173,8 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             empty_lists: HashSet::new(),
             bound: HashSet::new(),
             returns,
-            implicit_none: false,
-            probed: None,
+            returned: None,
+            loops: Vec::new(),
             literals: HashMap::new(),
             depth: 0,
         }
@@ -190,29 +192,25 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// Emits the body of `def` and finishes the graph.
     pub(super) fn body(mut self, def: &'f StmtFunctionDef) -> Result<(Graph, TypeId)> {
-        let items: Vec<Item<'f>> = def.body.iter().map(Item::Statement).collect();
-        let must_return = self.program.by_hand() && !self.implicit_none && self.probed.is_none();
-        if must_return && self.returns.is_some_and(|ty| ty != types::NONE) && !always_leaves(&items) {
-            let message = "Function was not annotated as having type None, but does not return along all paths";
-            return self.error("return", message, &def.name);
-        }
-        let returned = if needs_flags(&items) {
-            self.body_with_flags(def, &items)?
-        } else {
-            self.tail(&items)?
-        };
-        let result = match returned {
-            Some(value) => value,
-            None if self.frame().raised && self.returns.is_some_and(|ty| ty != types::NONE) => {
-                self.uninitialized(self.returns.unwrap_or(types::NONE))
+        self.suite(&def.body)?;
+        if !self.frame().exited {
+            if self.program.by_hand() && self.returns.is_some_and(|ty| ty != types::NONE) {
+                let message = "Function was not annotated as having type None, but does not return along all paths";
+                return self.error("return", message, &def.name);
             }
-            None => self.none(),
-        };
-        let result = self.returned(result, def)?;
-        let ty = self.returns.unwrap_or_else(|| self.unshaped(self.graph.ty(result)));
+            self.locate(def);
+            let none = self.none();
+            self.leave_with(none, def)?;
+        }
+        let ty = self.returned.or(self.returns).unwrap_or(types::NONE);
+        // The result stands at the `return`s until they are gone.
+        let unset = self.uninitialized(ty);
         let root = self.graph.root();
-        self.graph.add_result(root, result);
-        cleanup::run(&mut self.graph, self.program.catalogue);
+        self.graph.add_result(root, unset);
+        drop_reads(&mut self.graph);
+        exits::run(&mut self.graph);
+        modified_loops::run(&mut self.graph);
+        cleanup::run(&mut self.graph, self.program);
         Ok((self.graph, ty))
     }
 
@@ -254,6 +252,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// The join of two types, if there is one.
     pub(super) fn join(&self, a: TypeId, b: TypeId) -> Option<TypeId> {
+        // Interfaces are known to the program alone.
         if self.program.is_subtype(a, b) {
             return Some(b);
         }
@@ -345,8 +344,8 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     }
 
     /// Nothing after this is reached.
-    pub(super) fn mark_raised(&mut self) {
-        self.frame().raised = true;
+    pub(super) fn mark_exited(&mut self) {
+        self.frame().exited = true;
     }
 
     /// The variable `name`, from the innermost frame that has it.
@@ -450,8 +449,27 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             }
         }
         self.suggest_name(id, name);
+        if let Some(declared) = declared.filter(|&ty| self.program.by_hand() && ty != self.ty(id)) {
+            // Whoever reads the variable sees what it was declared to be.
+            self.bound.insert(id);
+            id = self.read_as(id, declared);
+        }
         self.define(name, id, wanted.filter(|_| declared.is_some()));
         Ok(())
+    }
+
+    /// `value` as a variable of another type gives it.
+    pub(super) fn read_as(&mut self, value: ValueId, ty: TypeId) -> ValueId {
+        self.op(READ, &[value], ty)
+    }
+
+    /// What a variable holds, whatever type it has been given.
+    pub(super) fn held(&self, value: ValueId) -> ValueId {
+        let node = self.graph.defining_node(value);
+        match node.filter(|&node| self.graph.kind_name(node) == READ) {
+            Some(node) => self.graph.operand(node, 0).unwrap_or(value),
+            None => value,
+        }
     }
 
     /// `value` as a `wanted`, as far as implicit conversions go.
@@ -460,6 +478,21 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         let (conversion, _) = self.matcher().convert(self.ty(value), open, wanted, true);
         self.locate(node);
         self.apply(value, &conversion)
+    }
+}
+
+/// The value of a variable under the type that it is declared with, while code is emitted.
+const READ: &str = "prim::Load";
+
+fn drop_reads(graph: &mut Graph) {
+    let kind = graph.ctx().symbol(READ);
+    for node in graph.all_nodes() {
+        if graph.kind(node) == kind
+            && let (Some(value), Some(read)) = (graph.operand(node, 0), graph.output(node))
+        {
+            graph.replace_all_uses_with(read, value);
+            graph.erase(node);
+        }
     }
 }
 

@@ -126,11 +126,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 }
                 let value = self.expr(expr, None)?;
                 let value = self.truth(value, expr)?;
+                // Literals and constants of modules decide what is compiled; what a variable holds does not.
+                let decides = self.program.by_hand() && !expr.is_name_expr();
+                let known = self.graph.constant(value).filter(|_| decides);
                 Ok(Condition {
-                    value,
-                    when_true: Vec::new(),
-                    when_false: Vec::new(),
-                    known: None,
+                    known: known.and_then(|constant| constant.as_bool()),
+                    ..Condition::plain(value)
                 })
             }
         }
@@ -213,11 +214,16 @@ impl<'f> Emitter<'_, '_, 'f> {
         let Some(second) = second else {
             return self.error("expression", "an operand is missing", op);
         };
-        let both = |a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>| a.into_iter().chain(b).collect();
         let (when_true, when_false) = if is_or {
-            (Vec::new(), both(first_false, second.when_false))
+            (
+                either(&first_true, &second.when_true),
+                both(first_false, second.when_false),
+            )
         } else {
-            (both(first_true, second.when_true), Vec::new())
+            (
+                both(first_true, second.when_true),
+                either(&first_false, &second.when_false),
+            )
         };
         Ok(Condition {
             value,
@@ -459,19 +465,15 @@ impl<'f> Emitter<'_, '_, 'f> {
             (_, 0) => Some(false),
             _ => None,
         };
-        if let Some(known) = known {
-            let value = self.constant(Constant::Bool(known));
-            return Ok(Condition {
-                value,
-                when_true: Vec::new(),
-                when_false: Vec::new(),
-                known: Some(known),
-            });
-        }
-        let node = self.node("prim::isinstance", &[value], &[]);
-        self.graph
-            .set_attribute(node, symbols::ATTR_TYPES, AttributeValue::Types(wanted.clone()));
-        let result = self.graph.add_output(node, types::BOOL);
+        let result = match known {
+            Some(known) => self.constant(Constant::Bool(known)),
+            None => {
+                let node = self.node("prim::isinstance", &[value], &[]);
+                let types = AttributeValue::Types(wanted.clone());
+                self.graph.set_attribute(node, symbols::ATTR_TYPES, types);
+                self.graph.add_output(node, types::BOOL)
+            }
+        };
         let narrow = |types: Vec<TypeId>| match (object, types.as_slice()) {
             (Expr::Name(name), [_, ..]) => vec![(name.id.to_string(), self.program.union_of(&types))],
             _ => Vec::new(),
@@ -481,17 +483,39 @@ impl<'f> Emitter<'_, '_, 'f> {
         } else {
             narrow(matching.clone())
         };
-        let others = alternatives
-            .iter()
-            .copied()
-            .filter(|ty| !matching.contains(ty))
-            .collect();
+        let others = match alternatives.is_empty() {
+            true => vec![types::ANY],
+            false => alternatives
+                .iter()
+                .copied()
+                .filter(|ty| !matching.contains(ty))
+                .collect(),
+        };
         let when_false = narrow(others);
         Ok(Condition {
             value: result,
             when_true,
             when_false,
-            known: None,
+            known,
         })
     }
+}
+
+/// What two conditions say that hold both. Where they say different things of one variable, nothing is known of it.
+fn both(mut a: Vec<(String, TypeId)>, b: Vec<(String, TypeId)>) -> Vec<(String, TypeId)> {
+    for (name, ty) in b {
+        match a.iter().position(|(known, _)| *known == name) {
+            None => a.push((name, ty)),
+            Some(at) if a[at].1 != ty => {
+                a.remove(at);
+            }
+            Some(_) => {}
+        }
+    }
+    a
+}
+
+/// What two conditions say of which one holds.
+fn either(a: &[(String, TypeId)], b: &[(String, TypeId)]) -> Vec<(String, TypeId)> {
+    a.iter().filter(|narrowed| b.contains(narrowed)).cloned().collect()
 }

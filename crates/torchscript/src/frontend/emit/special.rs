@@ -142,7 +142,6 @@ impl<'f> Emitter<'_, '_, 'f> {
                 return Ok(Sugared::Iterable(Box::new(iterable)));
             }
             (Special::Enumerate, [inner, start @ ..]) => {
-                let inner = self.sugared(inner, None)?;
                 if let Some(keyword) = call.arguments.keywords.first()
                     && keyword.arg.as_ref().is_none_or(|name| name.as_str() != "start")
                 {
@@ -154,12 +153,21 @@ impl<'f> Emitter<'_, '_, 'f> {
                     (_, Some(keyword)) => Some(self.expr(&keyword.value, None)?),
                     _ => None,
                 };
-                return Ok(Sugared::Iterable(Box::new(Iterable::Enumerate(inner, start))));
+                self.locate(call);
+                let end = self.literal(Constant::Int(i64::MAX));
+                let inner = self.sugared(inner, None)?;
+                let inner = self.iterable(inner, call)?;
+                let numbers = Iterable::Range { start, end, step: None };
+                return Ok(Sugared::Iterable(Box::new(Iterable::Zip(vec![numbers, inner]))));
             }
             (Special::Zip, []) => return wrong(self, "zip expected at least 1 arguments, got 0"),
             (Special::Zip, [_, ..]) => {
-                let parts: Result<Vec<Sugared<'f>>> = args.iter().map(|part| self.sugared(part, None)).collect();
-                return Ok(Sugared::Iterable(Box::new(Iterable::Zip(parts?))));
+                let mut parts = Vec::with_capacity(args.len());
+                for part in args {
+                    let part = self.sugared(part, None)?;
+                    parts.push(self.iterable(part, call)?);
+                }
+                return Ok(Sugared::Iterable(Box::new(Iterable::Zip(parts))));
             }
             (Special::List, []) => {
                 self.locate(call);
@@ -226,24 +234,29 @@ impl<'f> Emitter<'_, '_, 'f> {
     fn dict_call(&mut self, call: &'f ExprCall, hint: Option<TypeId>) -> Result<ValueId> {
         let ctx = std::sync::Arc::clone(&self.program.ctx);
         let keywords = &call.arguments.keywords;
-        let mut pairs = Vec::with_capacity(keywords.len());
-        for keyword in keywords {
-            let Some(name) = &keyword.arg else {
-                return self.error("call", "keyword-arg expansion is not supported", keyword);
-            };
-            self.locate(keyword);
-            let key = self.constant(Constant::str(name.as_str()));
-            pairs.push((key, self.expr(&keyword.value, None)?));
+        let listed: Option<&'f [Expr]> = match &*call.arguments.args {
+            [] => Some(&[]),
+            [Expr::List(list)] => Some(&list.elts),
+            _ => None,
+        };
+        if let (Some(items), false) = (listed, keywords.is_empty()) {
+            // Keywords are pairs like others.
+            let mut tuples = Vec::with_capacity(items.len() + keywords.len());
+            for item in items {
+                tuples.push(self.expr(item, None)?);
+            }
+            for (key, value) in self.keyword_pairs(call)? {
+                tuples.push(self.builder().tuple(&[key, value]));
+            }
+            let ty = self.joined(&tuples);
+            let list = self.builder().list(ty, &tuples);
+            return self.dict_of_pairs(Sugared::Value(list), call, hint);
         }
         let dict = match &*call.arguments.args {
             [] => {
-                let ty = match (
-                    hint.filter(|&ty| matches!(ctx.type_kind(ty), TypeKind::Dict(..))),
-                    pairs.first(),
-                ) {
-                    (Some(hint), _) => hint,
-                    (None, Some(&(_, value))) => ctx.dict_of(types::STR, self.unshaped(self.ty(value))),
-                    (None, None) => ctx.dict_of(types::STR, types::TENSOR),
+                let ty = match hint.filter(|&ty| matches!(ctx.type_kind(ty), TypeKind::Dict(..))) {
+                    Some(hint) => hint,
+                    None => ctx.dict_of(types::STR, types::TENSOR),
                 };
                 self.locate(call);
                 self.op("prim::DictConstruct", &[], ty)
@@ -253,23 +266,41 @@ impl<'f> Emitter<'_, '_, 'f> {
                 Sugared::Value(value) if matches!(self.kind_of(value), TypeKind::Dict(..)) => {
                     self.builtin("aten::dict", Arguments::of(&[value]), call)?
                 }
-                source => self.dict_of(source, None, call, hint, |this, item| {
-                    let item = match item {
-                        Some(item) => this.value(item, call)?,
-                        None => return this.error("value", "an element is missing", call),
-                    };
-                    match *this.builder().unpack_tuple(item).as_slice() {
-                        [key, value] => Ok((key, value)),
-                        _ => this.error("call", "a dictionary is made of pairs", call),
-                    }
-                })?,
+                source => self.dict_of_pairs(source, call, hint)?,
             },
             _ => return self.error("call", "dict expected at most 1 argument", call),
         };
-        for (key, value) in pairs {
+        for (key, value) in self.keyword_pairs(call)? {
             self.builtin("aten::_set_item", Arguments::of(&[dict, key, value]), call)?;
         }
         Ok(dict)
+    }
+
+    /// The keywords of a call, as strings, with their values.
+    fn keyword_pairs(&mut self, call: &'f ExprCall) -> Result<Vec<(ValueId, ValueId)>> {
+        let mut pairs = Vec::with_capacity(call.arguments.keywords.len());
+        for keyword in &call.arguments.keywords {
+            let Some(name) = &keyword.arg else {
+                return self.error("call", "keyword-arg expansion is not supported", keyword);
+            };
+            self.locate(keyword);
+            let key = self.constant(Constant::str(name.as_str()));
+            pairs.push((key, self.expr(&keyword.value, None)?));
+        }
+        Ok(pairs)
+    }
+
+    fn dict_of_pairs(&mut self, source: Sugared<'f>, call: &'f ExprCall, hint: Option<TypeId>) -> Result<ValueId> {
+        self.dict_of(source, None, call, hint, |this, item| {
+            let item = match item {
+                Some(item) => this.value(item, call)?,
+                None => return this.error("value", "an element is missing", call),
+            };
+            match *this.builder().unpack_tuple(item).as_slice() {
+                [key, value] => Ok((key, value)),
+                _ => this.error("call", "a dictionary is made of pairs", call),
+            }
+        })
     }
 
     /// `x.tolist()`, whose type only the place of use tells: lists in one another down to numbers.

@@ -1,124 +1,44 @@
-//! Statements, and how functions return.
-//!
-//! A `return` at the end of all paths becomes a result of the enclosing `if`s; one that leaves a loop, and `break` and `continue`, set flags that
-//! guard the statements after them.
+//! Statements.
 
-use frazil_ir::{Constant, TypeId, ValueId, types};
-use ruff_python_ast::{ElifElseClause, Expr, Stmt, StmtAssert, StmtFunctionDef, StmtRaise};
+use frazil_ir::{Constant, ValueId, types};
+use ruff_python_ast::{ElifElseClause, Expr, Stmt, StmtAssert, StmtRaise};
 use ruff_text_size::Ranged;
 
-use super::exits::{BROKE, Item, LEFT, RESULT, RETURNED, always_leaves, contains_return, item_range, may_leave};
+use super::exits::{CONTINUATION, RETURN};
 use super::matching::Arguments;
 use super::sugared::Sugared;
-use super::{Condition, Emitter, Frame, Variable};
+use super::{Emitter, Loop, Variable};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 
 impl<'f> Emitter<'_, '_, 'f> {
-    /// Emits statements that all paths of leave by a return at their end, if they return at all. Gives what is returned.
-    pub(super) fn tail(&mut self, items: &[Item<'f>]) -> Result<Option<ValueId>> {
-        for (index, item) in items.iter().enumerate() {
-            let rest = items.get(index + 1..).unwrap_or_default();
-            match item {
-                Item::Statement(Stmt::Return(statement)) => {
-                    let value = match &statement.value {
-                        Some(value) => self.expr(value, self.returns)?,
-                        None => self.none(),
-                    };
-                    return self.returned(value, statement).map(Some);
+    /// `return value`.
+    pub(super) fn leave_with(&mut self, value: ValueId, node: &impl Ranged) -> Result<()> {
+        let mut value = self.returned(value, node)?;
+        let ty = self.unshaped(self.ty(value));
+        let joined = match (self.returns, self.returned) {
+            (Some(declared), _) => declared,
+            (None, None) => ty,
+            (None, Some(before)) => match self.join(before, ty) {
+                Some(joined) => joined,
+                None => {
+                    let message = format!(
+                        "Previous return statement returned a value of type {} but this return statement returns a value of type {}",
+                        self.shown(before),
+                        self.shown(ty)
+                    );
+                    return self.error("type", message, node);
                 }
-                Item::Statement(Stmt::If(statement)) if contains_return(&[*item]) => {
-                    let body: Vec<Item<'f>> = statement.body.iter().map(Item::Statement).collect();
-                    return self.tail_if(statement, &statement.test, body, &statement.elif_else_clauses, rest);
-                }
-                Item::Clauses(clauses) if contains_return(&[*item]) => match clauses {
-                    [] => {}
-                    [clause, others @ ..] => {
-                        let body: Vec<Item<'f>> = clause.body.iter().map(Item::Statement).collect();
-                        match &clause.test {
-                            Some(test) => return self.tail_if(clause, test, body, others, rest),
-                            None => return self.tail(&[body.as_slice(), rest].concat()),
-                        }
-                    }
-                },
-                _ => self.item(*item)?,
-            }
+            },
+        };
+        self.returned = Some(joined);
+        self.locate(node);
+        if joined == types::ANY && ty != types::ANY {
+            value = self.op("prim::unchecked_cast", &[value], types::ANY);
         }
-        Ok(None)
-    }
-
-    /// An `if` of which a side returns: what follows it belongs to the other side.
-    pub(super) fn tail_if(
-        &mut self,
-        statement: &impl Ranged,
-        test: &'f Expr,
-        body: Vec<Item<'f>>,
-        clauses: &'f [ElifElseClause],
-        rest: &[Item<'f>],
-    ) -> Result<Option<ValueId>> {
-        let mut body = body;
-        let mut orelse = vec![Item::Clauses(clauses)];
-        if !always_leaves(&body) {
-            body.extend_from_slice(rest);
-        }
-        if !always_leaves(&orelse) {
-            orelse.extend_from_slice(rest);
-        }
-        self.deeper(test, |this| {
-            let condition = this.condition(test)?;
-            if let Some(known) = condition.known {
-                this.refine(if known {
-                    &condition.when_true
-                } else {
-                    &condition.when_false
-                });
-                return this.tail(if known { &body } else { &orelse });
-            }
-            this.locate(statement);
-            let node = this.node("prim::If", &[condition.value], &[]);
-            let outer = this.block;
-            let mut sides = Vec::with_capacity(2);
-            for (items, refinements) in [(&body, &condition.when_true), (&orelse, &condition.when_false)] {
-                this.block = this.graph.add_block(node);
-                this.frames.push(Frame::default());
-                this.refine(refinements);
-                let returned = this.tail(items)?;
-                let raised = this.frame().raised;
-                let returned = match returned {
-                    None if !raised => Some(this.none()),
-                    returned => returned,
-                };
-                this.frames.pop();
-                sides.push((this.block, returned));
-            }
-            let returned: Vec<TypeId> = sides
-                .iter()
-                .filter_map(|(_, value)| value.map(|v| this.ty(v)))
-                .collect();
-            let ty = match (this.returns, returned.as_slice()) {
-                (Some(declared), [_, ..]) => declared,
-                (None, &[a, b]) => match this.join(this.unshaped(a), this.unshaped(b)) {
-                    Some(ty) => ty,
-                    None => return this.returns_differ(a, b, test),
-                },
-                (None, &[a]) => this.unshaped(a),
-                _ => {
-                    this.block = outer;
-                    this.frame().raised = true;
-                    return Ok(None);
-                }
-            };
-            for (block, value) in sides {
-                this.block = block;
-                let value = match value {
-                    Some(value) => value,
-                    None => this.uninitialized(ty),
-                };
-                this.graph.add_result(block, value);
-            }
-            this.block = outer;
-            Ok(Some(this.graph.add_output(node, ty)))
-        })
+        self.node(RETURN, &[value], &[]);
+        self.mark_exited();
+        Ok(())
     }
 
     /// Converts what is returned to the declared type.
@@ -136,91 +56,24 @@ impl<'f> Emitter<'_, '_, 'f> {
         Ok(value)
     }
 
-    fn returns_differ<T>(&self, before: TypeId, now: TypeId, node: &impl Ranged) -> Result<T> {
-        let message = format!(
-            "Previous return statement returned a value of type {} but this return statement returns a value of type {}",
-            self.shown(before),
-            self.shown(now)
-        );
-        self.error("type", message, node)
+    /// The `elif`s and `else` of an `if`.
+    pub(super) fn clauses(&mut self, clauses: &'f [ElifElseClause]) -> Result<()> {
+        let [clause, others @ ..] = clauses else { return Ok(()) };
+        self.deeper(clause, |this| match &clause.test {
+            Some(test) => this.if_statement(clause, test, &clause.body, others),
+            None => this.suite(&clause.body),
+        })
     }
 
-    /// A function with returns in loops, or on some paths only: flags say whether and what was returned.
-    pub(super) fn body_with_flags(&mut self, def: &'f StmtFunctionDef, items: &[Item<'f>]) -> Result<Option<ValueId>> {
-        self.locate(def);
-        let no = self.constant(Constant::Bool(false));
-        let Some(ty) = self.returns else {
-            self.define(RETURNED, no, None);
-            self.define(LEFT, no, None);
-            self.items(items)?;
-            if !always_leaves(items) {
-                let none = self.none();
-                self.probe_return(none, def)?;
-            }
-            return Ok(None);
-        };
-        let nothing = if ty == types::NONE || (self.implicit_none && !always_leaves(items)) {
-            self.none()
-        } else {
-            self.uninitialized(ty)
-        };
-        self.define(RETURNED, no, None);
-        self.define(LEFT, no, None);
-        self.define(RESULT, nothing, Some(ty));
-        self.items(items)?;
-        Ok(self.lookup_value(RESULT))
-    }
-
-    /// Joins the type of `value` with those of the `return`s before.
-    fn probe_return(&mut self, value: ValueId, node: &impl Ranged) -> Result<()> {
-        let ty = self.unshaped(self.ty(value));
-        let joined = match self.probed.flatten() {
-            None => ty,
-            Some(before) => match self.join(before, ty) {
-                Some(joined) => joined,
-                None => return self.returns_differ(before, ty, node),
-            },
-        };
-        self.probed = Some(Some(joined));
-        Ok(())
-    }
-
-    /// Emits statements; those behind one that may leave run only when it did not.
-    pub(super) fn items(&mut self, items: &[Item<'f>]) -> Result<()> {
-        for (index, item) in items.iter().enumerate() {
-            self.item(*item)?;
-            let rest = items.get(index + 1..).unwrap_or_default();
-            if !may_leave(&[*item]) || rest.is_empty() {
-                continue;
-            }
-            if always_leaves(&[*item]) {
-                return Ok(());
-            }
-            let Some(left) = self.lookup_value(LEFT) else { continue };
-            return self.branches(
-                Condition::plain(left),
-                |_| Ok(()),
-                |this| this.items(rest),
-                item_range(rest),
-            );
-        }
-        Ok(())
-    }
-
-    pub(super) fn item(&mut self, item: Item<'f>) -> Result<()> {
-        match item {
-            Item::Statement(statement) => self.deeper(statement, |this| this.statement(statement)),
-            Item::Clauses([]) => Ok(()),
-            Item::Clauses([clause, others @ ..]) => self.deeper(clause, |this| match &clause.test {
-                Some(test) => this.if_statement(clause, test, &clause.body, others),
-                None => this.suite(&clause.body),
-            }),
-        }
-    }
-
+    /// Statements, down to the first that exits: what follows is never reached.
     pub(super) fn suite(&mut self, body: &'f [Stmt]) -> Result<()> {
-        let items: Vec<Item<'f>> = body.iter().map(Item::Statement).collect();
-        self.items(&items)
+        for statement in body {
+            self.deeper(statement, |this| this.statement(statement))?;
+            if self.frame().exited {
+                break;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn statement(&mut self, statement: &'f Stmt) -> Result<()> {
@@ -279,35 +132,10 @@ impl<'f> Emitter<'_, '_, 'f> {
                     Some(value) => self.expr(value, self.returns)?,
                     None => self.none(),
                 };
-                let value = self.returned(value, statement)?;
-                self.locate(statement);
-                let yes = self.constant(Constant::Bool(true));
-                if self.probed.is_some() {
-                    self.probe_return(value, statement)?;
-                } else {
-                    self.define(RESULT, value, self.returns);
-                }
-                self.define(RETURNED, yes, None);
-                self.define(LEFT, yes, None);
-                Ok(())
+                self.leave_with(value, statement)
             }
-            Stmt::Break(_) | Stmt::Continue(_) => {
-                if self.lookup(BROKE).is_none() {
-                    let what = if statement.is_break_stmt() { "Break" } else { "Continue" };
-                    let message = match what {
-                        "Break" => "'break' outside loop",
-                        _ => "'continue' not properly in loop",
-                    };
-                    return self.error("statement", message, statement);
-                }
-                self.locate(statement);
-                let yes = self.constant(Constant::Bool(true));
-                if matches!(statement, Stmt::Break(_)) {
-                    self.define(BROKE, yes, None);
-                }
-                self.define(LEFT, yes, None);
-                Ok(())
-            }
+            Stmt::Break(_) => self.continuation("break", statement),
+            Stmt::Continue(_) => self.continuation("continue", statement),
             Stmt::Raise(raise) => self.raise(raise),
             Stmt::Assert(assert) => self.assert(assert),
             Stmt::Delete(delete) => {
@@ -330,6 +158,31 @@ impl<'f> Emitter<'_, '_, 'f> {
         }
     }
 
+    /// `break` and `continue`: what the loop's body gives at its end, here.
+    fn continuation(&mut self, what: &str, statement: &Stmt) -> Result<()> {
+        let (carried, test, always) = match self.loops.last() {
+            None => return self.error("statement", format!("SyntaxError: '{what}' outside loop"), statement),
+            Some(Loop::Unrolled) => {
+                let message = "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside the body of these loops";
+                return self.error("statement", message, statement);
+            }
+            Some(Loop::Node { carried, test, always }) => (carried.clone(), *test, *always),
+        };
+        self.locate(statement);
+        let go_on = match (what, test) {
+            ("break", _) => self.constant(Constant::Bool(false)),
+            (_, Some(test)) => self.condition(test)?.value,
+            (_, None) => always,
+        };
+        self.locate(statement);
+        let now = carried
+            .iter()
+            .map(|(name, initial)| self.lookup_value(name).unwrap_or(*initial));
+        let operands: Vec<ValueId> = std::iter::once(go_on).chain(now).collect();
+        self.node(CONTINUATION, &operands, &[]);
+        Ok(())
+    }
+
     pub(super) fn raise(&mut self, raise: &'f StmtRaise) -> Result<()> {
         let (message, class) = match raise.exc.as_deref() {
             Some(Expr::Call(call)) => {
@@ -340,7 +193,8 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 (message, class)
             }
-            Some(other) => (None, dotted(other).unwrap_or_default()),
+            // PyTorch forgets the class of what is raised without a call.
+            Some(_) => (None, String::new()),
             None => (None, String::new()),
         };
         self.locate(raise);
@@ -359,10 +213,19 @@ impl<'f> Emitter<'_, '_, 'f> {
         let class = match class.as_str() {
             "" => self.none(),
             name if name.contains('.') => self.constant(Constant::str(name)),
+            // A class of the text lives where Python runs it.
+            name if self
+                .file
+                .body()
+                .iter()
+                .any(|s| matches!(s, Stmt::ClassDef(def) if def.name.as_str() == name)) =>
+            {
+                self.constant(Constant::str(format!("__main__.{name}")))
+            }
             name => self.constant(Constant::str(format!("builtins.{name}"))),
         };
         self.node("prim::RaiseException", &[message, class], &[]);
-        self.mark_raised();
+        self.mark_exited();
         Ok(())
     }
 
@@ -395,7 +258,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let text = this.builtin("aten::add", arguments, assert)?;
                 let class = this.none();
                 this.node("prim::RaiseException", &[text, class], &[]);
-                this.mark_raised();
+                this.mark_exited();
                 Ok(())
             },
             assert.range(),

@@ -1,6 +1,6 @@
 //! Values that exist only while code is compiled: what names and attributes can stand for besides values of the graph.
 
-use frazil_ir::{FunctionId, SymbolId, TypeId, ValueId};
+use frazil_ir::{DType, FunctionId, SymbolId, TypeId, ValueId};
 use ruff_python_ast::StmtFunctionDef;
 
 /// What an expression stands for.
@@ -14,6 +14,10 @@ pub(crate) enum Sugared<'f> {
     Type(TypeId),
     /// A function of the program.
     Function(FunctionId),
+    /// One of several functions of the program.
+    Alternatives(usize),
+    /// `x.float()` and its kin: the tensor, and what its elements become.
+    TensorCast(ValueId, DType),
     /// `Class.__new__`: an object without attributes yet.
     New(TypeId),
     /// A method of an object.
@@ -73,8 +77,6 @@ pub(crate) enum Iterable<'f> {
     Static(Vec<Sugared<'f>>),
     /// A list, tensor, string or dictionary.
     Sequence(ValueId),
-    /// `enumerate(x, start)`.
-    Enumerate(Sugared<'f>, Option<ValueId>),
-    /// `zip(x, y, ...)`.
-    Zip(Vec<Sugared<'f>>),
+    /// `zip(x, y, ...)`; `enumerate(x)` is `zip(range(a very large number), x)`.
+    Zip(Vec<Iterable<'f>>),
 }

@@ -412,3 +412,19 @@ impl Program<'_> {
         Ok(())
     }
 }
+
+/// Whether `def` is a class of exceptions: code can raise its objects, and nothing else.
+pub(super) fn is_exception(file: &SourceFile, def: &StmtClassDef) -> bool {
+    def.bases().iter().any(|base| {
+        let name = dotted(base).unwrap_or_default();
+        let inherits = |s: &Stmt| matches!(s, Stmt::ClassDef(other) if *other.name == *name && other.name != def.name && is_builtin_exception(other));
+        matches!(&*name, "Exception" | "Warning") || name.ends_with("Error") || file.body().iter().any(inherits)
+    })
+}
+
+fn is_builtin_exception(def: &StmtClassDef) -> bool {
+    let names = def.bases().iter().filter_map(dotted);
+    names
+        .into_iter()
+        .any(|name| name == "Exception" || name.ends_with("Error"))
+}

@@ -13,8 +13,10 @@ pub(crate) enum Marker {
     Plain,
     /// `@torch.jit.export`: a method that is compiled although nothing calls it.
     Export,
-    /// `@torch.jit.unused`, `@torch.jit.ignore`: its body is Python, and calling it raises.
+    /// `@torch.jit.unused`, `@torch.jit.ignore(drop=True)`: its body is Python, and code that calls it raises.
     Unused,
+    /// `@torch.jit.ignore`: its body is Python, too, and raises when it is called.
+    Ignored,
     /// `@torch.jit._overload`: a signature without a body.
     Overload,
     /// `@staticmethod`
@@ -41,7 +43,9 @@ pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker>
         let name = name(file, decorator);
         let found = match name.strip_prefix("torch.jit.").unwrap_or(&name) {
             "export" => Marker::Export,
-            "unused" | "ignore" => Marker::Unused,
+            "unused" => Marker::Unused,
+            "ignore" if is_flagged(decorator, "drop") => Marker::Unused,
+            "ignore" => Marker::Ignored,
             "_overload" | "_overload_method" => Marker::Overload,
             "staticmethod" => Marker::Static,
             "property" => Marker::Property,
@@ -60,6 +64,16 @@ pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker>
         marker = found;
     }
     Ok(marker)
+}
+
+/// Whether the decorator is called with `keyword=True`.
+fn is_flagged(decorator: &Decorator, keyword: &str) -> bool {
+    let value = decorator
+        .expression
+        .as_call_expr()
+        .and_then(|call| call.arguments.find_keyword(keyword))
+        .and_then(|keyword| keyword.value.as_boolean_literal_expr());
+    value.is_some_and(|literal| literal.value)
 }
 
 /// Whether a class has the decorator `wanted`, by its last name.

@@ -6,6 +6,7 @@ mod decorators;
 mod foreign;
 mod literal;
 mod modules;
+mod overloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,12 +25,13 @@ use crate::frontend::construct::{self, MethodTable};
 use crate::frontend::emit::upgrade;
 use crate::frontend::objects::Objects;
 use crate::frontend::source::SourceFile;
-use crate::frontend::{LoadOptions, Result, emit, library, objects};
+use crate::frontend::{Fold, LoadOptions, Result, emit, library, objects};
 
 use decorators::Marker;
 
 pub(crate) use foreign::{FOREIGN_CLASSES, foreign_method};
 pub(crate) use literal::{complex_sum, number, string_value};
+pub(crate) use overloads::Alternatives;
 
 /// The qualifier of what a text by hand defines.
 pub(crate) const BY_HAND: &str = "__torch__";
@@ -78,6 +80,8 @@ pub(crate) enum Global {
     Function(FunctionId),
     /// A class, interface, enumeration or NamedTuple.
     Type(TypeId),
+    /// One of several functions; which, the arguments tell. The index into [`Program::alternatives`].
+    Alternatives(usize),
 }
 
 /// Where a function's definition stands in its file: statement, and statement of the class.
@@ -85,6 +89,16 @@ pub(crate) enum Global {
 pub(crate) struct DefPath {
     pub(crate) statement: usize,
     pub(crate) method: Option<usize>,
+}
+
+impl DefPath {
+    fn def(self, file: &SourceFile) -> Option<&StmtFunctionDef> {
+        match (file.body().get(self.statement)?, self.method) {
+            (Stmt::FunctionDef(def), None) => Some(def),
+            (Stmt::ClassDef(class), Some(method)) => class.body.get(method)?.as_function_def_stmt(),
+            _ => None,
+        }
+    }
 }
 
 struct Body {
@@ -107,6 +121,8 @@ enum BodyState {
 pub(crate) struct Program<'a> {
     pub(crate) ctx: Arc<Context>,
     pub(crate) catalogue: &'a Catalogue,
+    /// See [`LoadOptions::fold`].
+    pub(crate) fold: Option<Fold<'a>>,
     /// The format version that the code was written for.
     pub(crate) version: u64,
     sources: &'a dyn Sources,
@@ -126,6 +142,8 @@ pub(crate) struct Program<'a> {
     statics: HashMap<(SymbolId, SymbolId), FunctionId>,
     /// Classes of modules that a text by hand made, with what is not compiled yet.
     modules: HashMap<SymbolId, MethodTable>,
+    /// Functions that share a name.
+    pub(crate) alternatives: Vec<Alternatives>,
     /// How many class names have been mangled.
     mangled: usize,
     /// `CONSTANTS.c0`, `CONSTANTS.c1`, ...
@@ -139,6 +157,7 @@ impl<'a> Program<'a> {
         Program {
             ctx: Arc::clone(options.ctx),
             catalogue: options.catalogue,
+            fold: None,
             version: u64::MAX,
             sources,
             files: HashMap::new(),
@@ -151,6 +170,7 @@ impl<'a> Program<'a> {
             by_hand: false,
             statics: HashMap::new(),
             modules: HashMap::new(),
+            alternatives: Vec::new(),
             mangled: 0,
             constants: Vec::new(),
             objects: Objects::default(),
@@ -178,7 +198,11 @@ impl<'a> Program<'a> {
                 Stmt::FunctionDef(def) if !has_modules && decorators::marker(&file, def)? != Marker::Overload => {
                     self.global_of(&file, &def.name)?;
                 }
-                Stmt::ClassDef(def) if !has_modules && !construct::is_module_class(self, &file, index)? => {
+                Stmt::ClassDef(def)
+                    if !has_modules
+                        && !class::is_exception(&file, def)
+                        && !construct::is_module_class(self, &file, index)? =>
+                {
                     self.global_of(&file, &def.name)?;
                 }
                 // Other statements are Python's: what they define is found when code names it.
@@ -260,9 +284,21 @@ impl<'a> Program<'a> {
                         statement: index,
                         method: None,
                     };
+                    if let Some(overloaded) = self.define_overloads(&file, def, path, symbol)? {
+                        return Ok(Some(overloaded));
+                    }
                     let id = self.define_function(&file, def, path, symbol, None)?;
                     self.globals.insert(symbol, Global::Function(id));
                     return Ok(Some(Global::Function(id)));
+                }
+                // `f = choose(flag, 1, when_true, when_false)`
+                Stmt::Assign(assign)
+                    if file.qualifier.is_some_and(|qualifier| qualifier != BY_HAND)
+                        && matches!(assign.targets.as_slice(), [Expr::Name(target)] if target.id.as_str() == simple) =>
+                {
+                    if let Some(choice) = overloads::choice(qualifier, &assign.value) {
+                        return Ok(Some(self.add_choice(symbol, choice)));
+                    }
                 }
                 // Classes of modules come about by making modules.
                 Stmt::ClassDef(def)
@@ -445,6 +481,13 @@ impl<'a> Program<'a> {
         })
     }
 
+    /// Whether code that calls the function raises instead.
+    pub(crate) fn is_unused(&self, id: FunctionId) -> bool {
+        let Some(body) = self.bodies.get(&id) else { return false };
+        let marker = body.path.def(&body.file).map(|def| decorators::marker(&body.file, def));
+        matches!(marker, Some(Ok(Marker::Unused)))
+    }
+
     /// The schema of a function, whose body is compiled first when only that tells what it returns.
     pub(crate) fn schema_of(
         &mut self,
@@ -497,17 +540,10 @@ impl<'a> Program<'a> {
         };
         body.state = BodyState::Compiling;
         let (file, path) = (Arc::clone(&body.file), body.path);
-        let def = match (file.body().get(path.statement), path.method) {
-            (Some(Stmt::FunctionDef(def)), None) => def,
-            (Some(Stmt::ClassDef(class)), Some(method)) => match class.body.get(method) {
-                Some(Stmt::FunctionDef(def)) => def,
-                _ => return Ok(()),
-            },
-            _ => return Ok(()),
-        };
+        let Some(def) = path.def(&file) else { return Ok(()) };
         let schema = self.unit.function(id).schema.clone();
         let (graph, returned) = match decorators::marker(&file, def)? {
-            Marker::Unused => emit::unused(self, &file, def, &schema)?,
+            Marker::Unused | Marker::Ignored => emit::unused(self, &file, def, &schema)?,
             _ => emit::function(self, &file, def, &schema)?,
         };
         let function = self.unit.function_mut(id);
