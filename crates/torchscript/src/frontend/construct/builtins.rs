@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::DType;
+use indexmap::IndexMap;
 use ruff_python_ast::ExprCall;
 
 use super::tensor::{HostTensor, literal};
-use super::value::Py;
-use super::{MAX_LENGTH, Maker};
+use super::value::{Attribute, Py, PyObject};
+use super::{MAX_DEPTH, MAX_LENGTH, Maker};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
 
@@ -35,6 +36,7 @@ const PYTHON: &[&str] = &[
     "list",
     "tuple",
     "dict",
+    "OrderedDict",
     "print",
     "isinstance",
     "hasattr",
@@ -172,6 +174,8 @@ impl Maker<'_, '_> {
                     None => Py::Float(items.iter().map(Py::as_f64).sum::<Option<f64>>()?),
                 }
             }
+            ("copy.deepcopy", Some(value)) => deep_copy(value, &mut Vec::new(), 0)?,
+            ("copy.copy", Some(value @ Py::List(_))) => Py::list(value.items()?),
             ("abs", Some(Py::Int(i))) => Py::Int(i.checked_abs()?),
             ("abs", Some(Py::Float(f))) => Py::Float(f.abs()),
             ("round", Some(number)) if positional.len() == 1 => Py::Int(number.as_f64()?.round_ties_even() as i64),
@@ -187,11 +191,11 @@ impl Maker<'_, '_> {
             ("list", Some(items)) => Py::list(items.items()?),
             ("tuple", None) => Py::tuple(Vec::new()),
             ("tuple", Some(items)) => Py::tuple(items.items()?),
-            ("dict" | "collections.OrderedDict", None) => {
+            ("dict" | "OrderedDict" | "collections.OrderedDict", None) => {
                 let pairs = keywords.iter().map(|(name, value)| (Py::str(name), value.clone()));
                 Py::Dict(Rc::new(RefCell::new(pairs.collect())))
             }
-            ("dict" | "collections.OrderedDict", Some(items)) => {
+            ("dict" | "OrderedDict" | "collections.OrderedDict", Some(items)) => {
                 let pairs: Vec<(Py, Py)> = match items {
                     Py::Dict(items) => items.borrow().clone(),
                     other => {
@@ -268,7 +272,15 @@ impl Maker<'_, '_> {
             Py::Tensor(tensor) | Py::Parameter(tensor) => Some(tensor.clone()),
             _ => None,
         };
+        if let Some(f) = super::elements::unary(name) {
+            let x = like()?;
+            return x.map(super::eval::float_of(&x), f).map(Py::Tensor);
+        }
         let tensor = match name {
+            "triu" | "tril" => {
+                let diagonal = positional.get(1).or(keyword(keywords, "diagonal"));
+                like()?.triangle(name == "triu", diagonal.map_or(Some(0), Py::as_int)?)?
+            }
             "zeros" | "empty" => HostTensor::new(float, sizes(positional)?, |_| 0.0)?,
             "ones" => HostTensor::new(float, sizes(positional)?, |_| 1.0)?,
             "rand" => HostTensor::new(float, sizes(positional)?, |_| self.random.uniform())?,
@@ -389,4 +401,60 @@ fn math(name: &str, positional: &[Py]) -> Option<Py> {
         ("prod", None) => return None,
         _ => return None,
     })
+}
+
+/// A copy of a value and all that it holds, in which what was one thing is one again. `known` holds what has been copied so far.
+fn deep_copy(value: &Py, known: &mut Vec<(Py, Py)>, depth: usize) -> Option<Py> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let same = |a: &Py, b: &Py| match (a, b) {
+        (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
+        (Py::List(a), Py::List(b)) => Rc::ptr_eq(a, b),
+        (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
+        (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => Rc::ptr_eq(&a.data, &b.data),
+        _ => false,
+    };
+    if let Some((_, copy)) = known.iter().find(|(original, _)| same(original, value)) {
+        return Some(copy.clone());
+    }
+    let copy = match value {
+        Py::Tensor(tensor) => Py::Tensor(tensor.map(tensor.dtype, |x| x)?),
+        Py::Parameter(tensor) => Py::Parameter(tensor.map(tensor.dtype, |x| x)?),
+        Py::List(items) => {
+            let items: Option<Vec<Py>> = items.borrow().iter().map(|i| deep_copy(i, known, depth + 1)).collect();
+            Py::list(items?)
+        }
+        Py::Tuple(items) => {
+            let items: Option<Vec<Py>> = items.iter().map(|i| deep_copy(i, known, depth + 1)).collect();
+            Py::tuple(items?)
+        }
+        Py::Dict(items) => {
+            let items: Option<Vec<(Py, Py)>> = items
+                .borrow()
+                .iter()
+                .map(|(key, item)| Some((key.clone(), deep_copy(item, known, depth + 1)?)))
+                .collect();
+            Py::Dict(Rc::new(RefCell::new(items?)))
+        }
+        Py::Object(object) => {
+            let copy = PyObject {
+                class: object.borrow().class.clone(),
+                attributes: IndexMap::new(),
+            };
+            let copy = Rc::new(RefCell::new(copy));
+            known.push((value.clone(), Py::Object(Rc::clone(&copy))));
+            for (name, attribute) in &object.borrow().attributes {
+                let attribute = Attribute {
+                    value: deep_copy(&attribute.value, known, depth + 1)?,
+                    kind: attribute.kind,
+                };
+                copy.borrow_mut().attributes.insert(name.clone(), attribute);
+            }
+            return Some(Py::Object(copy));
+        }
+        other => return Some(other.clone()),
+    };
+    known.push((value.clone(), copy.clone()));
+    Some(copy)
 }

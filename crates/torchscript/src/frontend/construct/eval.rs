@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use frazil_ir::TypeKind;
 use ruff_python_ast::{
     BoolOp, CmpOp, Comprehension, Expr, ExprCall, InterpolatedStringElement, Number, Operator, UnaryOp,
 };
@@ -11,9 +12,11 @@ use ruff_text_size::Ranged;
 
 use super::exec::insert;
 use super::tensor::HostTensor;
-use super::value::Py;
+use super::value::{ClassRef, Py};
 use super::{MAX_DEPTH, MAX_LENGTH, Maker, Scope, ancestry, find_class};
 use crate::frontend::Result;
+use crate::frontend::annotation::dotted;
+use crate::frontend::program::Global;
 use crate::frontend::source::SourceFile;
 
 impl Maker<'_, '_> {
@@ -109,6 +112,14 @@ impl Maker<'_, '_> {
             }
             Expr::Subscript(subscript) => {
                 let container = self.expr(scope, &subscript.value)?;
+                if let Py::Tensor(tensor) | Py::Parameter(tensor) = &container {
+                    let picks = self.picks(scope, &subscript.slice)?;
+                    let part = picks.and_then(|picks| tensor.part(&tensor.select(&picks)?));
+                    return match part {
+                        Some(part) => Ok(Py::Tensor(part)),
+                        None => self.beyond(&file, "this element of a tensor", expr),
+                    };
+                }
                 if let Expr::Slice(slice) = &*subscript.slice {
                     let mut bounds = [None; 3];
                     for (bound, part) in bounds.iter_mut().zip([&slice.lower, &slice.upper, &slice.step]) {
@@ -332,6 +343,7 @@ impl Maker<'_, '_> {
             }
             Py::Tensor(tensor) | Py::Parameter(tensor) if name == "data" => Ok(Py::Tensor(tensor)),
             Py::Class(class) => match class_constant(&class, name) {
+                Some(_) if let Some(member) = self.member(&class, name)? => Ok(member),
                 Some(value) => {
                     let value = value.clone();
                     let mut scope = Scope {
@@ -349,6 +361,30 @@ impl Maker<'_, '_> {
             },
             other => Ok(Py::Method(Box::new(other), name.into())),
         }
+    }
+
+    /// The member `name` of an enumeration, if `class` is one.
+    fn member(&mut self, class: &ClassRef, name: &str) -> Result<Option<Py>> {
+        let is_enum = class.def().is_some_and(|def| {
+            let mut bases = def.bases().iter().filter_map(dotted);
+            bases.any(|base| base.rsplit('.').next().is_some_and(|base| base.ends_with("Enum")))
+        });
+        if !is_enum {
+            return Ok(None);
+        }
+        let Some(Global::Type(ty)) = self.program.global(&class.qualified)? else {
+            return Ok(None);
+        };
+        let TypeKind::Enum(class) = self.program.ctx.type_kind(ty) else {
+            return Ok(None);
+        };
+        let name = self.program.ctx.symbol(name);
+        let member = self
+            .program
+            .unit
+            .class(class)
+            .and_then(|class| class.constants.get(&name));
+        Ok(member.map(|member| Py::Member(ty, Box::new(member.clone()))))
     }
 
     pub(super) fn binary(
@@ -375,6 +411,9 @@ impl Maker<'_, '_> {
                         _ => Py::tuple(repeated),
                     }
                 })
+            }
+            (_, Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => {
+                super::elements::arithmetic(op, a, b).map(Py::Tensor)
             }
             (_, Py::Tensor(a) | Py::Parameter(a), b) if b.as_f64().is_some() => {
                 let b = b.as_f64().unwrap_or(0.0);
@@ -474,7 +513,7 @@ impl Maker<'_, '_> {
 }
 
 /// The value that the body of a class gives a name.
-fn class_constant<'c>(class: &'c super::value::ClassRef, name: &str) -> Option<&'c Expr> {
+fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
     class.def()?.body.iter().find_map(|member| match member {
         ruff_python_ast::Stmt::Assign(assign) => match assign.targets.as_slice() {
             [Expr::Name(target)] if target.id.as_str() == name => Some(&*assign.value),
@@ -488,7 +527,7 @@ fn class_constant<'c>(class: &'c super::value::ClassRef, name: &str) -> Option<&
     })
 }
 
-fn float_of(tensor: &HostTensor) -> frazil_ir::DType {
+pub(super) fn float_of(tensor: &HostTensor) -> frazil_ir::DType {
     if tensor.dtype.is_floating_point() {
         tensor.dtype
     } else {
@@ -546,7 +585,7 @@ fn int_operator(op: Operator, a: i64, b: i64) -> Option<i64> {
     }
 }
 
-fn float_operator(op: Operator) -> Option<fn(f64, f64) -> f64> {
+pub(super) fn float_operator(op: Operator) -> Option<fn(f64, f64) -> f64> {
     Some(match op {
         Operator::Add => |a, b| a + b,
         Operator::Sub => |a, b| a - b,

@@ -190,6 +190,14 @@ impl Maker<'_, '_> {
             },
             Some(Expr::Subscript(subscript)) => {
                 let container = self.expr(scope, &subscript.value)?;
+                if let Py::Tensor(tensor) | Py::Parameter(tensor) = &container {
+                    let picks = self.picks(scope, &subscript.slice)?.filter(|_| !tensor.is_part);
+                    let set = picks.and_then(|picks| tensor.set_part(&tensor.select(&picks)?, &value));
+                    return match set {
+                        Some(()) => Ok(()),
+                        None => self.beyond(&file, "this assignment", node),
+                    };
+                }
                 let index = self.expr(scope, &subscript.slice)?;
                 match (&container, index.as_int()) {
                     (Py::List(items), Some(at)) => {

@@ -173,7 +173,13 @@ impl Lowering<'_, '_> {
             kind.attributes.push((name.clone(), ty, attribute.kind));
             slots.push(value);
         }
-        let container = ["Sequential", "ModuleList", "ModuleDict", "ParameterList"];
+        let container = [
+            "Sequential",
+            "ModuleList",
+            "ModuleDict",
+            "ParameterList",
+            "ParameterDict",
+        ];
         let is_container = chain.iter().any(|class| {
             class
                 .qualified
@@ -181,9 +187,9 @@ impl Lowering<'_, '_> {
                 .is_some_and(|name| container.contains(&name))
         });
         if is_container {
-            let mut children: Vec<String> = attributes.iter().map(|(n, _)| n.clone()).collect();
-            children.retain(|name| name != "training");
-            table.children = Some(children);
+            let held = |value: &Py| matches!(value, Py::Object(_) | Py::Parameter(_));
+            let children = attributes.iter().filter(|(_, attribute)| held(&attribute.value));
+            table.children = Some(children.map(|(name, _)| name.clone()).collect());
         }
         let name = self.class_of(kind, &chain, table)?;
         Ok((name, slots))
@@ -284,6 +290,7 @@ impl Lowering<'_, '_> {
             Py::Int(i) => (types::INT, Constant::Int(*i)),
             Py::Float(f) => (types::FLOAT, Constant::Float(*f)),
             Py::Str(text) => (types::STR, Constant::str(&**text)),
+            Py::Member(ty, member) => (*ty, (**member).clone()),
             Py::Tensor(tensor) | Py::Parameter(tensor) => {
                 let address = Rc::as_ptr(&tensor.data).cast::<()>() as usize;
                 let constant = match self.known.get(&address) {

@@ -83,6 +83,21 @@ impl Maker<'_, '_> {
                         .collect(),
                 ))
             }
+            ("apply", Some(Py::Function(function))) => {
+                // The children come first.
+                if self.calls >= super::MAX_CALLS {
+                    return self.fail(file, "calls nest too deeply", call);
+                }
+                self.calls += 1;
+                for child in Py::Object(Rc::clone(object)).items().unwrap_or_default() {
+                    if let Py::Object(child) = child {
+                        self.module_method(file, &child, "apply", positional, keywords, call)?;
+                    }
+                }
+                self.calls -= 1;
+                self.call_function(&function, None, vec![Py::Object(Rc::clone(object))], Vec::new(), call)?;
+                Ok(Py::Object(Rc::clone(object)))
+            }
             ("parameters", _) => Ok(Py::list(parameters(object, 0))),
             ("items" | "named_children", None) => {
                 let object = object.borrow();
@@ -188,6 +203,12 @@ impl Maker<'_, '_> {
     ) -> Option<Py> {
         let number = |at: usize, default: f64| positional.get(at).map_or(Some(default), Py::as_f64);
         let cast = |dtype| tensor.map(dtype, |x| x).map(Py::Tensor);
+        if tensor.is_part && name.ends_with('_') {
+            return None;
+        }
+        if let (Some(f), true) = (super::elements::unary(name), positional.is_empty()) {
+            return tensor.map(super::eval::float_of(tensor), f).map(Py::Tensor);
+        }
         match name {
             "float" => cast(DType::Float),
             "double" => cast(DType::Double),
@@ -254,8 +275,17 @@ impl Maker<'_, '_> {
                 });
                 Some(object.clone())
             }
-            "sqrt" => tensor.map(tensor.dtype, f64::sqrt).map(Py::Tensor),
-            "exp" => tensor.map(tensor.dtype, f64::exp).map(Py::Tensor),
+            "abs" => tensor.map(tensor.dtype, f64::abs).map(Py::Tensor),
+            "neg" => tensor.map(tensor.dtype, |x| -x).map(Py::Tensor),
+            "t" if tensor.sizes.len() == 2 => tensor.transposed(0, 1).map(Py::Tensor),
+            "transpose" => {
+                let (a, b) = (positional.first()?.as_int()?, positional.get(1)?.as_int()?);
+                tensor.transposed(a, b).map(Py::Tensor)
+            }
+            "triu" | "tril" => {
+                let diagonal = positional.first().map_or(Some(0), Py::as_int)?;
+                tensor.triangle(name == "triu", diagonal).map(Py::Tensor)
+            }
             "item" => {
                 let data = tensor.data.borrow();
                 let &[x] = data.as_slice() else { return None };

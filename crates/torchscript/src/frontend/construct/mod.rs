@@ -4,6 +4,7 @@
 //! [`Module`](frazil_ir::Module) whose methods the front end compiles. What a constructor does beyond that is an error that says so.
 
 mod builtins;
+mod elements;
 mod eval;
 mod exec;
 mod lower;

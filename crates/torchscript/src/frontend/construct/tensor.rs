@@ -17,6 +17,8 @@ pub(super) struct HostTensor {
     pub(super) dtype: DType,
     pub(super) sizes: Vec<i64>,
     pub(super) data: Rc<RefCell<Vec<f64>>>,
+    /// Made of elements of another one: to Python a view of that, but here a copy, which is not to be written to.
+    pub(super) is_part: bool,
 }
 
 /// The nearest value that an element of `dtype` can have.
@@ -29,17 +31,28 @@ fn rounded(dtype: DType, x: f64) -> f64 {
     }
 }
 
+/// How many elements a tensor of these sizes has, if it is not too large.
+fn element_count(sizes: &[i64]) -> Option<i64> {
+    let count = sizes
+        .iter()
+        .try_fold(1i64, |n, &size| if size < 0 { None } else { n.checked_mul(size) });
+    count.filter(|&count| count <= MAX_ELEMENTS)
+}
+
 impl HostTensor {
+    /// Whether constructors may make a tensor of these sizes.
+    pub(super) fn is_allowed(sizes: &[i64]) -> bool {
+        element_count(sizes).is_some()
+    }
+
     /// A tensor of these elements; `None` when it would be too large, or of a dtype that constructors do not make.
     pub(super) fn new(dtype: DType, sizes: Vec<i64>, element: impl FnMut(usize) -> f64) -> Option<HostTensor> {
         let known = matches!(
             dtype,
             DType::Float | DType::Double | DType::Long | DType::Int | DType::Bool
         );
-        let count = sizes
-            .iter()
-            .try_fold(1i64, |n, &size| if size < 0 { None } else { n.checked_mul(size) })?;
-        if !known || count > MAX_ELEMENTS {
+        let count = element_count(&sizes)?;
+        if !known {
             return None;
         }
         let mut element = element;
@@ -48,6 +61,7 @@ impl HostTensor {
             dtype,
             sizes,
             data: Rc::new(RefCell::new(data)),
+            is_part: false,
         })
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::AttributeKind;
+use frazil_ir::{AttributeKind, Constant, TypeId};
 use indexmap::IndexMap;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
@@ -29,6 +29,8 @@ pub(super) enum Py {
     Object(ObjectRef),
     Class(ClassRef),
     Function(FunctionRef),
+    /// A member of an enumeration.
+    Member(TypeId, Box<Constant>),
     /// A method of a value, by name.
     Method(Box<Py>, Rc<str>),
     /// `super()` of an object in a method of a class.
@@ -130,7 +132,7 @@ impl Py {
             Py::Tuple(_) => "tuple",
             Py::Dict(_) => "dict",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
-            Py::Object(_) => "object",
+            Py::Object(_) | Py::Member(..) => "object",
             Py::Class(_) => "type",
             Py::Function(_) | Py::Method(..) | Py::Path(_) => "function",
             Py::Super(..) => "super",
@@ -209,6 +211,7 @@ impl Py {
                 a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals_at(b, depth + 1))
             }
             (Py::Class(a), Py::Class(b)) => a.is(b),
+            (Py::Member(_, a), Py::Member(_, b)) => a.same(b),
             (Py::Path(a), Py::Path(b)) => a == b,
             (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
             _ => match (self.as_f64(), other.as_f64()) {
