@@ -16,6 +16,9 @@ class Sequential(Module):
             input = module(input)
         return input
 
+    def __len__(self) -> int:
+        return len(self)
+
 
 class ModuleList(Module):
     def __init__(self, modules=None):
@@ -23,6 +26,9 @@ class ModuleList(Module):
         if modules is not None:
             for index, module in enumerate(modules):
                 self.add_module(str(index), module)
+
+    def __len__(self) -> int:
+        return len(self)
 
 
 class ModuleDict(Module):
@@ -32,6 +38,9 @@ class ModuleDict(Module):
             for key, module in dict(modules).items():
                 self.add_module(key, module)
 
+    def __len__(self) -> int:
+        return len(self)
+
 
 class ParameterList(Module):
     def __init__(self, values=None):
@@ -39,3 +48,11 @@ class ParameterList(Module):
         if values is not None:
             for index, value in enumerate(values):
                 self.register_parameter(str(index), value)
+
+
+class ParameterDict(Module):
+    def __init__(self, parameters=None):
+        super().__init__()
+        if parameters is not None:
+            for key, value in dict(parameters).items():
+                self.register_parameter(key, value)

@@ -89,7 +89,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return result
 
 
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def _threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     if inplace:
         result = torch.threshold_(input, threshold, value)
     else:
@@ -112,9 +112,6 @@ def sigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     return input.tanh()
 
-
-def logsigmoid(input: Tensor) -> Tensor:
-    return torch._C._nn.log_sigmoid(input)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -181,46 +178,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return dropout1d(input, p, training, inplace)
 
 
-def max_pool1d(
-    input: Tensor,
-    kernel_size: BroadcastingList1[int],
-    stride: Optional[BroadcastingList1[int]] = None,
-    padding: BroadcastingList1[int] = 0,
-    dilation: BroadcastingList1[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-
-def max_pool2d(
-    input: Tensor,
-    kernel_size: BroadcastingList2[int],
-    stride: Optional[BroadcastingList2[int]] = None,
-    padding: BroadcastingList2[int] = 0,
-    dilation: BroadcastingList2[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool3d(
-    input: Tensor,
-    kernel_size: BroadcastingList3[int],
-    stride: Optional[BroadcastingList3[int]] = None,
-    padding: BroadcastingList3[int] = 0,
-    dilation: BroadcastingList3[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def batch_norm(
@@ -289,141 +247,80 @@ def embedding(
     return torch.embedding(weight, input, index, scale_grad_by_freq, sparse)
 
 
-def _reduction(reduction: str) -> int:
-    if reduction == "none":
-        code = 0
-    elif reduction == "mean":
-        code = 1
-    elif reduction == "sum":
-        code = 2
-    else:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return code
-
-
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-) -> Tensor:
-    a, b = torch.broadcast_tensors([input, target])
-    return torch._C._nn.mse_loss(a, b, _reduction(reduction))
-
-
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-) -> Tensor:
-    a, b = torch.broadcast_tensors([input, target])
-    return torch._C._nn.l1_loss(a, b, _reduction(reduction))
-
-
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
-    a, b = torch.broadcast_tensors([input, target])
-    if beta == 0.0:
-        result = torch._C._nn.l1_loss(a, b, _reduction(reduction))
-    else:
-        result = torch._C._nn.smooth_l1_loss(a, b, _reduction(reduction), beta)
-    return result
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
-    ignore_index: int = -100,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    return torch._C._nn.cross_entropy_loss(
-        input, target, weight, _reduction(reduction), ignore_index, label_smoothing
-    )
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
-    ignore_index: int = -100,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-) -> Tensor:
-    return torch._C._nn.nll_loss_nd(input, target, weight, _reduction(reduction), ignore_index)
-
-
-def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-) -> Tensor:
-    if weight is not None:
-        weight = weight.expand(torch.broadcast_tensors([target, weight])[0].size())
-    return torch._C._nn.binary_cross_entropy(input, target, weight, _reduction(reduction))
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-    pos_weight: Optional[Tensor] = None,
-) -> Tensor:
-    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _reduction(reduction))
-
-
-def kl_div(
-    input: Tensor,
-    target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Tensor:
-    if reduction == "batchmean":
-        result = torch.kl_div(input, target, 2, log_target=log_target)
-        if input.dim() != 0:
-            result = result / input.size(0)
-    else:
-        result = torch.kl_div(input, target, _reduction(reduction), log_target=log_target)
-    return result
-
-
+@torch.jit._overload
 def interpolate(
     input: Tensor,
-    size: Optional[BroadcastingList1[int]] = None,
-    scale_factor: Optional[BroadcastingList1[float]] = None,
+    size: Optional[int] = None,
+    scale_factor: Optional[List[float]] = None,
     mode: str = "nearest",
     align_corners: Optional[bool] = None,
     recompute_scale_factor: Optional[bool] = None,
     antialias: bool = False,
 ) -> Tensor:
+    ...
+
+
+@torch.jit._overload
+def interpolate(
+    input: Tensor,
+    size: Optional[List[int]] = None,
+    scale_factor: Optional[List[float]] = None,
+    mode: str = "nearest",
+    align_corners: Optional[bool] = None,
+    recompute_scale_factor: Optional[bool] = None,
+    antialias: bool = False,
+) -> Tensor:
+    ...
+
+
+@torch.jit._overload
+def interpolate(
+    input: Tensor,
+    size: Optional[int] = None,
+    scale_factor: Optional[float] = None,
+    mode: str = "nearest",
+    align_corners: Optional[bool] = None,
+    recompute_scale_factor: Optional[bool] = None,
+    antialias: bool = False,
+) -> Tensor:
+    ...
+
+
+@torch.jit._overload
+def interpolate(
+    input: Tensor,
+    size: Optional[List[int]] = None,
+    scale_factor: Optional[float] = None,
+    mode: str = "nearest",
+    align_corners: Optional[bool] = None,
+    recompute_scale_factor: Optional[bool] = None,
+    antialias: bool = False,
+) -> Tensor:
+    ...
+
+
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     rank = input.dim() - 2
     sizes = torch.jit.annotate(Optional[List[int]], None)
     if size is not None:
-        sizes = [size[0] for _ in range(rank)] if len(size) == 1 else size
+        if isinstance(size, int):
+            sizes = [size for _ in range(rank)]
+        else:
+            sizes = size
     scales = torch.jit.annotate(Optional[List[float]], None)
     if scale_factor is not None:
-        factors = [scale_factor[0] for _ in range(rank)] if len(scale_factor) == 1 else scale_factor
+        if isinstance(scale_factor, float):
+            factors = [scale_factor for _ in range(rank)]
+        else:
+            factors = scale_factor
         if recompute_scale_factor is not None and recompute_scale_factor:
             sizes = [int(math.floor(float(input.size(i + 2)) * factors[i])) for i in range(rank)]
         else:
@@ -473,5 +370,300 @@ def unfold(
     return torch._C._nn.im2col(input, kernel_size, dilation, padding, stride)
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    return torch._C._nn.one_hot(tensor, num_classes)
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: BroadcastingList1[int],
+    stride: Optional[BroadcastingList1[int]] = None,
+    padding: BroadcastingList1[int] = 0,
+    dilation: BroadcastingList1[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _max_pool1d(
+    input: Tensor,
+    kernel_size: BroadcastingList1[int],
+    stride: Optional[BroadcastingList1[int]] = None,
+    padding: BroadcastingList1[int] = 0,
+    dilation: BroadcastingList1[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+max_pool1d = choose("return_indices", 6, max_pool1d_with_indices, _max_pool1d)
+
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: BroadcastingList2[int],
+    stride: Optional[BroadcastingList2[int]] = None,
+    padding: BroadcastingList2[int] = 0,
+    dilation: BroadcastingList2[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch._C._nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _max_pool2d(
+    input: Tensor,
+    kernel_size: BroadcastingList2[int],
+    stride: Optional[BroadcastingList2[int]] = None,
+    padding: BroadcastingList2[int] = 0,
+    dilation: BroadcastingList2[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+max_pool2d = choose("return_indices", 6, max_pool2d_with_indices, _max_pool2d)
+
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: BroadcastingList3[int],
+    stride: Optional[BroadcastingList3[int]] = None,
+    padding: BroadcastingList3[int] = 0,
+    dilation: BroadcastingList3[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tuple[Tensor, Tensor]:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch._C._nn.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _max_pool3d(
+    input: Tensor,
+    kernel_size: BroadcastingList3[int],
+    stride: Optional[BroadcastingList3[int]] = None,
+    padding: BroadcastingList3[int] = 0,
+    dilation: BroadcastingList3[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+max_pool3d = choose("return_indices", 6, max_pool3d_with_indices, _max_pool3d)
+
+
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False
+) -> Tuple[Tensor, Tensor]:
+    return torch.adaptive_max_pool1d(input, output_size)
+
+
+def _adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
+    return torch.adaptive_max_pool1d(input, output_size)[0]
+
+
+adaptive_max_pool1d = choose("return_indices", 2, adaptive_max_pool1d_with_indices, _adaptive_max_pool1d)
+
+
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False
+) -> Tuple[Tensor, Tensor]:
+    return torch._C._nn.adaptive_max_pool2d(input, output_size)
+
+
+def _adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
+    return torch._C._nn.adaptive_max_pool2d(input, output_size)[0]
+
+
+adaptive_max_pool2d = choose("return_indices", 2, adaptive_max_pool2d_with_indices, _adaptive_max_pool2d)
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False
+) -> Tuple[Tensor, Tensor]:
+    return torch._C._nn.adaptive_max_pool3d(input, output_size)
+
+
+def _adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
+    return torch._C._nn.adaptive_max_pool3d(input, output_size)[0]
+
+
+adaptive_max_pool3d = choose("return_indices", 2, adaptive_max_pool3d_with_indices, _adaptive_max_pool3d)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: BroadcastingList2[int]) -> Tensor:
+    return torch._C._nn.adaptive_avg_pool2d(input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: BroadcastingList3[int]) -> Tensor:
+    return torch._C._nn.adaptive_avg_pool3d(input, output_size)
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: int, stride: Optional[int] = None, ceil_mode: bool = False
+) -> Tensor:
+    step = kernel_size if stride is None else stride
+    powers = torch.avg_pool1d(input.pow(norm_type), [kernel_size], [step], [0], ceil_mode)
+    return (torch.sign(powers) * relu(torch.abs(powers))).mul(kernel_size).pow(1.0 / norm_type)
+
+
+def lp_pool2d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: BroadcastingList2[int],
+    stride: Optional[BroadcastingList2[int]] = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    step = kernel_size if stride is None else stride
+    powers = torch._C._nn.avg_pool2d(input.pow(norm_type), kernel_size, step, [0, 0], ceil_mode)
+    return (torch.sign(powers) * relu(torch.abs(powers))).mul(kernel_size[0] * kernel_size[1]).pow(1.0 / norm_type)
+
+
+def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[float] = None) -> Tensor:
+    return torch._C._nn.pad(input, pad, mode, value)
+
+
+def rrelu(
+    input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
+) -> Tensor:
+    if inplace:
+        result = torch.rrelu_(input, lower, upper, training)
+    else:
+        result = torch.rrelu(input, lower, upper, training)
+    return result
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    noise = -torch.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if hard:
+        index = soft.max(dim, keepdim=True)[1]
+        one = torch.zeros_like(logits).scatter_(dim, index, 1.0)
+        result = one - soft.detach() + soft
+    else:
+        result = soft
+    return result
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.alpha_dropout_(input, p, training)
+    else:
+        result = torch.alpha_dropout(input, p, training)
+    return result
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.feature_alpha_dropout_(input, p, training)
+    else:
+        result = torch.feature_alpha_dropout(input, p, training)
+    return result
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, eps: Optional[float] = None
+) -> Tensor:
+    return torch.rms_norm(input, normalized_shape, weight, eps)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    rank = input.dim()
+    if rank < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {rank} dimensions)")
+    squares = input.mul(input)
+    if rank == 3:
+        windows = pad(squares.unsqueeze(1), [0, 0, size // 2, (size - 1) // 2])
+        means = torch._C._nn.avg_pool2d(windows, [size, 1], [1]).squeeze(1)
+    else:
+        sizes = input.size()
+        windows = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), [0, 0, 0, 0, size // 2, (size - 1) // 2])
+        means = torch._C._nn.avg_pool3d(windows, [size, 1, 1], [1]).squeeze(1).view(sizes)
+    return input / means.mul(alpha).add(k).pow(beta)
+
+
+def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
+    corners = False
+    if align_corners is not None:
+        corners = align_corners
+    return torch.affine_grid_generator(theta, size, corners)
+
+
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
+) -> Tensor:
+    if mode == "bilinear":
+        interpolation = 0
+    elif mode == "nearest":
+        interpolation = 1
+    elif mode == "bicubic":
+        interpolation = 2
+    else:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode == "zeros":
+        outside = 0
+    elif padding_mode == "border":
+        outside = 1
+    elif padding_mode == "reflection":
+        outside = 2
+    else:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
+        )
+    corners = False
+    if align_corners is not None:
+        corners = align_corners
+    return torch.grid_sampler(input, grid, interpolation, outside, corners)
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Optional[Tensor] = None,
+    max_norm: Optional[float] = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Optional[Tensor] = None,
+    include_last_offset: bool = False,
+    padding_idx: Optional[int] = None,
+) -> Tensor:
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None")
+        starts = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    else:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        starts = offsets
+    if mode == "sum":
+        code = 0
+    elif mode == "mean":
+        code = 1
+    elif mode == "max":
+        code = 2
+    else:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if max_norm is not None:
+        torch.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    result, _, _, _ = torch.embedding_bag(
+        weight, input, starts, scale_grad_by_freq, code, sparse, per_sample_weights, include_last_offset, padding_idx
+    )
+    return result

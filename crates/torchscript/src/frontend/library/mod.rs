@@ -11,21 +11,44 @@ macro_rules! sources {
 
 const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.autograd.grad_mode" "grad_mode.py";
+    "torch.functional" "torch_functional.py";
+    "torch.jit._trace" "trace.py";
+    "torch.nn._losses" "losses.py";
     "torch.nn.functional" "functional.py";
     "torch.nn.modules.activation" "activation.py";
     "torch.nn.modules.batchnorm" "batchnorm.py";
+    "torch.nn.modules.channelshuffle" "channelshuffle.py";
     "torch.nn.modules.container" "container.py";
     "torch.nn.modules.conv" "conv.py";
+    "torch.nn.modules.distance" "distance.py";
     "torch.nn.modules.dropout" "dropout.py";
     "torch.nn.modules.flatten" "flatten.py";
+    "torch.nn.modules.fold" "fold.py";
+    "torch.nn.modules.instancenorm" "instancenorm.py";
     "torch.nn.modules.linear" "linear.py";
+    "torch.nn.modules.loss" "loss.py";
     "torch.nn.modules.normalization" "normalization.py";
+    "torch.nn.modules.padding" "padding.py";
+    "torch.nn.modules.pixelshuffle" "pixelshuffle.py";
     "torch.nn.modules.pooling" "pooling.py";
+    "torch.nn.modules.rnn" "rnn.py";
     "torch.nn.modules.sparse" "sparse.py";
+    "torch.nn.modules.transformer" "transformer.py";
+    "torch.nn.modules.upsampling" "upsampling.py";
 };
 
 /// Names under which Python finds what is defined elsewhere.
-const ALIASES: &[(&str, &str)] = &[("torch.no_grad", "torch.autograd.grad_mode.no_grad")];
+const ALIASES: &[(&str, &str)] = &[
+    ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
+    ("torch.jit.is_tracing", "torch.jit._trace.is_tracing"),
+    ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
+];
+
+/// Where functions stand that Python finds under a shorter name.
+const GATHERED: &[(&str, &str)] = &[
+    ("torch.", "__torch__.torch.functional"),
+    ("torch.nn.functional.", "__torch__.torch.nn._losses"),
+];
 
 /// The file, text and qualifier of the source that defines the names under `qualifier`.
 pub(crate) fn find(qualifier: &str) -> Option<(&'static str, &'static str, &'static str)> {
@@ -49,7 +72,21 @@ pub(crate) fn name_of(path: &str) -> Option<String> {
         .iter()
         .find(|(alias, _)| *alias == path)
         .map_or(path, |(_, name)| name);
+    for (prefix, qualifier) in GATHERED {
+        if let Some(function) = path.strip_prefix(prefix)
+            && !function.contains('.')
+            && defines(qualifier, function)
+        {
+            return Some(format!("{qualifier}.{function}"));
+        }
+    }
     let name = format!("__torch__.{path}");
     let (qualifier, _) = name.rsplit_once('.')?;
     SOURCES.iter().any(|(q, ..)| *q == qualifier).then_some(name)
+}
+
+/// Whether the source of `qualifier` defines the function `name`.
+fn defines(qualifier: &str, name: &str) -> bool {
+    let heads = [format!("\ndef {name}("), format!("\n{name} = choose(")];
+    find(qualifier).is_some_and(|(_, text, _)| heads.iter().any(|head| text.contains(head)))
 }

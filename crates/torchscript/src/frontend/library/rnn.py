@@ -1,0 +1,259 @@
+"""Recurrent layers and cells. Packed sequences are not supported."""
+
+import math
+import torch
+from torch import Tensor
+
+
+class _RNN(Module):
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
+    _flat_weights: List[Tensor]
+
+    def _setup(
+        self,
+        mode,
+        gates,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        proj_size=0,
+        device=None,
+        dtype=None,
+    ):
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        directions = 2 if bidirectional else 1
+        output_size = proj_size if proj_size > 0 else hidden_size
+        bound = 1 / math.sqrt(hidden_size) if hidden_size > 0 else 0.0
+        weights = []
+        for layer in range(num_layers):
+            for direction in range(directions):
+                suffix = "_l" + str(layer) + ("_reverse" if direction == 1 else "")
+                shapes = [
+                    ("weight_ih", (gates * hidden_size, input_size if layer == 0 else output_size * directions)),
+                    ("weight_hh", (gates * hidden_size, output_size)),
+                ]
+                if bias:
+                    shapes += [("bias_ih", (gates * hidden_size,)), ("bias_hh", (gates * hidden_size,))]
+                if proj_size > 0:
+                    shapes.append(("weight_hr", (proj_size, hidden_size)))
+                for name, shape in shapes:
+                    weight = torch.nn.Parameter(torch.empty(shape, dtype=dtype).uniform_(-bound, bound))
+                    self.register_parameter(name + suffix, weight)
+                    weights.append(weight)
+        self._flat_weights = weights
+
+    def _zeros(self, input: Tensor, size: int) -> Tensor:
+        """A state to begin with."""
+        layers = self.num_layers * 2 if self.bidirectional else self.num_layers
+        batch = input.size(0) if self.batch_first else input.size(1)
+        return torch.zeros(layers, batch, size, dtype=input.dtype, device=input.device)
+
+
+class LSTM(_RNN):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self._setup("LSTM", 4, *args, **kwargs)
+
+    def forward(
+        self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        batched = input.dim() == 3
+        if not batched:
+            input = input.unsqueeze(0 if self.batch_first else 1)
+        if hx is None:
+            h = self._zeros(input, self.proj_size if self.proj_size > 0 else self.hidden_size)
+            c = self._zeros(input, self.hidden_size)
+        else:
+            h, c = hx
+            if not batched:
+                h, c = h.unsqueeze(1), c.unsqueeze(1)
+        output, h, c = torch._VF.lstm(
+            input,
+            [h, c],
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            self.batch_first,
+        )
+        if not batched:
+            output = output.squeeze(0 if self.batch_first else 1)
+            h, c = h.squeeze(1), c.squeeze(1)
+        return output, (h, c)
+
+
+class _OneState(_RNN):
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+        batched = input.dim() == 3
+        if not batched:
+            input = input.unsqueeze(0 if self.batch_first else 1)
+        if hx is None:
+            h = self._zeros(input, self.hidden_size)
+        else:
+            h = hx if batched else hx.unsqueeze(1)
+        output, h = self._run(input, h)
+        if not batched:
+            output = output.squeeze(0 if self.batch_first else 1)
+            h = h.squeeze(1)
+        return output, h
+
+
+class GRU(_OneState):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self._setup("GRU", 3, *args, **kwargs)
+
+    def _run(self, input: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+        return torch._VF.gru(
+            input,
+            h,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            self.batch_first,
+        )
+
+
+class RNN(_OneState):
+    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **kwargs):
+        super().__init__()
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError("Unknown nonlinearity '" + str(nonlinearity) + "'. Select from 'tanh' or 'relu'.")
+        self._setup("RNN_" + nonlinearity.upper(), 1, input_size, hidden_size, num_layers, *args, **kwargs)
+
+    def _run(self, input: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+        if self.mode == "RNN_TANH":
+            output, h = torch._VF.rnn_tanh(
+                input,
+                h,
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+                self.batch_first,
+            )
+        else:
+            output, h = torch._VF.rnn_relu(
+                input,
+                h,
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+                self.batch_first,
+            )
+        return output, h
+
+
+class _Cell(Module):
+    __constants__ = ["input_size", "hidden_size", "bias"]
+
+    def _setup(self, gates, input_size, hidden_size, bias=True, device=None, dtype=None):
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        bound = 1 / math.sqrt(hidden_size) if hidden_size > 0 else 0.0
+        shapes = [("weight_ih", (gates * hidden_size, input_size)), ("weight_hh", (gates * hidden_size, hidden_size))]
+        if bias:
+            shapes += [("bias_ih", (gates * hidden_size,)), ("bias_hh", (gates * hidden_size,))]
+        for name, shape in shapes:
+            self.register_parameter(
+                name, torch.nn.Parameter(torch.empty(shape, dtype=dtype).uniform_(-bound, bound))
+            )
+        if not bias:
+            self.register_parameter("bias_ih", None)
+            self.register_parameter("bias_hh", None)
+
+    def _state(self, input: Tensor, hx: Optional[Tensor]) -> Tensor:
+        """A batched state."""
+        if hx is None:
+            result = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+        else:
+            result = hx if hx.dim() == 2 else hx.unsqueeze(0)
+        return result
+
+
+class LSTMCell(_Cell):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self._setup(4, *args, **kwargs)
+
+    def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> Tuple[Tensor, Tensor]:
+        batched = input.dim() == 2
+        if not batched:
+            input = input.unsqueeze(0)
+        if hx is None:
+            h, c = self._state(input, None), self._state(input, None)
+        else:
+            h, c = self._state(input, hx[0]), self._state(input, hx[1])
+        h, c = torch._VF.lstm_cell(input, [h, c], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        if not batched:
+            h, c = h.squeeze(0), c.squeeze(0)
+        return h, c
+
+
+class GRUCell(_Cell):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self._setup(3, *args, **kwargs)
+
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        batched = input.dim() == 2
+        if not batched:
+            input = input.unsqueeze(0)
+        h = self._state(input, hx)
+        result = torch._VF.gru_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return result if batched else result.squeeze(0)
+
+
+class RNNCell(_Cell):
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+        super().__init__()
+        self._setup(1, input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        batched = input.dim() == 2
+        if not batched:
+            input = input.unsqueeze(0)
+        h = self._state(input, hx)
+        if self.nonlinearity == "tanh":
+            result = torch._VF.rnn_tanh_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        elif self.nonlinearity == "relu":
+            result = torch._VF.rnn_relu_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        else:
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return result if batched else result.squeeze(0)
