@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use common::values::{from_json, same};
-use common::{listing, programs, without_constants};
+use common::{listing, programs, without_constants, without_defaults};
 use frazil::{Engine, EngineKind, EngineOptions, Loaded, Model, Session, Value};
 use serde_json::Value as Json;
 
@@ -114,7 +114,7 @@ fn compare(source: &str, recorded: &Json) -> Outcome {
             return Outcome::Graph(format!("there is no graph `{name}`"));
         };
         let ours = without_constants(&listing::list_graph(graph));
-        let theirs = without_constants(&listing::list_text(text.as_str().unwrap()));
+        let theirs = without_constants(&listing::list_text(&without_defaults(text.as_str().unwrap())));
         if ours != theirs {
             let text = format!("{}\n  PyTorch:\n{}", ours.join("\n"), theirs.join("\n"));
             return Outcome::Graph(text);

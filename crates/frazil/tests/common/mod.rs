@@ -17,6 +17,26 @@ pub fn programs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A graph as text without the defaults of NamedTuples' fields, which are no part of the types here.
+pub fn without_defaults(text: &str) -> String {
+    let mut out = String::new();
+    let mut open = Vec::new();
+    let mut skipping = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => open.push(text[..at].ends_with("NamedTuple")),
+            ')' => skipping &= !open.pop().unwrap_or(false),
+            ',' => skipping = false,
+            ' ' if open.last() == Some(&true) && text[at..].starts_with(" = ") => skipping = true,
+            _ => {}
+        }
+        if !skipping {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// A listing without its constants, which stand where they are used instead: PyTorch's order at a graph's head follows its passes.
 pub fn without_constants(listing: &[String]) -> Vec<String> {
     use std::collections::HashMap;
