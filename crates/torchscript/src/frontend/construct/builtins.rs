@@ -441,6 +441,7 @@ fn deep_copy(value: &Py, known: &mut Vec<(Py, Py)>, depth: usize) -> Option<Py> 
             let copy = PyObject {
                 class: object.borrow().class.clone(),
                 attributes: IndexMap::new(),
+                hooks: object.borrow().hooks.clone(),
             };
             let copy = Rc::new(RefCell::new(copy));
             known.push((value.clone(), Py::Object(Rc::clone(&copy))));

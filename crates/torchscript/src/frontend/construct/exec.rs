@@ -313,6 +313,7 @@ impl Maker<'_, '_> {
         let mut object = PyObject {
             class: class.clone(),
             attributes: IndexMap::new(),
+            hooks: Vec::new(),
         };
         // A text by hand is code to be deployed: its modules are in evaluation mode from the start.
         set_attribute(&mut object, "training", Py::Bool(false));

@@ -30,6 +30,8 @@ pub(crate) struct MethodTable {
     pub(crate) children: Option<Vec<String>>,
     /// Attributes that are functions, with their dotted names.
     pub(crate) functions: HashMap<String, String>,
+    /// Functions that are called before (`true`) and after `forward`, in order.
+    pub(crate) hooks: Vec<(bool, Arc<SourceFile>, usize)>,
 }
 
 /// What tells one kind of object of a class from another.
@@ -37,6 +39,8 @@ struct Kind {
     class: Rc<str>,
     attributes: Vec<(String, TypeId, AttributeKind)>,
     constants: Vec<(String, Constant)>,
+    /// Whether each hook comes before `forward`, and where its function stands.
+    hooks: Vec<(bool, usize)>,
 }
 
 /// What class bodies say about attributes: types, and which are constants.
@@ -123,8 +127,16 @@ impl Lowering<'_, '_> {
             class: Rc::clone(&class.qualified),
             attributes: Vec::new(),
             constants: Vec::new(),
+            hooks: Vec::new(),
         };
         let mut table = MethodTable::default();
+        for hook in &object.borrow().hooks {
+            let function = &hook.function;
+            kind.hooks.push((hook.is_before, function.statement));
+            table
+                .hooks
+                .push((hook.is_before, Arc::clone(&function.file), function.statement));
+        }
         let mut slots = Vec::new();
         // Parameters, buffers, children, then the rest, as PyTorch orders them.
         let rank = |a: &Attribute| match (a.kind, &a.value) {
@@ -241,6 +253,7 @@ impl Lowering<'_, '_> {
         if let Some((_, name)) = self.kinds.iter().find(|(known, _)| {
             known.class == kind.class
                 && known.attributes == kind.attributes
+                && known.hooks == kind.hooks
                 && known.constants.len() == kind.constants.len()
                 && known
                     .constants

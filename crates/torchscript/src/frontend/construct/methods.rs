@@ -9,7 +9,7 @@ use ruff_python_ast::ExprCall;
 
 use super::Maker;
 use super::exec::{insert, set_attribute};
-use super::value::{Attribute, ObjectRef, Py};
+use super::value::{Attribute, Hook, ObjectRef, Py};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
 
@@ -97,6 +97,15 @@ impl Maker<'_, '_> {
                 self.calls -= 1;
                 self.call_function(&function, None, vec![Py::Object(Rc::clone(object))], Vec::new(), call)?;
                 Ok(Py::Object(Rc::clone(object)))
+            }
+            ("register_forward_hook" | "register_forward_pre_hook", hook) => {
+                let function = match hook.or_else(|| argument(0, "hook")) {
+                    Some(Py::Function(function)) if function.method.is_none() => function,
+                    _ => return self.beyond(file, "a hook that is no function of the text", call),
+                };
+                let is_before = name == "register_forward_pre_hook";
+                object.borrow_mut().hooks.push(Hook { is_before, function });
+                Ok(Py::None)
             }
             ("parameters", _) => Ok(Py::list(parameters(object, 0))),
             ("items" | "named_children", None) => {

@@ -45,6 +45,15 @@ pub(super) type ObjectRef = Rc<RefCell<PyObject>>;
 pub(super) struct PyObject {
     pub(super) class: ClassRef,
     pub(super) attributes: IndexMap<String, Attribute>,
+    /// Functions that calls of the module are to go through.
+    pub(super) hooks: Vec<Hook>,
+}
+
+/// A function that is called before or after `forward`.
+#[derive(Clone)]
+pub(super) struct Hook {
+    pub(super) is_before: bool,
+    pub(super) function: FunctionRef,
 }
 
 #[derive(Clone)]

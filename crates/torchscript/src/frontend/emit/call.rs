@@ -163,6 +163,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let name = self.program.ctx.name(name).to_owned();
                 let method = self.attribute(Sugared::Value(object), &name, node)?;
                 match method {
+                    Sugared::Method(object, symbols::FORWARD) if self.has_hooks(object) => {
+                        self.call_with_hooks(object, arguments, node).map(Sugared::Value)
+                    }
                     Sugared::Method(object, method) => {
                         self.call_method(object, method, arguments, node).map(Sugared::Value)
                     }
@@ -183,6 +186,71 @@ impl<'f> Emitter<'_, '_, 'f> {
             Sugared::Closure(_) => self.error("call", "a nested function can only be forked", node),
             _ => self.error("call", "this cannot be called", node),
         }
+    }
+
+    /// Whether calls of a module of the text go through hooks; archives call them themselves.
+    fn has_hooks(&self, object: ValueId) -> bool {
+        let TypeKind::Class(class) = self.kind_of(object) else {
+            return false;
+        };
+        let class = self.program.unit.class(class).filter(|_| self.program.by_hand());
+        class.is_some_and(|class| !class.forward_hooks.is_empty() || !class.forward_pre_hooks.is_empty())
+    }
+
+    /// The call of a module: hooks before `forward` may give other arguments, hooks after it another result.
+    fn call_with_hooks(&mut self, object: ValueId, arguments: Arguments, node: &impl Ranged) -> Result<ValueId> {
+        let TypeKind::Class(class) = self.kind_of(object) else {
+            return self.error("call", "this cannot be called", node);
+        };
+        let hooks = |before: bool| {
+            let class = self.program.unit.class(class);
+            let names = class.map(|class| {
+                if before {
+                    &class.forward_pre_hooks
+                } else {
+                    &class.forward_hooks
+                }
+            });
+            names.cloned().unwrap_or_default()
+        };
+        let (before, after) = (hooks(true), hooks(false));
+        if !arguments.keywords.is_empty() {
+            return self.error("call", "a module with hooks takes positional arguments only", node);
+        }
+        self.locate(node);
+        let mut input = self.builder().tuple(&arguments.positional);
+        let mut given = arguments;
+        for hook in before {
+            let result = self.call_hook(class, hook, &[object, input], node)?;
+            input = match self.kind_of(result) {
+                TypeKind::None => continue,
+                TypeKind::Tuple(_) => result,
+                _ => self.builder().tuple(&[result]),
+            };
+            given = Arguments::of(&self.builder().unpack_tuple(input));
+        }
+        let mut output = self.call_method(object, symbols::FORWARD, given, node)?;
+        for hook in after {
+            let result = self.call_hook(class, hook, &[object, input, output], node)?;
+            if self.ty(result) != types::NONE {
+                output = result;
+            }
+        }
+        Ok(output)
+    }
+
+    fn call_hook(
+        &mut self,
+        class: SymbolId,
+        hook: SymbolId,
+        operands: &[ValueId],
+        node: &impl Ranged,
+    ) -> Result<ValueId> {
+        let Some(id) = self.program.unit.method(class, hook) else {
+            return self.error("call", "a hook is missing", node);
+        };
+        let called = self.call_sugared(Sugared::Function(id), Arguments::of(operands), node)?;
+        self.value(called, node)
     }
 
     /// What stands for the call of a function that is not to be called.
