@@ -210,10 +210,10 @@ impl ConstantPropagation {
             return false;
         }
         for (output, constant) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
-            let is_none = matches!(constant, Constant::None);
+            let is_none = self.immutable_only && matches!(constant, Constant::None);
             let new = insert_constant(graph, node, constant, graph.ty(output));
             if is_none {
-                // It stays one of the optional that it was.
+                // It stays one of the optional that it was, as source has it.
                 graph.set_type(new, graph.ty(output));
             }
             graph.replace_all_uses_with(output, new);

@@ -32,10 +32,7 @@ fn registry() -> Registry {
 }
 
 fn options(registry: &Registry) -> LoadOptions<'_> {
-    LoadOptions {
-        ctx: registry.ctx(),
-        catalogue: registry.catalogue(),
-    }
+    LoadOptions::new(registry.ctx(), registry.catalogue())
 }
 
 /// What the case beside the archive wants to call.
