@@ -225,10 +225,7 @@ fn sparse_tensors_go_through_with_their_parts() {
 fn the_original_text_goes_along() {
     const TEXT: &str = "# ä\ndef double(x):\n    # twice\n    return x + x * 1\n";
     let (ctx, catalogue) = catalogue();
-    let options = LoadOptions {
-        ctx: &ctx,
-        catalogue: &catalogue,
-    };
+    let options = LoadOptions::new(&ctx, &catalogue);
     let unit = compile_source("net.py", TEXT, &options).unwrap();
     let function = unit.functions().next().unwrap().0;
     let first = save(&function_module(&ctx, &unit, function), &catalogue).unwrap();
@@ -268,10 +265,7 @@ fn containers_that_nobody_could_walk_through_are_refused() {
             ("constants.pkl", b"\x80\x02)."),
             ("code/__torch__.py", CODE.as_bytes()),
         ];
-        let options = LoadOptions {
-            ctx: &ctx,
-            catalogue: &catalogue,
-        };
+        let options = LoadOptions::new(&ctx, &catalogue);
         load_bytes(common::pack("net", &records), &options)
     };
     load(15).unwrap();

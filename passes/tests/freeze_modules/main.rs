@@ -25,10 +25,7 @@ fn registry() -> Arc<Registry> {
 }
 
 fn options(registry: &Registry) -> LoadOptions<'_> {
-    LoadOptions {
-        ctx: registry.ctx(),
-        catalogue: registry.catalogue(),
-    }
+    LoadOptions::new(registry.ctx(), registry.catalogue())
 }
 
 /// The module that `source` is: text of ours, or TorchScript.
