@@ -53,8 +53,13 @@ pub fn attributes_of_text(text: &str) -> BTreeSet<String> {
         for (name, value) in objects.get(id).into_iter().flatten() {
             let path = format!("{base}{name}");
             let is_object = value.starts_with("object<");
-            if (is_object || value.starts_with("tensor<")) && paths.insert(path.clone()) && is_object {
-                work.push((value, format!("{path}.")));
+            if !is_object && !value.starts_with("tensor<") {
+                continue;
+            }
+            let below = format!("{path}.");
+            // An object that was seen before is in itself.
+            if paths.insert(path) && is_object {
+                work.push((value, below));
             }
         }
     }

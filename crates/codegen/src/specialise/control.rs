@@ -12,6 +12,8 @@ use std::sync::Arc;
 const MAX_STEPS: usize = 1_000_000;
 /// Graphs within graphs.
 const MAX_DEPTH: usize = 100;
+/// Blocks within blocks, over all graphs that are being run. Each takes some of the machine's stack.
+const MAX_BLOCKS: usize = 1000;
 
 /// The values of a graph while it runs.
 pub(super) struct Frame<'g> {
@@ -57,6 +59,17 @@ impl Specialiser<'_> {
     }
 
     fn block(&mut self, frame: &mut Frame<'_>, block: BlockId) -> Result<Vec<Slot>, LowerError> {
+        if self.blocks >= MAX_BLOCKS {
+            let message = format!("RecursionError: more than {MAX_BLOCKS} blocks within blocks");
+            return Err(LowerError::Raises { message });
+        }
+        self.blocks += 1;
+        let results = self.nodes(frame, block);
+        self.blocks -= 1;
+        results
+    }
+
+    fn nodes(&mut self, frame: &mut Frame<'_>, block: BlockId) -> Result<Vec<Slot>, LowerError> {
         let graph = frame.graph;
         for node in graph.nodes(block) {
             self.steps += 1;

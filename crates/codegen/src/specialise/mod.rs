@@ -79,6 +79,7 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
         checks: Vec::new(),
         steps: 0,
         depth: 0,
+        blocks: 0,
     };
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;
@@ -131,6 +132,8 @@ struct Specialiser<'a> {
     steps: usize,
     /// Graphs within graphs.
     depth: usize,
+    /// Blocks within blocks.
+    blocks: usize,
 }
 
 impl ResultSpec {

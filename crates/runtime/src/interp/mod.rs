@@ -181,6 +181,7 @@ impl Interpreter {
         Run {
             interpreter: self,
             depth: 0,
+            blocks: 0,
         }
         .graph(graph, &plan, args)
     }
@@ -201,6 +202,7 @@ impl Interpreter {
         Run {
             interpreter: self,
             depth: 0,
+            blocks: 0,
         }
         .function(function, args)
     }
@@ -338,6 +340,7 @@ impl Interpreter {
             module,
             graph,
             missing: Vec::new(),
+            depth: 0,
         }
         .plan()
     }

@@ -1,6 +1,7 @@
 //! A graph made ready to run: operators resolved, values numbered as slots of a frame.
 
 use super::MissingOperator;
+use super::run::MAX_BLOCKS;
 use crate::import::Importer;
 use crate::op::Operator;
 use crate::registry::{Lookup, Registry};
@@ -85,6 +86,8 @@ pub(super) struct Planner<'p> {
     pub module: Option<&'p Module>,
     pub graph: &'p Graph,
     pub missing: Vec<MissingOperator>,
+    /// Blocks around the one that is being planned.
+    pub depth: usize,
 }
 
 impl Planner<'_> {
@@ -101,9 +104,18 @@ impl Planner<'_> {
 
     fn block(&mut self, block: BlockId) -> BlockPlan {
         let slot = |v: &ValueId| v.index() as Slot;
+        // A block so deep is never entered, so that its steps do not matter.
+        let steps = if self.depth > MAX_BLOCKS {
+            Vec::new()
+        } else {
+            self.depth += 1;
+            let steps = self.graph.nodes(block).map(|n| self.step(n)).collect();
+            self.depth -= 1;
+            steps
+        };
         BlockPlan {
             parameters: self.graph.parameters(block).iter().map(slot).collect(),
-            steps: self.graph.nodes(block).map(|n| self.step(n)).collect(),
+            steps,
             results: self.graph.results(block).map(|v| slot(&v)).collect(),
         }
     }

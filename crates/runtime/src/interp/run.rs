@@ -12,12 +12,16 @@ use std::sync::Arc;
 
 /// Calls nested more deeply than this are taken for endless recursion.
 const MAX_DEPTH: usize = 200;
+/// Blocks within blocks, over all calls that are active. Each takes some of the machine's stack.
+pub(super) const MAX_BLOCKS: usize = 1000;
 
 /// One activation: the interpreter and how deeply calls are nested.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'i> {
     pub interpreter: &'i Interpreter,
     pub depth: usize,
+    /// How many blocks are being run, those of callers included.
+    pub blocks: usize,
 }
 
 impl Run<'_> {
@@ -87,6 +91,17 @@ impl Frame<'_> {
     }
 
     fn block(&mut self, block: &BlockPlan) -> Result<Vec<Value>, ExecError> {
+        if self.run.blocks >= MAX_BLOCKS {
+            let message = format!("more than {MAX_BLOCKS} blocks within blocks");
+            return Err(ExecError::raised("RecursionError", message));
+        }
+        self.run.blocks += 1;
+        let results = self.steps(block);
+        self.run.blocks -= 1;
+        results
+    }
+
+    fn steps(&mut self, block: &BlockPlan) -> Result<Vec<Value>, ExecError> {
         // The objects of the `with`s that are open.
         let mut entered: Vec<Value> = Vec::new();
         for step in &block.steps {
