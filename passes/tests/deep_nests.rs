@@ -23,12 +23,12 @@ fn text(nest: Nest) -> String {
     let mut out = String::from("graph(%x : Tensor, %c : bool, %n : int):\n%t : bool = prim::Constant[value=1]()\n");
     for i in 0..DEPTH {
         let _ = match nest {
-            Nest::Branches => write!(out, "%v{i} : Tensor = prim::If(%c)\nblock0():\n"),
+            Nest::Branches => writeln!(out, "%v{i} : Tensor = prim::If(%c)\nblock0():"),
             Nest::Loops => write!(
                 out,
                 "%v{i} : Tensor = prim::Loop(%n, %t, %x)\nblock0(%i{i} : int, %p{i} : Tensor):\n"
             ),
-            Nest::Unknown => write!(out, "%v{i} : Tensor = foo::nest(%x)\nblock0():\n"),
+            Nest::Unknown => writeln!(out, "%v{i} : Tensor = foo::nest(%x)\nblock0():"),
         };
         // Something for passes to do at every level: a repeated operator, an unused one, a write.
         let _ = write!(
@@ -40,13 +40,13 @@ fn text(nest: Nest) -> String {
     let mut inner = "r".to_owned();
     for i in (0..DEPTH).rev() {
         let _ = match nest {
-            Nest::Branches => write!(out, "-> (%{inner})\nblock1():\n-> (%x)\n"),
-            Nest::Loops => write!(out, "-> (%t, %{inner})\n"),
-            Nest::Unknown => write!(out, "-> (%{inner})\n"),
+            Nest::Branches => writeln!(out, "-> (%{inner})\nblock1():\n-> (%x)"),
+            Nest::Loops => writeln!(out, "-> (%t, %{inner})"),
+            Nest::Unknown => writeln!(out, "-> (%{inner})"),
         };
         inner = format!("v{i}");
     }
-    let _ = write!(out, "return (%{inner})\n");
+    let _ = writeln!(out, "return (%{inner})");
     out
 }
 
