@@ -17,6 +17,7 @@ const REWRITTEN: &[&str] = &[
     "nn.functional.interpolate.bicubic",
     "nn.functional.interpolate.bilinear",
     "nn.functional.interpolate.trilinear",
+    "nn.functional.upsample_bilinear",
 ];
 
 /// The source code of an archive, by entry.

@@ -16,13 +16,16 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
     return torch.norm(self - other, p)
 
-def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: Optional[int]) -> Tensor:
+def helper_cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     if x1.size(-1) != x2.size(-1):
         raise RuntimeError("X1 and X2 must have the same number of columns. X1: " + str(x1.size(-1)) + " X2: " + str(x2.size(-1)))
     return torch.norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False)
 
+def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: Optional[int]) -> Tensor:
+    return helper_cdist(x1, x2, p)
+
 def _cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: Optional[int]) -> Tensor:
-    return torch.cdist(x1, x2, p, compute_mode)
+    return helper_cdist(x1, x2, p)
 
 def helper_pdist(self: Tensor, p: float) -> Tensor:
     if self.dim() != 2:
