@@ -48,6 +48,8 @@ pub struct LoadOptions<'a> {
     /// What folds constants in the graph of every function that people wrote, before constants are pooled: PyTorch's compiler does so. The
     /// operators' semantics, which it takes, are not known here.
     pub fold: Option<Fold<'a>>,
+    /// Whether `torch.x` is the operator where Python has a function around it. Set for sources that define what operators do.
+    pub operators_first: bool,
 }
 
 /// Folds constants in a graph, see [`LoadOptions::fold`].
@@ -60,6 +62,7 @@ impl<'a> LoadOptions<'a> {
             ctx,
             catalogue,
             fold: None,
+            operators_first: false,
         }
     }
 }
@@ -142,6 +145,7 @@ pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<
     with_stack(|| {
         let mut program = Program::new(options, &program::NoSources);
         program.fold = options.fold;
+        program.operators_first = options.operators_first;
         let root = program.define_text(file, text)?;
         program.compile_all()?;
         Ok(match root {

@@ -58,7 +58,10 @@ pub(crate) fn register(registry: &mut Registry) {
 }
 
 fn compile(file: &str, text: &str, catalogue: &Catalogue) -> CompiledGraphs {
-    let options = LoadOptions::new(catalogue.ctx(), catalogue);
+    let options = LoadOptions {
+        operators_first: true,
+        ..LoadOptions::new(catalogue.ctx(), catalogue)
+    };
     let unit = compile_source(file, text, &options).map_err(|e| e.to_string())?;
     let mut graphs = IndexMap::new();
     // Helpers stand above their callers: what is copied calls nothing any more.

@@ -84,6 +84,11 @@ impl<'f> Emitter<'_, '_, 'f> {
             if let Some(global) = self.program.global(&path)? {
                 return Ok(sugared_global(global));
             }
+        } else if self.program.operators_first
+            && let Some(operator) = builtins::operator(&path).map(|name| self.program.ctx.symbol(&name))
+            && self.program.catalogue.contains(operator)
+        {
+            return Ok(Sugared::Builtin(operator, None));
         } else if let Some(name) = self.file.qualifier.and_then(|_| library::name_of(&path))
             && let Some(global) = self.program.global(&name)?
         {

@@ -123,6 +123,8 @@ pub(crate) struct Program<'a> {
     pub(crate) catalogue: &'a Catalogue,
     /// See [`LoadOptions::fold`].
     pub(crate) fold: Option<Fold<'a>>,
+    /// As in the options.
+    pub(crate) operators_first: bool,
     /// The format version that the code was written for.
     pub(crate) version: u64,
     sources: &'a dyn Sources,
@@ -158,6 +160,7 @@ impl<'a> Program<'a> {
             ctx: Arc::clone(options.ctx),
             catalogue: options.catalogue,
             fold: None,
+            operators_first: false,
             version: u64::MAX,
             sources,
             files: HashMap::new(),
