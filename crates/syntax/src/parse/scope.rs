@@ -1,9 +1,10 @@
 //! Names of values while a graph is parsed: what each means now, and what it meant outside of the block.
 
 use cranelift_entity::packed_option::PackedOption;
-use frazil_ir::{Context, ValueId, ValueName, symbols};
+use frazil_ir::{Context, SymbolId, ValueId, ValueName, symbols};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 /// A hasher for short names: fast, and not proof against names that were chosen to collide, which cost time only.
 #[derive(Default, Clone, Copy)]
@@ -49,21 +50,49 @@ impl Hasher for NameHasher {
 /// A map keyed by names of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;
 
+/// What the numbered names of one word stand for, by number: printers count the names of a word up.
+#[derive(Default)]
+struct Table {
+    values: Vec<PackedOption<ValueId>>,
+    /// How often a name was bound, at most twice for each definition.
+    bound: usize,
+    /// Whether there was no room for some name, which stands among the others.
+    has_others: bool,
+}
+
+impl Table {
+    /// Makes room for `number` when the table stays in proportion to what has been bound.
+    fn grow(&mut self, number: usize) -> bool {
+        // Every other number is left out by some printers.
+        let fits = number < 4 * self.bound + FIRST_NUMBERS.end;
+        if fits {
+            self.values.resize(number + 1, None.into());
+        } else {
+            self.has_others = true;
+        }
+        fits
+    }
+}
+
+/// A word gets a table with the first of its names that has a number in this range. Words of which there is one name only, or names whose
+/// numbers mean something else, get none.
+const FIRST_NUMBERS: Range<usize> = 8..24;
+
 /// The names of a graph's values by nested block.
 #[derive(Default)]
 pub(crate) struct Scopes {
     /// What names that are small numbers stand for: most names of traced graphs.
-    numbers: Vec<PackedOption<ValueId>>,
-    /// What the other names stand for.
-    words: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
+    numbers: Table,
+    /// What names of a word and a small number stand for.
+    tables: Vec<Table>,
+    /// Which of `tables` is that of a word.
+    table_of: HashMap<SymbolId, usize, BuildHasherDefault<NameHasher>>,
+    /// What the other names stand for. A name may stand here that a table has room for by now; it stands in one of them only.
+    others: HashMap<ValueName, ValueId, BuildHasherDefault<NameHasher>>,
     /// What the names that open blocks define stood for before, to be put back when the block ends.
     hidden: Vec<(ValueName, PackedOption<ValueId>)>,
     /// Length of `hidden` at the start of each open block but the outermost.
     starts: Vec<usize>,
-    /// Number of definitions.
-    defined: usize,
-    /// Whether `words` has numbers, which were too large for the table when they came.
-    has_large: bool,
 }
 
 impl Scopes {
@@ -88,7 +117,6 @@ impl Scopes {
     /// Makes `name` stand for `value`; gives what it stood for before, in this block or around it.
     #[inline]
     pub(crate) fn define(&mut self, name: ValueName, value: ValueId) -> Option<ValueId> {
-        self.defined += 1;
         let before = self.bind(name, value.into());
         if !self.starts.is_empty() {
             self.hidden.push((name, before.into()));
@@ -98,57 +126,95 @@ impl Scopes {
 
     #[inline]
     pub(crate) fn look_up(&self, name: ValueName) -> Option<ValueId> {
-        if let Some(number) = small(name)
-            && let Some(value) = self.numbers.get(number).and_then(|v| v.expand())
+        if let Some(number) = name.number()
+            && let Some(table) = self.table(name.word())
         {
-            return Some(value);
+            let value = table.values.get(number as usize).and_then(|v| v.expand());
+            if value.is_some() || !table.has_others {
+                return value;
+            }
         }
-        self.words.get(&name).copied()
+        self.others.get(&name).copied()
     }
 
     #[inline]
-    fn bind(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
-        let Some(number) = small(name) else {
-            return self.bind_word(name, value);
-        };
-        if number >= self.numbers.len() && !self.grow(number) {
-            self.has_large = true;
-            return self.bind_word(name, value);
+    fn table(&self, word: SymbolId) -> Option<&Table> {
+        if word == symbols::EMPTY {
+            return Some(&self.numbers);
         }
-        let before = std::mem::replace(self.numbers.get_mut(number)?, value);
-        if self.has_large && before.is_none() {
-            return self.words.remove(&name);
+        self.tables.get(*self.table_of.get(&word)?)
+    }
+
+    /// The table for names with this word, if it has one or gets one.
+    #[inline]
+    fn table_mut(&mut self, word: SymbolId, number: usize) -> Option<&mut Table> {
+        if word == symbols::EMPTY {
+            return Some(&mut self.numbers);
+        }
+        let index = match self.table_of.get(&word) {
+            Some(index) => *index,
+            None if FIRST_NUMBERS.contains(&number) => self.new_table(word),
+            None => return None,
+        };
+        self.tables.get_mut(index)
+    }
+
+    /// Makes a table for names of a word, and puts those into it that came before.
+    #[cold]
+    fn new_table(&mut self, word: SymbolId) -> usize {
+        let mut table = Table::default();
+        for number in 0..FIRST_NUMBERS.end {
+            let name = u32::try_from(number).map(|number| ValueName::of_parts(word, Some(number)));
+            let value = name.ok().and_then(|name| self.others.remove(&name));
+            table.values.push(value.into());
+        }
+        // Larger numbers may be among the others.
+        table.has_others = !self.others.is_empty();
+        self.table_of.insert(word, self.tables.len());
+        self.tables.push(table);
+        self.tables.len() - 1
+    }
+
+    /// Makes `name` stand for `value` and gives what it stood for.
+    #[inline]
+    fn bind(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
+        let Some(number) = name.number().map(|n| n as usize) else {
+            return self.bind_other(name, value);
+        };
+        let Some(table) = self.table_mut(name.word(), number) else {
+            return self.bind_other(name, value);
+        };
+        table.bound += 1;
+        if number >= table.values.len() && !table.grow(number) {
+            return self.bind_other(name, value);
+        }
+        let has_others = table.has_others;
+        let slot = table.values.get_mut(number)?;
+        let before = std::mem::replace(slot, value);
+        if has_others && before.is_none() {
+            // It came before there was room.
+            return self.others.remove(&name);
         }
         before.expand()
     }
 
-    fn bind_word(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
+    fn bind_other(&mut self, name: ValueName, value: PackedOption<ValueId>) -> Option<ValueId> {
         match value.expand() {
-            Some(value) => self.words.insert(name, value),
-            None => self.words.remove(&name),
+            Some(value) => self.others.insert(name, value),
+            None => self.others.remove(&name),
         }
     }
 
-    /// Makes room for `number` when the table stays in proportion to what has been defined.
-    fn grow(&mut self, number: usize) -> bool {
-        let fits = number < 2 * self.defined + 64;
-        if fits {
-            self.numbers.resize(number + 1, None.into());
-        }
-        fits
-    }
-
-    /// The names with words that are in scope, for suggestions.
+    /// The names in scope, for suggestions, but for those that are numbers.
     pub(crate) fn visible<'c>(&'c self, ctx: &'c Context) -> impl Iterator<Item = String> + 'c {
-        self.words.keys().map(|name| name.display(ctx).to_string())
+        let tables = self.table_of.iter().flat_map(|(word, index)| {
+            let values = self.tables.get(*index).map(|table| table.values.iter().enumerate());
+            let bound = values.into_iter().flatten().filter(|(_, value)| value.is_some());
+            bound.map(|(number, _)| ValueName::of_parts(*word, u32::try_from(number).ok()))
+        });
+        let others = self.others.keys().copied();
+        others.chain(tables).map(|name| name.display(ctx).to_string())
     }
-}
-
-/// The number that a name is.
-#[inline]
-fn small(name: ValueName) -> Option<usize> {
-    let number = name.number().filter(|_| name.word() == symbols::EMPTY)?;
-    Some(number as usize)
 }
 
 #[cfg(test)]
@@ -161,7 +227,7 @@ mod tests {
         let mut scopes = Scopes::default();
         let value = ValueId::from_u32;
         // In the table, and too large for it at first.
-        for text in ["3", "x.7", "y", "200"] {
+        for text in ["3", "x.7", "y", "200", "t.9", "t.4", "t.200", "w.1000000"] {
             let name = ValueName::new(&ctx, text);
             assert_eq!(scopes.define(name, value(1)), None);
             scopes.enter();
