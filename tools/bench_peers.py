@@ -1,24 +1,30 @@
 #!/usr/bin/env python3
 """Latency of native code next to PyTorch's and ONNX Runtime's, on the same inputs, in turns on the same cores.
 
-    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,loaded] [--engine interp] [--json FILE]
+    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,onnx] [--engine interp] [--json FILE]
 
 needs a release build of jit-run (`make bench-peers` makes it), and `torch` and `safetensors` from PyPI in the Python that runs
-this. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
+this, and what the peers below name. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
 
 The sides take turns within each round, so that whatever else happens on the machine happens to all of them; a round's figure
 is the median over its calls, and the printed figure the median over the rounds. Peers:
 
     frozen   torch.jit.freeze, then torch.jit.optimize_for_inference
     loaded   the archive as torch.jit.load gives it
+    compiled torch.compile with frozen weights, on what torch.export makes of the archive
     onnx     ONNX Runtime, all its graph optimisations on, on what torch.onnx.export makes of the archive (needs `onnxruntime`, and
-             `onnx` for the export); a model that cannot be exported has no such row
+             `onnx` for the export)
+    openvino OpenVINO, tuned for latency, in f32, on what its own reader makes of the archive, or else of the ONNX export (needs
+             `openvino`)
+
+A model that a peer cannot read has no row of it.
 
 A ratio above 1 means that Frazil is faster. With `--engine interp --peers loaded` the reference interpreter is measured, which is to take at
 most ten times as long as PyTorch does: a ratio of 0.1.
 """
 
 import argparse
+import io
 import json
 import os
 import pathlib
@@ -29,7 +35,6 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PEERS = ("frozen", "loaded", "onnx")
 
 
 def decode(value, tensors):
@@ -49,24 +54,58 @@ def decode(value, tensors):
     return payload
 
 
-def onnx_function(model, method: str, arguments: list, threads: int):
-    """The model as an ONNX Runtime session, as a function that takes no arguments: their elements are handed over beforehand."""
-    import io
+class NotMeasured(Exception):
+    """A peer cannot run the model; the text says why."""
 
-    import onnxruntime
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def onnx_file(model, arguments: tuple) -> bytes:
+    """The archive as torch.onnx.export writes it."""
     import torch
 
-    if method != "forward" or not all(isinstance(argument, torch.Tensor) for argument in arguments):
-        raise SystemExit("only forward on tensors is exported")
     file = io.BytesIO()
     try:
-        torch.onnx.export(model, tuple(arguments), file, dynamo=False, opset_version=17)
+        torch.onnx.export(model, arguments, file, dynamo=False, opset_version=17)
     except Exception as error:  # the exporter raises whatever comes up
-        raise SystemExit(f"cannot be exported: {str(error).splitlines()[0]}") from None
+        raise NotMeasured(f"cannot be exported: {first_line(error)}") from None
+    return file.getvalue()
+
+
+def loaded(model, method: str, arguments: tuple, threads: int):
+    return getattr(model, method)
+
+
+def frozen(model, method: str, arguments: tuple, threads: int):
+    import torch
+
+    others = [method] if method != "forward" else []
+    model = torch.jit.optimize_for_inference(torch.jit.freeze(model, preserved_attrs=others), other_methods=others)
+    return getattr(model, method)
+
+
+def compiled(model, method: str, arguments: tuple, threads: int):
+    import torch
+    from torch._export.converter import TS2EPConverter
+    from torch._inductor import config
+
+    config.freezing = True
+    try:
+        return torch.compile(TS2EPConverter(model, arguments).convert().module())
+    except Exception as error:  # the converter raises whatever comes up
+        raise NotMeasured(f"cannot be exported: {first_line(error)}") from None
+
+
+def onnx(model, method: str, arguments: tuple, threads: int):
+    """The elements of the arguments are handed over beforehand, so that only the run is measured."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(onnx_file(model, arguments), options, providers=["CPUExecutionProvider"])
     # An input that nothing needs is not there.
     names = {node.name for node in session.get_inputs()}
     graph_names = [value.debugName() for value in model.graph.inputs()][1:]
@@ -74,6 +113,39 @@ def onnx_function(model, method: str, arguments: list, threads: int):
     if feed.keys() != names:
         feed = {node.name: argument.numpy() for node, argument in zip(session.get_inputs(), arguments)}
     return lambda *_: session.run(None, feed)
+
+
+def openvino(model, method: str, arguments: tuple, threads: int):
+    import openvino as ov
+
+    options = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    feed = [argument.numpy() for argument in arguments]
+
+    def request(read):
+        network = read()
+        network.reshape({port: list(array.shape) for port, array in zip(network.inputs, feed)})
+        ready = ov.Core().compile_model(network, "CPU", options).create_infer_request()
+        ready.infer(feed)
+        return ready
+
+    try:
+        ready = request(lambda: ov.convert_model(model, example_input=arguments))
+    except Exception:  # both readers raise whatever comes up
+        try:
+            ready = request(lambda: ov.Core().read_model(onnx_file(model, arguments)))
+        except Exception as error:
+            raise NotMeasured(f"cannot be read: {first_line(error)}") from None
+    return lambda *_: ready.infer(feed)
+
+
+PEERS = {peer.__name__: peer for peer in (frozen, loaded, compiled, onnx, openvino)}
+# What reads an exported function knows one method, of tensors.
+EXPORTED = ("compiled", "onnx", "openvino")
 
 
 def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
@@ -91,10 +163,13 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
 
     start = time.perf_counter()
     model = torch.jit.load(archive).eval()
-    if peer == "frozen":
-        others = sorted({*case.get("preserve", []), method} - {"forward"})
-        model = torch.jit.optimize_for_inference(torch.jit.freeze(model, preserved_attrs=others), other_methods=others)
-    function = onnx_function(model, method, arguments, threads) if peer == "onnx" else getattr(model, method)
+    try:
+        if peer in EXPORTED and not (method == "forward" and all(isinstance(a, torch.Tensor) for a in arguments)):
+            raise NotMeasured("only forward on tensors is exported")
+        function = PEERS[peer](model, method, tuple(arguments), threads)
+    except NotMeasured as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return
     # The profiling executor records, then optimises, then runs what it optimised.
     for _ in range(10):
         function(*arguments)
@@ -115,7 +190,10 @@ class Peer:
     def __init__(self, peer: str, archive: pathlib.Path, threads: int):
         command = [*pinned(threads), sys.executable, "-W", "ignore", __file__, "--worker", peer, str(threads), str(archive)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.compile_ms = self.answer()["compile_ms"]
+        answer = self.answer()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        self.compile_ms = answer["compile_ms"]
 
     def answer(self) -> dict:
         line = self.process.stdout.readline()
@@ -164,7 +242,7 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
         try:
             sides[peer] = Peer(peer, archive, threads)
         except RuntimeError as error:
-            print(f"{archive.parent.name:28} {threads:7} {peer:8} not measured: {error}")
+            print(f"{archive.parent.name:28} {threads:7} {peer:8} not measured: {error}", flush=True)
     rounds = {name: [] for name in sides}
     for _ in range(options.rounds):
         for name, side in sides.items():
@@ -195,7 +273,7 @@ def main() -> None:
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to a file")
     parser.add_argument("--jit-run", default=ROOT / "target/release/jit-run", type=pathlib.Path)
     options = parser.parse_args()
-    if unknown := set(options.peers) - set(PEERS):
+    if unknown := set(options.peers) - PEERS.keys():
         parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
     if not options.jit_run.exists():
         parser.error(f"{options.jit_run} is missing: cargo build --release -p frazil-tools")
