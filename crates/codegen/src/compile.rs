@@ -6,7 +6,8 @@ use crate::host::HostCall;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
 use crate::package::Package;
-use crate::plan::{ALIGNMENT, Buffer, Plan, Port};
+use crate::pages::Pages;
+use crate::plan::{Buffer, Plan, Port};
 use crate::profile::{self, CallInfo, Profile};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
@@ -126,17 +127,10 @@ unsafe impl Sync for Code {}
 /// A compiled function with a workspace and threads of its own. One run at a time; [`Executable::instance`] makes more.
 pub struct Executable {
     code: Arc<Code>,
-    workspace: Vec<Line>,
+    workspace: Pages,
     addresses: Vec<usize>,
     pool: Option<Pool>,
     threads: usize,
-}
-
-/// 64 aligned bytes.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line {
-    _bytes: [u8; 64],
 }
 
 /// Why a run gave no results.
@@ -238,7 +232,7 @@ impl Executable {
             0 | 1 => None,
             n => Some(Pool::new(n).ok_or(CompileError::Resources)?),
         };
-        let workspace = vec![Line { _bytes: [0; 64] }; code.workspace_bytes.div_ceil(ALIGNMENT)];
+        let workspace = Pages::new(code.workspace_bytes);
         let addresses = vec![0; code.most_buffers];
         Ok(Executable {
             code,
@@ -336,7 +330,7 @@ impl Executable {
         let memory = Memory {
             inputs: inputs.as_ptr(),
             outputs: outputs.as_ptr(),
-            workspace: self.workspace.as_mut_ptr().cast(),
+            workspace: self.workspace.bytes_mut().as_mut_ptr().cast(),
             constants: self.code.constants.bytes().as_ptr(),
             addresses: self.addresses.as_mut_ptr().cast(),
         };

@@ -31,6 +31,7 @@ pub mod lower;
 pub mod memory;
 pub mod native;
 pub mod package;
+mod pages;
 pub mod plan;
 pub mod profile;
 pub mod schedule;

@@ -7,6 +7,7 @@
 use crate::graph::Origin;
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
+use crate::pages::Pages;
 use frazil_ir::DType;
 use frazil_runtime::structured::Dims;
 use memmap2::Mmap;
@@ -130,21 +131,17 @@ pub struct Constants {
 /// Who holds the bytes.
 #[derive(Clone, Debug)]
 enum ConstantMemory {
-    Lines(Arc<Vec<AlignedLine>>),
+    /// The process; there may be room for more.
+    Own(Arc<Pages>),
     /// A file, from this byte on: a multiple of [`ALIGNMENT`], as pages are.
     Mapped(Arc<Mmap>, usize),
 }
 
 impl Default for ConstantMemory {
     fn default() -> Self {
-        ConstantMemory::Lines(Arc::default())
+        ConstantMemory::Own(Arc::new(Pages::new(0)))
     }
 }
-
-/// 64 bytes at a 64-byte boundary, so that a vector of these is aligned.
-#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
-#[repr(C, align(64))]
-struct AlignedLine([u64; 8]);
 
 impl Constants {
     /// The bytes of `file` from `start` to its end; `None` when that is no multiple of [`ALIGNMENT`] or not in the file.
@@ -161,17 +158,19 @@ impl Constants {
         let bytes: &[u8] = bytemuck::cast_slice(data);
         let offset = align_up(self.len);
         let end = offset + bytes.len();
-        let mut lines = match std::mem::take(&mut self.memory) {
-            ConstantMemory::Lines(lines) => Arc::unwrap_or_clone(lines),
-            ConstantMemory::Mapped(file, start) => {
-                let mut lines = vec![AlignedLine([0; 8]); offset / ALIGNMENT];
-                bytemuck::cast_slice_mut::<AlignedLine, u8>(&mut lines)[..self.len].copy_from_slice(&file[start..]);
-                lines
-            }
+        let room = match &mut self.memory {
+            ConstantMemory::Own(pages) => Arc::get_mut(pages).filter(|p| p.bytes().len() >= end),
+            ConstantMemory::Mapped(..) => None,
         };
-        lines.resize(align_up(end) / ALIGNMENT, AlignedLine([0; 8]));
-        bytemuck::cast_slice_mut::<AlignedLine, u8>(&mut lines)[offset..end].copy_from_slice(bytes);
-        self.memory = ConstantMemory::Lines(Arc::new(lines));
+        match room {
+            Some(pages) => pages.bytes_mut()[offset..end].copy_from_slice(bytes),
+            None => {
+                let mut pages = Pages::new(align_up(end.max(2 * self.len)));
+                pages.bytes_mut()[..self.len].copy_from_slice(self.bytes());
+                pages.bytes_mut()[offset..end].copy_from_slice(bytes);
+                self.memory = ConstantMemory::Own(Arc::new(pages));
+            }
+        }
         self.len = end;
         Buffer::Constant { offset: offset as u64 }
     }
@@ -179,7 +178,7 @@ impl Constants {
     /// The bytes; the first lies at a 64-byte boundary.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
-            ConstantMemory::Lines(lines) => &bytemuck::cast_slice(lines)[..self.len],
+            ConstantMemory::Own(pages) => &pages.bytes()[..self.len],
             ConstantMemory::Mapped(file, start) => &file[*start..],
         }
     }

@@ -13,8 +13,8 @@ use std::ops::Range;
 
 /// Input channels that one iteration of the innermost loop does. More gains nothing and makes LLVM spill.
 const UNROLL: i64 = 4;
-/// Input channels whose weights are prefetched ahead.
-const PREFETCH: i64 = 16;
+/// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
+const PREFETCH: i64 = 2048;
 /// Tiles at the border that are emitted separately; with more, one tile with checks serves them all.
 const MAX_BORDER_TILES: usize = 6;
 
@@ -333,7 +333,7 @@ fn channel_loop<'c>(
         let weights = e.f32_offset(weights, offset);
         let mut acc = acc.to_vec();
         for line in 0..(count * g.width).div_euclid(16) {
-            let address = e.f32_offset(weights, PREFETCH * g.width + line * 16);
+            let address = e.f32_offset(weights, PREFETCH + line * 16);
             e.prefetch(address, 3);
         }
         for c in 0..count {

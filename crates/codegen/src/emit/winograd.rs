@@ -8,8 +8,8 @@ use crate::kernel::{ActivationLayout, Conv, Winograd};
 
 /// Input channels that one iteration of the innermost loop does.
 const UNROLL: i64 = 4;
-/// Input channels whose weights are prefetched ahead.
-const PREFETCH: i64 = 24;
+/// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
+const PREFETCH: i64 = 2048;
 
 /// What all parts of the kernel need.
 struct Plan<'a, 'c> {
@@ -191,7 +191,7 @@ impl<'c> Plan<'_, 'c> {
             let offset = e.mul(c, width);
             let weights = e.f32_offset(weights, offset);
             for line in 0..count * width / 16 {
-                let address = e.f32_offset(weights, PREFETCH * width + line * 16);
+                let address = e.f32_offset(weights, PREFETCH + line * 16);
                 e.prefetch(address, 3);
             }
             let mut acc = acc.to_vec();
