@@ -121,7 +121,7 @@ fn strided_operands_and_batches() {
             b: GemmB::Strided { k_stride, n_stride },
             c_row_stride: n,
             lanes: vector.lanes,
-            tile: GemmTile::choose(m, n, k, vector),
+            tile: GemmTile::choose(1, [m, n, k], vector),
             epilogue: Epilogue::none(),
         };
         let (a, b) = (random(3 * m * k, 1), random(3 * b_size, 2));

@@ -7,8 +7,8 @@ use crate::kernel::{Gemm, GemmB};
 
 /// Steps of k that one iteration of the inner loop does.
 const UNROLL: i64 = 4;
-/// Rows of a packed panel that are prefetched ahead.
-const PREFETCH: i64 = 16;
+/// Elements of a packed panel that are prefetched ahead: far enough for weights that come from memory.
+const PREFETCH: i64 = 2048;
 
 /// Where the operands of the current task begin.
 struct Task<'c> {
@@ -150,31 +150,10 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
 
 /// B copied panel by panel into `panel`: k block → columns → copy → rows.
 fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, panel: Val<'c>) {
-    let GemmB::Strided { k_stride, n_stride } = gemm.b else {
-        return;
-    };
     let nr = gemm.tile_columns();
     for_k_blocks(e, gemm, |e, k0, length| {
         e.for_each(0, task.columns, nr, |e, column| {
-            let left = e.sub(task.columns, column);
-            let width = e.min(left, nr);
-            let f32 = e.f32();
-            e.for_each(0, width, 1, |e, n| {
-                let from = e.add(column, n);
-                let from = e.mul(from, n_stride);
-                let k = e.mul(k0, k_stride);
-                let from = e.add(from, k);
-                let from = e.f32_offset(task.b, from);
-                let to = e.f32_offset(panel, n);
-                e.for_each(0, length, 1, |e, k| {
-                    let offset = e.mul(k, k_stride);
-                    let address = e.f32_offset(from, offset);
-                    let value = e.load(address, f32, 4);
-                    let offset = e.mul(k, nr);
-                    let address = e.f32_offset(to, offset);
-                    e.store(value, address, 4);
-                });
-            });
+            pack_panel(e, gemm, task, panel, (column, k0, length));
             for_row_tiles(e, gemm, task, |e, row, rows| {
                 let tile_at = Tile {
                     row,
@@ -192,6 +171,85 @@ fn product_with_panels<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, pa
     });
 }
 
+/// Copies `length` rows of B from `k0` on, the panel's columns from `column` on, into `panel`. What stands in columns beyond N does not
+/// matter.
+fn pack_panel<'c>(
+    e: &mut Emitter<'c>,
+    gemm: &Gemm,
+    task: &Task<'c>,
+    panel: Val<'c>,
+    (column, k0, length): (Int<'c>, Int<'c>, i64),
+) {
+    let GemmB::Strided { k_stride, n_stride } = gemm.b else {
+        return;
+    };
+    let (nr, lanes) = (gemm.tile_columns(), gemm.lanes);
+    let first = e.mul(k0, k_stride);
+    let b = e.f32_offset(task.b, first);
+    if n_stride == 1 {
+        let masks = column_masks(e, gemm, task, column);
+        let b = e.f32_offset(b, column);
+        e.for_each(0, length, 1, |e, k| {
+            let (from, to) = (e.mul(k, k_stride), e.mul(k, nr));
+            let (from, to) = (e.f32_offset(b, from), e.f32_offset(panel, to));
+            for v in 0..gemm.tile.vectors {
+                let address = e.f32_offset(from, v * lanes);
+                let row = match masks.get(v as usize) {
+                    Some(&mask) => e.load_masked(address, mask, lanes),
+                    None => e.load_vector(address, lanes),
+                };
+                let address = e.f32_offset(to, v * lanes);
+                e.store(row, address, 4);
+            }
+        });
+        return;
+    }
+    // A column beyond N is one of those before it.
+    let source = |e: &mut Emitter<'c>, n: Int<'c>| {
+        let n = e.add(column, n);
+        let end = e.sub(task.columns, 1);
+        let n = e.min(n, end);
+        let offset = e.mul(n, n_stride);
+        e.f32_offset(b, offset)
+    };
+    let squares = if k_stride == 1 { length / lanes * lanes } else { 0 };
+    e.for_each(0, nr, lanes, |e, n| {
+        let columns: Vec<Val<'c>> = (0..lanes)
+            .map(|j| {
+                let n = e.add(n, j);
+                source(e, n)
+            })
+            .collect();
+        let to = e.f32_offset(panel, n);
+        e.for_each(0, squares, lanes, |e, k| {
+            let mut rows = Vec::new();
+            for &column in &columns {
+                let address = e.f32_offset(column, k);
+                rows.push(e.load_vector(address, lanes));
+            }
+            let offset = e.mul(k, nr);
+            let to = e.f32_offset(to, offset);
+            for (i, row) in e.transpose(rows).into_iter().enumerate() {
+                let address = e.f32_offset(to, i as i64 * nr);
+                e.store(row, address, 4);
+            }
+        });
+    });
+    let f32 = e.f32();
+    e.for_each(0, nr, 1, |e, n| {
+        let from = source(e, n);
+        let to = e.f32_offset(panel, n);
+        e.for_each(squares, length, 1, |e, k| {
+            let offset = e.mul(k, k_stride);
+            let address = e.f32_offset(from, offset);
+            let value = e.load(address, f32, 4);
+            let offset = e.mul(k, nr);
+            let address = e.f32_offset(to, offset);
+            e.store(value, address, 4);
+        });
+    });
+}
+
 /// Full blocks in a loop, then the rest. `body` gets the first k and the static length.
 fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm, body: impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
     let block = gemm.tile.k_block;
@@ -202,23 +260,32 @@ fn for_k_blocks<'c>(e: &mut Emitter<'c>, gemm: &Gemm, body: impl Fn(&mut Emitter
     }
 }
 
-/// Full tiles in a loop, then the last rows, which only the last task of a column can have.
+/// Tiles of full height in a loop, then those of the last rows, which only the last task of a column can have.
 fn for_row_tiles<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, body: impl Fn(&mut Emitter<'c>, Int<'c>, i64)) {
     let height = gemm.tile.rows;
-    // A task's rows are a multiple of the height, or all rows.
-    let tail = gemm.m % height;
-    if tail == 0 {
-        e.for_each(0, task.rows, height, |e, row| body(e, row, height));
-        return;
-    }
-    let full = e.div(task.rows, height);
-    let full = e.mul(full, height);
+    let last = gemm.tile.row_tiles(gemm.last_rows());
+    // A task's rows are a multiple of the height, or those of the last task.
+    let last_full = last.full * height;
+    let (full, is_last) = match task.rows {
+        Int::Const(_) => (Int::Const(last_full), None),
+        rows => {
+            let is_last = e.compare("ne", rows, gemm.tile.m_task);
+            let (in_last, in_others) = (e.int(Int::Const(last_full)), e.int(rows));
+            (Int::Dyn(e.select(is_last, in_last, in_others)), Some(is_last))
+        }
+    };
     e.for_each(0, full, height, |e, row| body(e, row, height));
-    if let Int::Const(_) = task.rows {
-        body(e, full, tail);
-    } else {
-        let rest = e.compare("ne", task.rows, full);
-        e.if_then(rest, |e| body(e, full, tail));
+    let others = |e: &mut Emitter<'c>| {
+        let end = last_full + last.shorter * (height - 1);
+        e.for_each(last_full, end, height - 1, |e, row| body(e, row, height - 1));
+        if last.rest > 0 {
+            body(e, Int::Const(last_full), last.rest);
+        }
+    };
+    match is_last {
+        _ if last.shorter == 0 && last.rest == 0 => {}
+        Some(is_last) => e.if_then(is_last, others),
+        None => others(e),
     }
 }
 
@@ -272,7 +339,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
         let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
         if prefetch {
             for line in 0..UNROLL * vectors * lanes / 16 {
-                let address = e.f32_offset(b, PREFETCH * t.b_row + line * 16);
+                let address = e.f32_offset(b, PREFETCH + line * 16);
                 e.prefetch(address, 3);
             }
         }

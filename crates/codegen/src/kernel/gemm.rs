@@ -89,7 +89,7 @@ impl Gemm {
             b: GemmB::Packed,
             c_row_stride: n,
             lanes: vector.lanes,
-            tile: GemmTile::choose(m, n, k, vector),
+            tile: GemmTile::choose(1, [m, n, k], vector),
             epilogue,
         }
     }
@@ -97,6 +97,11 @@ impl Gemm {
     /// Number of products of the batch.
     pub fn batch_count(&self) -> i64 {
         self.batch.iter().map(|b| b.extent).product()
+    }
+
+    /// Rows of the last task of a column.
+    pub fn last_rows(&self) -> i64 {
+        self.m - (div_ceil(self.m, self.tile.m_task) - 1).max(0) * self.tile.m_task
     }
 
     /// Columns of a register tile.
@@ -134,9 +139,16 @@ impl Gemm {
     }
 }
 
+/// Bytes of A's block, which stays in L2 while a column block of B passes by.
+const A_BYTES: i64 = 320 << 10;
+/// Tasks that keep a few threads evenly busy.
+const WANTED_TASKS: i64 = 8;
+/// Columns of a task at most: its block of B stays in L2 while the rows pass by.
+const MAX_COLUMNS: i64 = 256;
+
 impl GemmTile {
-    /// A blocking for an m × n × k product.
-    pub fn choose(m: i64, n: i64, k: i64, vector: VectorUnit) -> GemmTile {
+    /// A blocking for `products` products of m × n × k.
+    pub fn choose(products: i64, [m, n, k]: [i64; 3], vector: VectorUnit) -> GemmTile {
         let wide = vector.registers >= 32;
         // Accumulators, one vector a column of B, and one broadcast must fit the registers.
         // Few rows need many columns to hide the latency of the multiply-adds.
@@ -144,22 +156,56 @@ impl GemmTile {
         let vectors = wanted.min(div_ceil(n, vector.lanes)).max(1);
         let most = if wide { 28 / vectors } else { 12 / vectors };
         let most = most.min(if wide { 14 } else { 6 });
-        let rows = if m <= most { m.max(1) } else { balanced(m, most) };
+        let k_block = k.clamp(1, 384);
+        let m = m.max(1);
+        let m_tasks = div_ceil(m, (A_BYTES / (4 * k_block)).max(most));
+        // Tiles of a task, then their rows: tiles of this height and of one row less cover the last task; see `row_tiles`.
+        let tiles = div_ceil(div_ceil(m, m_tasks), most);
+        let rows = div_ceil(m, m_tasks * tiles);
         let nr = vectors * vector.lanes;
-        let m_task = if m <= 4 * rows {
-            m.max(1)
-        } else {
-            div_ceil(96, rows) * rows
-        };
-        let n_task = nr * (256 / nr).clamp(1, div_ceil(n, nr).max(1));
+        let panels = div_ceil(n, nr).max(1);
+        let fewest = div_ceil(panels, MAX_COLUMNS / nr);
+        let n_tasks = div_ceil(WANTED_TASKS, products.max(1) * m_tasks).max(fewest);
+        // A multiple of four divides well among a few threads.
+        let n_tasks = if n_tasks > 1 { div_ceil(n_tasks, 4) * 4 } else { 1 };
         GemmTile {
             rows,
             vectors,
-            k_block: k.clamp(1, 384),
-            m_task,
-            n_task,
+            k_block,
+            m_task: rows * tiles,
+            n_task: nr * div_ceil(panels, n_tasks),
         }
     }
+
+    /// How `count` rows of a task are done: so many tiles of [`GemmTile::rows`], then so many of one row less if that comes out even, then
+    /// the rest in one tile.
+    pub fn row_tiles(&self, count: i64) -> RowTiles {
+        let tiles = div_ceil(count, self.rows);
+        let shorter = tiles * self.rows - count;
+        match shorter <= tiles && self.rows > 1 {
+            true => RowTiles {
+                full: tiles - shorter,
+                shorter,
+                rest: 0,
+            },
+            false => RowTiles {
+                full: count / self.rows,
+                shorter: 0,
+                rest: count % self.rows,
+            },
+        }
+    }
+}
+
+/// See [`GemmTile::row_tiles`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowTiles {
+    /// Tiles of full height.
+    pub full: i64,
+    /// Tiles of one row less.
+    pub shorter: i64,
+    /// Rows of one more tile, if not 0.
+    pub rest: i64,
 }
 
 /// The tile extent not above `most` that covers `m` with the fewest tiles; of those one without a remainder, or the smallest.
@@ -173,4 +219,30 @@ pub(super) fn balanced(m: i64, most: i64) -> i64 {
 /// ⌈a / b⌉ for a ≥ 0, b > 0.
 pub(super) fn div_ceil(a: i64, b: i64) -> i64 {
     (a + b - 1) / b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_all_rows() {
+        for vector in [VectorUnit::AVX512, VectorUnit::AVX2] {
+            for m in (1..600).chain([1000, 1024, 4096]) {
+                let tile = GemmTile::choose(1, [m, 768, 768], vector);
+                let gemm = Gemm {
+                    tile,
+                    ..Gemm::linear(m, 768, 768, Epilogue::none(), vector)
+                };
+                let last = gemm.last_rows();
+                assert!(
+                    tile.m_task % tile.rows == 0 && last >= 1 && last <= tile.m_task,
+                    "{m}: {tile:?}"
+                );
+                let t = tile.row_tiles(last);
+                let covered = t.full * tile.rows + t.shorter * (tile.rows - 1) + t.rest;
+                assert_eq!(covered, last, "{m}: {tile:?}");
+            }
+        }
+    }
 }

@@ -218,6 +218,32 @@ impl<'c> Emitter<'c> {
         )[0]
     }
 
+    /// Lanes of `a` and `b` by number; `b`'s follow `a`'s.
+    pub fn shuffle(&mut self, a: Val<'c>, b: Val<'c>, lanes: impl Iterator<Item = i64>) -> Val<'c> {
+        let lanes: Vec<String> = lanes.map(|l| l.to_string()).collect();
+        let mask = self.attr(&format!("array<i64: {}>", lanes.join(", ")));
+        let ty = a.r#type();
+        self.op("vector.shuffle", &[a, b], &[ty], &[("mask", mask)], Vec::new())[0]
+    }
+
+    /// As many vectors as they have lanes, a power of two: lane i of the j-th becomes lane j of the i-th.
+    pub fn transpose(&mut self, mut rows: Vec<Val<'c>>) -> Vec<Val<'c>> {
+        let lanes = rows.len() as i64;
+        let mut step = 1;
+        while step < lanes {
+            for i in (0..lanes).filter(|i| i & step == 0) {
+                // The blocks beside the diagonal change places.
+                let (a, b) = (rows[i as usize], rows[(i + step) as usize]);
+                let upper = |l: i64| if l & step == 0 { l } else { lanes + l - step };
+                let lower = |l: i64| if l & step == 0 { l + step } else { lanes + l };
+                rows[i as usize] = self.shuffle(a, b, (0..lanes).map(upper));
+                rows[(i + step) as usize] = self.shuffle(a, b, (0..lanes).map(lower));
+            }
+            step *= 2;
+        }
+        rows
+    }
+
     fn element_of(&self, vector: Val<'c>) -> Type<'c> {
         let ty = vector.r#type();
         // SAFETY: the type belongs to the context, and is only asked for its element when it is a vector.
