@@ -1,6 +1,7 @@
 //! Kernels on blocked tensors.
 
 use super::Builder;
+use super::constants::{Form, floats};
 use super::nest::single;
 use crate::classify::{ConcatClass, ConvClass, EpilogueClass, PoolClass};
 use crate::kernel::{
@@ -14,10 +15,6 @@ use frazil_runtime::structured::{Affine, Combine, Dims, Structured, TensorId};
 
 impl Builder<'_> {
     pub(super) fn conv(&mut self, id: TensorId, c: &ConvClass, images: ImageShape) {
-        let weights = match self.graph.as_constant(c.weight) {
-            Some(data) => c.gather_weights(data),
-            None => Vec::new(),
-        };
         let input_images = ImageShape {
             batch: c.shape.batch,
             channels: c.shape.in_channels,
@@ -25,13 +22,25 @@ impl Builder<'_> {
             width: c.shape.input[1],
         };
         let (output_shape, output) = self.blocked_result(id, images);
-        let (spec, input, packed) = if c.shape.is_depthwise() {
+        let form = |vectors: i64, block: i64| Form::Conv {
+            offset: c.weight_offset,
+            strides: c.weight_strides,
+            shape: c.shape,
+            block,
+            vectors,
+            plain_input: false,
+            winograd: None,
+        };
+        let Some(data) = self.graph.as_constant(c.weight).cloned() else {
+            return;
+        };
+        let (spec, input, weights) = if c.shape.is_depthwise() {
             let (shape, input) = self.blocked(c.input, input_images);
             let mut spec = Depthwise::new(c.shape, Epilogue::none(), self.lanes());
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output_shape.batch_stride;
-            let packed = spec.pack_weights(&weights);
-            (KernelSpec::Depthwise(spec), input, packed)
+            let weights = self.stored(&data, form(0, spec.block), |d| spec.pack_weights(&c.gather_weights(d)));
+            (KernelSpec::Depthwise(spec), input, weights)
         } else {
             // Few channels would leave most lanes of a block empty.
             let in_blocks = self.layouts.blocked.contains_key(&c.input);
@@ -47,11 +56,16 @@ impl Builder<'_> {
                 input
             };
             spec.output_batch_stride = output_shape.batch_stride;
-            let packed = spec.pack_weights(&weights);
-            (KernelSpec::Conv(spec), input, packed)
+            let mut form = form(spec.tile.vectors, spec.block);
+            if let Form::Conv {
+                plain_input, winograd, ..
+            } = &mut form
+            {
+                (*plain_input, *winograd) = (plain, spec.winograd);
+            }
+            let weights = self.stored(&data, form, |d| spec.pack_weights(&c.gather_weights(d)));
+            (KernelSpec::Conv(spec), input, weights)
         };
-        let home = self.schedule.constants.push(&packed);
-        let weights = self.constant(home);
         let (epilogue, operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
         let mut buffers = vec![input, weights];
         buffers.extend(operands);
@@ -237,12 +251,18 @@ impl Builder<'_> {
     fn channels(&mut self, id: TensorId, offset: i64, count: i64) -> Slice {
         let id = self.root(id);
         let padded = (count as usize).next_multiple_of(self.lanes() as usize);
-        if let Some(data) = self.graph.as_constant(id) {
-            let values: Vec<f32> = bytemuck::pod_collect_to_vec(&data.to_bytes());
-            let mut channels: Vec<f32> = values.into_iter().skip(offset as usize).take(count as usize).collect();
-            channels.resize(padded, 0.0);
-            let home = self.schedule.constants.push(&channels);
-            return self.constant(home);
+        if let Some(data) = self.graph.as_constant(id).cloned() {
+            let form = Form::Channels {
+                first: offset,
+                count,
+                block: self.lanes(),
+            };
+            return self.stored(&data, form, |data| {
+                let values = floats(data).into_iter();
+                let mut channels: Vec<f32> = values.skip(offset as usize).take(count as usize).collect();
+                channels.resize(padded, 0.0);
+                channels
+            });
         }
         let slice = self.plain(id);
         // A buffer of the workspace goes on to a multiple of 64 bytes.

@@ -1,6 +1,7 @@
 //! From the fused graph to kernels over buffers: each live nest becomes one kernel, with reorders only where layouts meet.
 
 mod blocked;
+mod constants;
 mod indirect;
 mod nest;
 mod plain;
@@ -12,6 +13,7 @@ use crate::kernel::{BlockedShape, KernelSpec, Reorder, ReorderDirection};
 use crate::layout::{ImageShape, Layouts};
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
+use constants::{Form, Stored};
 use frazil_runtime::structured::{TensorId, TensorShape};
 use std::collections::{HashMap, HashSet};
 
@@ -32,6 +34,7 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, target: &Target) -> Resu
         located: HashMap::new(),
         outputs: HashMap::new(),
         in_rows: HashSet::new(),
+        stored: Stored::default(),
     };
     for group in layouts.rows.values() {
         let inner = &group.members[..group.members.len().saturating_sub(1)];
@@ -59,6 +62,8 @@ struct Builder<'a> {
     outputs: HashMap<TensorId, u32>,
     /// Nests that are computed by a later one's kernel.
     in_rows: HashSet<TensorId>,
+    /// Constants that have their place.
+    stored: Stored,
 }
 
 impl Builder<'_> {
@@ -151,8 +156,8 @@ impl Builder<'_> {
         let slice = match (&self.graph.node(id).op, found.blocked) {
             (TensorOp::Input(i), _) => self.schedule.buffer(Home::Input(*i)),
             (TensorOp::Constant(data), _) => {
-                let home = self.schedule.constants.push::<u8>(&data.to_bytes());
-                self.constant(home)
+                let data = data.clone();
+                self.stored(&data, Form::Plain, |d| d.to_bytes().into_owned())
             }
             (_, Some((shape, slice))) if is_plain_too(&shape) => slice,
             (_, Some((shape, slice))) => {
@@ -197,14 +202,6 @@ impl Builder<'_> {
 
     fn dense(&self, images: ImageShape) -> BlockedShape {
         BlockedShape::dense(images.batch, images.channels, images.height, images.width, self.lanes())
-    }
-
-    fn constant(&mut self, place: crate::plan::Buffer) -> Slice {
-        let offset = match place {
-            crate::plan::Buffer::Constant { offset } => offset,
-            _ => 0,
-        };
-        self.schedule.buffer(Home::Constant(offset))
     }
 
     fn workspace(&mut self, shape: &TensorShape) -> Slice {

@@ -1,6 +1,7 @@
 //! Kernels on plain tensors: matrix products, concatenations, copies.
 
 use super::Builder;
+use super::constants::{Form, floats};
 use super::nest::single;
 use crate::classify::{ConcatClass, EpilogueClass, GemmClass};
 use crate::kernel::{
@@ -32,18 +33,28 @@ impl Builder<'_> {
             b: GemmB::Packed,
             c_row_stride: g.c_row_stride,
             lanes: self.lanes(),
-            tile: GemmTile::choose(g.m, g.n, g.k, self.target.vector),
+            tile: GemmTile::choose(
+                g.batch.iter().map(|b| b.extent).product(),
+                [g.m, g.n, g.k],
+                self.target.vector,
+            ),
             epilogue: Epilogue::none(),
         };
         let a = self.plain(g.a.tensor).at(g.a.offset as u64 * element);
         let weights = self.graph.as_constant(g.b.tensor).cloned();
         let b = match weights {
             Some(data) if g.batch.iter().all(|b| b.b == 0) => {
-                let values: Vec<f32> = bytemuck::pod_collect_to_vec(&data.to_bytes());
-                let from = values.get(g.b.offset as usize..).unwrap_or_default();
-                let packed = spec.pack_b(from, g.b.outer, g.b.inner);
-                let home = self.schedule.constants.push(&packed);
-                self.constant(home)
+                let form = Form::Gemm {
+                    offset: g.b.offset,
+                    strides: [g.b.outer, g.b.inner],
+                    sizes: [g.n, g.k],
+                    columns: spec.tile_columns(),
+                };
+                self.stored(&data, form, |data| {
+                    let values = floats(data);
+                    let from = values.get(g.b.offset as usize..).unwrap_or_default();
+                    spec.pack_b(from, g.b.outer, g.b.inner)
+                })
             }
             _ => {
                 spec.b = GemmB::Strided {
