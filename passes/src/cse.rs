@@ -10,12 +10,14 @@
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
-use crate::support::effects::{self, Effect};
+use crate::support::effects::Effect;
 use crate::{AliasDb, support};
-use frazil_ir::{AttributeValue, Constant, Graph, NodeId, SymbolId, TypeId, ValueId, symbols};
-use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use frazil_ir::{AttributeValue, Constant, Graph, NodeId, symbols};
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
@@ -40,68 +42,51 @@ pub static INFO: PassInfo = PassInfo {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommonSubexpressionElimination;
 
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    kind: SymbolId,
-    operands: SmallVec<[ValueId; 4]>,
-    outputs: SmallVec<[TypeId; 1]>,
-    attributes: u64,
-}
+/// Nodes that compute the same are told apart by what becomes of their results, which is a matter of each of them: if an earlier one cannot be
+/// merged with, it is as good as never that one of many others can.
+const MAX_TRIED: usize = 8;
 
 impl GraphPass for CommonSubexpressionElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         let db = cx.alias_db(graph);
+        let mut known = Known::default();
         // Scopes nest as blocks do: a block sees what stands before it in the blocks around it.
-        let mut known: HashMap<Key, Vec<NodeId>> = HashMap::new();
-        let mut frames = vec![(graph.first(graph.root()), Vec::<NodeId>::new())];
+        let mut frames = vec![(graph.first(graph.root()), Vec::<(u64, NodeId)>::new())];
         while let Some((next, _)) = frames.last_mut() {
             let Some(node) = *next else {
-                if let Some((_, added)) = frames.pop() {
-                    // What a block computes is not known behind it.
-                    for n in added {
-                        if let Some(nodes) = known.get_mut(&key(graph, n)) {
-                            nodes.retain(|m| *m != n);
-                        }
-                    }
+                let done = frames.pop();
+                // What a block computes is not known behind it.
+                for (hash, n) in done.into_iter().filter(|_| !frames.is_empty()).flat_map(|f| f.1).rev() {
+                    known.forget(hash, n);
                 }
                 continue;
             };
             *next = graph.next(node);
             let blocks = graph.node_blocks(node);
             if !blocks.is_empty() {
-                let inner: Vec<_> = blocks.iter().rev().map(|b| (graph.first(*b), Vec::new())).collect();
-                frames.extend(inner);
+                frames.extend(blocks.iter().rev().map(|b| (graph.first(*b), Vec::new())));
                 continue;
             }
             if !is_candidate(graph, node, &db, cx) {
                 continue;
             }
-            let k = key(graph, node);
-            let same = known.get(&k).and_then(|nodes| {
-                nodes
-                    .iter()
-                    .copied()
-                    .find(|&earlier| same_attributes(graph, earlier, node) && db.safe_to_merge(graph, earlier, node))
-            });
+            let hash = known.hash(graph, node);
+            let mergeable = |earlier: &NodeId| db.safe_to_merge(graph, *earlier, node);
+            let same = known.same(graph, node, hash).take(MAX_TRIED).find(mergeable);
             match same {
                 Some(_) if !cx.rewrite("nodes merged") => break,
                 Some(earlier) => {
-                    let pairs: Vec<_> = graph
-                        .node_outputs(node)
-                        .iter()
-                        .copied()
-                        .zip(graph.node_outputs(earlier).to_vec())
-                        .collect();
-                    for (from, to) in pairs {
+                    for i in 0..graph.node_outputs(node).len() {
+                        let (from, to) = (graph.node_outputs(node)[i], graph.node_outputs(earlier)[i]);
                         graph.replace_all_uses_with(from, to);
                     }
                     graph.erase(node);
                 }
                 None => {
-                    known.entry(k).or_default().push(node);
+                    known.add(graph, node, hash);
                     if let Some((_, added)) = frames.last_mut() {
-                        added.push(node);
+                        added.push((hash, node));
                     }
                 }
             }
@@ -110,7 +95,76 @@ impl GraphPass for CommonSubexpressionElimination {
     }
 }
 
-fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &PassContext<'_>) -> bool {
+/// Nodes that have been met.
+#[derive(Default)]
+struct Known {
+    hasher: DefaultHashBuilder,
+    /// Of those that compute the same, the last.
+    last: HashTable<(u64, NodeId)>,
+    /// The one before it.
+    before: SecondaryMap<NodeId, PackedOption<NodeId>>,
+}
+
+impl Known {
+    /// Equal for nodes that compute the same.
+    fn hash(&self, graph: &Graph, node: NodeId) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u32(graph.kind(node).as_u32());
+        graph.operands(node).for_each(|v| hasher.write_u32(v.as_u32()));
+        for output in graph.node_outputs(node) {
+            hasher.write_u32(graph.ty(*output).as_u32());
+        }
+        for a in graph.attributes(node) {
+            a.name.hash(&mut hasher);
+            if let AttributeValue::Constant(c) = &a.value {
+                hash_constant(c, &mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Those that compute the same as `node`, the last first.
+    fn same(&self, graph: &Graph, node: NodeId, hash: u64) -> impl Iterator<Item = NodeId> {
+        let last = self.last.find(hash, |(_, other)| same(graph, *other, node));
+        std::iter::successors(last.map(|l| l.1), |n| self.before[*n].expand())
+    }
+
+    fn add(&mut self, graph: &Graph, node: NodeId, hash: u64) {
+        let entry = self.last.entry(hash, |(_, other)| same(graph, *other, node), |l| l.0);
+        match entry {
+            Entry::Occupied(mut entry) => {
+                let before = std::mem::replace(&mut entry.get_mut().1, node);
+                self.before[node] = before.into();
+            }
+            Entry::Vacant(entry) => {
+                entry.insert((hash, node));
+            }
+        }
+    }
+
+    /// Takes out the one that was added last.
+    fn forget(&mut self, hash: u64, node: NodeId) {
+        if let Ok(mut entry) = self.last.find_entry(hash, |l| l.1 == node) {
+            match self.before[node].expand() {
+                Some(before) => entry.get_mut().1 = before,
+                None => {
+                    entry.remove();
+                }
+            }
+        }
+    }
+}
+
+/// True when both compute the same.
+fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
+    let types = |n: NodeId| graph.node_outputs(n).iter().map(|v| graph.ty(*v));
+    graph.kind(a) == graph.kind(b)
+        && graph.operands(a).eq(graph.operands(b))
+        && types(a).eq(types(b))
+        && same_attributes(graph, a, b)
+}
+
+fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<'_>) -> bool {
     // Two objects are two.
     if graph.kind(node) == symbols::PRIM_CREATE_OBJECT {
         return false;
@@ -119,25 +173,7 @@ fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &PassContext<'_>)
         .attributes(node)
         .iter()
         .all(|a| !matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_)));
-    no_graphs
-        && effects::effect(graph, node, cx.operators.catalogue()) == Effect::Pure
-        && !db.node_has_writers(graph, node)
-}
-
-fn key(graph: &Graph, node: NodeId) -> Key {
-    let mut hasher = DefaultHasher::new();
-    for a in graph.attributes(node) {
-        a.name.hash(&mut hasher);
-        if let AttributeValue::Constant(c) = &a.value {
-            hash_constant(c, &mut hasher);
-        }
-    }
-    Key {
-        kind: graph.kind(node),
-        operands: graph.operands(node).collect(),
-        outputs: graph.node_outputs(node).iter().map(|v| graph.ty(*v)).collect(),
-        attributes: hasher.finish(),
-    }
+    no_graphs && cx.effect(graph, node) == Effect::Pure && !db.node_has_writers(graph, node)
 }
 
 /// Equal for constants that are [the same](Constant::same).

@@ -11,9 +11,10 @@
 //! does so too. With `side-effects=true` nodes seen from outside are taken for dead as well unless they write; that is for measuring, and
 //! changes the program.
 
+use crate::alias_db::PendingWrites;
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
-use crate::support::effects::{self, Effect};
+use crate::support::effects::Effect;
 use crate::{AliasDb, support};
 use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, ValueId, symbols};
 use std::sync::Arc;
@@ -44,6 +45,9 @@ pub static INFO: PassInfo = PassInfo {
 
 const STATISTIC: &str = "nodes removed";
 
+/// What is dead is looked for again so often: a bound on the time that it takes.
+const MAX_ROUNDS: usize = 8;
+
 /// See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct DeadCodeElimination {
@@ -55,6 +59,18 @@ impl GraphPass for DeadCodeElimination {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         support::for_each_subgraph(graph, |g| cx.run(self, g))?;
         drop_unused_arguments(graph);
+        for _ in 0..MAX_ROUNDS {
+            if !self.round(graph, cx) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DeadCodeElimination {
+    /// Removes what is dead. True when that may have told memory apart that was taken for one before, so that more is dead now.
+    fn round(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> bool {
         let db = cx.alias_db(graph);
         let mut live = Liveness {
             graph,
@@ -62,21 +78,23 @@ impl GraphPass for DeadCodeElimination {
             nodes: vec![false; graph.node_capacity()],
             values: vec![false; graph.value_capacity()],
             work: Vec::new(),
-            pending_writes: Vec::new(),
+            pending: PendingWrites::new(&db),
         };
         live.mark_all(cx, self.remove_side_effects);
         let Liveness { nodes, values, .. } = live;
-        sweep(graph, &nodes, &values, cx);
-        Ok(())
+        let all = graph.all_nodes();
+        let is_dead = |n: &&NodeId| !nodes[n.as_u32() as usize];
+        let again = db.has_writes() && all.iter().filter(is_dead).any(|n| cx.joins_memory(graph, *n));
+        sweep(graph, &all, &nodes, &values, cx);
+        again
     }
 }
 
 /// Operands of forks that the forked graph does not use.
 fn drop_unused_arguments(graph: &mut Graph) {
-    for node in graph.all_nodes() {
-        if graph.kind(node) != symbols::PRIM_FORK {
-            continue;
-        }
+    let is_fork = |n: &NodeId| graph.kind(*n) == symbols::PRIM_FORK;
+    let forks: Vec<NodeId> = graph.walk(graph.root()).filter(is_fork).collect();
+    for node in forks {
         let Some(body) = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) else {
             continue;
         };
@@ -103,57 +121,29 @@ struct Liveness<'a> {
     values: Vec<bool>,
     work: Vec<ValueId>,
     /// Nodes that write to memory of which it is not known yet whether somebody reads it.
-    pending_writes: Vec<NodeId>,
+    pending: PendingWrites,
 }
 
 impl Liveness<'_> {
-    fn mark_all(&mut self, cx: &PassContext<'_>, remove_side_effects: bool) {
+    fn mark_all(&mut self, cx: &mut PassContext<'_>, remove_side_effects: bool) {
         let g = self.graph;
         for v in g.outputs() {
             self.mark_value(v);
         }
-        for node in g.all_nodes() {
+        for node in g.walk(g.root()) {
             if g.kind(node) == symbols::PRIM_IF || g.kind(node) == symbols::PRIM_LOOP {
                 continue;
             }
-            let seen = match effects::effect(g, node, cx.operators.catalogue()) {
+            let seen = match cx.effect(g, node) {
                 Effect::Pure | Effect::Random => false,
                 Effect::Writes => self.is_seen(node),
                 Effect::Visible => !remove_side_effects || self.is_seen(node),
             };
-            if seen {
+            if seen || !self.pending.add(self.db, node) {
                 self.mark_node(node);
-            } else if self.db.is_mutable(node) {
-                self.pending_writes.push(node);
             }
         }
-        loop {
-            self.propagate();
-            // A write is needed once a live node may read what it writes to.
-            let before = self.pending_writes.len();
-            let pending = std::mem::take(&mut self.pending_writes);
-            let live_locations = self.db.closure_set(self.live_values());
-            for node in pending {
-                if self.nodes[node.as_u32() as usize] {
-                    continue;
-                }
-                if self.db.writes_to_any(node, &live_locations) {
-                    self.mark_node(node);
-                } else {
-                    self.pending_writes.push(node);
-                }
-            }
-            if self.pending_writes.len() == before || self.work.is_empty() {
-                return;
-            }
-        }
-    }
-
-    /// Values that live nodes use.
-    fn live_values(&self) -> impl Iterator<Item = ValueId> + '_ {
-        (0..self.values.len())
-            .filter(|i| self.values[*i])
-            .map(|i| ValueId::from_u32(i as u32))
+        self.propagate();
     }
 
     fn is_seen(&self, node: NodeId) -> bool {
@@ -188,25 +178,15 @@ impl Liveness<'_> {
             match g.kind(n) {
                 // The trip count and the conditions; carried values one by one.
                 symbols::PRIM_LOOP => {
-                    for v in g.operands(n).take(2).collect::<Vec<_>>() {
-                        self.mark_value(v);
-                    }
-                    let conditions: Vec<_> = g.node_blocks(n).iter().filter_map(|b| g.results(*b).next()).collect();
-                    for v in conditions {
-                        self.mark_value(v);
-                    }
+                    g.operands(n).take(2).for_each(|v| self.mark_value(v));
+                    let conditions = g.node_blocks(n).iter().filter_map(|b| g.results(*b).next());
+                    conditions.for_each(|v| self.mark_value(v));
                 }
-                _ => {
-                    for v in g.operands(n).collect::<Vec<_>>() {
-                        self.mark_value(v);
-                    }
-                }
+                _ => g.operands(n).for_each(|v| self.mark_value(v)),
             }
             if g.kind(n) != symbols::PRIM_IF && g.kind(n) != symbols::PRIM_LOOP {
                 for &block in g.node_blocks(n) {
-                    for v in g.results(block).collect::<Vec<_>>() {
-                        self.mark_value(v);
-                    }
+                    g.results(block).for_each(|v| self.mark_value(v));
                     if let Some(inside) = &mut inside {
                         inside.extend(g.walk(block));
                     }
@@ -218,7 +198,11 @@ impl Liveness<'_> {
 
     fn propagate(&mut self) {
         let g = self.graph;
+        let mut needed = Vec::new();
         while let Some(value) = self.work.pop() {
+            // A write is needed once a live node may read what it writes to.
+            self.pending.read(self.db, value, &mut needed);
+            needed.drain(..).for_each(|node| self.mark_node(node));
             match g.definition(value) {
                 Definition::Output(node, index) => {
                     self.mark_node(node);
@@ -263,10 +247,9 @@ impl Liveness<'_> {
 }
 
 /// Erases what is not live.
-fn sweep(graph: &mut Graph, nodes: &[bool], values: &[bool], cx: &mut PassContext<'_>) {
+fn sweep(graph: &mut Graph, all: &[NodeId], nodes: &[bool], values: &[bool], cx: &mut PassContext<'_>) {
     let is_live = |n: NodeId| nodes.get(n.as_u32() as usize).copied().unwrap_or(true);
     let value_live = |v: ValueId| values.get(v.as_u32() as usize).copied().unwrap_or(true);
-    let all = graph.all_nodes();
     let dead = all.iter().filter(|n| !is_live(**n)).count() as u64;
     if cx.fuel_left().is_some_and(|left| left < dead) {
         // Not enough for all: the last ones, which nobody uses; outputs of branches and loops stay.

@@ -6,14 +6,16 @@
 mod operators;
 
 use super::memory::{Kind, Location, Locations, Memory};
+use super::points::{PointsTo, Writes};
 use super::table::Table;
 use super::{AliasDb, NodeWrites};
 use crate::inline;
-use frazil_ir::schema::{Catalogue, FunctionSchema};
-use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, SymbolId, TypeId, ValueId, symbols};
-use smallvec::SmallVec;
+use crate::support::overloads::Overloads;
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{BlockId, CompilationUnit, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use std::collections::HashMap;
-use std::sync::Arc;
+
+pub(crate) use operators::may_return_operand;
 
 /// Writes of a node with blocks are the sum of what is below; a sum of more than this is "anything".
 const MAX_WRITES: usize = 32;
@@ -23,8 +25,6 @@ const MAX_DEPTH: usize = 32;
 
 /// Graphs that are called from several places are analysed for each; all of them together up to so many nodes.
 const MAX_CALLED_NODES: usize = 1 << 20;
-
-type Signature = (SymbolId, SmallVec<[TypeId; 8]>);
 
 pub(super) struct Analysis<'g> {
     graph: &'g Graph,
@@ -36,10 +36,10 @@ pub(super) struct Analysis<'g> {
     /// Nodes of called graphs that have been analysed.
     called_nodes: usize,
     memory: Memory<'g>,
-    points: Vec<Locations>,
-    writes: HashMap<NodeId, NodeWrites>,
-    /// Every operator is looked up here: the hasher is felt.
-    schemas: hashbrown::HashMap<Signature, Option<Arc<FunctionSchema>>>,
+    points: PointsTo,
+    writes: Writes,
+    /// What is known of operators.
+    pub(super) overloads: Overloads,
     /// What forked graphs write.
     forked: NodeWrites,
     /// Own locations of what loops carry, by the loop's node.
@@ -48,8 +48,8 @@ pub(super) struct Analysis<'g> {
 
 /// What is known of one graph before unification is over.
 struct Part {
-    points: Vec<Locations>,
-    writes: HashMap<NodeId, NodeWrites>,
+    points: PointsTo,
+    writes: Writes,
     outputs: Vec<ValueId>,
 }
 
@@ -81,18 +81,18 @@ impl<'g> Analysis<'g> {
             depth: 0,
             called_nodes: 0,
             memory: Memory::new(graph.ctx().clone(), module),
-            points: vec![Locations::new(); graph.value_capacity()],
-            writes: HashMap::new(),
-            schemas: hashbrown::HashMap::new(),
+            points: PointsTo::default(),
+            writes: Writes::default(),
+            overloads: Overloads::default(),
             forked: NodeWrites::default(),
             carried: HashMap::new(),
         }
     }
 
-    /// Runs the analysis of the graph.
-    pub(super) fn run(mut self) -> AliasDb {
+    /// Runs the analysis of the graph. Gives what has been learnt of operators too.
+    pub(super) fn run(mut self) -> (AliasDb, Overloads) {
         let part = self.analyse(None);
-        part.finish(self.memory.into_table())
+        (part.finish(self.memory.into_table()), self.overloads)
     }
 
     /// Analyses several methods, each of an object, in one memory: what one of them stores, the others may find.
@@ -100,7 +100,6 @@ impl<'g> Analysis<'g> {
         let mut parts = Vec::with_capacity(methods.len());
         for &(graph, this) in methods {
             self.graph = graph;
-            self.points = vec![Locations::new(); graph.value_capacity()];
             parts.push(self.analyse(Some(this)));
         }
         let table = self.memory.into_table();
@@ -110,6 +109,8 @@ impl<'g> Analysis<'g> {
     /// Analyses the graph at work; its first input is the object `this`, if that is given.
     fn analyse(&mut self, this: Option<ObjectId>) -> Part {
         let graph = self.graph;
+        self.points = PointsTo::new(graph.value_capacity());
+        self.writes = Writes::new(graph.node_capacity());
         for (i, &input) in graph.inputs().iter().enumerate() {
             match this {
                 Some(object) if i == 0 => {
@@ -146,7 +147,7 @@ impl<'g> Analysis<'g> {
                         writes: NodeWrites::default(),
                     }),
                     None => {
-                        if let Some(w) = self.writes.get(&node) {
+                        if let Some(w) = self.writes.get(node) {
                             top.writes.add(w);
                         }
                     }
@@ -157,7 +158,9 @@ impl<'g> Analysis<'g> {
             let Some(owner) = g.owner(done.block) else {
                 return done.writes;
             };
-            self.writes.entry(owner).or_default().add(&done.writes);
+            if !done.writes.is_empty() {
+                self.writes.entry(owner).add(&done.writes);
+            }
             let blocks = g.node_blocks(owner);
             let index = blocks.iter().position(|b| *b == done.block).unwrap_or(blocks.len());
             match blocks.get(index + 1) {
@@ -168,10 +171,7 @@ impl<'g> Analysis<'g> {
                 }),
                 None => {
                     self.leave(owner);
-                    if self.writes.get(&owner).is_some_and(NodeWrites::is_empty) {
-                        self.writes.remove(&owner);
-                    }
-                    if let (Some(w), Some(parent)) = (self.writes.get(&owner), frames.last_mut()) {
+                    if let (Some(w), Some(parent)) = (self.writes.get(owner), frames.last_mut()) {
                         parent.writes.add(w);
                     }
                 }
@@ -182,14 +182,14 @@ impl<'g> Analysis<'g> {
 
     // --- values
 
-    fn points(&self, value: ValueId) -> &Locations {
-        &self.points[value.as_u32() as usize]
+    fn points(&self, value: ValueId) -> Locations {
+        Locations::from_slice(self.points.get(value))
     }
 
     fn set(&mut self, value: ValueId, locations: &[Location]) {
         let mut set = Locations::new();
         self.memory.union(&mut set, locations);
-        self.points[value.as_u32() as usize] = set;
+        self.points.set(value, &set);
     }
 
     fn set_fresh(&mut self, value: ValueId) {
@@ -197,18 +197,19 @@ impl<'g> Analysis<'g> {
             Kind::Immutable => {}
             kind => {
                 let l = self.memory.fresh(kind);
-                self.points[value.as_u32() as usize] = smallvec::smallvec![l];
+                self.points.set(value, &[l]);
             }
         }
     }
 
     fn set_wildcard(&mut self, value: ValueId) {
-        self.points[value.as_u32() as usize] = self.memory.wildcards(self.graph.ty(value));
+        let locations = self.memory.wildcards(self.graph.ty(value));
+        self.points.set(value, &locations);
     }
 
     fn alias(&mut self, value: ValueId, of: ValueId) {
         if self.memory.kind(self.graph.ty(value)) != Kind::Immutable {
-            let locations = self.points(of).clone();
+            let locations = self.points(of);
             self.set(value, &locations);
         }
     }
@@ -216,11 +217,11 @@ impl<'g> Analysis<'g> {
     fn operand(&self, node: NodeId, index: usize) -> Locations {
         self.graph
             .operand(node, index)
-            .map_or(Locations::new(), |v| self.points(v).clone())
+            .map_or(Locations::new(), |v| self.points(v))
     }
 
     fn writes_to(&mut self, node: NodeId, locations: &[Location]) {
-        self.writes.entry(node).or_default().add_locations(locations);
+        self.writes.entry(node).add_locations(locations);
     }
 
     // --- nodes
@@ -236,7 +237,7 @@ impl<'g> Analysis<'g> {
             symbols::PRIM_LIST_CONSTRUCT | symbols::PRIM_TUPLE_CONSTRUCT | symbols::PRIM_DICT_CONSTRUCT => {
                 if let Some(out) = g.output(node) {
                     self.set_fresh(out);
-                    let container = self.points(out).clone();
+                    let container = self.points(out);
                     for i in 0..g.operand_count(node) {
                         let element = self.operand(node, i);
                         self.memory.store(&container, &element);
@@ -263,10 +264,17 @@ impl<'g> Analysis<'g> {
             symbols::PRIM_FORK | symbols::PRIM_FORK_CLOSURE => self.fork(node),
             symbols::PRIM_WAIT => self.wait(node),
             symbols::PRIM_CALL_FUNCTION | symbols::PRIM_CALL_METHOD => self.call(node),
-            _ => match self.schema(node) {
-                Some(schema) if !schema.is_varret && g.node_blocks(node).is_empty() => self.operator(node, &schema),
-                _ => self.unknown(node),
-            },
+            _ if !g.node_blocks(node).is_empty() => self.unknown(node),
+            _ => {
+                let overload = self.overloads.of(self.catalogue, g, node);
+                if overload.is_plain {
+                    return g.node_outputs(node).iter().for_each(|out| self.set_fresh(*out));
+                }
+                match overload.schema.clone() {
+                    Some(schema) if !schema.is_varret => self.operator(node, &schema),
+                    _ => self.unknown(node),
+                }
+            }
         }
     }
 
@@ -278,7 +286,7 @@ impl<'g> Analysis<'g> {
                     let mut all = Locations::new();
                     for &block in g.node_blocks(node) {
                         if let Some(v) = g.operand(g.return_node(block), i) {
-                            all.extend_from_slice(self.points(v));
+                            all.extend_from_slice(self.points.get(v));
                         }
                     }
                     if self.memory.kind(g.ty(out)) != Kind::Immutable {
@@ -291,7 +299,7 @@ impl<'g> Analysis<'g> {
                 // Blocks of an operator that nobody knows.
                 for &block in g.node_blocks(node) {
                     for v in g.results(block) {
-                        let l = self.points(v).clone();
+                        let l = self.points(v);
                         self.memory.escape(&l);
                     }
                 }
@@ -299,22 +307,12 @@ impl<'g> Analysis<'g> {
         }
     }
 
-    fn schema(&mut self, node: NodeId) -> Option<Arc<FunctionSchema>> {
-        let g = self.graph;
-        let key: Signature = (g.kind(node), g.operands(node).map(|v| g.ty(v)).collect());
-        match self.schemas.get(&key) {
-            Some(schema) => schema.clone(),
-            None => {
-                let schema = self.catalogue.resolve(g, node).found();
-                self.schemas.insert(key, schema.clone());
-                schema
-            }
-        }
-    }
-
     fn constant(&mut self, node: NodeId) {
         let g = self.graph;
         let Some(out) = g.output(node) else { return };
+        if self.memory.kind(g.ty(out)) == Kind::Immutable {
+            return;
+        }
         match g.constant_of(node) {
             Some(value) => {
                 let location = self.memory.constant(&value, g.ty(out));
@@ -388,7 +386,7 @@ impl<'g> Analysis<'g> {
             return self.unknown(node);
         };
         let instances = self.operand(node, 0);
-        let locations = self.points(value).clone();
+        let locations = self.points(value);
         self.memory.set_field(&instances, name, g.ty(value), &locations);
         self.writes_to(node, &instances);
     }
@@ -413,8 +411,8 @@ impl<'g> Analysis<'g> {
             (symbols::PRIM_TUPLE_SLICE, _) => {
                 if let Some(out) = g.output(node) {
                     self.set_fresh(out);
-                    let slice = self.points(out).clone();
-                    let containers = self.points(container).clone();
+                    let slice = self.points(out);
+                    let containers = self.points(container);
                     for ty in self.memory.component_types(g.ty(out)).unwrap_or_default() {
                         let elements = self.memory.load(&containers, ty);
                         self.memory.store(&slice, &elements);
@@ -422,7 +420,7 @@ impl<'g> Analysis<'g> {
                 }
             }
             _ => {
-                let containers = self.points(container).clone();
+                let containers = self.points(container);
                 for &out in g.node_outputs(node) {
                     let elements = self.memory.load(&containers, g.ty(out));
                     self.set(out, &elements);
@@ -446,7 +444,7 @@ impl<'g> Analysis<'g> {
                 self.set_wildcard(p);
             }
         }
-        self.writes.entry(node).or_default().wildcards = true;
+        self.writes.entry(node).wildcards = true;
     }
 
     /// The forked graph runs at some time between here and the wait: it is analysed here, and what it writes is written by both.
@@ -458,13 +456,13 @@ impl<'g> Analysis<'g> {
         };
         let (results, writes) = self.subgraph(node, body, 0);
         self.set_fresh(future);
-        let holder = self.points(future).clone();
+        let holder = self.points(future);
         for result in &results {
             self.memory.store(&holder, result);
         }
         self.forked.add(&writes);
         if !writes.is_empty() {
-            self.writes.insert(node, writes);
+            *self.writes.entry(node) = writes;
         }
     }
 
@@ -490,7 +488,7 @@ impl<'g> Analysis<'g> {
             }
         }
         if !writes.is_empty() {
-            self.writes.insert(node, writes);
+            *self.writes.entry(node) = writes;
         }
     }
 
@@ -499,15 +497,15 @@ impl<'g> Analysis<'g> {
         let g = self.graph;
         let arguments: Vec<Locations> = (skip..g.operand_count(node)).map(|i| self.operand(node, i)).collect();
         self.depth += 1;
-        let outer_points = std::mem::replace(&mut self.points, vec![Locations::new(); body.value_capacity()]);
-        let outer_writes = std::mem::take(&mut self.writes);
+        let outer_points = std::mem::replace(&mut self.points, PointsTo::new(body.value_capacity()));
+        let outer_writes = std::mem::replace(&mut self.writes, Writes::new(body.node_capacity()));
         let outer_carried = std::mem::take(&mut self.carried);
         self.graph = body;
         for (&input, argument) in body.inputs().iter().zip(&arguments) {
             self.set(input, argument);
         }
         let writes = self.walk(body.root());
-        let results: Vec<Locations> = body.outputs().map(|v| self.points(v).clone()).collect();
+        let results: Vec<Locations> = body.outputs().map(|v| self.points(v)).collect();
         self.depth -= 1;
         self.graph = g;
         self.points = outer_points;
@@ -522,13 +520,13 @@ impl<'g> Analysis<'g> {
         let (Some(future), Some(out)) = (g.operand(node, 0), g.output(node)) else {
             return self.unknown(node);
         };
-        let holder = self.points(future).clone();
+        let holder = self.points(future);
         let results = self.memory.load(&holder, g.ty(out));
         self.set(out, &results);
         let mut writes = self.forked.clone();
         writes.wildcards |= g.defining_node(future).is_none_or(|n| g.kind(n) != symbols::PRIM_FORK);
         if !writes.is_empty() {
-            self.writes.insert(node, writes);
+            *self.writes.entry(node) = writes;
         }
     }
 }

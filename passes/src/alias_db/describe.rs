@@ -66,7 +66,7 @@ impl AliasDb {
             }
         }
         for node in graph.all_nodes() {
-            if let Some(writes) = self.writes.get(&node) {
+            if let Some(writes) = self.writes.get(node) {
                 out.writes.push((node, self.places_of(writes, &names)));
             }
         }

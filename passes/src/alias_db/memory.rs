@@ -8,7 +8,9 @@
 //! *Wildcard* locations, one a kind, stand for everything that somebody outside may hold: what the graph is given, and what escapes. What is
 //! stored in a wildcard becomes one.
 
-use cranelift_entity::SecondaryMap;
+use super::contents::{Cell, Content, ContentId, Work};
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
 use frazil_ir::{Constant, Context, Module, ObjectId, SymbolId, TensorData, TypeId, TypeKind, types};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -41,26 +43,27 @@ pub(super) enum Kind {
     Any,
 }
 
-/// What a container may hold of one kind.
+/// One location.
 #[derive(Clone, Debug)]
-pub(super) enum Cell {
-    /// Nobody has read it yet.
-    Open(Vec<Location>),
-    /// Somebody has; everything in it is this.
-    Sealed(Location),
-}
-
-#[derive(Clone, Debug, Default)]
 pub(super) struct Data {
     /// Parent in the union-find forest; itself for a representative.
-    parent: u32,
-    pub(super) kind: Option<Kind>,
+    pub(super) parent: Location,
+    pub(super) kind: Kind,
     pub(super) wildcard: bool,
-    pub(super) cells: SmallVec<[(Kind, Cell); 1]>,
-    /// Attributes of an instance that have been read or written.
-    pub(super) fields: SmallVec<[(SymbolId, Location); 1]>,
-    /// Objects of the module that this is, where the module is known.
-    objects: SmallVec<[ObjectId; 1]>,
+    /// Number of what it holds, if anything was ever put into it. Most locations are tensors and have none.
+    pub(super) content: PackedOption<ContentId>,
+}
+
+impl Data {
+    /// `location` as nobody has looked at it yet.
+    pub(super) fn new(location: Location, kind: Kind) -> Data {
+        Data {
+            parent: location,
+            kind,
+            wildcard: false,
+            content: None.into(),
+        }
+    }
 }
 
 /// See the [module documentation](self).
@@ -68,6 +71,7 @@ pub(super) struct Memory<'m> {
     ctx: Arc<Context>,
     module: Option<&'m Module>,
     pub(super) data: Vec<Data>,
+    pub(super) contents: PrimaryMap<ContentId, Content>,
     /// By type, as far as they have been asked for.
     kinds: SecondaryMap<TypeId, Option<Kind>>,
     wildcards: HashMap<Kind, Location>,
@@ -84,6 +88,7 @@ impl<'m> Memory<'m> {
             ctx,
             module,
             data: Vec::new(),
+            contents: PrimaryMap::new(),
             kinds: SecondaryMap::new(),
             wildcards: HashMap::new(),
             any_wildcard: None,
@@ -99,8 +104,14 @@ impl<'m> Memory<'m> {
         if let Some(kind) = self.kinds[ty] {
             return kind;
         }
+        let kind = self.kind_of(ty);
+        self.kinds[ty] = Some(kind);
+        kind
+    }
+
+    fn kind_of(&mut self, ty: TypeId) -> Kind {
         let ctx = self.ctx.clone();
-        let kind = match ctx.type_kind(ty) {
+        match ctx.type_kind(ty) {
             TypeKind::Int
             | TypeKind::Float
             | TypeKind::Bool
@@ -129,9 +140,7 @@ impl<'m> Memory<'m> {
                 Kind::Of(ty)
             }
             _ => Kind::Any,
-        };
-        self.kinds[ty] = Some(kind);
-        kind
+        }
     }
 
     /// The types of what a value of type `ty` holds directly; `None` when that is not known.
@@ -150,22 +159,45 @@ impl<'m> Memory<'m> {
 
     pub(super) fn fresh(&mut self, kind: Kind) -> Location {
         let location = Location(self.data.len() as u32);
-        self.data.push(Data {
-            parent: location.0,
-            kind: Some(kind),
-            ..Data::default()
-        });
+        self.data.push(Data::new(location, kind));
         location
     }
 
+    /// What a representative holds, if anything was ever put into it.
+    fn content(&self, l: Location) -> Option<&Content> {
+        self.data[l.index()].content.expand().map(|c| &self.contents[c])
+    }
+
+    pub(super) fn content_mut(&mut self, l: Location) -> &mut Content {
+        let content = &mut self.data[l.index()].content;
+        let id = match content.expand() {
+            Some(id) => id,
+            None => {
+                let id = self.contents.push(Content::default());
+                *content = id.into();
+                id
+            }
+        };
+        &mut self.contents[id]
+    }
+
+    /// What a representative holds, which holds nothing afterwards.
+    fn take_content(&mut self, l: Location) -> Content {
+        let id = self.data[l.index()].content.take();
+        id.map(|c| std::mem::take(&mut self.contents[c])).unwrap_or_default()
+    }
+
     pub(super) fn find(&mut self, location: Location) -> Location {
-        let mut at = location.0;
-        while self.data[at as usize].parent != at {
-            let grandparent = self.data[self.data[at as usize].parent as usize].parent;
-            self.data[at as usize].parent = grandparent;
+        let mut at = location;
+        loop {
+            let parent = self.data[at.index()].parent;
+            if parent == at {
+                return at;
+            }
+            let grandparent = self.data[parent.index()].parent;
+            self.data[at.index()].parent = grandparent;
             at = grandparent;
         }
-        Location(at)
     }
 
     /// The wildcard of a kind; none for immutable values.
@@ -229,9 +261,14 @@ impl<'m> Memory<'m> {
         }
     }
 
-    fn all_wildcards(&self) -> Vec<Location> {
-        self.any_wildcard
-            .map_or_else(|| self.wildcards.values().copied().collect(), |any| vec![any])
+    /// In the order in which they were made.
+    pub(super) fn all_wildcards(&self) -> Vec<Location> {
+        let mut all: Vec<Location> = match self.any_wildcard {
+            Some(any) => vec![any],
+            None => self.wildcards.values().copied().collect(),
+        };
+        all.sort_unstable();
+        all
     }
 
     /// Makes what `locations` are known to everybody.
@@ -242,7 +279,7 @@ impl<'m> Memory<'m> {
             if data.wildcard {
                 continue;
             }
-            if let Some(w) = self.wildcard(data.kind.unwrap_or(Kind::Any)) {
+            if let Some(w) = self.wildcard(data.kind) {
                 self.unify(l, w);
             }
         }
@@ -270,105 +307,77 @@ impl<'m> Memory<'m> {
     /// Makes two locations one, and what they hold.
     pub(super) fn unify(&mut self, a: Location, b: Location) {
         // Not recursive: containers nest as deep as the program likes.
-        let mut work = vec![(a, b)];
+        let mut work: Work = smallvec::smallvec![(a, b)];
+        self.unify_all(&mut work);
+    }
+
+    fn unify_all(&mut self, work: &mut Work) {
         while let Some((a, b)) = work.pop() {
             let (mut a, mut b) = (self.find(a), self.find(b));
             if a == b {
                 continue;
             }
-            if self.size(a) < self.size(b) {
+            let size = |l: Location| self.content(l).map_or(0, Content::size);
+            if size(a) < size(b) {
                 (a, b) = (b, a);
             }
-            self.align_fields(a, b, &mut work);
-            let lost = std::mem::take(&mut self.data[b.index()]);
-            self.data[b.index()].parent = a.0;
+            self.align_fields(a, b, work);
+            let lost = self.take_content(b);
+            let (lost_kind, lost_wildcard) = (self.data[b.index()].kind, self.data[b.index()].wildcard);
+            self.data[b.index()].parent = a;
             let kept = &mut self.data[a.index()];
-            if kept.kind != lost.kind {
-                kept.kind = Some(Kind::Any);
+            if kept.kind != lost_kind {
+                kept.kind = Kind::Any;
             }
-            for object in lost.objects {
-                if !kept.objects.contains(&object) {
-                    kept.objects.push(object);
-                }
-            }
-            let became_wildcard = kept.wildcard || lost.wildcard;
-            kept.wildcard = became_wildcard;
-            for (name, location) in lost.fields {
-                match self.data[a.index()].fields.iter().find(|(n, _)| *n == name) {
-                    Some((_, other)) => work.push((*other, location)),
-                    None => self.data[a.index()].fields.push((name, location)),
-                }
-            }
-            for (kind, cell) in lost.cells {
-                self.merge_cell(a, kind, cell, &mut work);
+            kept.wildcard |= lost_wildcard;
+            let became_wildcard = kept.wildcard;
+            if lost.size() > 0 {
+                self.absorb(a, lost, work);
             }
             if became_wildcard {
-                self.release(a, &mut work);
+                self.release(a, work);
             }
         }
     }
 
-    /// A rough measure of how much there is to move.
-    fn size(&self, l: Location) -> usize {
-        let d = &self.data[l.index()];
-        let cells = d.cells.iter().map(|(_, c)| match c {
-            Cell::Open(items) => items.len(),
-            Cell::Sealed(_) => 1,
-        });
-        cells.sum::<usize>() + d.fields.len() + d.objects.len()
+    /// Puts what another location held into `a`.
+    fn absorb(&mut self, a: Location, lost: Content, work: &mut Work) {
+        let kept = self.content_mut(a);
+        for object in lost.objects {
+            if !kept.objects.contains(&object) {
+                kept.objects.push(object);
+            }
+        }
+        for (name, location) in lost.fields {
+            match kept.fields.iter().find(|(n, _)| *n == name) {
+                Some((_, other)) => work.push((*other, location)),
+                None => kept.fields.push((name, location)),
+            }
+        }
+        for (kind, cell) in lost.cells {
+            kept.merge_cell(kind, cell, work);
+        }
     }
 
     /// Before two instances become one: an attribute that was looked at in one is looked at in the other.
-    fn align_fields(&mut self, a: Location, b: Location, work: &mut Vec<(Location, Location)>) {
-        if self.data[a.index()].objects.is_empty() && self.data[b.index()].objects.is_empty() {
+    fn align_fields(&mut self, a: Location, b: Location, work: &mut Work) {
+        let is_object = |l: Location| self.content(l).is_some_and(|c| !c.objects.is_empty());
+        if !is_object(a) && !is_object(b) {
             return;
         }
         for (from, to) in [(a, b), (b, a)] {
-            let names: SmallVec<[SymbolId; 4]> = self.data[from.index()].fields.iter().map(|f| f.0).collect();
+            let names: SmallVec<[SymbolId; 4]> = self.content_mut(from).fields.iter().map(|f| f.0).collect();
             for name in names {
-                if !self.data[to.index()].fields.iter().any(|f| f.0 == name) {
+                if !self.content_mut(to).fields.iter().any(|f| f.0 == name) {
                     self.load_field(to, name, None, work);
                 }
             }
         }
     }
 
-    fn merge_cell(&mut self, l: Location, kind: Kind, cell: Cell, work: &mut Vec<(Location, Location)>) {
-        let cells = &mut self.data[l.index()].cells;
-        let any = cells.iter().position(|(k, _)| *k == Kind::Any);
-        let same = any.or_else(|| cells.iter().position(|(k, _)| *k == kind));
-        if kind == Kind::Any && any.is_none() {
-            // From now on the container's contents are not told apart by kind.
-            let old = std::mem::take(cells);
-            cells.push((Kind::Any, cell));
-            for (_, c) in old {
-                self.merge_cell(l, Kind::Any, c, work);
-            }
-            return;
-        }
-        let Some(i) = same else {
-            cells.push((kind, cell));
-            return;
-        };
-        let existing = &mut cells[i].1;
-        match (existing, cell) {
-            (Cell::Open(items), Cell::Open(more)) => items.extend(more),
-            (Cell::Sealed(s), Cell::Open(more)) => work.extend(more.into_iter().map(|m| (*s, m))),
-            (Cell::Sealed(s), Cell::Sealed(t)) => work.push((*s, t)),
-            (existing @ Cell::Open(_), Cell::Sealed(s)) => {
-                if let Cell::Open(items) = std::mem::replace(existing, Cell::Sealed(s)) {
-                    work.extend(items.into_iter().map(|m| (s, m)));
-                }
-            }
-        }
-    }
-
     /// Whatever wildcard `l` holds escapes too.
-    fn release(&mut self, l: Location, work: &mut Vec<(Location, Location)>) {
-        let data = &mut self.data[l.index()];
-        let cells = std::mem::take(&mut data.cells);
-        let fields = std::mem::take(&mut data.fields);
-        let objects = std::mem::take(&mut data.objects);
+    fn release(&mut self, l: Location, work: &mut Work) {
+        let Content { cells, fields, objects } = self.take_content(l);
         let mut held: Vec<Location> = fields.into_iter().map(|f| f.1).collect();
         for (_, cell) in cells {
             match cell {
@@ -390,7 +399,7 @@ impl<'m> Memory<'m> {
             if self.data[h.index()].wildcard {
                 continue;
             }
-            if let Some(w) = self.wildcard(self.data[h.index()].kind.unwrap_or(Kind::Any)) {
+            if let Some(w) = self.wildcard(self.data[h.index()].kind) {
                 work.push((h, w));
             }
         }
@@ -406,15 +415,14 @@ impl<'m> Memory<'m> {
                 self.escape(elements);
                 continue;
             }
-            let mut work = Vec::new();
+            let mut work = Work::new();
             for &element in elements {
                 let e = self.find(element);
-                let kind = self.data[e.index()].kind.unwrap_or(Kind::Any);
-                self.merge_cell(c, kind, Cell::Open(vec![e]), &mut work);
+                let kind = self.data[e.index()].kind;
+                self.content_mut(c)
+                    .merge_cell(kind, Cell::Open(smallvec::smallvec![e]), &mut work);
             }
-            for (a, b) in work {
-                self.unify(a, b);
-            }
+            self.unify_all(&mut work);
         }
     }
 
@@ -433,12 +441,9 @@ impl<'m> Memory<'m> {
                 continue;
             }
             let fresh = self.fresh(kind);
-            let mut work = Vec::new();
-            self.merge_cell(c, kind, Cell::Sealed(fresh), &mut work);
-            for (a, b) in work {
-                self.unify(a, b);
-            }
-            let fresh = self.find(fresh);
+            let mut work = Work::new();
+            self.content_mut(c).merge_cell(kind, Cell::Sealed(fresh), &mut work);
+            self.unify_all(&mut work);
             self.union(&mut out, &[fresh]);
         }
         out
@@ -458,11 +463,9 @@ impl<'m> Memory<'m> {
             let locations = if self.data[i.index()].wildcard {
                 self.wildcards(ty)
             } else {
-                let mut work = Vec::new();
+                let mut work = Work::new();
                 let l = self.load_field(i, name, Some(kind), &mut work);
-                for (a, b) in work {
-                    self.unify(a, b);
-                }
+                self.unify_all(&mut work);
                 l.into_iter().collect()
             };
             self.union(&mut out, &locations);
@@ -476,14 +479,16 @@ impl<'m> Memory<'m> {
         instance: Location,
         name: SymbolId,
         kind: Option<Kind>,
-        work: &mut Vec<(Location, Location)>,
+        work: &mut Work,
     ) -> Option<Location> {
-        if let Some((_, l)) = self.data[instance.index()].fields.iter().find(|f| f.0 == name) {
+        let content = self.content_mut(instance);
+        if let Some((_, l)) = content.fields.iter().find(|f| f.0 == name) {
             return Some(*l);
         }
+        let objects = content.objects.clone();
         let mut locations: Locations = Locations::new();
         if let Some(module) = self.module {
-            for object in self.data[instance.index()].objects.clone() {
+            for object in objects {
                 let ty = module
                     .class_of(object)
                     .and_then(|c| c.attributes.get(&name))
@@ -499,7 +504,7 @@ impl<'m> Memory<'m> {
             (None, None) => return None,
         };
         work.extend(locations.iter().skip(1).map(|l| (first, *l)));
-        self.data[instance.index()].fields.push((name, first));
+        self.content_mut(instance).fields.push((name, first));
         Some(first)
     }
 
@@ -528,7 +533,7 @@ impl<'m> Memory<'m> {
             return *l;
         }
         let l = self.fresh(Kind::Of(types::ANY_CLASS));
-        self.data[l.index()].objects.push(id);
+        self.content_mut(l).objects.push(id);
         self.by_object.insert(id, l);
         l
     }

@@ -14,19 +14,26 @@
 //! **Cost.** One walk, unification by union-find, bounded sets: almost linear in the size of the graph.
 
 mod build;
+mod contents;
 mod describe;
 mod memory;
 mod moves;
+mod pending;
+mod points;
 mod table;
 
+pub(crate) use build::may_return_operand;
 pub use describe::{Description, Place};
 pub use moves::Side;
+pub(crate) use pending::PendingWrites;
 
+use crate::support::overloads::Overloads;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{CompilationUnit, Constant, Graph, Module, NodeId, ObjectId, ValueId, symbols};
 use memory::{Location, Locations};
+use points::{PointsTo, Writes};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use table::Table;
 
@@ -48,8 +55,8 @@ struct NodeWrites {
 #[derive(Clone, Debug)]
 pub struct AliasDb {
     table: Table,
-    points: Vec<Locations>,
-    writes: HashMap<NodeId, NodeWrites>,
+    points: PointsTo,
+    writes: Writes,
     /// By location: somebody writes to it.
     written: Vec<bool>,
     /// By location: somebody writes to it or to something that it holds.
@@ -67,12 +74,21 @@ pub(crate) struct LocationSet(Vec<bool>);
 impl AliasDb {
     /// Analyses `graph`. Its inputs may alias one another where their types admit it.
     pub fn new(graph: &Graph, catalogue: &Catalogue) -> AliasDb {
-        build::Analysis::new(graph, catalogue, None, None).run()
+        build::Analysis::new(graph, catalogue, None, None).run().0
+    }
+
+    /// As [`new`](Self::new); `overloads` has what is known of operators already, of the same catalogue.
+    pub(crate) fn with_overloads(graph: &Graph, catalogue: &Catalogue, overloads: &mut Overloads) -> AliasDb {
+        let mut analysis = build::Analysis::new(graph, catalogue, None, None);
+        analysis.overloads = std::mem::take(overloads);
+        let (db, learnt) = analysis.run();
+        *overloads = learnt;
+        db
     }
 
     /// As [`new`](Self::new), but calls of functions and methods of `unit` are followed instead of being taken for unknown.
     pub fn with_calls(graph: &Graph, catalogue: &Catalogue, unit: &CompilationUnit) -> AliasDb {
-        build::Analysis::new(graph, catalogue, None, Some(unit)).run()
+        build::Analysis::new(graph, catalogue, None, Some(unit)).run().0
     }
 
     /// Analyses methods, each with the object of `module` that its first input is: attributes are what the module's objects hold, told apart by
@@ -87,59 +103,33 @@ impl AliasDb {
         }
     }
 
-    fn finish(
-        table: Table,
-        mut points: Vec<Locations>,
-        mut writes: HashMap<NodeId, NodeWrites>,
-        outputs: &[ValueId],
-    ) -> AliasDb {
-        points.iter_mut().for_each(|set| canonical(&table, set));
+    fn finish(table: Table, mut points: PointsTo, mut writes: Writes, outputs: &[ValueId]) -> AliasDb {
+        let representative = |l| table.representative(l);
+        points.canonicalise(representative);
         let mut written = vec![false; table.len()];
         let (mut wildcards, mut anything) = (false, false);
         for w in writes.values_mut() {
-            canonical(&table, &mut w.locations);
+            let distinct = points::canonical(&mut w.locations, representative);
+            w.locations.truncate(distinct);
             wildcards |= w.wildcards;
             anything |= w.anything;
             for l in &w.locations {
                 written[l.index()] = true;
             }
         }
-        for l in table.representatives() {
-            written[l.index()] |= anything || (wildcards && table.is_wildcard(l));
+        if anything {
+            written.fill(true);
+        } else if wildcards {
+            table.wildcards().for_each(|l| written[l.index()] = true);
         }
-        // Who holds whom, backwards, from what is written.
-        let mut holders: HashMap<Location, Vec<Location>> = HashMap::new();
-        for l in table.representatives() {
-            for held in table.held(l) {
-                holders.entry(held).or_default().push(l);
-            }
-        }
-        // The same marks of all that hold something marked, at any depth.
-        let inside = |marks: &[bool]| {
-            let mut inside = marks.to_vec();
-            let mut work: Vec<Location> = table.representatives().filter(|l| marks[l.index()]).collect();
-            while let Some(l) = work.pop() {
-                for &holder in holders.get(&l).map_or(&[][..], Vec::as_slice) {
-                    if !std::mem::replace(&mut inside[holder.index()], true) {
-                        work.push(holder);
-                    }
-                }
-            }
-            inside
-        };
-        let written_inside = inside(&written);
+        let results: Vec<Location> = outputs.iter().flat_map(|v| points.get(*v).iter().copied()).collect();
         let mut returned = vec![false; table.len()];
-        let results: Vec<Location> = outputs
-            .iter()
-            .flat_map(|v| points[v.as_u32() as usize].iter().copied())
-            .collect();
         for l in table.reachable(&results).into_iter().chain(results) {
             returned[l.index()] = true;
         }
-        let known: Vec<bool> = (0..table.len())
-            .map(|i| returned[i] || table.is_wildcard(Location(i as u32)))
-            .collect();
-        let escaping_inside = inside(&known);
+        let mut known = returned.clone();
+        table.wildcards().for_each(|l| known[l.index()] = true);
+        let [written_inside, escaping_inside] = table.marked_inside([&written, &known]);
         let any_write = !writes.is_empty();
         AliasDb {
             table,
@@ -154,7 +144,7 @@ impl AliasDb {
     }
 
     fn locations(&self, value: ValueId) -> &[Location] {
-        self.points.get(value.as_u32() as usize).map_or(&[], |l| l.as_slice())
+        self.points.get(value)
     }
 
     // --- aliasing
@@ -199,6 +189,11 @@ impl AliasDb {
 
     // --- writes
 
+    /// True when some node of the graph writes.
+    pub(crate) fn has_writes(&self) -> bool {
+        self.any_write
+    }
+
     /// True when some node of the graph may write to the value itself.
     pub fn has_writers(&self, value: ValueId) -> bool {
         self.any_write && self.locations(value).iter().any(|l| self.written[l.index()])
@@ -221,12 +216,12 @@ impl AliasDb {
 
     /// True when `node`, or something in its blocks, writes to any memory.
     pub fn is_mutable(&self, node: NodeId) -> bool {
-        self.writes.contains_key(&node)
+        self.writes.get(node).is_some()
     }
 
     /// True when `node`, or something in its blocks, may write to one of `values` or to what they hold.
     pub fn writes_to_alias(&self, node: NodeId, values: &[ValueId]) -> bool {
-        match self.writes.get(&node) {
+        match self.writes.get(node) {
             Some(w) => self.closure(values).iter().any(|l| self.is_written_by(w, *l)),
             None => false,
         }
@@ -235,30 +230,18 @@ impl AliasDb {
     /// True when `node`, or something in its blocks, may write to `value` itself; what it holds does not count.
     pub fn writes_to_itself(&self, node: NodeId, value: ValueId) -> bool {
         let written = |w: &NodeWrites| self.locations(value).iter().any(|l| self.is_written_by(w, *l));
-        self.writes.get(&node).is_some_and(written)
+        self.writes.get(node).is_some_and(written)
     }
 
     /// True when `node`, or something in its blocks, may write to what is known outside the graph.
     pub fn writes_to_wildcard(&self, node: NodeId) -> bool {
         self.writes
-            .get(&node)
+            .get(node)
             .is_some_and(|w| w.wildcards || w.anything || w.locations.iter().any(|l| self.table.is_wildcard(*l)))
     }
 
     fn is_written_by(&self, writes: &NodeWrites, l: Location) -> bool {
         writes.anything || (writes.wildcards && self.table.is_wildcard(l)) || writes.locations.contains(&l)
-    }
-
-    /// Locations of `values` and of all that they hold.
-    pub(crate) fn closure_set(&self, values: impl Iterator<Item = ValueId>) -> LocationSet {
-        let mut marks = vec![false; self.table.len()];
-        let mut work: Vec<Location> = values.flat_map(|v| self.locations(v).iter().copied()).collect();
-        while let Some(l) = work.pop() {
-            if !std::mem::replace(&mut marks[l.index()], true) {
-                work.extend(self.table.held(l));
-            }
-        }
-        LocationSet(marks)
     }
 
     /// No locations.
@@ -276,13 +259,6 @@ impl AliasDb {
     /// True when `value` may be one of `locations`.
     pub(crate) fn is_in(&self, locations: &LocationSet, value: ValueId) -> bool {
         self.locations(value).iter().any(|l| locations.0[l.index()])
-    }
-
-    /// True when `node`, or something in its blocks, may write to one of `locations`.
-    pub(crate) fn writes_to_any(&self, node: NodeId, locations: &LocationSet) -> bool {
-        self.writes
-            .get(&node)
-            .is_some_and(|w| w.anything || w.wildcards || w.locations.iter().any(|l| locations.0[l.index()]))
     }
 
     /// True when `a` and `b` may be made one object, or two, without anybody noticing: nobody writes to either, and not both are known outside.
@@ -352,7 +328,7 @@ impl AliasDb {
             | symbols::PRIM_CALL_FUNCTION
             | symbols::PRIM_UNCHECKED_CAST => true,
             // Who writes to a container may store it there; who writes to a tensor stores numbers.
-            _ => self.writes.get(&u.user).is_some_and(|w| {
+            _ => self.writes.get(u.user).is_some_and(|w| {
                 let container = |o: ValueId| !graph.ctx().is_tensor(graph.ty(o));
                 let stores = |o: ValueId| container(o) && self.locations(o).iter().any(|l| self.is_written_by(w, *l));
                 w.wildcards || w.anything || graph.operands(u.user).any(stores)
@@ -384,7 +360,7 @@ impl AliasDb {
 
     /// True when `node`, or something in its blocks, may write to this value of the module, or to anything that it holds.
     pub fn node_writes_to_constant(&self, node: NodeId, value: &Constant) -> bool {
-        let Some(writes) = self.writes.get(&node) else {
+        let Some(writes) = self.writes.get(node) else {
             return false;
         };
         self.any_in_constant(value, &|l| self.is_written_by(writes, l))
@@ -419,8 +395,8 @@ impl AliasDb {
 
     /// The graph has a value that the analysis has not seen: a copy of `of`, or a view of it. From now on it may be what `of` may be.
     pub fn copy_value(&mut self, of: ValueId, new: ValueId) {
-        let locations = self.points.get(of.as_u32() as usize).cloned().unwrap_or_default();
-        *self.slot(new) = locations;
+        let locations = Locations::from_slice(self.locations(of));
+        self.points.set(new, &locations);
     }
 
     /// The graph has a value that the analysis has not seen, and that shares nothing with any other: the result of an operator that neither
@@ -435,42 +411,22 @@ impl AliasDb {
         ] {
             marks.resize(self.table.len(), false);
         }
-        *self.slot(new) = fresh.into_iter().collect();
+        self.points.set(new, fresh.as_slice());
     }
 
     /// `old` has been replaced by `new` in all its uses, so that `new` is now known wherever `old` was.
     pub fn replace_value(&mut self, old: ValueId, new: ValueId) {
-        let both: Locations = self.locations(old).iter().chain(self.locations(new)).copied().collect();
-        let slot = self.slot(new);
-        *slot = both;
-        slot.sort_unstable();
-        slot.dedup();
+        let mut both: Locations = self.locations(old).iter().chain(self.locations(new)).copied().collect();
+        both.sort_unstable();
+        both.dedup();
+        self.points.set(new, &both);
     }
 
     /// `new` has taken the place of `old`, and writes what that wrote; blocks around them stay as they are.
     pub fn replace_node(&mut self, old: NodeId, new: NodeId) {
-        if let Some(writes) = self.writes.remove(&old) {
-            self.writes.insert(new, writes);
+        if let Some(writes) = self.writes.remove(old) {
+            *self.writes.entry(new) = writes;
         }
-    }
-
-    fn slot(&mut self, value: ValueId) -> &mut Locations {
-        let index = value.as_u32() as usize;
-        if self.points.len() <= index {
-            self.points.resize(index + 1, Locations::new());
-        }
-        &mut self.points[index]
-    }
-}
-
-/// Makes a set one of representatives, sorted, each once.
-fn canonical<const N: usize>(table: &Table, set: &mut SmallVec<[Location; N]>) {
-    for l in set.iter_mut() {
-        *l = table.representative(*l);
-    }
-    if set.len() > 1 {
-        set.sort_unstable();
-        set.dedup();
     }
 }
 

@@ -190,7 +190,7 @@ impl<'a> Moving<'a> {
         self.visible |= is_visible(self.graph, node, self.catalogue);
         if self.db.any_write {
             self.touched.extend(self.touched_by(node));
-            if let Some(writes) = self.db.writes.get(&node) {
+            if let Some(writes) = self.db.writes.get(node) {
                 self.writes.add(writes);
             }
         }
@@ -216,7 +216,7 @@ impl<'a> Moving<'a> {
             return true;
         }
         let hit = |writes: &NodeWrites, l: &Location| self.db.is_written_by(writes, *l);
-        if let Some(writes) = self.db.writes.get(&node)
+        if let Some(writes) = self.db.writes.get(node)
             && self.touched.iter().any(|l| hit(writes, l))
         {
             return true;

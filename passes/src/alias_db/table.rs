@@ -1,68 +1,97 @@
 //! What remains of the abstract memory when the analysis is finished: no more unification, only questions.
 
-use super::memory::{Cell, Kind, Location, Memory};
+use super::contents::{Cell, ContentId};
+use super::memory::{Data, Kind, Location, Memory};
+use cranelift_entity::SecondaryMap;
 use frazil_ir::{Context, ObjectId, TypeId};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    parent: Vec<Location>,
-    wildcard: Vec<bool>,
-    kinds: Vec<Kind>,
-    /// Directly held locations, by representative.
-    held: Vec<Vec<Location>>,
+    /// The parent of every location is its representative.
+    data: Vec<Data>,
+    /// Which part of `held` representatives hold directly, by what they have of contents.
+    ranges: SecondaryMap<ContentId, Range<u32>>,
+    held: Vec<Location>,
+    /// Representatives that may hold something: all wildcards, and few others.
+    holders: Vec<Location>,
     by_address: HashMap<usize, Location>,
     by_object: HashMap<ObjectId, Location>,
 }
 
 impl Memory<'_> {
     pub(super) fn into_table(mut self) -> Table {
-        // What wildcards hold, they hold by their kind.
-        let mut held_by_wildcards: HashMap<Location, Vec<Location>> = HashMap::new();
-        let mut next = 0;
-        // The list grows as wildcards of elements are asked for the first time.
-        while next < self.data.len() {
-            let l = self.find(Location(next as u32));
-            if l.index() == next && self.data[next].wildcard {
-                let kind = self.data[next].kind.unwrap_or(Kind::Any);
-                let held = self.held_by_wildcard(kind);
-                held_by_wildcards.insert(l, held);
-            }
-            next += 1;
+        let held_by_wildcards = self.held_by_wildcards();
+        for &l in held_by_wildcards.keys() {
+            self.content_mut(l);
         }
-        let parent: Vec<Location> = (0..self.data.len() as u32).map(|l| self.find(Location(l))).collect();
-        let representative = |l: &Location| parent[l.index()];
-        let mut held = Vec::with_capacity(self.data.len());
-        for (i, data) in self.data.iter().enumerate() {
-            let mut inside: Vec<Location> = data.fields.iter().map(|f| representative(&f.1)).collect();
-            let of_kind = held_by_wildcards.get(&Location(i as u32));
-            inside.extend(of_kind.into_iter().flatten().map(representative));
-            for (_, cell) in &data.cells {
-                match cell {
-                    Cell::Open(items) => inside.extend(items.iter().map(representative)),
-                    Cell::Sealed(s) => inside.push(representative(s)),
-                }
+        let mut holders = Vec::new();
+        for i in 0..self.data.len() {
+            let l = Location(i as u32);
+            self.data[i].parent = self.find(l);
+            if self.data[i].content.is_some() {
+                holders.push(l);
             }
-            inside.sort_unstable();
-            inside.dedup();
-            held.push(inside);
         }
-        Table {
-            wildcard: self.data.iter().map(|d| d.wildcard).collect(),
-            kinds: self.data.iter().map(|d| d.kind.unwrap_or(Kind::Any)).collect(),
-            held,
+        let mut table = Table {
+            data: self.data,
+            ranges: SecondaryMap::new(),
+            held: Vec::new(),
+            holders,
             by_address: self.by_address,
             by_object: self.by_object,
-            parent,
+        };
+        for &l in &table.holders {
+            let Some(id) = table.data[l.index()].content.expand() else {
+                continue;
+            };
+            let content = &self.contents[id];
+            let mut inside: Vec<Location> = content.fields.iter().map(|f| f.1).collect();
+            inside.extend(held_by_wildcards.get(&l).into_iter().flatten());
+            for (_, cell) in &content.cells {
+                match cell {
+                    Cell::Open(items) => inside.extend(items),
+                    Cell::Sealed(s) => inside.push(*s),
+                }
+            }
+            inside.iter_mut().for_each(|l| *l = table.data[l.index()].parent);
+            inside.sort_unstable();
+            inside.dedup();
+            let start = table.held.len() as u32;
+            table.held.extend(inside);
+            table.ranges[id] = start..table.held.len() as u32;
         }
+        table
+    }
+
+    /// What wildcards hold, which they do by their kind, by representative.
+    fn held_by_wildcards(&mut self) -> HashMap<Location, Vec<Location>> {
+        // To ask may make wildcards of elements, which are asked in turn; only then it is known which there are.
+        let mut asked = 0;
+        let mut wildcards = self.all_wildcards();
+        while let Some(&l) = wildcards.get(asked) {
+            asked += 1;
+            let kind = self.data[l.index()].kind;
+            let made = self.data.len() as u32;
+            self.held_by_wildcard(kind);
+            wildcards.extend((made..self.data.len() as u32).map(Location));
+        }
+        let mut held = HashMap::new();
+        for l in self.all_wildcards() {
+            let l = self.find(l);
+            let kind = self.data[l.index()].kind;
+            held.insert(l, self.held_by_wildcard(kind));
+        }
+        held
     }
 }
 
 impl Table {
     pub(super) fn len(&self) -> usize {
-        self.parent.len()
+        self.data.len()
     }
 
     /// A location that nobody knows yet; none for a type whose values have no identity.
@@ -71,35 +100,66 @@ impl Table {
         if kind == Kind::Immutable {
             return None;
         }
-        let l = Location(self.parent.len() as u32);
-        self.parent.push(l);
-        self.wildcard.push(false);
-        self.kinds.push(kind);
-        self.held.push(Vec::new());
+        let l = Location(self.data.len() as u32);
+        self.data.push(Data::new(l, kind));
         Some(l)
     }
 
     pub(super) fn representative(&self, l: Location) -> Location {
-        self.parent[l.index()]
+        self.data[l.index()].parent
     }
 
-    pub(super) fn representatives(&self) -> impl Iterator<Item = Location> + '_ {
-        (0..self.parent.len() as u32)
-            .map(Location)
-            .filter(|l| self.parent[l.index()] == *l)
+    pub(super) fn wildcards(&self) -> impl Iterator<Item = Location> + '_ {
+        self.holders.iter().copied().filter(|l| self.is_wildcard(*l))
     }
 
     pub(super) fn is_wildcard(&self, representative: Location) -> bool {
-        self.wildcard[representative.index()]
+        self.data[representative.index()].wildcard
     }
 
     pub(super) fn kind(&self, representative: Location) -> Kind {
-        self.kinds[representative.index()]
+        self.data[representative.index()].kind
     }
 
     /// What a representative holds directly.
     pub(super) fn held(&self, representative: Location) -> impl Iterator<Item = Location> + '_ {
-        self.held[representative.index()].iter().copied()
+        let range = match self.data[representative.index()].content.expand() {
+            Some(id) => self.ranges[id].clone(),
+            None => 0..0,
+        };
+        self.held[range.start as usize..range.end as usize].iter().copied()
+    }
+
+    /// Locations whose mark is set, and all that hold such, at any depth: one answer for each list of marks.
+    pub(super) fn marked_inside<const N: usize>(&self, marks: [&[bool]; N]) -> [Vec<bool>; N] {
+        // Who holds whom, backwards: for each location a list that is linked through the pairs.
+        let mut last: Vec<u32> = vec![0; if self.held.is_empty() { 0 } else { self.len() }];
+        let mut pairs: Vec<(Location, u32)> = Vec::with_capacity(self.held.len());
+        for &holder in &self.holders {
+            for held in self.held(holder) {
+                pairs.push((
+                    holder,
+                    std::mem::replace(&mut last[held.index()], pairs.len() as u32 + 1),
+                ));
+            }
+        }
+        let holders = |l: Location| {
+            let first = last.get(l.index()).copied().unwrap_or(0);
+            std::iter::successors(pair(&pairs, first), |(_, next)| pair(&pairs, *next)).map(|(holder, _)| holder)
+        };
+        marks.map(|marks| {
+            let mut inside = marks.to_vec();
+            let is_held = |i: &usize| marks[*i] && last.get(*i).is_some_and(|n| *n > 0);
+            let mut work: Vec<Location> = (0..marks.len()).filter(is_held).map(|i| Location(i as u32)).collect();
+            while let Some(l) = work.pop() {
+                for holder in holders(l) {
+                    if !std::mem::replace(&mut inside[holder.index()], true) {
+                        work.push(holder);
+                    }
+                }
+            }
+            inside
+        })
     }
 
     /// Everything that these representatives hold, at any depth; they themselves only if something holds them.
@@ -123,4 +183,9 @@ impl Table {
     pub(super) fn by_object(&self, id: ObjectId) -> Option<Location> {
         self.by_object.get(&id).map(|l| self.representative(*l))
     }
+}
+
+/// The pair of this number, counted from one.
+fn pair(pairs: &[(Location, u32)], number: u32) -> Option<(Location, u32)> {
+    pairs.get((number as usize).checked_sub(1)?).copied()
 }

@@ -2,8 +2,10 @@
 
 use super::{GraphPass, PassError};
 use crate::AliasDb;
+use crate::support::effects::Effect;
 use crate::support::operators::Operators;
-use frazil_ir::Graph;
+use crate::support::overloads::Overloads;
+use frazil_ir::{Graph, NodeId, symbols};
 use indexmap::IndexMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +44,8 @@ pub struct PassContext<'a> {
     /// Whether what is known of the graph is kept: false while the graph at work may be any.
     pub(super) keeps_analyses: bool,
     pub(super) alias_db: CachedAliasDb,
+    /// What has been learnt of the operators.
+    overloads: Overloads,
     pub(super) fuel: Option<&'a Fuel>,
 }
 
@@ -53,6 +57,7 @@ impl<'a> PassContext<'a> {
             statistics: IndexMap::new(),
             keeps_analyses: false,
             alias_db: None,
+            overloads: Overloads::default(),
             fuel: None,
         }
     }
@@ -104,11 +109,30 @@ impl<'a> PassContext<'a> {
         {
             return db.clone();
         }
-        let db = Arc::new(AliasDb::new(graph, self.operators.catalogue()));
+        let catalogue = self.operators.catalogue();
+        let db = Arc::new(AliasDb::with_overloads(graph, catalogue, &mut self.overloads));
         if self.keeps_analyses {
             self.alias_db = Some((graph.revision(), db.clone()));
         }
         db
+    }
+
+    /// What `node` does besides giving its results; for passes that ask about every node.
+    pub fn effect(&mut self, graph: &Graph, node: NodeId) -> Effect {
+        self.overloads.effect(self.operators.catalogue(), graph, node)
+    }
+
+    /// True when what is memory of its own without `node` may not be with it: it reads what a container holds, stores into one, carries values around,
+    /// or does what is not known.
+    pub(crate) fn joins_memory(&mut self, graph: &Graph, node: NodeId) -> bool {
+        let builds = matches!(
+            graph.kind(node),
+            symbols::PRIM_CONSTANT
+                | symbols::PRIM_LIST_CONSTRUCT
+                | symbols::PRIM_TUPLE_CONSTRUCT
+                | symbols::PRIM_DICT_CONSTRUCT
+        );
+        !builds && !self.overloads.of(self.operators.catalogue(), graph, node).is_plain
     }
 
     /// Runs `pass` on a graph of which nothing is known yet: for passes made of passes.

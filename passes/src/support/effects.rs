@@ -4,7 +4,7 @@
 //! An operator without a schema has every effect.
 
 use frazil_ir::schema::{Catalogue, FunctionSchema};
-use frazil_ir::{Constant, Graph, NodeId, ValueId, symbols, types};
+use frazil_ir::{Constant, Graph, NodeId, SymbolId, ValueId, symbols, types};
 use std::sync::Arc;
 
 /// What a single node does, its blocks left aside.
@@ -65,7 +65,7 @@ const UPDATES_STATISTICS: &[&str] = &[
 
 /// The tensors that `node` writes without its schema saying so: the running statistics of a norm that trains, or may.
 pub fn written_statistics(graph: &Graph, node: NodeId) -> Option<[ValueId; 2]> {
-    if !UPDATES_STATISTICS.contains(&graph.kind_name(node)) {
+    if !may_update_statistics(graph.kind_name(node)) {
         return None;
     }
     let trains = graph.operand(node, 5)?;
@@ -76,9 +76,9 @@ pub fn written_statistics(graph: &Graph, node: NodeId) -> Option<[ValueId; 2]> {
     (!statistics.iter().all(|v| graph.ty(*v) == types::NONE)).then_some(statistics)
 }
 
-/// The effect of `node`, which resolves to `schema` (none: not known).
-pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>) -> Effect {
-    match graph.kind(node) {
+/// The effect of nodes of this kind, where no schema says it.
+pub(super) fn effect_of_kind(kind: SymbolId) -> Option<Effect> {
+    Some(match kind {
         symbols::PRIM_CONSTANT
         | symbols::PRIM_IF
         | symbols::PRIM_LOOP
@@ -93,8 +93,8 @@ pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>)
         | symbols::PRIM_DICT_CONSTRUCT
         | symbols::PRIM_UNCHECKED_CAST
         | symbols::PRIM_UNINITIALIZED
-        | symbols::PRIM_ISINSTANCE => return Effect::Pure,
-        symbols::PRIM_SET_ATTR => return Effect::Writes,
+        | symbols::PRIM_ISINSTANCE => Effect::Pure,
+        symbols::PRIM_SET_ATTR => Effect::Writes,
         symbols::PRIM_RAISE_EXCEPTION
         | symbols::PRIM_PRINT
         | symbols::PRIM_CALL_METHOD
@@ -102,8 +102,31 @@ pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>)
         | symbols::PRIM_FORK
         | symbols::PRIM_FORK_CLOSURE
         | symbols::PRIM_WAIT
-        | symbols::PRIM_RETURN => return Effect::Visible,
-        _ => {}
+        | symbols::PRIM_RETURN => Effect::Visible,
+        _ => return None,
+    })
+}
+
+/// True when an operator of this name may write statistics without its schema saying so.
+pub(super) fn may_update_statistics(name: &str) -> bool {
+    UPDATES_STATISTICS.contains(&name)
+}
+
+/// True when the effect of an operator of this name is not the same for all operands.
+pub(super) fn depends_on_operands(name: &str) -> bool {
+    may_update_statistics(name) || random(name).is_some_and(|switch| switch.is_some())
+}
+
+/// Whether the operator, or the one that it is the in-place form of, draws random numbers; and the argument that must be false or zero for it not to.
+fn random(name: &str) -> Option<Option<&'static str>> {
+    let name = name.strip_suffix('_').filter(|n| !n.ends_with(':')).unwrap_or(name);
+    RANDOM.iter().find(|(n, _)| *n == name).map(|(_, switch)| *switch)
+}
+
+/// The effect of `node`, which resolves to `schema` (none: not known).
+pub fn effect_with(graph: &Graph, node: NodeId, schema: Option<&FunctionSchema>) -> Effect {
+    if let Some(effect) = effect_of_kind(graph.kind(node)) {
+        return effect;
     }
     let Some(schema) = schema.filter(|s| !s.is_varret) else {
         return Effect::Visible;
@@ -134,9 +157,7 @@ fn is_random(graph: &Graph, node: NodeId, schema: &FunctionSchema) -> bool {
     {
         return true;
     }
-    let name = graph.kind_name(node);
-    let name = name.strip_suffix('_').filter(|n| !n.ends_with(':')).unwrap_or(name);
-    let Some((_, switch)) = RANDOM.iter().find(|(n, _)| *n == name) else {
+    let Some(switch) = random(graph.kind_name(node)) else {
         return false;
     };
     let Some(switch) = switch else { return true };

@@ -4,13 +4,14 @@ pub mod constants;
 pub mod effects;
 pub mod fold;
 pub mod operators;
+pub mod overloads;
 pub mod rank;
 pub mod refine;
 pub mod retype;
 pub mod rewrite;
 pub mod template;
 
-use frazil_ir::{AttributeValue, Graph};
+use frazil_ir::{Attribute, AttributeValue, Graph, NodeId};
 use std::sync::Arc;
 
 /// The graph and the graphs that its nodes hold as attributes (bodies of forks), at any depth.
@@ -38,13 +39,11 @@ pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
 /// # Errors
 /// The first error of `edit`.
 pub fn for_each_subgraph<E>(graph: &mut Graph, mut edit: impl FnMut(&mut Graph) -> Result<(), E>) -> Result<(), E> {
-    for node in graph.all_nodes() {
-        let holders: Vec<_> = graph
-            .attributes(node)
-            .iter()
-            .filter(|a| matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_)))
-            .cloned()
-            .collect();
+    let is_holder = |a: &&Attribute| matches!(a.value, AttributeValue::Graph(_) | AttributeValue::Graphs(_));
+    let holds_graphs = |n: &NodeId| graph.attributes(*n).iter().any(|a| is_holder(&a));
+    let nodes: Vec<NodeId> = graph.walk(graph.root()).filter(holds_graphs).collect();
+    for node in nodes {
+        let holders: Vec<_> = graph.attributes(node).iter().filter(is_holder).cloned().collect();
         for attribute in holders {
             let mut changed = false;
             let mut edit_one = |inner: &mut Arc<Graph>| {

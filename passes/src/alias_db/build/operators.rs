@@ -20,6 +20,11 @@ const MAY_RETURN_FIRST_OPERAND: &[&str] = &[
     "aten::type_as",
 ];
 
+/// True when an operator of this name may give an operand itself, which its schema does not say.
+pub(crate) fn may_return_operand(name: &str) -> bool {
+    MAY_RETURN_FIRST_OPERAND.contains(&name)
+}
+
 impl Analysis<'_> {
     /// Analyses a node that is this overload.
     pub(super) fn operator(&mut self, node: NodeId, schema: &FunctionSchema) {
@@ -29,7 +34,7 @@ impl Analysis<'_> {
         let mut stored: SmallVec<[(Locations, Option<SymbolId>); 1]> = SmallVec::new();
         let mut written: SmallVec<[(ValueId, Locations); 1]> = SmallVec::new();
         for (argument, value) in schema.arguments.iter().zip(g.operands(node)) {
-            let locations = self.points(value).clone();
+            let locations = self.points(value);
             if locations.is_empty() {
                 continue;
             }
@@ -60,7 +65,7 @@ impl Analysis<'_> {
             }
         }
         for statistics in written_statistics(g, node).into_iter().flatten() {
-            let locations = self.points(statistics).clone();
+            let locations = self.points(statistics);
             if !locations.is_empty() {
                 self.writes_to(node, &locations);
             }
@@ -128,12 +133,12 @@ impl Analysis<'_> {
             return self.extract(node, schema, out);
         }
         self.set_fresh(out);
-        if MAY_RETURN_FIRST_OPERAND.contains(&g.kind_name(node)) {
-            let mut all = self.points(out).clone();
+        if may_return_operand(g.kind_name(node)) {
+            let mut all = self.points(out);
             all.extend_from_slice(&self.operand(node, 0));
             self.set(out, &all);
         }
-        let container = self.points(out).clone();
+        let container = self.points(out);
         if let Some(info) = &result.element_alias {
             for set in info.before.iter().chain(&info.after) {
                 match set {
@@ -160,7 +165,7 @@ impl Analysis<'_> {
         });
         let operands: Vec<ValueId> = g.operands(node).collect();
         for operand in operands {
-            let locations = self.points(operand).clone();
+            let locations = self.points(operand);
             if locations.is_empty() || g.ctx().is_tensor(g.ty(operand)) {
                 continue;
             }
@@ -196,7 +201,7 @@ impl Analysis<'_> {
         let mut sources = 0;
         let operands: Vec<(usize, ValueId)> = g.operands(node).enumerate().collect();
         for (i, operand) in operands {
-            let locations = self.points(operand).clone();
+            let locations = self.points(operand);
             let by_type = schema
                 .arguments
                 .get(i)
@@ -219,7 +224,7 @@ impl Analysis<'_> {
                         all.extend_from_slice(&elements);
                     } else if let Some(elements) = self.elements_of_new(out, &locations, &types) {
                         self.set_fresh(out);
-                        let container = self.points(out).clone();
+                        let container = self.points(out);
                         self.memory.store(&container, &elements);
                         return;
                     } else {
@@ -266,7 +271,7 @@ impl Analysis<'_> {
                     continue;
                 }
                 for (i, other) in g.operands(node).enumerate() {
-                    let others = self.points(other).clone();
+                    let others = self.points(other);
                     if other == *container || others.is_empty() {
                         continue;
                     }
