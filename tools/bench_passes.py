@@ -84,6 +84,30 @@ def mixed(nodes):
     return "\n".join(lines) + "\n"
 
 
+def traced(nodes):
+    """Linear layers as tracing records them: shaped types that differ from layer to layer, constants beside each use, lists of sizes."""
+    typed = "Float({0}, {1}, strides=[{1}, 1], requires_grad=0, device=cpu)".format
+    lines = [f"graph(%x : {typed(8, 64)}, %w : {typed(64, 64)}):"]
+    last = "%x"
+    for i in range(nodes // 10):
+        rows = 8 + i % 1000
+        lines += [
+            f"  %t{i} : {typed(64, 64)} = aten::t(%w)",
+            f"  %m{i} : {typed(rows, 64)} = aten::matmul({last}, %t{i})",
+            f"  %k{i} : int = prim::Constant[value={rows}]()",
+            f"  %l{i} : int = prim::Constant[value=64]()",
+            f"  %s{i} : int[] = prim::ListConstruct(%k{i}, %l{i})",
+            f"  %v{i} : {typed(rows, 64)} = aten::view(%m{i}, %s{i})",
+            f"  %o{i} : int = prim::Constant[value=1]()",
+            f"  %a{i} : {typed(rows, 64)} = aten::add(%v{i}, %x, %o{i})",
+            f"  %r{i} : {typed(rows, 64)} = aten::relu_(%a{i})",
+            f"  %u{i} : int = aten::size(%r{i}, %o{i})",
+        ]
+        last = f"%r{i}"
+    lines.append(f"  return ({last})")
+    return "\n".join(lines) + "\n"
+
+
 def nested(depth, loops=False):
     """Branches within branches, or loops in turn with them. Not indented, which would take most of the text."""
     lines = ["graph(%x : Tensor, %c : bool, %n : int):", "%t : bool = prim::Constant[value=1]()"]
@@ -182,7 +206,8 @@ def theirs(text, name):
 
 def compare(folder, options, core):
     os.sched_setaffinity(0, {core})
-    for title, text in (("flat", flat(options.nodes)), ("mixed", mixed(options.nodes))):
+    graphs = {"flat": flat, "mixed": mixed, "traced": traced, "views": views}
+    for title, text in ((title, make(options.nodes)) for title, make in graphs.items()):
         path = folder / "graph.ir"
         path.write_text(text)
         worker = Ours(path, core)
@@ -198,6 +223,7 @@ def growth(folder, options, core):
     sizes = (10_000, 100_000, 1_000_000)
     kinds = [(f"flat, {n} nodes", flat(n), GROWN) for n in sizes]
     kinds += [(f"mixed, {n} nodes", mixed(n), GROWN) for n in sizes]
+    kinds += [(f"traced, {n} nodes", traced(n), GROWN) for n in sizes]
     kinds += [(f"flat, {n} nodes, 1000 attributes", flat(n, 1_000), GROWN) for n in sizes]
     kinds += [(f"{d} branches deep", nested(d), GROWN) for d in (100, 1_000, 10_000)]
     kinds += [(f"{d} branches and loops deep", nested(d, True), GROWN) for d in (100, 1_000, 10_000)]
