@@ -11,7 +11,7 @@ use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::DType;
 use frazil_runtime::expr::ExprOp;
 use frazil_runtime::structured::{Structured, TensorId, ViewKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The images that a tensor is, when it lies in blocked layout: its elements in row-major order are theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Layouts {
     pub inside: HashMap<TensorId, Inside>,
     /// Nests that run as one kernel, by the last of them.
     pub rows: HashMap<TensorId, RowGroup>,
+    /// Nests whose results no kernel reads, because it reads what they are made of.
+    pub unread: HashSet<TensorId>,
 }
 
 /// Chooses layouts for blocks of `block` channels.
@@ -108,6 +110,7 @@ pub fn choose(graph: &TensorGraph, block: i64) -> Layouts {
             layouts.place_parts(graph, id, &c, block);
         }
     }
+    layouts.unread = layouts.spread_for_convolutions(graph);
     layouts.rows = rows::find(graph, &layouts);
     layouts
 }
@@ -136,6 +139,28 @@ impl Layouts {
             Class::Pointwise => self.pointwise_images(graph, s),
             Class::Gemm(_) | Class::General => None,
         }
+    }
+
+    /// The nests that put zeros between elements for convolutions only, whose kernels leave the zeros out.
+    fn spread_for_convolutions(&self, graph: &TensorGraph) -> HashSet<TensorId> {
+        let spread = |id: TensorId| match self.classes.get(&id) {
+            Some(Class::Conv(c)) => c.spread.as_ref().map(|s| s.nest),
+            _ => None,
+        };
+        let live = graph.live_ids();
+        let mut found: HashSet<TensorId> = live.iter().filter_map(|&id| spread(id)).collect();
+        for &id in &live {
+            // A reshape reads nothing by itself.
+            let reads = graph.operands(id).into_iter().map(|t| graph.root(t));
+            let reshape = matches!(&graph.node(id).op, TensorOp::View(v) if v.kind == ViewKind::Reshape);
+            for nest in reads.filter(|&t| !reshape && spread(id) != Some(t)) {
+                found.remove(&nest);
+            }
+        }
+        for &output in &graph.outputs {
+            found.remove(&graph.root(output));
+        }
+        found
     }
 
     /// Sliding windows are worth a reorder of a plain operand, the fold of whole rows or images is not.

@@ -177,6 +177,10 @@ fn conv(out: &mut String, k: &Conv) -> fmt::Result {
         ActivationLayout::Blocked { .. } => format!("blocks of {}", k.block),
     };
     write!(out, ", {from} -> blocks of {}", k.block)?;
+    if !k.lattice.is_dense() {
+        let [[rows, columns], [height, width]] = [k.lattice.step, k.lattice.image];
+        write!(out, ", every {rows}x{columns} of {height}x{width}")?;
+    }
     match &k.winograd {
         Some(w) => writeln!(out, ", winograd F({}x{}, 3x3)", w.outputs, w.outputs),
         None => writeln!(out, ", tile {}x{}", k.tile.columns, k.tile.vectors * k.block),

@@ -3,74 +3,94 @@
 use super::Builder;
 use super::constants::{Form, floats};
 use super::nest::single;
-use crate::classify::{ConcatClass, ConvClass, EpilogueClass, PoolClass};
+use crate::classify::{ConcatClass, ConvClass, EpilogueClass, Phase, PoolClass};
 use crate::kernel::{
-    ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Place, Pool,
-    PoolKind, Read, Stage, Write,
+    ActivationLayout, BlockedShape, Conv, CopyChannels, Depthwise, Epilogue, EpilogueOperand, KernelSpec, Lattice,
+    Place, Pool, PoolKind, Read, Stage, Winograd, Write,
 };
 use crate::layout::{ImageRead, ImageShape};
 use crate::schedule::{Home, Slice};
-use frazil_ir::DType;
+use frazil_ir::{DType, TensorData};
 use frazil_runtime::structured::{Affine, Combine, Dims, Structured, TensorId};
 
 impl Builder<'_> {
     pub(super) fn conv(&mut self, id: TensorId, c: &ConvClass, images: ImageShape) {
+        let Some(weights) = self.graph.as_constant(c.weight).cloned() else {
+            return;
+        };
+        let (output_shape, output) = self.blocked_result(id, images);
+        let (epilogue, operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
+        for phase in c.phases() {
+            let first = phase.first[0] * output_shape.row_elements() + phase.first[1] * output_shape.block;
+            let at_first = |slice: Slice| slice.at(first as u64 * 4);
+            let (spec, mut buffers) = self.convolution(&phase, &weights, output_shape);
+            buffers.extend(
+                epilogue
+                    .operands
+                    .iter()
+                    .zip(&operands)
+                    .map(|(kind, &slice)| match kind {
+                        EpilogueOperand::Elementwise => at_first(slice),
+                        _ => slice,
+                    }),
+            );
+            buffers.push(at_first(output));
+            self.step(with_epilogue(spec, epilogue.clone()), buffers);
+        }
+    }
+
+    /// The kernel of a convolution into `output`, without its epilogue, and its input and packed weights.
+    fn convolution(
+        &mut self,
+        Phase { conv: c, step, .. }: &Phase,
+        weights: &TensorData,
+        output: BlockedShape,
+    ) -> (KernelSpec, Vec<Slice>) {
         let input_images = ImageShape {
             batch: c.shape.batch,
             channels: c.shape.in_channels,
             height: c.shape.input[0],
             width: c.shape.input[1],
         };
-        let (output_shape, output) = self.blocked_result(id, images);
-        let form = |vectors: i64, block: i64| Form::Conv {
+        let form = |vectors: i64, plain_input: bool, winograd: Option<Winograd>| Form::Conv {
             offset: c.weight_offset,
             strides: c.weight_strides,
             shape: c.shape,
-            block,
+            block: output.block,
             vectors,
-            plain_input: false,
-            winograd: None,
+            plain_input,
+            winograd,
         };
-        let Some(data) = self.graph.as_constant(c.weight).cloned() else {
-            return;
-        };
-        let (spec, input, weights) = if c.shape.is_depthwise() {
+        if c.shape.is_depthwise() {
             let (shape, input) = self.blocked(c.input, input_images);
             let mut spec = Depthwise::new(c.shape, Epilogue::none(), self.lanes());
             spec.input_batch_stride = shape.batch_stride;
-            spec.output_batch_stride = output_shape.batch_stride;
-            let weights = self.stored(&data, form(0, spec.block), |d| spec.pack_weights(&c.gather_weights(d)));
-            (KernelSpec::Depthwise(spec), input, weights)
-        } else {
-            // Few channels would leave most lanes of a block empty.
-            let in_blocks = self.layouts.blocked.contains_key(&c.input);
-            let plain = !in_blocks && c.shape.groups == 1 && c.shape.in_channels < self.lanes();
-            let mut spec = Conv::new(c.shape, plain, Epilogue::none(), self.target.vector);
-            let input = if plain {
-                self.plain(c.input)
-            } else {
-                let (shape, input) = self.blocked(c.input, input_images);
-                spec.input = ActivationLayout::Blocked {
-                    batch_stride: shape.batch_stride,
-                };
-                input
-            };
-            spec.output_batch_stride = output_shape.batch_stride;
-            let mut form = form(spec.tile.vectors, spec.block);
-            if let Form::Conv {
-                plain_input, winograd, ..
-            } = &mut form
-            {
-                (*plain_input, *winograd) = (plain, spec.winograd);
-            }
-            let weights = self.stored(&data, form, |d| spec.pack_weights(&c.gather_weights(d)));
-            (KernelSpec::Conv(spec), input, weights)
+            spec.output_batch_stride = output.batch_stride;
+            let packed = |w: &TensorData| spec.pack_weights(&c.gather_weights(w));
+            let weights = self.stored(weights, form(0, false, None), packed);
+            return (KernelSpec::Depthwise(spec), vec![input, weights]);
+        }
+        // Few channels would leave most lanes of a block empty.
+        let in_blocks = self.layouts.blocked.contains_key(&c.input);
+        let plain = !in_blocks && c.shape.groups == 1 && c.shape.in_channels < self.lanes();
+        let lattice = Lattice {
+            image: [output.height, output.width],
+            step: *step,
         };
-        let (epilogue, operands) = self.blocked_epilogue(&c.epilogue, images, output_shape);
-        let mut buffers = vec![input, weights];
-        buffers.extend(operands);
-        buffers.push(output);
-        self.step(with_epilogue(spec, epilogue), buffers);
+        let mut spec = Conv::on_lattice(c.shape, lattice, plain, Epilogue::none(), self.target.vector);
+        let input = if plain {
+            self.plain(c.input)
+        } else {
+            let (shape, input) = self.blocked(c.input, input_images);
+            spec.input = ActivationLayout::Blocked {
+                batch_stride: shape.batch_stride,
+            };
+            input
+        };
+        spec.output_batch_stride = output.batch_stride;
+        let packed = |w: &TensorData| spec.pack_weights(&c.gather_weights(w));
+        let weights = self.stored(weights, form(spec.tile.vectors, plain, spec.winograd), packed);
+        (KernelSpec::Conv(spec), vec![input, weights])
     }
 
     pub(super) fn pool(&mut self, id: TensorId, p: &PoolClass, images: ImageShape) {

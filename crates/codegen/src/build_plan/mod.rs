@@ -40,6 +40,7 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, target: &Target) -> Resu
         let inner = &group.members[..group.members.len().saturating_sub(1)];
         builder.in_rows.extend(inner);
     }
+    builder.in_rows.extend(&layouts.unread);
     for (i, &id) in graph.outputs.iter().enumerate() {
         builder.outputs.entry(builder.root(id)).or_insert(i as u32);
     }
@@ -60,7 +61,7 @@ struct Builder<'a> {
     located: HashMap<TensorId, Located>,
     /// The output that a tensor is, the first where it is several.
     outputs: HashMap<TensorId, u32>,
-    /// Nests that are computed by a later one's kernel.
+    /// Nests that are computed by a later one's kernel, or that no kernel reads.
     in_rows: HashSet<TensorId>,
     /// Constants that have their place.
     stored: Stored,

@@ -2,9 +2,11 @@
 
 use super::window::{Images, Window};
 use super::{EpilogueClass, Nest};
+use crate::affine::as_loop;
+use crate::graph::TensorGraph;
 use crate::kernel::ConvShape;
 use frazil_ir::TensorData;
-use frazil_runtime::expr::Number;
+use frazil_runtime::expr::{ExprOp, Number};
 use frazil_runtime::structured::{Access, OutOfBounds, TensorId};
 
 /// A two-dimensional (or one-dimensional, as height 1) convolution with constant weights.
@@ -23,9 +25,58 @@ pub struct ConvClass {
     pub weight_offset: i64,
     /// What is done to the sums.
     pub epilogue: EpilogueClass,
+    /// When the images are others with zeros put between their elements, as for a transposed convolution.
+    pub spread: Option<Spread>,
+}
+
+/// A part of a convolution of spread images: every so many-th result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// The convolution of the images as they were.
+    pub conv: ConvClass,
+    /// Row and column of its first result.
+    pub first: [i64; 2],
+    /// Rows and columns from one of its results to the next.
+    pub step: [i64; 2],
 }
 
 impl ConvClass {
+    /// The convolution as one or several that read no zeros: the results at distances of `step` meet the same taps.
+    pub fn phases(&self) -> Vec<Phase> {
+        let Some(spread) = &self.spread else {
+            return vec![Phase {
+                conv: self.clone(),
+                first: [0, 0],
+                step: [1, 1],
+            }];
+        };
+        let step = spread.step;
+        let firsts = (0..step[0]).flat_map(|y| (0..step[1]).map(move |x| [y, x]));
+        let exists = |first: &[i64; 2]| (0..2).all(|i| first[i] < self.shape.output[i]);
+        let phase = |first: [i64; 2]| {
+            let mut conv = self.clone();
+            conv.input = spread.source;
+            conv.spread = None;
+            for i in 0..2 {
+                let s = &mut conv.shape;
+                let at = |tap: i64| first[i] - s.padding[i] + tap * s.dilation[i];
+                let taps: Vec<i64> = (0..s.kernel[i]).filter(|&t| at(t) % step[i] == 0).collect();
+                let (tap, next) = (taps.first().copied().unwrap_or(0), taps.get(1).copied());
+                let apart = next.map_or(1, |n| n - tap);
+                let padding = -(at(tap) / step[i]);
+                s.dilation[i] = next.map_or(1, |n| (at(n) - at(tap)) / step[i]);
+                s.padding[i] = padding;
+                s.kernel[i] = taps.len() as i64;
+                s.input[i] = spread.size[i];
+                s.output[i] = (s.output[i] - first[i] + step[i] - 1) / step[i];
+                conv.weight_offset += tap * conv.weight_strides[3 + i];
+                conv.weight_strides[3 + i] *= apart;
+            }
+            Phase { conv, first, step }
+        };
+        firsts.filter(exists).map(phase).collect()
+    }
+
     /// The weights as `[out_channels][in_channels / groups][kh][kw]`.
     pub fn gather_weights(&self, weight: &TensorData) -> Vec<f32> {
         let bytes = weight.to_bytes();
@@ -147,7 +198,59 @@ fn with_roles(nest: &Nest<'_>, x: &Access, w: &Access) -> Option<ConvClass> {
         ],
         weight_offset: weights.offset,
         epilogue: nest.epilogue(&channel, None)?,
+        spread: Spread::of(nest.graph, x.tensor).filter(|_| shape.stride == [1, 1] && !shape.is_depthwise()),
     })
+}
+
+/// Images with zeros between their elements: how they come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The nest that puts them there.
+    pub nest: TensorId,
+    /// The images without them.
+    pub source: TensorId,
+    /// Height and width without them.
+    pub size: [i64; 2],
+    /// Rows and columns from one element to the next.
+    pub step: [i64; 2],
+}
+
+impl Spread {
+    /// What `images` are spread from: a nest over `[batch][channels]` and, a spatial dimension, the elements and the places behind each,
+    /// of which the first alone is read from somewhere.
+    fn of(graph: &TensorGraph, images: TensorId) -> Option<Spread> {
+        let nest = graph.root(images);
+        let s = graph.structured(nest)?;
+        let [access] = s.inputs.as_slice() else { return None };
+        let copies = matches!(s.body.nodes(), [n] if n.op == ExprOp::Input(0));
+        let zero = matches!(
+            access.out_of_bounds,
+            OutOfBounds::Value(Number::Int(0) | Number::Float(0.0))
+        );
+        let identity = access.map.iter().enumerate().all(|(d, m)| as_loop(m) == Some(d));
+        if s.combine.is_some() || !copies || !zero || !identity || s.domain != s.output.sizes {
+            return None;
+        }
+        let (from, to) = (&graph.shape(access.tensor).sizes, &graph.shape(images).sizes);
+        let (mut size, mut step) = ([1; 2], [1; 2]);
+        let spatial = to.len().checked_sub(2).filter(|n| (1..=2).contains(n))?;
+        if from.len() != s.domain.len() || from.len() != 2 + 2 * spatial || from[..2] != to[..2] {
+            return None;
+        }
+        for i in 0..spatial {
+            let (elements, places) = (s.domain[2 + 2 * i], s.domain[3 + 2 * i]);
+            if from[2 + 2 * i..4 + 2 * i] != [elements, 1] || to[2 + i] != elements * places {
+                return None;
+            }
+            (size[2 - spatial + i], step[2 - spatial + i]) = (elements, places);
+        }
+        Some(Spread {
+            nest,
+            source: access.tensor,
+            size,
+            step,
+        })
+    }
 }
 
 fn untouched_tap(window: &Window, weight_strides: &[i64]) -> bool {

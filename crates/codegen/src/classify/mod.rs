@@ -11,7 +11,7 @@ mod pool;
 mod window;
 
 pub use concat::{ConcatClass, ConcatPart};
-pub use conv::ConvClass;
+pub use conv::{ConvClass, Phase, Spread};
 pub use gemm::{BatchLoop, GemmClass, GemmOperand};
 pub use pool::PoolClass;
 

@@ -32,8 +32,10 @@ struct Geometry {
     batch_stride: i64,
     /// Output channels of a tile.
     width: i64,
-    /// Output: distance of channel blocks.
+    /// Output: distance of channel blocks, rows, columns.
     plane: i64,
+    output_row: i64,
+    output_column: i64,
     blocks: i64,
     /// Groups of channel blocks whose sums are kept in registers.
     groups: i64,
@@ -50,6 +52,11 @@ impl Geometry {
             ActivationLayout::Blocked { batch_stride } => (pixels * b, input[1] * b, b, 1, batch_stride),
         };
         let blocks = conv.blocks_read();
+        let output_row = match conv.lattice.is_dense() {
+            // Rows may be joined.
+            true => output[1],
+            false => conv.lattice.step[0] * conv.lattice.image[1],
+        };
         Geometry {
             conv: conv.clone(),
             input,
@@ -60,7 +67,9 @@ impl Geometry {
             channel_stride,
             batch_stride,
             width: b * conv.tile.vectors,
-            plane: s.output[0] * s.output[1] * b,
+            plane: conv.lattice.image[0] * conv.lattice.image[1] * b,
+            output_row: output_row * b,
+            output_column: conv.lattice.step[1] * b,
             blocks,
             groups: div_ceil(blocks, conv.tile.channel_blocks),
         }
@@ -444,11 +453,10 @@ fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, c
 
 fn store<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, columns: i64, acc: &[Val<'c>]) {
     let (lanes, vectors) = (g.conv.block, g.conv.tile.vectors);
-    let pixel = e.linear([(g.output[1], at.y), (1, at.x)], 0);
-    let base = e.mul(pixel, lanes);
+    let base = e.linear([(g.output_row, at.y), (g.output_column, at.x)], 0);
     for j in 0..columns {
         for v in 0..vectors {
-            let element = e.add(base, v * g.plane + j * lanes);
+            let element = e.add(base, v * g.plane + j * g.output_column);
             let at = Position {
                 row: Int::Const(0),
                 channel: Int::Const(v * lanes),

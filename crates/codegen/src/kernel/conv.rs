@@ -66,6 +66,27 @@ pub enum ActivationLayout {
     Plain,
 }
 
+/// Where the results lie in the output image: `step` rows and columns apart, from where the output buffer starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lattice {
+    /// Height and width of the image.
+    pub image: [i64; 2],
+    /// Distance of results.
+    pub step: [i64; 2],
+}
+
+impl Lattice {
+    /// An image that is all results.
+    pub fn dense(image: [i64; 2]) -> Lattice {
+        Lattice { image, step: [1, 1] }
+    }
+
+    /// True when the image is all results.
+    pub fn is_dense(&self) -> bool {
+        self.step == [1, 1]
+    }
+}
+
 /// Register tile of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvTile {
@@ -88,6 +109,8 @@ pub struct Conv {
     pub input: ActivationLayout,
     /// Output elements from one image to the next.
     pub output_batch_stride: i64,
+    /// Where results lie in an image.
+    pub lattice: Lattice,
     /// Channels in a block of the output, and of the input when that is blocked.
     pub block: i64,
     /// Register tile of the direct form.
@@ -101,6 +124,17 @@ pub struct Conv {
 impl Conv {
     /// A convolution whose output, and input unless `plain_input`, is dense and blocked by `vector.lanes`.
     pub fn new(shape: ConvShape, plain_input: bool, epilogue: Epilogue, vector: VectorUnit) -> Conv {
+        Conv::on_lattice(shape, Lattice::dense(shape.output), plain_input, epilogue, vector)
+    }
+
+    /// As [`Conv::new`], with results at some places of a larger image.
+    pub fn on_lattice(
+        shape: ConvShape,
+        lattice: Lattice,
+        plain_input: bool,
+        epilogue: Epilogue,
+        vector: VectorUnit,
+    ) -> Conv {
         let block = vector.lanes;
         let input_shape = BlockedShape::dense(shape.batch, shape.in_channels, shape.input[0], shape.input[1], block);
         let input = match plain_input {
@@ -109,17 +143,19 @@ impl Conv {
                 batch_stride: input_shape.batch_stride,
             },
         };
-        let output = BlockedShape::dense(shape.batch, shape.out_channels, shape.output[0], shape.output[1], block);
-        let tile = ConvTile::choose(&shape, plain_input, vector);
-        let winograd = if plain_input {
-            None
-        } else {
-            Winograd::choose(&shape, vector)
+        let [height, width] = lattice.image;
+        let output = BlockedShape::dense(shape.batch, shape.out_channels, height, width, block);
+        let flat = shape.is_pointwise() && lattice.is_dense();
+        let tile = ConvTile::choose(&shape, plain_input, flat, vector);
+        let winograd = match plain_input || !lattice.is_dense() {
+            true => None,
+            false => Winograd::choose(&shape, vector),
         };
         Conv {
             shape,
             input,
             output_batch_stride: output.batch_stride,
+            lattice,
             block,
             tile,
             winograd,
@@ -141,8 +177,8 @@ impl Conv {
 
     /// The output.
     pub fn output_shape(&self) -> BlockedShape {
-        let s = &self.shape;
-        let dense = BlockedShape::dense(s.batch, s.out_channels, s.output[0], s.output[1], self.block);
+        let [height, width] = self.lattice.image;
+        let dense = BlockedShape::dense(self.shape.batch, self.shape.out_channels, height, width, self.block);
         BlockedShape {
             batch_stride: self.output_batch_stride,
             ..dense
@@ -166,7 +202,7 @@ impl Conv {
     /// The extents that the kernel loops over for an image of `[height, width]`: a pointwise convolution does not care where
     /// rows end, so its rows are as long as its tiles like.
     pub(crate) fn rows_and_columns(&self, [height, width]: [i64; 2]) -> [i64; 2] {
-        match self.shape.is_pointwise() {
+        match self.shape.is_pointwise() && self.lattice.is_dense() {
             true => pointwise_rows(height * width, self.tile.columns),
             false => [height, width],
         }
@@ -253,12 +289,12 @@ impl Conv {
 }
 
 impl ConvTile {
-    /// The tile with the least estimated time for `shape`.
-    pub fn choose(shape: &ConvShape, plain_input: bool, vector: VectorUnit) -> ConvTile {
+    /// The tile with the least estimated time for `shape`; `flat` when rows may be joined.
+    fn choose(shape: &ConvShape, plain_input: bool, flat: bool, vector: VectorUnit) -> ConvTile {
         let block = vector.lanes;
         let out_blocks = div_ceil(shape.out_channels, block);
         let co = shape.out_channels / shape.groups.max(1);
-        let width = if shape.is_pointwise() {
+        let width = if flat {
             shape.output[0] * shape.output[1]
         } else {
             shape.output[1]
@@ -297,7 +333,7 @@ impl ConvTile {
             true => 1,
             false => (36 / taps.max(1)).clamp(1, 16).min(in_blocks.max(1)),
         };
-        let [height, width] = match shape.is_pointwise() {
+        let [height, width] = match flat {
             true => pointwise_rows(width, columns),
             false => shape.output,
         };

@@ -18,7 +18,7 @@ mod reorder;
 mod winograd;
 
 pub use blocked::BlockedShape;
-pub use conv::{ActivationLayout, Conv, ConvShape, ConvTile};
+pub use conv::{ActivationLayout, Conv, ConvShape, ConvTile, Lattice};
 pub use depthwise::Depthwise;
 pub use epilogue::{Epilogue, EpilogueOperand};
 pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
