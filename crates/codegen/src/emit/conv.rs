@@ -301,7 +301,7 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
             acc
         })
     });
-    finish(e, g, task, &at, columns, &acc);
+    finish(e, g, task, &at, &acc);
 }
 
 /// How many channels of `block` exist, and how many an iteration may do.
@@ -408,9 +408,9 @@ fn checked_load<'c>(
 }
 
 /// Adds the partial sums of earlier groups; after the last group, applies the epilogue and stores.
-fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, columns: i64, acc: &[Val<'c>]) {
+fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
     let Some(partial) = task.partial else {
-        return store(e, g, task, at, columns, acc);
+        return store(e, g, task, at, acc);
     };
     let lanes = g.conv.block;
     let row = e.sub(at.y, task.first_row);
@@ -438,7 +438,7 @@ fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, c
         is_last,
         &[],
         |e| {
-            store(e, g, task, at, columns, &sums);
+            store(e, g, task, at, &sums);
             Vec::new()
         },
         |e| {
@@ -451,23 +451,17 @@ fn finish<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, c
     );
 }
 
-fn store<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, columns: i64, acc: &[Val<'c>]) {
+fn store<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>, acc: &[Val<'c>]) {
     let (lanes, vectors) = (g.conv.block, g.conv.tile.vectors);
     let base = e.linear([(g.output_row, at.y), (g.output_column, at.x)], 0);
-    for j in 0..columns {
-        for v in 0..vectors {
-            let element = e.add(base, v * g.plane + j * g.output_column);
-            let at = Position {
-                row: Int::Const(0),
-                channel: Int::Const(v * lanes),
-                element,
-                mask: None,
-            };
-            let value = acc[(j * vectors + v) as usize];
-            let value = epilogue::apply(e, &g.conv.epilogue, &task.operands, value, lanes, &at);
-            epilogue::store(e, value, task.output, element, None);
-        }
-    }
+    let position = |e: &mut Emitter<'c>, j: Int<'c>, v: i64| Position {
+        row: Int::Const(0),
+        channel: Int::Const(v * lanes),
+        element: e.linear([(1, base), (g.output_column, j)], v * g.plane),
+        mask: None,
+    };
+    let to = (task.operands.as_slice(), task.output);
+    epilogue::finish(e, &g.conv.epilogue, to, (acc, vectors, lanes), position);
 }
 
 fn div_ceil(a: i64, b: i64) -> i64 {

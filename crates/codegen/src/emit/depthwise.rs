@@ -156,15 +156,12 @@ fn tile<'c>(
 
 fn store<'c>(e: &mut Emitter<'c>, spec: &Depthwise, task: &Task<'c>, (y, x): (Int<'c>, Int<'c>), acc: &[Val<'c>]) {
     let base = e.linear([(spec.shape.output[1] * spec.block, y), (spec.block, x)], 0);
-    for (j, &value) in acc.iter().enumerate() {
-        let element = e.add(base, j as i64 * spec.block);
-        let at = Position {
-            row: Int::Const(0),
-            channel: Int::Const(0),
-            element,
-            mask: None,
-        };
-        let value = epilogue::apply(e, &spec.epilogue, &task.operands, value, spec.block, &at);
-        epilogue::store(e, value, task.output, element, None);
-    }
+    let position = |e: &mut Emitter<'c>, j: Int<'c>, _: i64| Position {
+        row: Int::Const(0),
+        channel: Int::Const(0),
+        element: e.linear([(1, base), (spec.block, j)], 0),
+        mask: None,
+    };
+    let to = (task.operands.as_slice(), task.output);
+    epilogue::finish(e, &spec.epilogue, to, (acc, 1, spec.block), position);
 }

@@ -16,6 +16,45 @@ pub struct Position<'c> {
     pub mask: Option<Val<'c>>,
 }
 
+/// Applies `epilogue` to a tile of accumulators, `vectors` a row, and stores the results into `output`. `at` says where vector v of row r
+/// lies.
+///
+/// A costly epilogue has no room beside the accumulators in the registers: they wait in memory, and go through it a row at a time.
+pub fn finish<'c>(
+    e: &mut Emitter<'c>,
+    epilogue: &Epilogue,
+    (operands, output): (&[Val<'c>], Val<'c>),
+    (acc, vectors, lanes): (&[Val<'c>], i64, i64),
+    at: impl Fn(&mut Emitter<'c>, Int<'c>, i64) -> Position<'c>,
+) {
+    let one = |e: &mut Emitter<'c>, r: Int<'c>, v: i64, value: Val<'c>| {
+        let at = at(e, r, v);
+        let value = apply(e, epilogue, operands, value, lanes, &at);
+        store(e, value, output, at.element, at.mask);
+    };
+    if !epilogue.is_costly() {
+        for (i, &value) in acc.iter().enumerate() {
+            let i = i as i64;
+            one(e, Int::Const(i / vectors), i % vectors, value);
+        }
+        return;
+    }
+    let waiting = e.stack(acc.len() as i64 * lanes * 4);
+    for (i, &value) in acc.iter().enumerate() {
+        let address = e.f32_offset(waiting, i as i64 * lanes);
+        e.store(value, address, 4);
+    }
+    e.for_each(0, acc.len() as i64 / vectors, 1, |e, r| {
+        let row = e.mul(r, vectors * lanes);
+        let row = e.f32_offset(waiting, row);
+        for v in 0..vectors {
+            let address = e.f32_offset(row, v * lanes);
+            let value = e.load_vector(address, lanes);
+            one(e, r, v, value);
+        }
+    });
+}
+
 /// Applies `epilogue` to the accumulator `acc`, a vector of `lanes` f32. `operands` are the addresses of its operands.
 pub fn apply<'c>(
     e: &mut Emitter<'c>,

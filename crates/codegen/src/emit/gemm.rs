@@ -3,7 +3,7 @@
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
-use crate::kernel::{Gemm, GemmB};
+use crate::kernel::{Epilogue, Gemm, GemmB};
 
 /// Steps of k that one iteration of the inner loop does.
 const UNROLL: i64 = 4;
@@ -358,36 +358,35 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
 /// Adds the block's sums to what the earlier blocks have left in C, and after the last block applies the epilogue.
 fn finish<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: &Tile<'c>, acc: &[Val<'c>], masks: &[Val<'c>]) {
     let lanes = gemm.lanes;
-    let partial = |e: &mut Emitter<'c>, first: bool, last: bool| {
-        for r in 0..t.rows {
-            for v in 0..gemm.tile.vectors {
-                let mask = masks.get(v as usize).copied();
-                let row = e.add(t.row, r);
-                let element = e.mul(row, gemm.c_row_stride);
-                let element = e.add(element, t.column);
-                let element = e.add(element, v * lanes);
-                let mut value = acc[(r * gemm.tile.vectors + v) as usize];
-                if !first {
-                    let address = e.f32_offset(task.c, element);
-                    let before = match mask {
-                        None => e.load_vector(address, lanes),
-                        Some(mask) => e.load_masked(address, mask, lanes),
-                    };
-                    value = e.binary("arith.addf", before, value);
-                }
-                if last {
-                    let channel = e.add(t.column, v * lanes);
-                    let at = Position {
-                        row,
-                        channel,
-                        element,
-                        mask,
-                    };
-                    value = epilogue::apply(e, &gemm.epilogue, &task.operands, value, lanes, &at);
-                }
-                epilogue::store(e, value, task.c, element, mask);
-            }
+    let vectors = gemm.tile.vectors;
+    let position = |e: &mut Emitter<'c>, r: Int<'c>, v: i64| {
+        let row = e.add(t.row, r);
+        let channel = e.add(t.column, v * lanes);
+        let element = e.mul(row, gemm.c_row_stride);
+        Position {
+            row,
+            channel,
+            element: e.add(element, channel),
+            mask: masks.get(v as usize).copied(),
         }
+    };
+    let partial = |e: &mut Emitter<'c>, first: bool, last: bool| {
+        let mut sums = acc.to_vec();
+        for (i, sum) in sums.iter_mut().enumerate().filter(|_| !first) {
+            let at = position(e, Int::Const(i as i64 / vectors), i as i64 % vectors);
+            let address = e.f32_offset(task.c, at.element);
+            let before = match at.mask {
+                None => e.load_vector(address, lanes),
+                Some(mask) => e.load_masked(address, mask, lanes),
+            };
+            *sum = e.binary("arith.addf", before, *sum);
+        }
+        let none = Epilogue::none();
+        let (epilogue, operands) = match last {
+            true => (&gemm.epilogue, task.operands.as_slice()),
+            false => (&none, &[][..]),
+        };
+        epilogue::finish(e, epilogue, (operands, task.c), (&sums, vectors, lanes), position);
     };
     // Whether this is the first or last block is known statically except inside the loop of full blocks.
     let block = gemm.tile.k_block;

@@ -1,7 +1,7 @@
 //! What a contraction or pooling kernel does to each result while it is still in a register.
 
 use frazil_ir::DType;
-use frazil_runtime::expr::{BinaryOp, Expr};
+use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, UnaryOp};
 
 /// A further operand of an [`Epilogue`], f32, and how the result's coordinates address it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +52,13 @@ impl Epilogue {
             expr: e.finish(sum),
             operands: vec![EpilogueOperand::Channel],
         }
+    }
+
+    /// True when it takes more registers than a tile of accumulators leaves: it calls functions that are polynomials.
+    pub fn is_costly(&self) -> bool {
+        let cheap = |op: UnaryOp| matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Sqrt);
+        let function = |op: &ExprOp| matches!(op, ExprOp::Unary(op, _) if !cheap(*op));
+        self.expr.nodes().iter().any(|n| function(&n.op))
     }
 
     /// Applies `next` to what this epilogue gives. `next`'s input 0 is that result, its inputs `1..` are `operands`.
