@@ -4,10 +4,10 @@
 //! columns to the left and right by emitting the tiles that touch them separately, without the multiply-adds that would
 //! read there.
 
-use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
 use super::window::Axis;
+use super::{Kernel, prefetch_parts};
 use crate::kernel::{ActivationLayout, Conv, EpilogueOperand};
 use std::ops::Range;
 
@@ -15,6 +15,8 @@ use std::ops::Range;
 const UNROLL: i64 = 4;
 /// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
 const PREFETCH: i64 = 2048;
+/// Weights that are not worth fetching before they are needed.
+const FEW_WEIGHTS: i64 = 1 << 16;
 /// Tiles at the border that are emitted separately; with more, one tile with checks serves them all.
 const MAX_BORDER_TILES: usize = 6;
 
@@ -277,6 +279,7 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
     };
     let iy = e.linear([(s.stride[0], at.y)], -s.padding[0]);
     let ix = e.linear([(s.stride[1], at.x)], -s.padding[1]);
+    let next = next_group(e, g, task, &at);
     let acc = e.for_loop(first, end, 1, &accumulators, |e, block, acc| {
         let channels = block_channels(e, g, task, block);
         e.for_loop(at.kh.0, at.kh.1, 1, acc, |e, kh, acc| {
@@ -287,6 +290,12 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
             );
             let weights = e.linear([(kernel_h, block), (1, kh)], 0);
             let weights = e.mul(weights, kernel_w * ib * g.width);
+            let next = next.map(|(address, parts)| {
+                let block = e.sub(block, first);
+                let row = e.linear([(kernel_h, block), (1, kh)], 0);
+                let offset = e.mul(row, kernel_w * ib * g.width / parts);
+                (e.f32_offset(address, offset), parts)
+            });
             let mut acc = acc.to_vec();
             for tap in taps {
                 acc = e.for_loop(tap.kw.start, tap.kw.end, 1, &acc, |e, kw, acc| {
@@ -294,14 +303,39 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
                     let input = e.f32_offset(task.input, input);
                     let weights = e.linear([(1, weights), (ib * g.width, kw)], 0);
                     let weights = e.f32_offset(task.weights, weights);
+                    let next = next.map(|(address, parts)| {
+                        let offset = e.mul(kw, ib * g.width / parts);
+                        (e.f32_offset(address, offset), parts)
+                    });
                     let check = checked.then(|| e.linear([(1, ix), (s.dilation[1], kw)], 0));
-                    channel_loop(e, g, input, weights, channels, tap.columns.clone(), acc, check)
+                    channel_loop(e, g, input, (weights, next), channels, tap.columns.clone(), acc, check)
                 });
             }
             acc
         })
     });
     finish(e, g, task, &at, &acc);
+}
+
+/// The weights that come after this group's, which its tiles fetch while they compute, each a part: where the part of the tile `at`
+/// begins, and of how many it is one.
+fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>) -> Option<(Val<'c>, i64)> {
+    let (conv, s) = (&g.conv, &g.conv.shape);
+    let block = s.kernel[0] * s.kernel[1] * conv.input_block() * g.width;
+    let group = block * conv.tile.channel_blocks.min(g.blocks);
+    let columns = conv.tile.columns.min(g.output[1]).max(1);
+    let across = div_ceil(g.output[1], columns);
+    let parts = prefetch_parts(conv.tile.rows * across, UNROLL * g.width / 16);
+    // Few weights stay in a cache by themselves.
+    if parts < 2 || block * g.blocks * conv.channel_tiles() < FEW_WEIGHTS {
+        return None;
+    }
+    let row = e.sub(at.y, task.first_row);
+    let column = e.div(at.x, columns);
+    let pass = e.linear([(across, row), (1, column)], 0);
+    let part = e.rem(pass, parts);
+    let next = e.linear([(group, at.group), (group / parts, part)], group);
+    Some((e.f32_offset(task.weights, next), parts))
 }
 
 /// How many channels of `block` exist, and how many an iteration may do.
@@ -327,7 +361,7 @@ fn channel_loop<'c>(
     e: &mut Emitter<'c>,
     g: &Geometry,
     input: Val<'c>,
-    weights: Val<'c>,
+    (weights, next): (Val<'c>, Option<(Val<'c>, i64)>),
     (channels, unroll): (Int<'c>, i64),
     columns: Range<i64>,
     acc: &[Val<'c>],
@@ -344,6 +378,14 @@ fn channel_loop<'c>(
         for line in 0..(count * g.width).div_euclid(16) {
             let address = e.f32_offset(weights, PREFETCH + line * 16);
             e.prefetch(address, 3);
+        }
+        if let Some((next, parts)) = next {
+            let offset = e.mul(c, g.width / parts);
+            let next = e.f32_offset(next, offset);
+            for line in 0..(count * g.width / 16 / parts).max(1) {
+                let address = e.f32_offset(next, line * 16);
+                e.prefetch(address, 2);
+            }
         }
         for c in 0..count {
             let mut w = Vec::new();

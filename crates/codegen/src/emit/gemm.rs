@@ -1,8 +1,8 @@
 //! Matrix products: a register tile of rows × vectors, A broadcast in place, B packed or packed on the way.
 
-use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
+use super::{Kernel, prefetch_parts};
 use crate::kernel::{Epilogue, Gemm, GemmB};
 
 /// Steps of k that one iteration of the inner loop does.
@@ -334,6 +334,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
     };
     let full = t.length / UNROLL * UNROLL;
     let prefetch = matches!(gemm.b, GemmB::Packed);
+    let far = next_block(e, gemm, &t);
     let mut acc = e.for_loop(0, full, UNROLL, &accumulators, |e, k, acc| {
         let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));
         let (a, b) = (e.f32_offset(a, ka), e.f32_offset(t.b, kb));
@@ -341,6 +342,14 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
             for line in 0..UNROLL * vectors * lanes / 16 {
                 let address = e.f32_offset(b, PREFETCH + line * 16);
                 e.prefetch(address, 3);
+            }
+        }
+        if let Some((far, parts)) = far {
+            let offset = e.mul(k, t.b_row / parts);
+            let far = e.f32_offset(far, offset);
+            for line in 0..(UNROLL * t.b_row / 16 / parts).max(1) {
+                let address = e.f32_offset(far, line * 16);
+                e.prefetch(address, 2);
             }
         }
         let mut acc = acc.to_vec();
@@ -353,6 +362,33 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
         step(e, a, t.b, k, &mut acc);
     }
     finish(e, gemm, task, &t, &acc, &masks);
+}
+
+/// The block of B that comes after this one, which the tiles of a column fetch while they compute, each a part: where the part of tile `t`
+/// begins, and of how many it is one.
+fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm, t: &Tile<'c>) -> Option<(Val<'c>, i64)> {
+    let nr = gemm.tile_columns();
+    let tiles = gemm.tile.row_tiles(gemm.last_rows());
+    let parts = prefetch_parts(tiles.full + tiles.shorter, UNROLL * nr / 16);
+    if gemm.b != GemmB::Packed || parts < 2 {
+        return None;
+    }
+    let block = gemm.tile.k_block;
+    let last_start = (gemm.k - 1).max(0) / block * block;
+    // The panel's next rows; after the last ones the first of the next task's.
+    let (within, across) = (block * nr, gemm.tile.n_task * gemm.k - last_start * nr);
+    let next = match t.k0 {
+        Int::Const(k0) => Int::Const(if k0 == last_start { across } else { within }),
+        k0 => {
+            let is_last = e.compare("eq", k0, last_start);
+            let (across, within) = (e.int(across), e.int(within));
+            Int::Dyn(e.select(is_last, across, within))
+        }
+    };
+    let pass = e.div(t.row, gemm.tile.rows);
+    let pass = e.rem(pass, parts);
+    let part = e.linear([(t.length * nr / parts, pass), (1, next)], 0);
+    Some((e.f32_offset(t.b, part), parts))
 }
 
 /// Adds the block's sums to what the earlier blocks have left in C, and after the last block applies the epilogue.

@@ -60,6 +60,13 @@ impl<'c> Kernel<'c> {
     }
 }
 
+/// Of how many parts the weights are that come next, when each of `passes` passes over the present ones fetches a part of them, and one
+/// step of a pass can fetch at most `lines` lines: a power of two. 1 when that is not worth it.
+fn prefetch_parts(passes: i64, lines: i64) -> i64 {
+    let most = passes.min(lines).clamp(1, 8);
+    1 << most.ilog2()
+}
+
 /// The function name of phase `phase` of kernel `name`.
 pub fn phase_name(name: &str, phase: usize) -> String {
     if phase == 0 {

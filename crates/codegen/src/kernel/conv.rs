@@ -340,7 +340,14 @@ impl ConvTile {
         // Partial sums of a task's rows should stay in L1, and there should be enough tasks for a few threads.
         let row_bytes = width * vectors * block * 4;
         let in_cache = 24 * 1024 / row_bytes.max(1);
-        let for_threads = height * (out_blocks / vectors) * shape.batch / WANTED_TASKS;
+        // Each block of rows reads all of its channels' weights again.
+        let weights = shape.macs() / (shape.batch * shape.output[0] * shape.output[1]).max(1);
+        let activations = shape.batch * shape.in_channels * shape.input[0] * shape.input[1];
+        let wanted = match weights > activations {
+            true => WANTED_TASKS / 2,
+            false => WANTED_TASKS,
+        };
+        let for_threads = height * (out_blocks / vectors) * shape.batch / wanted;
         let rows = in_cache.min(for_threads).clamp(1, height.max(1));
         ConvTile {
             columns,
