@@ -25,13 +25,23 @@ use crate::frontend::source::SourceFile;
 /// The methods of a module class that are not compiled until code calls them, by name, and what its children are.
 #[derive(Default)]
 pub(crate) struct MethodTable {
-    pub(crate) methods: HashMap<String, (Arc<SourceFile>, DefPath)>,
+    pub(crate) methods: HashMap<String, MethodSource>,
+    /// The names of the methods that a name with several signatures (`@torch.jit._overload_method`) stands for.
+    pub(crate) overloads: HashMap<String, Vec<String>>,
     /// The names of the children of a `ModuleList`, `Sequential`, `ModuleDict` or `ParameterList`, in order.
     pub(crate) children: Option<Vec<String>>,
     /// Attributes that are functions, with their dotted names.
     pub(crate) functions: HashMap<String, String>,
     /// Functions that are called before (`true`) and after `forward`, in order.
     pub(crate) hooks: Vec<(bool, Arc<SourceFile>, usize)>,
+}
+
+/// Where a method of a module class stands.
+pub(crate) struct MethodSource {
+    pub(crate) file: Arc<SourceFile>,
+    pub(crate) body: DefPath,
+    /// Which member of the class says its signature, where that is not the method itself.
+    pub(crate) signature: Option<usize>,
 }
 
 /// What tells one kind of object of a class from another.

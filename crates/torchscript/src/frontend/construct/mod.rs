@@ -27,7 +27,7 @@ use super::{Result, library};
 use tensor::Random;
 use value::{FunctionRef, Py};
 
-pub(crate) use lower::MethodTable;
+pub(crate) use lower::{MethodSource, MethodTable};
 pub(crate) use value::ClassRef;
 
 /// Most steps of statements and expressions that making a module may take.

@@ -132,7 +132,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                         self.locate(node);
                         return Ok(Sugared::Value(self.builder().get_attr(object, symbol, ty)));
                     }
-                    if definition.methods.contains_key(&symbol) {
+                    if definition.methods.contains_key(&symbol)
+                        || self.program.overloaded_methods(class, name).is_some()
+                    {
                         return Ok(Sugared::Method(object, symbol));
                     }
                     let getter = ctx.symbol(&format!("__{name}_getter"));

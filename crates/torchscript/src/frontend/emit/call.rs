@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frazil_ir::schema::{Argument, FunctionSchema};
-use frazil_ir::{Constant, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_ir::{Constant, FunctionId, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
@@ -149,7 +149,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                     TypeKind::Interface(_) => symbols::FORWARD,
                     TypeKind::Class(class) => {
                         let forward = self.program.unit.method(class, symbols::FORWARD);
-                        if forward.is_some() {
+                        if forward.is_some() || self.program.overloaded_methods(class, "forward").is_some() {
                             symbols::FORWARD
                         } else {
                             self.program.ctx.symbol("__call__")
@@ -265,15 +265,8 @@ impl<'f> Emitter<'_, '_, 'f> {
     fn choose_alternative(&mut self, index: usize, arguments: &Arguments, node: &impl Ranged) -> Result<Sugared<'f>> {
         match self.program.alternatives.get(index).cloned() {
             Some(Alternatives::Signatures(functions)) => {
-                let mut schemas = Vec::with_capacity(functions.len());
-                for &id in &functions {
-                    schemas.push(Arc::new(self.program.schema_of(id, self.file, node)?));
-                }
-                let chosen = match self.matcher().choose(&schemas, arguments) {
-                    Ok(matched) => schemas.iter().position(|schema| Arc::ptr_eq(schema, &matched.schema)),
-                    Err(failures) => return Err(self.no_overload(&failures, node).into()),
-                };
-                match chosen.and_then(|at| functions.get(at)) {
+                let chosen = self.choose_function(&functions, arguments, node)?;
+                match functions.get(chosen) {
                     Some(&id) => Ok(Sugared::Function(id)),
                     None => self.error("overload", "no overload fits", node),
                 }
@@ -300,6 +293,54 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             None => self.error("call", "this cannot be called", node),
         }
+    }
+
+    /// The position of the first among `functions` that takes these arguments.
+    fn choose_function(
+        &mut self,
+        functions: &[FunctionId],
+        arguments: &Arguments,
+        node: &impl Ranged,
+    ) -> Result<usize> {
+        let mut schemas = Vec::with_capacity(functions.len());
+        for &id in functions {
+            schemas.push(Arc::new(self.program.schema_of(id, self.file, node)?));
+        }
+        match self.matcher().choose(&schemas, arguments) {
+            Ok(matched) => Ok(schemas
+                .iter()
+                .position(|schema| Arc::ptr_eq(schema, &matched.schema))
+                .unwrap_or_default()),
+            Err(failures) => Err(self.no_overload(&failures, node).into()),
+        }
+    }
+
+    /// The method that a call of `method` means: itself, or the one among its overloads that takes the arguments.
+    fn choose_method(
+        &mut self,
+        class: SymbolId,
+        object: ValueId,
+        method: SymbolId,
+        arguments: &Arguments,
+        node: &impl Ranged,
+    ) -> Result<SymbolId> {
+        let ctx = Arc::clone(&self.program.ctx);
+        let Some(names) = self.program.overloaded_methods(class, ctx.name(method)) else {
+            return Ok(method);
+        };
+        let names: Vec<SymbolId> = names.iter().map(|name| ctx.symbol(name)).collect();
+        let mut functions = Vec::with_capacity(names.len());
+        for &name in &names {
+            match self.program.module_method(class, ctx.name(name))? {
+                Some(id) => functions.push(id),
+                None => return self.no_attribute(object, ctx.name(name), node),
+            }
+        }
+        let mut given = arguments.clone();
+        given.object = None;
+        given.positional.insert(0, object);
+        let chosen = self.choose_function(&functions, &given, node)?;
+        Ok(names.get(chosen).copied().unwrap_or(method))
     }
 
     pub(super) fn match_call(
@@ -354,6 +395,10 @@ impl<'f> Emitter<'_, '_, 'f> {
         node: &impl Ranged,
     ) -> Result<ValueId> {
         let ctx = Arc::clone(&self.program.ctx);
+        let method = match self.kind_of(object) {
+            TypeKind::Class(class) => self.choose_method(class, object, method, &arguments, node)?,
+            _ => method,
+        };
         let schema = match self.kind_of(object) {
             TypeKind::Class(class) => match self.program.unit.method(class, method) {
                 Some(id) => Some(self.program.schema_of(id, self.file, node)?),

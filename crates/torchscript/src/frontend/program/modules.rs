@@ -1,5 +1,6 @@
 //! Classes of modules that a text by hand made: their methods are compiled when code calls them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use frazil_ir::{ClassDef, FunctionId, SymbolId, TypeId, TypeKind};
@@ -8,7 +9,7 @@ use ruff_python_ast::Stmt;
 use super::decorators::{self, Marker};
 use super::{DefPath, Global, Program};
 use crate::frontend::Result;
-use crate::frontend::construct::{ClassRef, MethodTable};
+use crate::frontend::construct::{ClassRef, MethodSource, MethodTable};
 use crate::frontend::source::SourceFile;
 
 impl Program<'_> {
@@ -33,26 +34,47 @@ impl Program<'_> {
         let mut wanted = Vec::new();
         for class in chain {
             let Some(def) = class.def() else { continue };
+            let mut signatures: HashMap<&str, Vec<usize>> = HashMap::new();
             for (index, member) in def.body.iter().enumerate() {
                 let Stmt::FunctionDef(method) = member else { continue };
                 let marker = decorators::marker(&class.file, method).unwrap_or(Marker::Plain);
                 let method = match &marker {
-                    Marker::Overload => continue,
+                    Marker::Overload => {
+                        signatures.entry(method.name.as_str()).or_default().push(index);
+                        continue;
+                    }
                     Marker::Property => format!("__{}_getter", method.name),
                     Marker::Setter(property) => format!("__{property}_setter"),
                     _ => method.name.to_string(),
                 };
-                if method == "__init__" || table.methods.contains_key(&method) {
+                if method == "__init__" || table.methods.contains_key(&method) || table.overloads.contains_key(&method)
+                {
+                    continue;
+                }
+                let source = |signature| MethodSource {
+                    file: Arc::clone(&class.file),
+                    body: DefPath {
+                        statement: class.statement,
+                        method: Some(index),
+                    },
+                    signature,
+                };
+                if let Some(signatures) = signatures.remove(method.as_str()) {
+                    // All of them are compiled, under the names that PyTorch gives them.
+                    let mut names = Vec::new();
+                    for (number, signature) in signatures.into_iter().enumerate() {
+                        let name = format!("{method}__{number}");
+                        table.methods.insert(name.clone(), source(Some(signature)));
+                        names.push(name);
+                    }
+                    wanted.extend_from_slice(&names);
+                    table.overloads.insert(method, names);
                     continue;
                 }
                 if method == "forward" || marker == Marker::Export {
                     wanted.push(method.clone());
                 }
-                let path = DefPath {
-                    statement: class.statement,
-                    method: Some(index),
-                };
-                table.methods.insert(method, (Arc::clone(&class.file), path));
+                table.methods.insert(method, source(None));
             }
         }
         let hooks = std::mem::take(&mut table.hooks);
@@ -108,28 +130,36 @@ impl Program<'_> {
         {
             return Ok(Some(id));
         }
-        let Some((file, path)) = self
+        let Some(MethodSource { file, body, signature }) = self
             .modules
             .get_mut(&class)
             .and_then(|table| table.methods.remove(method))
         else {
             return Ok(None);
         };
-        let def = match (file.body().get(path.statement), path.method) {
-            (Some(Stmt::ClassDef(class)), Some(index)) => class.body.get(index).and_then(Stmt::as_function_def_stmt),
+        let member = |index: Option<usize>| match file.body().get(body.statement) {
+            Some(Stmt::ClassDef(class)) => class.body.get(index?).and_then(Stmt::as_function_def_stmt),
             _ => None,
         };
-        let Some(def) = def else { return Ok(None) };
+        let Some(def) = member(signature.or(body.method)) else {
+            return Ok(None);
+        };
         let full = self.ctx.symbol(&format!("{}.{method}", self.ctx.name(class)));
         let is_static = decorators::marker(&file, def)? == Marker::Static;
         let this = (!is_static).then(|| self.ctx.type_of_kind(TypeKind::Class(class)));
-        let id = self.define_function(&file, def, path, full, this)?;
+        let id = self.define_function(&file, def, body, full, this)?;
         if is_static {
             self.statics.insert((class, symbol), id);
         } else if let Some(class) = self.unit.classes.get_mut(&class) {
             class.methods.insert(symbol, id);
         }
         Ok(Some(id))
+    }
+
+    /// The methods among which a call of `method` chooses by its arguments, if it has several signatures.
+    pub(crate) fn overloaded_methods(&self, class: SymbolId, method: &str) -> Option<&[String]> {
+        let names = self.modules.get(&class)?.overloads.get(method)?;
+        Some(names)
     }
 
     /// The names of the children of a container of modules.
