@@ -211,7 +211,8 @@ impl<'a> Nest<'a> {
                 EpilogueOperand::Channel
             } else if row.as_deref() == Some(strides) {
                 EpilogueOperand::Row
-            } else if offset == 0 && *strides == *self.result {
+            } else if (offset == 0 || row.is_some()) && *strides == *self.result {
+                // A matrix product takes a part of a larger tensor too.
                 EpilogueOperand::Elementwise
             } else {
                 return None;

@@ -5,9 +5,12 @@
 //! - a pointwise consumer becomes the finish of the fold that produces its operand ([`epilogue`]): bias, activation and residual
 //!   of a convolution, the scaling of a mean.
 //!
+//! Afterwards equal matrix products of parts of one tensor become one ([`batch`]).
+//!
 //! A rewrite is kept only when the nest stays in the kernel family that it was in, and when it does not compute an element
 //! several times that is worth storing.
 
+mod batch;
 mod epilogue;
 mod inline;
 pub mod rows;
@@ -34,6 +37,7 @@ pub fn fuse(graph: &mut TensorGraph) {
             uses = graph.use_counts();
         }
     }
+    batch::batch(graph);
 }
 
 /// One rewrite of the nest `id`: the producer that went into it and the new nest.

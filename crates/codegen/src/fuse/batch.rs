@@ -1,0 +1,150 @@
+//! Matrix products with one weight whose left operands are equally spaced parts of one tensor become one product: the steps of a loop over
+//! a sequence, when what they multiply does not depend on the steps before. The weight is then read once.
+
+use crate::classify::{Class, classify};
+use crate::graph::{TensorGraph, TensorOp};
+use crate::simplify::{materialise_views, resolve_all};
+use frazil_runtime::expr::{Expr, ExprOp};
+use frazil_runtime::structured::{Affine, Iteration, Structured, TensorId, ViewKind, ViewMap};
+
+/// Rows of a product from which on a larger one gains nothing.
+const MANY_ROWS: i64 = 32;
+
+/// Products that are equal but for where they read their left operand.
+struct Group {
+    /// The nest, with the offsets of that read cleared.
+    nest: Structured,
+    /// Which of its reads that is.
+    read: usize,
+    /// Each product, and the offsets.
+    members: Vec<(TensorId, Vec<i64>)>,
+}
+
+/// Merges all such products of the graph.
+pub(super) fn batch(graph: &mut TensorGraph) {
+    let mut groups: Vec<Group> = Vec::new();
+    for id in graph.live_ids() {
+        let Some((nest, read, offsets)) = candidate(graph, id) else {
+            continue;
+        };
+        match groups.iter_mut().find(|g| g.read == read && g.nest == nest) {
+            Some(group) => group.members.push((id, offsets)),
+            None => groups.push(Group {
+                nest,
+                read,
+                members: vec![(id, offsets)],
+            }),
+        }
+    }
+    let mut merged = false;
+    for group in groups {
+        merged |= merge(graph, &group).is_some();
+    }
+    if merged {
+        for id in graph.live_ids() {
+            if let TensorOp::Compute(mut s) = graph.node(id).op.clone() {
+                resolve_all(graph, &mut s);
+                graph.node_mut(id).op = TensorOp::Compute(s);
+            }
+        }
+        materialise_views(graph);
+    }
+}
+
+/// The nest of a product of few rows with a constant, without the offsets of its read of the other factor; that read, and the offsets.
+fn candidate(graph: &TensorGraph, id: TensorId) -> Option<(Structured, usize, Vec<i64>)> {
+    let s = graph.structured(id)?;
+    let uses_index = |e: &Expr| e.nodes().iter().any(|n| matches!(n.op, ExprOp::Index(_)));
+    s.combine?;
+    let Class::Gemm(g) = classify(graph, s) else {
+        return None;
+    };
+    let few = g.m < MANY_ROWS && g.batch.is_empty();
+    if !few || graph.as_constant(g.b.tensor).is_none() || s.finish.as_ref().is_some_and(uses_index) {
+        return None;
+    }
+    let read = s.inputs.iter().position(|a| a.tensor == g.a.tensor)?;
+    let mut nest = s.clone();
+    let offsets = nest.inputs[read].map.iter_mut().map(|m| std::mem::take(&mut m.offset));
+    let offsets = offsets.collect();
+    Some((nest, read, offsets))
+}
+
+/// Lets the first product of the group be all of them, and the others parts of it.
+fn merge(graph: &mut TensorGraph, group: &Group) -> Option<()> {
+    let mut members = group.members.clone();
+    let first_id = members.first()?.0;
+    members.sort_by(|a, b| a.1.cmp(&b.1));
+    let [(_, start), (_, second), ..] = members.as_slice() else {
+        return None;
+    };
+    let step: Vec<i64> = second.iter().zip(start).map(|(b, a)| b - a).collect();
+    let spaced = |i: usize, offsets: &[i64]| {
+        let expected = start.iter().zip(&step).map(|(a, s)| a + s * i as i64);
+        offsets.iter().copied().eq(expected)
+    };
+    if !members.iter().enumerate().all(|(i, m)| spaced(i, &m.1)) || has_other_readers(graph, first_id) {
+        return None;
+    }
+    let mut all = group.nest.clone();
+    let count = members.len() as i64;
+    let maps = all
+        .inputs
+        .iter_mut()
+        .chain(&mut all.finish_inputs)
+        .flat_map(|a| &mut a.map);
+    maps.for_each(|m| m.coefficients.insert(0, 0));
+    let slice = &mut all.inputs[group.read].map;
+    for ((map, &offset), &step) in slice.iter_mut().zip(start).zip(&step) {
+        (map.offset, map.coefficients[0]) = (offset, step);
+    }
+    all.domain.insert(0, count);
+    all.iterations.insert(0, Iteration::Parallel);
+    all.output.sizes.insert(0, count);
+    if !matches!(classify(graph, &all), Class::Gemm(_)) {
+        return None;
+    }
+    let shape = graph.shape(first_id).clone();
+    let node = graph.node_mut(first_id);
+    node.shape = all.output.clone();
+    node.op = TensorOp::Compute(Box::new(all));
+    for (i, &(id, _)) in members.iter().enumerate() {
+        if id == first_id {
+            read_part(graph, id, i as i64);
+            continue;
+        }
+        let rank = shape.sizes.len();
+        let part = Affine::constant(rank, i as i64);
+        let inner = (0..rank).map(|l| Affine::index(rank, l));
+        graph.node_mut(id).op = TensorOp::View(ViewMap {
+            tensor: first_id,
+            kind: ViewKind::Affine(std::iter::once(part).chain(inner).collect()),
+            output: shape.clone(),
+        });
+    }
+    Some(())
+}
+
+/// True when anything but a nest reads `id`.
+fn has_other_readers(graph: &TensorGraph, id: TensorId) -> bool {
+    let reads = |&other: &TensorId| graph.structured(other).is_none() && graph.operands(other).contains(&id);
+    graph.outputs.contains(&id) || graph.live_ids().iter().any(reads)
+}
+
+/// Lets every nest that reads `id` read its part number `part`.
+fn read_part(graph: &mut TensorGraph, id: TensorId, part: i64) {
+    for reader in graph.live_ids() {
+        let TensorOp::Compute(s) = &mut graph.node_mut(reader).op else {
+            continue;
+        };
+        let rank = s.domain.len();
+        for access in s
+            .inputs
+            .iter_mut()
+            .chain(&mut s.finish_inputs)
+            .filter(|a| a.tensor == id)
+        {
+            access.map.insert(0, Affine::constant(rank, part));
+        }
+    }
+}
