@@ -34,6 +34,9 @@ impl OperandBytes {
     }
 }
 
+/// The indices of a walk. Convolutions have many loops, and walks start often.
+type Indices = SmallVec<[i64; 12]>;
+
 /// A coordinate that has to be checked against its dimension's size.
 #[derive(Clone, PartialEq)]
 struct Bound {
@@ -169,6 +172,11 @@ impl<'a> Reader<'a> {
         self.bounds.is_empty()
     }
 
+    /// True when every read outside the operand gives zero, or there are none.
+    pub(crate) fn fills_with_zeros(&self) -> bool {
+        self.bounds.is_empty() || self.fill == 0.0
+    }
+
     /// The elements as they lie in memory.
     pub(crate) fn raw<T: bytemuck::Pod>(&self) -> &'a [T] {
         bytemuck::try_cast_slice(self.bytes).unwrap_or(&[])
@@ -221,54 +229,63 @@ impl<'a> Reader<'a> {
     pub(crate) fn read(&self, walk: &Walk<'_>, start: usize, len: usize, out: &mut Lanes) {
         with_element!(self.dtype, T => {
             let lanes = <T as Element>::Lane::of_mut(out);
-            lanes.clear();
-            self.runs(walk, start, len, |run| self.push_run::<T>(&run, lanes));
+            lanes.resize(len, Default::default());
+            self.read_into::<T>(walk, start, lanes);
         });
     }
 
-    fn push_run<T: Element>(&self, run: &Run, out: &mut Vec<T::Lane>) {
+    /// [`Reader::read`] of as many elements as `target` holds, for a reader of `T`s.
+    pub(crate) fn read_into<T: Element>(&self, walk: &Walk<'_>, start: usize, target: &mut [T::Lane]) {
         let data: &[T::Raw] = self.raw();
-        let fill = fill_lane::<T>(self.fill);
-        out.extend(std::iter::repeat_n(fill, run.low));
-        let inside = run.high - run.low;
-        let first = run.offset + run.low as i64 * run.stride;
-        match run.stride {
-            _ if inside == 0 => {}
-            0 => out.extend(std::iter::repeat_n(T::load(element_at(data, first)), inside)),
-            1 => out.extend(slice_at(data, first, inside).iter().map(|&x| T::load(x))),
-            s => out.extend((0..inside as i64).map(|i| T::load(element_at(data, first + i * s)))),
-        }
-        out.extend(std::iter::repeat_n(fill, run.len - run.high));
+        let fill = if self.bounds.is_empty() {
+            T::Lane::default()
+        } else {
+            fill_lane::<T>(self.fill)
+        };
+        let mut at = 0;
+        self.runs(walk, start, target.len(), |run| {
+            let end = at + run.len;
+            if let Some(target) = target.get_mut(at..end) {
+                read_run::<T>(data, &run, fill, target);
+            }
+            at = end;
+        });
     }
 
     /// Splits a stretch of the walk into runs along the innermost loop.
-    fn runs(&self, walk: &Walk<'_>, start: usize, len: usize, mut each: impl FnMut(Run)) {
-        let mut index: Dims = walk.fixed.into();
+    pub(crate) fn runs(&self, walk: &Walk<'_>, start: usize, len: usize, mut each: impl FnMut(Run)) {
+        let mut index: Indices = walk.fixed.into();
         let mut rest = start as i64;
         for l in (walk.first..walk.end).rev() {
             let extent = walk.extents[l].max(1);
             index[l] = rest % extent;
             rest /= extent;
         }
-        let mut remaining = len;
+        let mut offset = self.base + dot(&self.strides, &index);
+        // Where each checked coordinate stands; it moves along with `offset`.
+        let mut checked: SmallVec<[i64; 4]> = self
+            .bounds
+            .iter()
+            .map(|b| b.offset + dot(&b.coefficients, &index))
+            .collect();
         let inner = walk.end.checked_sub(1).filter(|&l| l >= walk.first);
+        let mut inside = Inside::default();
+        let Some(inner) = inner else {
+            let (low, high) = self.inside(&checked, None, len, &mut inside);
+            each(Run {
+                offset,
+                stride: 0,
+                len,
+                low,
+                high,
+            });
+            return;
+        };
+        let stride = self.strides[inner];
+        let mut remaining = len;
         while remaining > 0 {
-            let (stride, available) = match inner {
-                Some(l) => (self.strides[l], (walk.extents[l] - index[l]).max(1) as usize),
-                None => (0, remaining),
-            };
-            let run_len = remaining.min(available);
-            let offset = self.base + dot(&self.strides, &index);
-            let (mut low, mut high) = (0, run_len as i64);
-            for b in &self.bounds {
-                let at = b.offset + dot(&b.coefficients, &index);
-                let step = inner.map_or(0, |l| b.coefficients[l]);
-                let (l, h) = inside_range(at, step, b.size, run_len as i64);
-                low = low.max(l);
-                high = high.min(h);
-            }
-            let low = low.min(run_len as i64) as usize;
-            let high = (high.max(0) as usize).max(low);
+            let run_len = remaining.min((walk.extents[inner] - index[inner]).max(1) as usize);
+            let (low, high) = self.inside(&checked, Some(inner), run_len, &mut inside);
             each(Run {
                 offset,
                 stride,
@@ -277,27 +294,102 @@ impl<'a> Reader<'a> {
                 high,
             });
             remaining -= run_len;
+            if remaining == 0 {
+                break;
+            }
             // The next row of the walk.
-            let Some(inner) = inner else { break };
+            let mut step = |l: usize, by: i64| {
+                offset += self.strides[l] * by;
+                for (at, b) in checked.iter_mut().zip(&self.bounds) {
+                    *at += b.coefficients[l] * by;
+                }
+            };
+            step(inner, -index[inner]);
             index[inner] = 0;
             for l in (walk.first..inner).rev() {
                 index[l] += 1;
+                step(l, 1);
                 if index[l] < walk.extents[l] {
                     break;
                 }
+                step(l, -index[l]);
                 index[l] = 0;
             }
         }
     }
+
+    /// Which of `len` elements along loop `inner` lie inside the operand, where the checked coordinates start at `checked`.
+    #[inline(always)]
+    fn inside(&self, checked: &[i64], inner: Option<usize>, len: usize, last: &mut Inside) -> (usize, usize) {
+        let (mut low, mut high) = (0, len);
+        for (&at, b) in checked.iter().zip(&self.bounds) {
+            let step = inner.map_or(0, |l| b.coefficients[l]);
+            if step == 0 {
+                if !(0..b.size).contains(&at) {
+                    return (0, 0);
+                }
+                continue;
+            }
+            // Row after row starts at the same coordinate along the innermost loop.
+            let question = (at, step, b.size, len);
+            if last.question != question {
+                let (low, high) = inside_range(at, step, b.size, len as i64);
+                let low = low.min(len as i64) as usize;
+                *last = Inside {
+                    question,
+                    answer: (low, (high.max(0) as usize).max(low)),
+                };
+            }
+            low = low.max(last.answer.0);
+            high = high.min(last.answer.1);
+        }
+        (low, high.max(low))
+    }
+}
+
+/// The last question of [`inside_range`] and its answer.
+#[derive(Default)]
+struct Inside {
+    question: (i64, i64, i64, usize),
+    answer: (usize, usize),
 }
 
 /// Elements along the innermost loop: `low..high` of them lie inside the operand.
-struct Run {
-    offset: i64,
-    stride: i64,
-    len: usize,
-    low: usize,
-    high: usize,
+pub(crate) struct Run {
+    /// Where the first element lies, were it inside.
+    pub offset: i64,
+    /// The step from one to the next.
+    pub stride: i64,
+    /// How many there are.
+    pub len: usize,
+    /// The first one inside.
+    pub low: usize,
+    /// One past the last one inside.
+    pub high: usize,
+}
+
+/// Puts the elements of a run into `target`, which is as long.
+fn read_run<T: Element>(data: &[T::Raw], run: &Run, fill: T::Lane, target: &mut [T::Lane]) {
+    let (target, after) = target.split_at_mut(run.high);
+    let (before, inside) = target.split_at_mut(run.low);
+    before.fill(fill);
+    after.fill(fill);
+    let first = run.offset + run.low as i64 * run.stride;
+    match run.stride {
+        _ if inside.is_empty() => {}
+        0 => inside.fill(T::load(element_at(data, first))),
+        1 => {
+            let source = slice_at(data, first, inside.len());
+            inside.iter_mut().zip(source).for_each(|(to, &x)| *to = T::load(x));
+        }
+        s => {
+            let mut at = first;
+            for to in inside {
+                *to = T::load(element_at(data, at));
+                at += s;
+            }
+        }
+    }
 }
 
 fn fill_lane<T: Element>(fill: f64) -> T::Lane {
@@ -327,6 +419,7 @@ fn inside_range(at: i64, step: i64, size: i64, len: i64) -> (i64, i64) {
     match step {
         0 if (0..size).contains(&at) => (0, len),
         0 => (0, 0),
+        1 => ((-at).max(0), (size - at).min(len)),
         s if s > 0 => (ceil_div(-at, s).max(0), ceil_div(size - at, s).min(len)),
         s => (ceil_div(at - size + 1, -s).max(0), (at.div_euclid(-s) + 1).min(len)),
     }

@@ -47,7 +47,7 @@ pub enum Lanes {
 }
 
 /// One lane's type.
-pub trait Lane: Copy + Default + Send + Sync + crate::elements::Joinable + 'static {
+pub trait Lane: bytemuck::Pod + Default + Send + Sync + crate::elements::Joinable + 'static {
     /// A dtype that lies in memory as this lane.
     const DTYPE: DType;
     /// The vector inside `lanes`; empty when it is of another kind ([`Lane::of_mut`] makes it of this one).
@@ -104,6 +104,43 @@ impl Lanes {
     /// True when there are no lanes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Becomes a copy of `src`, in the memory that is there.
+    pub fn copy_from(&mut self, src: &Lanes) {
+        fn copy<T: Lane>(to: &mut Lanes, from: &[T]) {
+            let to = T::of_mut(to);
+            to.clear();
+            to.extend_from_slice(from);
+        }
+        match src {
+            Lanes::F32(v) => copy(self, v),
+            Lanes::F64(v) => copy(self, v),
+            Lanes::I64(v) => copy(self, v),
+            Lanes::Complex(v) => copy(self, v),
+        }
+    }
+
+    /// Appends the lanes of `other`; nothing where it is of another kind.
+    pub fn append(&mut self, other: &Lanes) {
+        match (self, other) {
+            (Lanes::F32(a), Lanes::F32(b)) => a.extend_from_slice(b),
+            (Lanes::F64(a), Lanes::F64(b)) => a.extend_from_slice(b),
+            (Lanes::I64(a), Lanes::I64(b)) => a.extend_from_slice(b),
+            (Lanes::Complex(a), Lanes::Complex(b)) => a.extend_from_slice(b),
+            _ => {}
+        }
+    }
+
+    /// Keeps the first `at` lanes and gives the others; none where there are fewer.
+    pub fn split_off(&mut self, at: usize) -> Lanes {
+        let at = at.min(self.len());
+        match self {
+            Lanes::F32(v) => Lanes::F32(v.split_off(at)),
+            Lanes::F64(v) => Lanes::F64(v.split_off(at)),
+            Lanes::I64(v) => Lanes::I64(v.split_off(at)),
+            Lanes::Complex(v) => Lanes::Complex(v.split_off(at)),
+        }
     }
 
     /// Writes `src`, which has dtype `from`, converted to `to` into `self`, as `Tensor.to` converts: floats to integers

@@ -20,6 +20,7 @@ pub mod pointwise;
 pub mod promote;
 pub mod registry;
 pub mod scalar;
+mod simd;
 pub mod storage;
 pub mod structured;
 pub mod sym;

@@ -2,6 +2,7 @@
 
 use crate::expr::BinaryOp;
 use crate::lanes::{Lane, Lanes, wrap_integers};
+use crate::simd::vectorised;
 use frazil_ir::DType;
 use num_complex::Complex;
 
@@ -31,7 +32,10 @@ pub(super) fn apply(op: BinaryOp, a: &Lanes, b: &Lanes, dtype: DType, out: &mut 
 #[inline(always)]
 pub(super) fn zip<A: Copy, B>(a: &[A], b: &[A], out: &mut Vec<B>, f: impl Fn(A, A) -> B) {
     out.clear();
-    out.extend(a.iter().zip(b).map(|(&x, &y)| f(x, y)));
+    vectorised(
+        #[inline(always)]
+        || out.extend(a.iter().zip(b).map(|(&x, &y)| f(x, y))),
+    );
 }
 
 fn compare(op: BinaryOp, a: &Lanes, b: &Lanes, out: &mut Vec<i64>) -> Result<(), Fault> {

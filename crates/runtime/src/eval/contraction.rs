@@ -3,26 +3,30 @@
 //! A nest whose body is `in0 * in1` and whose reduction is a sum is a matrix product for each index of its *batch* loops: the
 //! loops that only the first operand uses are the product's rows, those that only the second one uses its columns, the
 //! reduction loops its depth. An operand whose rows or depth are not single strides, or that is padded or of a half dtype, is
-//! packed first. Matrix products, linear layers, and convolutions of any rank, stride, dilation and grouping (whose packing is
-//! the well-known im2col) all come here.
+//! packed first; where there are too few rows or columns for that to pay, [`Long`] multiplies without. Matrix products, linear
+//! layers, and convolutions of any rank, stride, dilation and grouping (whose packing is the well-known im2col) all come here.
 
 use super::EvalError;
+use super::direct::Long;
 use super::gemm::{GemmFloat, Matrix, gemm};
 use super::nest::Nest;
 use super::structured::finish_pass;
 use crate::access::{Reader, Walk};
 use crate::element::{Element, with_element};
 use crate::expr::{BinaryOp, Expr, ExprOp};
-use crate::lanes::{Lane, LaneKind, Lanes};
+use crate::lanes::{CHUNK, Lane, LaneKind, Lanes};
 use crate::layout::contiguous_strides;
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
 use crate::tensor::Tensor;
 use frazil_ir::DType;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Elements of a packed operand above which its rows are worked on in parts.
 const MAX_PACKED: i64 = 1 << 24;
+/// What a run costs while packing, in elements copied.
+const RUN_COST: i64 = 24;
 
 /// Runs `s` as matrix products; `None` when it is not one.
 pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, EvalError> {
@@ -125,7 +129,7 @@ impl Plan {
         Some(plan)
     }
 
-    fn run<T: GemmFloat + Lane>(&self, nest: &Nest<'_>, acc: &mut AlignedBytes) -> Result<(), EvalError> {
+    fn run<'a, T: GemmFloat + Lane>(&self, nest: &Nest<'a>, acc: &mut AlignedBytes) -> Result<(), EvalError> {
         let extents = &nest.extents;
         let [a, b] = nest.inputs.as_slice() else {
             return Err(EvalError::Malformed("a product of two operands"));
@@ -136,46 +140,61 @@ impl Plan {
         if out.is_empty() || outer_count == 0 {
             return Ok(());
         }
-        // An operand that no outer loop moves is prepared once.
-        let shared = |r: &Reader<'_>| !self.outer.iter().any(|&l| r.uses_loop(l));
-        let shared_a = shared(a).then(|| Operand::<T>::new(a, &self.rows, &self.depth, extents, &[]));
-        let shared_b = shared(b).then(|| Operand::<T>::new(b, &self.columns, &self.depth, extents, &[]));
-        let (m, n) = (
-            extent_of(&self.rows, extents) as usize,
-            extent_of(&self.columns, extents) as usize,
-        );
         let k = extent_of(&self.depth, extents) as usize;
-        let stride = |group: &[usize]| single_stride(group, extents, |l| self.out_strides[l]).unwrap_or(1);
-        let (row_stride, column_stride) = (stride(&self.rows), stride(&self.columns));
+        let side = |reader, loops| self.side(reader, loops, extents);
+        let (rows, columns) = (side(a, &self.rows), side(b, &self.columns));
+        let (short, long) = if rows.count < columns.count {
+            (&rows, &columns)
+        } else {
+            (&columns, &rows)
+        };
+        let direct = Some(Long {
+            reader: long.reader,
+            loops: long.loops,
+            depth: &self.depth,
+            extents,
+        })
+        .filter(|d| long.stride == 1 && short.stride >= 0 && d.suits::<T>(short.count, long.count, k));
+        // An operand that no outer loop moves is prepared once.
+        let shared = |side: &Side<'_, 'a>| {
+            let moved = self.outer.iter().any(|&l| side.reader.uses_loop(l));
+            (!moved).then(|| Operand::<T>::new(side, &self.depth, extents, &[]))
+        };
+        let packs = |side| direct.is_none() || std::ptr::eq(side, short);
+        let shared_rows = packs(&rows).then(|| shared(&rows)).flatten();
+        let shared_columns = packs(&columns).then(|| shared(&columns)).flatten();
         let product = |index: usize, out: &mut [T], offset: i64, threads: bool| {
             let fixed = self.outer_index(index, extents);
-            let (own_a, own_b);
-            let lhs = match &shared_a {
-                Some(a) => a,
-                None => {
-                    own_a = Operand::<T>::new(a, &self.rows, &self.depth, extents, &fixed);
-                    &own_a
-                }
+            let prepared = |shared, side| match shared {
+                Some(operand) => Cow::Borrowed(operand),
+                None => Cow::Owned(Operand::<T>::new(side, &self.depth, extents, &fixed)),
             };
-            let rhs = match &shared_b {
-                Some(b) => b,
-                None => {
-                    own_b = Operand::<T>::new(b, &self.columns, &self.depth, extents, &fixed);
-                    &own_b
-                }
+            let matrix = Matrix {
+                offset,
+                row_stride: rows.stride,
+                column_stride: columns.stride,
             };
+            if let Some(direct) = &direct {
+                let shared = if std::ptr::eq(short, &rows) {
+                    &shared_rows
+                } else {
+                    &shared_columns
+                };
+                let factors = prepared(shared.as_ref(), short);
+                let out = out.get_mut(offset as usize..).unwrap_or_default();
+                let shape = (short.count, long.count, short.stride);
+                direct.add_products(shape, (factors.slice(), factors.matrix), &fixed, out);
+                return Ok(());
+            }
+            let (lhs, rhs) = (
+                prepared(shared_rows.as_ref(), &rows),
+                prepared(shared_columns.as_ref(), &columns),
+            );
             let done = gemm(
-                (m, n, k),
-                (
-                    out,
-                    Matrix {
-                        offset,
-                        row_stride,
-                        column_stride,
-                    },
-                ),
-                (lhs.slice(), lhs.matrix()),
-                (rhs.slice(), rhs.matrix().transposed()),
+                (rows.count, columns.count, k),
+                (out, matrix),
+                (lhs.slice(), lhs.matrix),
+                (rhs.slice(), rhs.matrix.transposed()),
                 threads,
             );
             if done {
@@ -203,6 +222,15 @@ impl Plan {
         Ok(())
     }
 
+    fn side<'n, 'a>(&self, reader: &'n Reader<'a>, loops: &'n [usize], extents: &[i64]) -> Side<'n, 'a> {
+        Side {
+            reader,
+            loops,
+            count: extent_of(loops, extents) as usize,
+            stride: single_stride(loops, extents, |l| self.out_strides[l]).unwrap_or(1),
+        }
+    }
+
     /// Where the outer loops stand in their `index`-th iteration.
     fn outer_index(&self, index: usize, extents: &[i64]) -> Vec<(usize, i64)> {
         let mut rest = index as i64;
@@ -213,6 +241,15 @@ impl Plan {
         }
         fixed
     }
+}
+
+/// An operand, and the loops that only it uses: the rows or the columns of the products.
+struct Side<'n, 'a> {
+    reader: &'n Reader<'a>,
+    loops: &'n [usize],
+    count: usize,
+    /// The step in the results.
+    stride: i64,
 }
 
 fn extent_of(loops: &[usize], extents: &[i64]) -> i64 {
@@ -226,6 +263,7 @@ fn single_stride(group: &[usize], extents: &[i64], stride: impl Fn(usize) -> i64
 }
 
 /// One operand of a product: rows (or columns) by depth, in place or packed.
+#[derive(Clone)]
 struct Operand<'a, T> {
     in_place: &'a [T],
     packed: Vec<T>,
@@ -234,8 +272,9 @@ struct Operand<'a, T> {
 
 impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
     fn new(
-        reader: &Reader<'a>,
-        rows: &[usize],
+        &Side {
+            reader, loops: rows, ..
+        }: &Side<'_, 'a>,
         depth: &[usize],
         extents: &[i64],
         fixed: &[(usize, i64)],
@@ -257,9 +296,15 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
                 },
             };
         }
-        // The side with the smaller step runs innermost, so that packing copies runs.
-        let step = |group: &[usize]| group.last().map_or(i64::MAX, |&l| reader.stride(l).abs());
-        let rows_inner = step(rows) < step(depth);
+        // The side on which copying an element costs less runs innermost: runs have a price, which long ones share among many
+        // elements, and steps leave cache lines. A convolution's rows are longer than its kernel is wide.
+        let cost = |group: &[usize]| {
+            group.last().map_or(i64::MAX, |&l| {
+                let step = if reader.stride(l).abs() <= 1 { 1 } else { 4 };
+                step * RUN_COST + RUN_COST * RUN_COST / extents[l].max(1)
+            })
+        };
+        let rows_inner = cost(rows) < cost(depth);
         let order: Vec<usize> = if rows_inner {
             [depth, rows].concat()
         } else {
@@ -298,10 +343,6 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
             &self.packed
         }
     }
-
-    fn matrix(&self) -> Matrix {
-        self.matrix
-    }
 }
 
 /// Packs through lanes where the memory form is not the lane, directly where it is.
@@ -309,20 +350,19 @@ fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut 
     // Long stretches: each one starts with a division of its index.
     const STRETCH: usize = 1 << 14;
     packed.par_chunks_mut(STRETCH).enumerate().for_each(|(i, target)| {
-        let mut lanes = Lanes::new(E::DTYPE);
-        let mut done = 0;
-        while done < target.len() {
-            let len = crate::lanes::CHUNK.min(target.len() - done);
-            reader.read(walk, i * STRETCH + done, len, &mut lanes);
-            let mut converted = Lanes::new(T::DTYPE);
-            let mut source = T::of(&lanes);
-            if source.len() != len {
-                // f32 lanes that are multiplied in f64.
-                converted.convert_from(&lanes, E::DTYPE, T::DTYPE);
-                source = T::of(&converted);
-            }
-            target[done..done + len].copy_from_slice(source);
-            done += len;
+        let start = i * STRETCH;
+        if <E::Lane as Lane>::DTYPE == T::DTYPE
+            && let Ok(same) = bytemuck::try_cast_slice_mut::<T, E::Lane>(target)
+        {
+            reader.read_into::<E>(walk, start, same);
+            return;
+        }
+        // f32 lanes that are multiplied in f64.
+        let (mut lanes, mut converted) = (Lanes::new(E::DTYPE), Lanes::new(T::DTYPE));
+        for (part, target) in target.chunks_mut(CHUNK).enumerate() {
+            reader.read(walk, start + part * CHUNK, target.len(), &mut lanes);
+            converted.convert_from(&lanes, E::DTYPE, T::DTYPE);
+            target.copy_from_slice(T::of(&converted));
         }
     });
 }

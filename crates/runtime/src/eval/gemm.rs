@@ -1,6 +1,7 @@
 //! A checked face for the `gemm` crate.
 
 use bytemuck::Pod;
+use std::ops::{Add, Mul};
 
 /// A matrix inside a slice: element (r, c) lies at `offset + r * row_stride + c * column_stride`.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ impl Matrix {
 }
 
 /// A float type that the `gemm` crate multiplies.
-pub(super) trait GemmFloat: Pod + Send + Sync {
+pub(super) trait GemmFloat: Pod + Send + Sync + Add<Output = Self> + Mul<Output = Self> {
     /// 0
     const ZERO: Self;
     /// 1

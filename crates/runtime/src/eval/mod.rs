@@ -2,6 +2,7 @@
 
 mod binary;
 mod contraction;
+mod direct;
 mod gather;
 mod gemm;
 mod nest;

@@ -4,6 +4,7 @@ use super::binary::{self, Fault};
 use super::{EvalError, unary};
 use crate::expr::{Expr, ExprOp, Number};
 use crate::lanes::{Lane, LaneKind, Lanes};
+use crate::simd::vectorised;
 use frazil_ir::DType;
 
 /// Where an expression's leaves come from.
@@ -16,6 +17,7 @@ pub enum LaneSource {
 }
 
 /// An expression with its registers, to be run over many chunks.
+#[derive(Clone)]
 pub struct ExprEval<'e> {
     expr: &'e Expr,
     registers: Vec<Lanes>,
@@ -124,10 +126,10 @@ fn select(cond: &[i64], a: &Lanes, b: &Lanes, out: &mut Lanes) {
     fn pick<T: Lane>(cond: &[i64], a: &Lanes, b: &Lanes, out: &mut Lanes) {
         let out = T::of_mut(out);
         out.clear();
-        out.extend(
-            cond.iter()
-                .zip(T::of(a).iter().zip(T::of(b)))
-                .map(|(&c, (&x, &y))| if c != 0 { x } else { y }),
+        let choices = cond.iter().zip(T::of(a).iter().zip(T::of(b)));
+        vectorised(
+            #[inline(always)]
+            || out.extend(choices.map(|(&c, (&x, &y))| if c != 0 { x } else { y })),
         );
     }
     match a {
@@ -143,13 +145,19 @@ fn fused(a: &Lanes, b: &Lanes, c: &Lanes, out: &mut Lanes) -> Result<(), EvalErr
         (Lanes::F32(a), Lanes::F32(b), Lanes::F32(c)) => {
             let out = f32::of_mut(out);
             out.clear();
-            out.extend(a.iter().zip(b).zip(c).map(|((&x, &y), &z)| x.mul_add(y, z)));
+            vectorised(
+                #[inline(always)]
+                || out.extend(a.iter().zip(b).zip(c).map(|((&x, &y), &z)| x.mul_add(y, z))),
+            );
             Ok(())
         }
         (Lanes::F64(a), Lanes::F64(b), Lanes::F64(c)) => {
             let out = f64::of_mut(out);
             out.clear();
-            out.extend(a.iter().zip(b).zip(c).map(|((&x, &y), &z)| x.mul_add(y, z)));
+            vectorised(
+                #[inline(always)]
+                || out.extend(a.iter().zip(b).zip(c).map(|((&x, &y), &z)| x.mul_add(y, z))),
+            );
             Ok(())
         }
         _ => Err(EvalError::Undefined("Fma".to_string())),

@@ -5,11 +5,13 @@ use super::{EvalError, ExprEval, LaneSource, contraction};
 use crate::access::{OperandBytes, Walk};
 use crate::element::{Element, with_element};
 use crate::expr::{BinaryOp, Expr};
-use crate::lanes::{CHUNK, Lane, Lanes};
+use crate::lanes::{CHUNK, Lane, LaneKind, Lanes};
+use crate::simd::vectorised;
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
 use crate::tensor::Tensor;
 use frazil_ir::DType;
+use num_complex::Complex;
 use rayon::prelude::*;
 
 /// Below this many scalar iterations the threads cost more than they bring.
@@ -35,26 +37,55 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
     } else {
         CHUNK
     };
-    let run = |(index, target): (usize, &mut [u8])| {
+    let run = |scratch: &mut Scratch<'_>, (index, target): (usize, &mut [u8])| {
         let (start, len) = (index * task, target.len() / width);
         if fold_rows {
-            kernel.fold_rows(start, len, target)
+            kernel.fold_rows(scratch, start, len, target)
         } else {
-            kernel.chunk(start, len, target)
+            kernel.chunk(scratch, start, len, target)
         }
     };
+    let mut scratch = Scratch::new(s)?;
     if numel.saturating_mul(per_element) >= PARALLEL_THRESHOLD && numel > task {
+        // A thread works on several tasks in a row, so that registers are made and expressions are checked rarely.
         out.as_mut_slice()
             .par_chunks_mut(task * width)
             .enumerate()
-            .try_for_each(run)?;
+            .try_for_each_init(|| scratch.clone(), run)?;
     } else {
         out.as_mut_slice()
             .chunks_mut(task * width)
             .enumerate()
-            .try_for_each(run)?;
+            .try_for_each(|chunk| run(&mut scratch, chunk))?;
     }
     Ok(Tensor::from_buffer(out, s.output.dtype, &s.output.sizes))
+}
+
+/// What a thread keeps from chunk to chunk.
+#[derive(Clone)]
+struct Scratch<'e> {
+    body: ExprEval<'e>,
+    finish: Option<ExprEval<'e>>,
+    /// Accumulators while they are joined, and what is joined with them.
+    sums: Lanes,
+    converted: Lanes,
+    spare: Lanes,
+    /// The finished accumulators in the dtype that the finish reads.
+    accumulator: Lanes,
+}
+
+impl<'e> Scratch<'e> {
+    fn new(s: &'e Structured) -> Result<Scratch<'e>, EvalError> {
+        let empty = || Lanes::new(s.accumulate);
+        Ok(Scratch {
+            body: ExprEval::new(&s.body)?,
+            finish: s.finish.as_ref().map(ExprEval::new).transpose()?,
+            sums: empty(),
+            converted: empty(),
+            spare: empty(),
+            accumulator: empty(),
+        })
+    }
 }
 
 /// Applies `finish` (or only the conversion) to a row-major accumulator tensor of `dtype`.
@@ -70,32 +101,33 @@ pub(super) fn finish_pass(
     let width = s.output.dtype.size();
     let acc_width = dtype.size();
     let parallel = Parallel::new(nest);
-    let run = |(index, target): (usize, &mut [u8])| -> Result<(), EvalError> {
+    let eval = ExprEval::new(expr)?;
+    let registers = || (eval.clone(), Lanes::new(dtype), Lanes::new(s.accumulate));
+    type Registers<'e> = (ExprEval<'e>, Lanes, Lanes);
+    let run = |(eval, raw, accumulator): &mut Registers<'_>, (index, target): (usize, &mut [u8])| {
         let (start, len) = (index * CHUNK, target.len() / width);
-        let mut eval = ExprEval::new(expr)?;
         let stretch = acc
             .as_slice()
             .get(start * acc_width..(start + len) * acc_width)
             .unwrap_or(&[]);
-        let mut raw = Lanes::new(dtype);
-        load_dense(stretch, dtype, &mut raw);
-        let mut accumulator = Lanes::new(s.accumulate);
-        if dtype == s.accumulate {
-            accumulator = raw;
+        load_dense(stretch, dtype, raw);
+        let accumulator = if dtype == s.accumulate {
+            &*raw
         } else {
-            accumulator.convert_from(&raw, dtype, s.accumulate);
-        }
+            accumulator.convert_from(raw, dtype, s.accumulate);
+            accumulator
+        };
         let result_dtype = eval.dtype();
         let lanes = eval.run(len, &mut |source, out| {
-            parallel.load_finish(source, start, len, &accumulator, out)
+            parallel.load_finish(source, start, len, accumulator, out)
         })?;
         store(lanes, result_dtype, s.output.dtype, target);
-        Ok(())
+        Ok::<(), EvalError>(())
     };
     out.as_mut_slice()
         .par_chunks_mut(CHUNK * width)
         .enumerate()
-        .try_for_each(run)?;
+        .try_for_each_init(registers, run)?;
     Ok(Tensor::from_buffer(out, s.output.dtype, &s.output.sizes))
 }
 
@@ -126,7 +158,7 @@ impl<'n, 'a> Parallel<'n, 'a> {
     fn load_finish(&self, source: LaneSource, start: usize, len: usize, accumulator: &Lanes, out: &mut Lanes) {
         let walk = self.walk(&self.zeros);
         match source {
-            LaneSource::Input(0) => out.clone_from(accumulator),
+            LaneSource::Input(0) => out.copy_from(accumulator),
             LaneSource::Input(n) => {
                 if let Some(reader) = self.nest.finish_inputs.get(n as usize - 1) {
                     reader.read(&walk, start, len, out);
@@ -157,10 +189,9 @@ impl Kernel<'_, '_> {
     }
 
     /// Elements `start..start + len`: pointwise, or all elements of the chunk one reduction step at a time.
-    fn chunk(&self, start: usize, len: usize, target: &mut [u8]) -> Result<(), EvalError> {
+    fn chunk(&self, scratch: &mut Scratch<'_>, start: usize, len: usize, target: &mut [u8]) -> Result<(), EvalError> {
         let parallel = Parallel::new(self.nest);
-        let mut body = ExprEval::new(&self.s.body)?;
-        let body_dtype = body.dtype();
+        let body_dtype = scratch.body.dtype();
         let load = |fixed: &[i64], source, out: &mut Lanes| match source {
             LaneSource::Input(n) => {
                 if let Some(reader) = self.nest.inputs.get(n as usize) {
@@ -170,22 +201,24 @@ impl Kernel<'_, '_> {
             LaneSource::Index(n) => coordinates(&parallel.walk(fixed), n as usize, start, len, out),
         };
         let Some(combine) = self.s.combine else {
-            let lanes = body.run(len, &mut |source, out| load(&parallel.zeros, source, out))?;
-            return self.finish(&parallel, start, lanes, body_dtype, target);
+            let lanes = scratch
+                .body
+                .run(len, &mut |source, out| load(&parallel.zeros, source, out))?;
+            return self.finish(
+                &mut scratch.finish,
+                &mut scratch.accumulator,
+                (&parallel, start),
+                (lanes, body_dtype),
+                target,
+            );
         };
         let wide = wide_dtype(combine, self.s.accumulate);
-        let mut acc = initial(combine, wide, len);
-        let mut converted = Lanes::new(wide);
+        initial(combine, wide, len, &mut scratch.sums);
         let mut index = parallel.zeros.clone();
         for _ in 0..self.nest.reduction_numel() {
-            let lanes = body.run(len, &mut |source, out| load(&index, source, out))?;
-            let lanes = if body_dtype == wide {
-                lanes
-            } else {
-                converted.convert_from(lanes, body_dtype, wide);
-                &converted
-            };
-            join(combine, wide, &mut acc, lanes)?;
+            let lanes = scratch.body.run(len, &mut |source, out| load(&index, source, out))?;
+            let lanes = widened(lanes, body_dtype, wide, &mut scratch.converted);
+            join(combine, wide, &mut scratch.sums, lanes, &mut scratch.spare)?;
             for l in (self.nest.parallel..index.len()).rev() {
                 index[l] += 1;
                 if index[l] < self.nest.extents[l] {
@@ -194,20 +227,31 @@ impl Kernel<'_, '_> {
                 index[l] = 0;
             }
         }
-        self.finish(&parallel, start, &acc, wide, target)
+        self.finish(
+            &mut scratch.finish,
+            &mut scratch.accumulator,
+            (&parallel, start),
+            (&scratch.sums, wide),
+            target,
+        )
     }
 
     /// Elements `start..start + len`, each folded along its own row of the reduction loops.
-    fn fold_rows(&self, start: usize, len: usize, target: &mut [u8]) -> Result<(), EvalError> {
+    fn fold_rows(
+        &self,
+        scratch: &mut Scratch<'_>,
+        start: usize,
+        len: usize,
+        target: &mut [u8],
+    ) -> Result<(), EvalError> {
         let Some(combine) = self.s.combine else {
-            return self.chunk(start, len, target);
+            return self.chunk(scratch, start, len, target);
         };
         let parallel = Parallel::new(self.nest);
-        let mut body = ExprEval::new(&self.s.body)?;
-        let body_dtype = body.dtype();
+        let body_dtype = scratch.body.dtype();
         let wide = wide_dtype(combine, self.s.accumulate);
-        let mut results = initial(combine, wide, 0);
-        let mut converted = Lanes::new(wide);
+        initial(combine, wide, 0, &mut scratch.sums);
+        let mut acc = Lanes::new(wide);
         let reduction = self.nest.reduction_numel();
         let mut index = parallel.zeros.clone();
         for element in start..start + len {
@@ -223,11 +267,11 @@ impl Kernel<'_, '_> {
                 end: self.nest.extents.len(),
                 fixed: &index,
             };
-            let mut acc = initial(combine, wide, 1);
+            initial(combine, wide, 1, &mut acc);
             let mut at = 0;
             while at < reduction {
                 let now = CHUNK.min(reduction - at);
-                let lanes = body.run(now, &mut |source, out| match source {
+                let lanes = scratch.body.run(now, &mut |source, out| match source {
                     LaneSource::Input(n) => {
                         if let Some(reader) = self.nest.inputs.get(n as usize) {
                             reader.read(&walk, at, now, out);
@@ -235,44 +279,57 @@ impl Kernel<'_, '_> {
                     }
                     LaneSource::Index(n) => coordinates(&walk, n as usize, at, now, out),
                 })?;
-                let lanes = if body_dtype == wide {
-                    lanes
+                // Folding works in place, on a copy: the body's register may be a constant that stays.
+                if body_dtype == wide {
+                    scratch.converted.copy_from(lanes);
                 } else {
-                    converted.convert_from(lanes, body_dtype, wide);
-                    &converted
-                };
-                fold(combine, wide, lanes, &mut acc)?;
+                    scratch.converted.convert_from(lanes, body_dtype, wide);
+                }
+                fold(combine, wide, &mut scratch.converted, &mut acc, &mut scratch.spare)?;
                 at += now;
             }
-            append(&mut results, &acc);
+            scratch.sums.append(&acc);
         }
-        self.finish(&parallel, start, &results, wide, target)
+        self.finish(
+            &mut scratch.finish,
+            &mut scratch.accumulator,
+            (&parallel, start),
+            (&scratch.sums, wide),
+            target,
+        )
     }
 
-    /// Runs the finish over a chunk's accumulators and stores.
+    /// Runs the finish over a chunk's accumulators, which begin at element `start`, and stores.
     fn finish(
         &self,
-        parallel: &Parallel<'_, '_>,
-        start: usize,
-        lanes: &Lanes,
-        dtype: DType,
+        eval: &mut Option<ExprEval<'_>>,
+        accumulator: &mut Lanes,
+        (parallel, start): (&Parallel<'_, '_>, usize),
+        (lanes, dtype): (&Lanes, DType),
         target: &mut [u8],
     ) -> Result<(), EvalError> {
-        let Some(finish) = &self.s.finish else {
+        let Some(eval) = eval else {
             store(lanes, dtype, self.s.output.dtype, target);
             return Ok(());
         };
-        let mut accumulator = Lanes::new(self.s.accumulate);
         accumulator.convert_from(lanes, dtype, self.s.accumulate);
-        let mut eval = ExprEval::new(finish)?;
         let result_dtype = eval.dtype();
         let len = lanes.len();
         let lanes = eval.run(len, &mut |source, out| {
-            parallel.load_finish(source, start, len, &accumulator, out)
+            parallel.load_finish(source, start, len, accumulator, out)
         })?;
         store(lanes, result_dtype, self.s.output.dtype, target);
         Ok(())
     }
+}
+
+/// `lanes` in the dtype in which they are joined.
+fn widened<'l>(lanes: &'l Lanes, from: DType, wide: DType, converted: &'l mut Lanes) -> &'l Lanes {
+    if from == wide {
+        return lanes;
+    }
+    converted.convert_from(lanes, from, wide);
+    converted
 }
 
 /// The coordinates along loop `l` of `len` elements of the walk from `start` on.
@@ -297,8 +354,8 @@ fn wide_dtype(combine: Combine, accumulate: DType) -> DType {
     }
 }
 
-/// `len` neutral elements.
-fn initial(combine: Combine, dtype: DType, len: usize) -> Lanes {
+/// Fills `out` with `len` neutral elements.
+fn initial(combine: Combine, dtype: DType, len: usize, out: &mut Lanes) {
     let (float, int) = match combine {
         Combine::Add | Combine::Or => (0.0, 0),
         Combine::Mul => (1.0, 1),
@@ -306,11 +363,16 @@ fn initial(combine: Combine, dtype: DType, len: usize) -> Lanes {
         Combine::Max => (f64::NEG_INFINITY, i64::MIN),
         Combine::Min => (f64::INFINITY, i64::MAX),
     };
-    match Lanes::new(dtype) {
-        Lanes::F32(_) => Lanes::F32(vec![float as f32; len]),
-        Lanes::F64(_) => Lanes::F64(vec![float; len]),
-        Lanes::I64(_) => Lanes::I64(vec![int; len]),
-        Lanes::Complex(_) => Lanes::Complex(vec![float.into(); len]),
+    fn fill<T: Lane>(out: &mut Lanes, value: T, len: usize) {
+        let out = T::of_mut(out);
+        out.clear();
+        out.resize(len, value);
+    }
+    match LaneKind::of(dtype) {
+        LaneKind::F32 => fill(out, float as f32, len),
+        LaneKind::F64 => fill(out, float, len),
+        LaneKind::I64 => fill(out, int, len),
+        LaneKind::Complex => fill(out, Complex::from(float), len),
     }
 }
 
@@ -325,66 +387,74 @@ fn function(combine: Combine) -> BinaryOp {
     }
 }
 
-/// `acc[i] = combine(acc[i], lanes[i])`
-fn join(combine: Combine, dtype: DType, acc: &mut Lanes, lanes: &Lanes) -> Result<(), EvalError> {
+/// `acc[i] = combine(acc[i], lanes[i])`; `spare` is worked in.
+fn join(combine: Combine, dtype: DType, acc: &mut Lanes, lanes: &Lanes, spare: &mut Lanes) -> Result<(), EvalError> {
     // The two sums that everything spends its time in; the rest goes through the general function.
     match (combine, &mut *acc, lanes) {
-        (Combine::Add, Lanes::F64(acc), Lanes::F64(v)) => acc.iter_mut().zip(v).for_each(|(a, &x)| *a += x),
-        (Combine::Max, Lanes::F32(acc), Lanes::F32(v)) => {
-            acc.iter_mut()
-                .zip(v)
-                .for_each(|(a, &x)| *a = if x.is_nan() || x > *a { x } else { *a });
-        }
+        (Combine::Add, Lanes::F64(acc), Lanes::F64(v)) => pairs(acc, v, add),
+        (Combine::Max, Lanes::F32(acc), Lanes::F32(v)) => pairs(acc, v, larger),
         _ => {
-            let mut out = Lanes::new(dtype);
-            super::binary::apply(function(combine), acc, lanes, dtype, &mut out)
+            super::binary::apply(function(combine), acc, lanes, dtype, spare)
                 .map_err(|_| EvalError::Undefined(format!("{combine:?}")))?;
-            *acc = out;
+            std::mem::swap(acc, spare);
         }
     }
     Ok(())
 }
 
-/// Folds all `lanes` into the single lane of `acc`, by halves: pairwise for sums.
-fn fold(combine: Combine, dtype: DType, lanes: &Lanes, acc: &mut Lanes) -> Result<(), EvalError> {
-    macro_rules! halves {
-        ($variant:ident, $v:expr) => {{
-            let mut now = $v.clone();
-            while now.len() > 1 {
-                let half = now.len().div_ceil(2);
-                let odd = now.len() % 2 == 1;
-                let upper = Lanes::$variant(now.split_off(half));
-                let middle = if odd { now.pop() } else { None };
-                let mut lower = Lanes::$variant(now);
-                join(combine, dtype, &mut lower, &upper)?;
-                now = match lower {
-                    Lanes::$variant(v) => v,
-                    _ => Vec::new(),
-                };
-                now.extend(middle);
-            }
-            if !now.is_empty() {
-                join(combine, dtype, acc, &Lanes::$variant(now))?;
-            }
-        }};
-    }
-    match lanes {
-        Lanes::F32(v) => halves!(F32, v),
-        Lanes::F64(v) => halves!(F64, v),
-        Lanes::I64(v) => halves!(I64, v),
-        Lanes::Complex(v) => halves!(Complex, v),
-    }
-    Ok(())
+#[inline(always)]
+fn add(a: f64, x: f64) -> f64 {
+    a + x
 }
 
-fn append(results: &mut Lanes, one: &Lanes) {
-    match (results, one) {
-        (Lanes::F32(r), Lanes::F32(v)) => r.extend_from_slice(v),
-        (Lanes::F64(r), Lanes::F64(v)) => r.extend_from_slice(v),
-        (Lanes::I64(r), Lanes::I64(v)) => r.extend_from_slice(v),
-        (Lanes::Complex(r), Lanes::Complex(v)) => r.extend_from_slice(v),
-        _ => {}
+#[inline(always)]
+fn larger(a: f32, x: f32) -> f32 {
+    if x.is_nan() || x > a { x } else { a }
+}
+
+/// `acc[i] = f(acc[i], v[i])` for as long as there are both.
+#[inline(always)]
+fn pairs<T: Copy>(acc: &mut [T], v: &[T], f: impl Fn(T, T) -> T) {
+    vectorised(
+        #[inline(always)]
+        || acc.iter_mut().zip(v).for_each(|(a, &x)| *a = f(*a, x)),
+    );
+}
+
+/// Folds all `lanes` into the single lane of `acc`, by halves: pairwise for sums. What `lanes` holds afterwards is unspecified.
+fn fold(
+    combine: Combine,
+    dtype: DType,
+    lanes: &mut Lanes,
+    acc: &mut Lanes,
+    spare: &mut Lanes,
+) -> Result<(), EvalError> {
+    // The upper half onto the lower one; the middle one of an odd number stays.
+    fn halve<T: Copy>(v: &mut Vec<T>, f: impl Fn(T, T) -> T + Copy) {
+        while v.len() > 1 {
+            let half = v.len().div_ceil(2);
+            let (lower, upper) = v.split_at_mut(half);
+            pairs(lower, upper, f);
+            v.truncate(half);
+        }
     }
+    match (combine, &mut *lanes) {
+        (Combine::Add, Lanes::F64(v)) => halve(v, add),
+        (Combine::Max, Lanes::F32(v)) => halve(v, larger),
+        _ => {
+            while lanes.len() > 1 {
+                let odd = lanes.len() % 2;
+                let upper = lanes.split_off(lanes.len() / 2 + odd);
+                let middle = lanes.split_off(upper.len());
+                join(combine, dtype, lanes, &upper, spare)?;
+                lanes.append(&middle);
+            }
+        }
+    }
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    join(combine, dtype, acc, lanes, spare)
 }
 
 fn load_dense(bytes: &[u8], dtype: DType, out: &mut Lanes) {
@@ -392,7 +462,10 @@ fn load_dense(bytes: &[u8], dtype: DType, out: &mut Lanes) {
         let raw = crate::element::elements::<<T as Element>::Raw>(bytes);
         let lanes = <T as Element>::Lane::of_mut(out);
         lanes.clear();
-        lanes.extend(raw.iter().map(|&x| T::load(x)));
+        vectorised(
+            #[inline(always)]
+            || lanes.extend(raw.iter().map(|&x| T::load(x))),
+        );
     });
 }
 
@@ -409,7 +482,10 @@ fn store(lanes: &Lanes, from: DType, to: DType, target: &mut [u8]) {
         // Output buffers are aligned and chunks are multiples of the alignment, or the whole.
         if let Ok(target) = bytemuck::try_cast_slice_mut::<u8, <T as Element>::Raw>(target) {
             let lanes = <T as Element>::Lane::of(lanes);
-            target.iter_mut().zip(lanes).for_each(|(o, &x)| *o = T::store(x));
+            vectorised(
+                #[inline(always)]
+                || target.iter_mut().zip(lanes).for_each(|(o, &x)| *o = T::store(x)),
+            );
         }
     });
 }

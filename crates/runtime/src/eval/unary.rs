@@ -3,6 +3,7 @@
 use super::special;
 use crate::expr::UnaryOp;
 use crate::lanes::{Lane, Lanes, wrap_integers};
+use crate::simd::vectorised;
 use frazil_ir::DType;
 use num_complex::Complex;
 
@@ -29,7 +30,10 @@ pub(super) fn apply(op: UnaryOp, a: &Lanes, dtype: DType, out: &mut Lanes) -> bo
 #[inline(always)]
 fn map<A: Copy, B>(a: &[A], out: &mut Vec<B>, f: impl Fn(A) -> B) {
     out.clear();
-    out.extend(a.iter().map(|&x| f(x)));
+    vectorised(
+        #[inline(always)]
+        || out.extend(a.iter().map(|&x| f(x))),
+    );
 }
 
 fn predicate(op: UnaryOp, a: &Lanes, out: &mut Vec<i64>) -> bool {
