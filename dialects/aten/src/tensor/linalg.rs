@@ -86,10 +86,13 @@ impl Batch {
             return Err(words(call, "The input tensor A must have at least 2 dimensions."));
         };
         let dtype = t.dtype();
-        if !matches!(
+        let wide = matches!(
             dtype,
             DType::Float | DType::Double | DType::ComplexFloat | DType::ComplexDouble
-        ) {
+        );
+        // PyTorch notices that it cannot compute with halves when there is something to compute.
+        let nothing = t.numel() == 0 && (dtype.is_floating_point() || dtype.is_complex());
+        if !wide && !nothing {
             let text = format!(
                 "Expected a floating point or complex tensor as input. Got {}",
                 dtype.type_name()
@@ -158,6 +161,11 @@ fn reals(values: impl IntoIterator<Item = f64>) -> Vec<Complex64> {
     values.into_iter().map(|x| Complex64::new(x, 0.0)).collect()
 }
 
+/// Whether some number is infinite or none at all: the iterations of eigenvalues would not end well.
+fn is_finite(m: &Matrix) -> bool {
+    m.iter().all(|x| x.re.is_finite() && x.im.is_finite())
+}
+
 fn not_converged(call: &Call<'_>) -> OpError {
     words(
         call,
@@ -174,7 +182,12 @@ fn svd(call: &Call<'_>, full: bool) -> Result<Results, OpError> {
     let (mut us, mut values, mut vs) = (Vec::new(), Vec::new(), Vec::new());
     for matrix in &batch.matrices {
         let (mut u, mut v) = (Vec::new(), Vec::new());
-        if k > 0 {
+        if matrix.iter().any(|x| x.is_nan()) {
+            return Err(not_converged(call));
+        }
+        if !is_finite(matrix) {
+            values.extend(reals(std::iter::repeat_n(f64::NAN, k as usize)));
+        } else if k > 0 {
             let found =
                 SVD::try_new(matrix.clone(), true, true, f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
             values.extend(reals(found.singular_values.iter().copied()));
@@ -230,7 +243,10 @@ fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
             (_, true) => m[(r, c)],
             _ => m[(c, r)].conj(),
         });
-        let found = SymmetricEigen::try_new(whole, f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
+        let found = Some(whole)
+            .filter(is_finite)
+            .and_then(|m| SymmetricEigen::try_new(m, f64::EPSILON, PATIENCE))
+            .ok_or_else(|| not_converged(call))?;
         let mut order: Vec<usize> = (0..n as usize).collect();
         order.sort_by(|&a, &b| found.eigenvalues[a].total_cmp(&found.eigenvalues[b]));
         values.extend(reals(order.iter().map(|&i| found.eigenvalues[i])));
@@ -250,6 +266,9 @@ fn eigenvalues(call: &Call<'_>) -> Result<Results, OpError> {
     let of = |m: &Matrix| {
         if m.is_empty() {
             return Ok(Vec::new());
+        }
+        if !is_finite(m) {
+            return Err(words(call, "input tensor should not contain infs or NaNs."));
         }
         let schur = Schur::try_new(m.clone(), f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
         let mut values: Vec<Complex64> = schur.unpack().1.diagonal().iter().copied().collect();
