@@ -155,8 +155,8 @@ def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Opti
 
 # Sums of neighbours along dim.
 def helper_neighbours(y: Tensor, dim: int) -> Tensor:
-    size = max(y.size(dim), 1)
-    if y.size(dim) == 0:
+    size = y.size(dim)
+    if size == 0:
         return y
     return y.narrow(dim, 0, size - 1) + y.narrow(dim, 1, size - 1)
 
@@ -165,7 +165,9 @@ def helper_steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
     if x.dim() == 1 and y.dim() != 1:
         if x.size(0) != y.size(dim):
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
-        step = x.narrow(0, 1, x.size(0) - 1) - x.narrow(0, 0, x.size(0) - 1)
+        step = x
+        if x.size(0) != 0:
+            step = x.narrow(0, 1, x.size(0) - 1) - x.narrow(0, 0, x.size(0) - 1)
         shape = [1] * y.dim()
         shape[dim] = step.size(0)
         step = step.reshape(shape)
@@ -174,7 +176,9 @@ def helper_steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
         while places.dim() < y.dim():
             places = places.unsqueeze(0)
         size = places.size(dim)
-        step = places.narrow(dim, 1, size - 1) - places.narrow(dim, 0, size - 1)
+        step = places
+        if size != 0:
+            step = places.narrow(dim, 1, size - 1) - places.narrow(dim, 0, size - 1)
     return step
 
 def trapezoid__x(y: Tensor, x: Tensor, dim: int) -> Tensor:

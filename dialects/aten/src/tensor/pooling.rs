@@ -310,7 +310,10 @@ fn elements<'f>(f: &'f Formula, w: &Windows, x: &TensorArg, include_pad: bool) -
 /// The mean over windows from ⌊o·size/out⌋ to ⌈(o+1)·size/out⌉.
 fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
-    if x.rank() != n + 1 && x.rank() != n + 2 {
+    let output = args.int_array("output_size", n)?;
+    // The mean of everything is of any rank in PyTorch.
+    let whole = n > 1 && x.rank() >= n && output.iter().all(|&o| o == 1);
+    if !whole && x.rank() != n + 1 && x.rank() != n + 2 {
         return Err(OpError::raised(format!(
             "Expected {}D or {}D tensor, but got sizes {:?}",
             n + 1,
@@ -319,7 +322,6 @@ fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
         )));
     }
     let lead = x.rank() - n;
-    let output = args.int_array("output_size", n)?;
     let input: Dims = x.sizes()[lead..].into();
     let accumulate = compute_dtype(x.dtype());
     let mut p = ProgramBuilder::new(args);

@@ -54,12 +54,17 @@ fn accumulate<T: Copy>(values: &mut [T], axis: &Axis, join: impl Fn(T, T) -> T) 
     }
 }
 
-/// Integers become Long unless a dtype is asked for; floats are joined in double.
+/// Integers become Long unless a dtype is asked for or they are written in place; floats are joined in double.
 fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dim = wrap_dim(call.int(1)?, t.dim())?;
     let floating = |d: DType| d.is_floating_point() || d.is_complex();
-    let default = if floating(t.dtype()) { t.dtype() } else { DType::Long };
+    let in_place = call.schema.arguments[0].alias.as_ref().is_some_and(|a| a.is_write);
+    let default = if floating(t.dtype()) || in_place {
+        t.dtype()
+    } else {
+        DType::Long
+    };
     let has_dtype = |i: usize| {
         call.schema
             .arguments
@@ -68,6 +73,17 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     };
     let asked = if has_dtype(2) { call.opt_dtype(2)? } else { None };
     let dtype = asked.unwrap_or(default);
+    if in_place && dtype != t.dtype() {
+        return Err(OpError::raised(format!(
+            "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
+            t.dtype().type_name(),
+            dtype.type_name()
+        )));
+    }
+    // A scan of one element or none changes nothing.
+    if dtype == DType::Bool && t.dim() > 0 && t.numel() > 0 {
+        return Err(OpError::raised("\"cumsum_out_cpu\" not implemented for 'Bool'"));
+    }
     if how == Scan::LogSum && !floating(dtype) {
         return Err(OpError::raised(format!(
             "\"logcumsumexp_out_cpu\" not implemented for '{}'",
