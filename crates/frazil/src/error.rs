@@ -77,6 +77,18 @@ pub enum Error {
     /// A state dictionary that does not fit the module, or a file of one that is malformed.
     #[error("{0}")]
     StateDict(String),
+    /// An operator that was called with what it does not take, or gives something else than was asked for.
+    #[error("{0}")]
+    Call(String),
+    /// An operator that raised, or cannot compute this.
+    #[error(transparent)]
+    Operator(#[from] frazil_runtime::OpError),
+    /// A value that no module can hold.
+    #[error(transparent)]
+    Export(#[from] frazil_runtime::export::ExportError),
+    /// A trace that gives another graph, or other constants, for other inputs.
+    #[error(transparent)]
+    TracingCheck(#[from] crate::trace::TracingCheckError),
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),

@@ -29,6 +29,7 @@ mod alias_text;
 mod code;
 #[cfg(feature = "codegen")]
 mod code_cache;
+pub mod eager;
 mod engine;
 mod error;
 mod identity;
@@ -42,6 +43,7 @@ mod parts;
 mod script_module;
 mod session;
 mod text;
+pub mod trace;
 
 pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};

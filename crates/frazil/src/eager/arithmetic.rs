@@ -1,0 +1,99 @@
+//! The operators of Rust on tensors. They give results, as shapes may not fit: `((&x * 2.0)? + &y)?`.
+
+use super::{Arg, Var};
+use crate::Result;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
+
+macro_rules! binary {
+    ($($trait:ident $method:ident $operator:literal;)*) => {$(
+        impl<T: Into<Arg>> $trait<T> for &Var {
+            type Output = Result<Var>;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Result<Var> {
+                self.start($operator).positional(other).call()
+            }
+        }
+
+        impl<T: Into<Arg>> $trait<T> for Var {
+            type Output = Result<Var>;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Result<Var> {
+                $trait::$method(&self, other)
+            }
+        }
+    )*};
+}
+
+binary! {
+    Add add "aten::add";
+    Sub sub "aten::sub";
+    Mul mul "aten::mul";
+    Div div "aten::div";
+    Rem rem "aten::remainder";
+    BitAnd bitand "aten::__and__";
+    BitOr bitor "aten::__or__";
+    BitXor bitxor "aten::__xor__";
+}
+
+/// A number on the left: it is added or multiplied from the right, and subtracted or divided as PyTorch's reflected methods do.
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl Add<&Var> for $number {
+            type Output = Result<Var>;
+
+            #[track_caller]
+            fn add(self, var: &Var) -> Result<Var> {
+                var + self
+            }
+        }
+
+        impl Mul<&Var> for $number {
+            type Output = Result<Var>;
+
+            #[track_caller]
+            fn mul(self, var: &Var) -> Result<Var> {
+                var * self
+            }
+        }
+
+        impl Sub<&Var> for $number {
+            type Output = Result<Var>;
+
+            #[track_caller]
+            fn sub(self, var: &Var) -> Result<Var> {
+                var.start("aten::rsub").positional(self).call()
+            }
+        }
+
+        impl Div<&Var> for $number {
+            type Output = Result<Var>;
+
+            #[track_caller]
+            fn div(self, var: &Var) -> Result<Var> {
+                var.start("aten::reciprocal").call()?.start("aten::mul").positional(self).call()
+            }
+        }
+    )*};
+}
+
+numbers! { i64 f64 }
+
+impl Neg for &Var {
+    type Output = Result<Var>;
+
+    #[track_caller]
+    fn neg(self) -> Result<Var> {
+        self.start("aten::neg").call()
+    }
+}
+
+impl Not for &Var {
+    type Output = Result<Var>;
+
+    #[track_caller]
+    fn not(self) -> Result<Var> {
+        self.start("aten::bitwise_not").call()
+    }
+}

@@ -1,0 +1,128 @@
+//! Slices and arrays in and out, without copying.
+
+use super::{Ops, Var};
+use crate::{Error, Result};
+use bytemuck::Pod;
+use frazil_runtime::element::Element;
+use frazil_runtime::storage::{Bytes, SharedBytes, Storage};
+use frazil_runtime::{Tensor, layout};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A vector's elements as bytes that a storage can share.
+struct Owned<T>(Vec<T>);
+
+impl<T: Pod> AsRef<[u8]> for Owned<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+/// The elements of a tensor as they were when it was made: later writes to the tensor do not show, and nothing is copied.
+pub struct Elements<T> {
+    bytes: Bytes,
+    tensor: Tensor,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Elements<T> {
+    /// The elements of `tensor`, whose dtype must be `E`'s.
+    ///
+    /// # Errors
+    /// When the dtype is another.
+    pub fn of<E: Element<Raw = T>>(tensor: &Tensor) -> Result<Elements<T>> {
+        if tensor.dtype() != E::DTYPE {
+            return Err(Error::Call(format!(
+                "a tensor of {} has no elements of {}",
+                tensor.dtype(),
+                E::DTYPE
+            )));
+        }
+        Ok(Elements {
+            bytes: tensor.storage().bytes(),
+            tensor: tensor.clone(),
+            element: PhantomData,
+        })
+    }
+
+    /// The elements in row-major order; `None` when they do not lie in memory so.
+    pub fn as_slice(&self) -> Option<&[T]> {
+        if !self.tensor.is_contiguous() {
+            return None;
+        }
+        let first = self.tensor.offset() as usize;
+        self.storage()?.get(first..first + self.tensor.numel() as usize)
+    }
+
+    /// All elements of the storage that the tensor is a window on. `None` when a mapped file has them at an odd address.
+    fn storage(&self) -> Option<&[T]> {
+        let bytes: &[u8] = &self.bytes;
+        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
+        bytemuck::try_cast_slice(bytes.get(..whole)?).ok()
+    }
+
+    /// The elements as a view of `ndarray`, whatever their strides; `None` where [`as_slice`](Self::as_slice) could not look at the storage either.
+    #[cfg(feature = "ndarray")]
+    pub fn view(&self) -> Option<ndarray::ArrayViewD<'_, T>> {
+        use ndarray::ShapeBuilder;
+        let as_usize = |list: &[i64]| {
+            list.iter()
+                .map(|&i| usize::try_from(i).ok())
+                .collect::<Option<Vec<_>>>()
+        };
+        let shape = ndarray::IxDyn(&as_usize(self.tensor.sizes())?);
+        let strides = ndarray::IxDyn(&as_usize(self.tensor.strides())?);
+        let elements = self.storage()?.get(self.tensor.offset() as usize..)?;
+        ndarray::ArrayViewD::from_shape(shape.strides(strides), elements).ok()
+    }
+}
+
+impl Ops {
+    /// A row-major tensor over the elements of a vector, which is not copied until something writes to the tensor.
+    ///
+    /// # Errors
+    /// When there are not as many elements as `sizes` asks for.
+    pub fn from_vec<E: Element>(&self, elements: Vec<E::Raw>, sizes: &[i64]) -> Result<Var> {
+        let len = size_of_val(elements.as_slice());
+        let shared: SharedBytes = Arc::new(Owned(elements));
+        let wrong = || {
+            Error::Call(format!(
+                "{} elements do not make a tensor of sizes {sizes:?}",
+                len / size_of::<E::Raw>()
+            ))
+        };
+        if layout::checked_numel(sizes).and_then(|n| n.checked_mul(size_of::<E::Raw>() as i64))
+            != i64::try_from(len).ok()
+        {
+            return Err(wrong());
+        }
+        let storage = Storage::from_shared(shared, 0..len).ok_or_else(wrong)?;
+        let strides = layout::contiguous_strides(sizes);
+        Ok(self.var(Tensor::from_storage(storage, E::DTYPE, sizes, &strides, 0)?))
+    }
+
+    /// A tensor over an array of `ndarray`: row-major ones are not copied.
+    ///
+    /// # Errors
+    /// When the array is larger than a tensor may be.
+    #[cfg(feature = "ndarray")]
+    pub fn from_array<E: Element, D: ndarray::Dimension>(&self, array: ndarray::Array<E::Raw, D>) -> Result<Var> {
+        let sizes: Vec<i64> = array.shape().iter().map(|&n| n as i64).collect();
+        let array = match array.is_standard_layout() {
+            true => array,
+            false => array.as_standard_layout().into_owned(),
+        };
+        let (elements, offset) = array.into_raw_vec_and_offset();
+        match offset {
+            None | Some(0) if elements.len() as i64 == sizes.iter().product::<i64>() => {
+                self.from_vec::<E>(elements, &sizes)
+            }
+            _ => {
+                let first = offset.unwrap_or_default();
+                let count = sizes.iter().product::<i64>() as usize;
+                let window = elements.get(first..first + count).unwrap_or_default().to_vec();
+                self.from_vec::<E>(window, &sizes)
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Indexing as Python has it: `x[1, ..., 2:, None, mask]` is `x.at((1, Index::Ellipsis, 2.., Index::NewAxis, &mask))`.
+
+use super::{Arg, Var};
+use crate::{Error, Result};
+use frazil_ir::DType;
+use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+
+/// One of the places between the brackets.
+#[derive(Clone, Debug)]
+pub enum Index {
+    /// One position: the dimension goes.
+    At(Arg),
+    /// `start:end:step`; negative ends count from the end.
+    Slice(Option<Arg>, Option<Arg>, i64),
+    /// `...`: as many whole dimensions as are left.
+    Ellipsis,
+    /// `None`: a new dimension of extent 1.
+    NewAxis,
+    /// Positions, or a mask of truth values.
+    Tensor(Var),
+}
+
+macro_rules! ranges {
+    ($($ty:ty, |$r:ident| $start:expr, $end:expr;)*) => {$(
+        impl From<$ty> for Index {
+            fn from($r: $ty) -> Index {
+                Index::Slice($start, $end, 1)
+            }
+        }
+    )*};
+}
+
+ranges! {
+    Range<i64>, |r| Some(r.start.into()), Some(r.end.into());
+    RangeFrom<i64>, |r| Some(r.start.into()), None;
+    RangeTo<i64>, |r| None, Some(r.end.into());
+    RangeFull, |_r| None, None;
+}
+
+impl From<i64> for Index {
+    fn from(i: i64) -> Index {
+        Index::At(i.into())
+    }
+}
+
+impl From<&Var> for Index {
+    /// A zero-dimensional integer is a position, as in Python.
+    fn from(var: &Var) -> Index {
+        let tensor = var.get();
+        match tensor.dim() == 0 && tensor.dtype().is_integral() && tensor.dtype() != DType::Bool {
+            true => Index::At(var.into()),
+            false => Index::Tensor(var.clone()),
+        }
+    }
+}
+
+/// What may stand between the brackets: one [`Index`], a tuple of up to six, or a vector.
+pub trait Indices {
+    /// The indices in order.
+    fn indices(self) -> Vec<Index>;
+}
+
+macro_rules! single {
+    ($($ty:ty)*) => {$(
+        impl Indices for $ty {
+            fn indices(self) -> Vec<Index> {
+                vec![self.into()]
+            }
+        }
+    )*};
+}
+
+single! { i64 &Var Index Range<i64> RangeFrom<i64> RangeTo<i64> RangeFull }
+
+impl Indices for Vec<Index> {
+    fn indices(self) -> Vec<Index> {
+        self
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident)*;)*) => {$(
+        impl<$($name: Into<Index>),*> Indices for ($($name,)*) {
+            #[allow(non_snake_case, reason = "a type and its value share the name")]
+            fn indices(self) -> Vec<Index> {
+                let ($($name,)*) = self;
+                vec![$($name.into()),*]
+            }
+        }
+    )*};
+}
+
+tuples! { A B; A B C; A B C D; A B C D E; A B C D E F; }
+
+impl Var {
+    /// `self[indices]`: a view, unless a tensor is among the indices.
+    ///
+    /// # Errors
+    /// When an index is out of range, or there are too many.
+    #[track_caller]
+    pub fn at(&self, indices: impl Indices) -> Result<Var> {
+        let (view, tensors) = self.view_at(indices.indices())?;
+        match tensors.is_empty() {
+            true => Ok(view),
+            false => view.start("aten::index").positional(tensors).call(),
+        }
+    }
+
+    /// `self[indices] = value`, broadcast and converted.
+    ///
+    /// # Errors
+    /// When an index is out of range, or the value does not fit.
+    #[track_caller]
+    pub fn set_at(&self, indices: impl Indices, value: impl Into<Arg>) -> Result<()> {
+        let (view, tensors) = self.view_at(indices.indices())?;
+        let value = value.into();
+        let call = match (tensors.is_empty(), value) {
+            (true, Arg::Var(value)) => view.start("aten::copy_").positional(value),
+            (true, value) => view.start("aten::fill_").positional(value),
+            (false, Arg::Value(value)) => {
+                let number = value
+                    .as_scalar()
+                    .ok_or_else(|| Error::Call("only numbers and tensors can be stored".into()))?;
+                let value = self.ops().scalar(self.get().dtype(), number);
+                view.start("aten::index_put_").positional(tensors).positional(value)
+            }
+            (false, value) => view.start("aten::index_put_").positional(tensors).positional(value),
+        };
+        call.call().map(drop)
+    }
+
+    /// The view that plain indices make, and the tensors that then index its dimensions.
+    #[track_caller]
+    fn view_at(&self, indices: Vec<Index>) -> Result<(Var, Vec<Arg>)> {
+        let used = indices
+            .iter()
+            .filter(|i| !matches!(i, Index::Ellipsis | Index::NewAxis))
+            .map(|i| match i {
+                // A mask takes as many dimensions as it has.
+                Index::Tensor(var) if var.get().dtype() == DType::Bool => var.get().dim(),
+                _ => 1,
+            });
+        let left = self.get().dim().checked_sub(used.sum());
+        let left =
+            left.ok_or_else(|| Error::Call(format!("too many indices for tensor of dimension {}", self.get().dim())))?;
+        let mut view = self.clone();
+        let mut tensors: Vec<Arg> = Vec::new();
+        let mut dim: i64 = 0;
+        for index in indices {
+            match index {
+                Index::At(at) => {
+                    view = view.start("aten::select").positional(dim).positional(at).call()?;
+                    continue;
+                }
+                Index::Slice(start, end, step) => {
+                    // The tracer of PyTorch writes both ends.
+                    let (start, end) = (
+                        start.unwrap_or_else(|| 0i64.into()),
+                        end.unwrap_or_else(|| i64::MAX.into()),
+                    );
+                    let call = view.start("aten::slice").positional(dim).positional(start);
+                    view = call.positional(end).positional(step).call()?;
+                }
+                Index::NewAxis => view = view.start("aten::unsqueeze").positional(dim).call()?,
+                Index::Ellipsis => {
+                    dim += left as i64;
+                    continue;
+                }
+                Index::Tensor(var) => {
+                    tensors.resize(dim as usize, Arg::NONE);
+                    let taken = if var.get().dtype() == DType::Bool {
+                        var.get().dim()
+                    } else {
+                        1
+                    };
+                    dim += taken as i64;
+                    tensors.push(var.into());
+                    continue;
+                }
+            }
+            dim += 1;
+        }
+        Ok((view, tensors))
+    }
+}

@@ -1,0 +1,240 @@
+//! Tensors with operators at hand: every operator of the catalogue as a method, with its arguments by position and by name.
+//!
+//! ```
+//! use frazil::{Session, Tensor};
+//!
+//! # fn main() -> Result<(), frazil::Error> {
+//! let ops = Session::new().eager();
+//! let x = ops.var(Tensor::from_f32(&[1.0, -2.0, 3.0, -4.0], &[2, 2])?);
+//! let y = (x.relu().call()? * 2.0)?; // operators of Rust broadcast and promote as PyTorch's do
+//! let sums = y.sum().dim([1]).keepdim(true).call()?; // arguments by name; the others have their defaults
+//! assert_eq!(sums.get().to_f64_vec(), [2.0, 6.0]);
+//! y.at(0)?.fill_(9).call()?; // a view: y changes
+//! assert_eq!(y.get().to_f64_vec(), [9.0, 9.0, 6.0, 0.0]);
+//! let [values, indices] = y.max().dim(1).call_tuple()?;
+//! assert_eq!((values.get().to_f64_vec(), indices.get().to_i64_vec()), (vec![9.0, 6.0], vec![0, 0]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - An [`Ops`] belongs to a [`Session`](crate::Session) and calls its operators, an embedder's too ([`Ops::start`]). It is cheap to clone.
+//! - A [`Var`] is a tensor variable: clones are the same variable, views share its memory, and in-place methods change it.
+//! - A method takes what no overload of its operator can do without and gives an [`OpCall`], which takes the rest by name and is run by
+//!   [`OpCall::call`] or one of its brothers. The overload is chosen by what was given, as in PyTorch.
+//!
+//! What is called in a traced function is recorded too; see [`Session::trace`](crate::Session::trace).
+
+mod arg;
+mod arithmetic;
+mod bind;
+mod call;
+mod elements;
+mod index;
+
+pub use arg::Arg;
+pub use call::OpCall;
+pub use elements::Elements;
+pub use index::Index;
+
+use crate::trace::Recorder;
+use crate::{Result, Session};
+use bind::Family;
+use frazil_ir::DType;
+use frazil_runtime::interp::Interpreter;
+use frazil_runtime::value::TensorCell;
+use frazil_runtime::{Registry, Scalar, Tensor};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The operators of a session, to be called. See the [module documentation](self).
+#[derive(Clone)]
+pub struct Ops {
+    shared: Arc<Shared>,
+    /// What notes the calls, in a traced function.
+    recorder: Option<Arc<Mutex<Recorder>>>,
+}
+
+/// What all tensors of a session's eager programs need.
+struct Shared {
+    registry: Arc<Registry>,
+    interpreter: Interpreter,
+    /// Operators that have been called, by name.
+    families: RwLock<HashMap<Box<str>, Option<Arc<Family>>>>,
+}
+
+/// A tensor variable. Clones are the same variable. See the [module documentation](self).
+#[derive(Clone)]
+pub struct Var {
+    cell: TensorCell,
+    ops: Ops,
+}
+
+impl Session {
+    /// The session's operators, to be called on tensors.
+    pub fn eager(&self) -> Ops {
+        Ops {
+            shared: Arc::new(Shared {
+                registry: Arc::clone(self.registry()),
+                interpreter: Interpreter::new(Arc::clone(self.registry())),
+                families: RwLock::default(),
+            }),
+            recorder: None,
+        }
+    }
+}
+
+impl Ops {
+    /// A variable that holds `tensor`, whose memory it shares.
+    pub fn var(&self, tensor: Tensor) -> Var {
+        self.wrap(TensorCell::new(tensor))
+    }
+
+    pub(crate) fn wrap(&self, cell: TensorCell) -> Var {
+        Var {
+            cell,
+            ops: self.clone(),
+        }
+    }
+
+    /// A zero-dimensional tensor.
+    pub fn scalar(&self, dtype: DType, value: Scalar) -> Var {
+        self.var(Tensor::scalar(dtype, value))
+    }
+
+    /// A call of any operator by its name with namespace: `aten::add`, `mine::swish`. Arguments follow.
+    #[track_caller]
+    pub fn start(&self, operator: &str) -> OpCall {
+        OpCall::new(self.clone(), operator)
+    }
+
+    /// The operator's overloads, looked up once.
+    fn family(&self, operator: &str) -> Option<Arc<Family>> {
+        let known = self
+            .shared
+            .families
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(operator)
+            .cloned();
+        known.unwrap_or_else(|| {
+            let family = Family::find(&self.shared.registry, operator).map(Arc::new);
+            let mut families = self.shared.families.write().unwrap_or_else(PoisonError::into_inner);
+            families.entry(operator.into()).or_insert(family).clone()
+        })
+    }
+
+    /// The same operators with calls noted by `recorder`.
+    pub(crate) fn recorded_by(&self, recorder: Arc<Mutex<Recorder>>) -> Ops {
+        Ops {
+            shared: Arc::clone(&self.shared),
+            recorder: Some(recorder),
+        }
+    }
+
+    /// True in a traced function (`torch.jit.is_tracing`).
+    pub fn is_tracing(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Does something with the recorder, where there is one.
+    pub(crate) fn record<R>(&self, note: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
+        let recorder = self.recorder.as_ref()?;
+        Some(note(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.shared.registry
+    }
+}
+
+impl Var {
+    /// The tensor as it is now.
+    pub fn get(&self) -> Tensor {
+        self.cell.get()
+    }
+
+    /// The operators that it calls.
+    pub fn ops(&self) -> &Ops {
+        &self.ops
+    }
+
+    pub(crate) fn cell(&self) -> &TensorCell {
+        &self.cell
+    }
+
+    /// A call of any operator with this tensor as its first argument.
+    #[track_caller]
+    pub fn start(&self, operator: &str) -> OpCall {
+        self.ops.start(operator).positional(self)
+    }
+
+    /// Gives the value a name in a graph that is being recorded, as the tracer of PyTorch takes them from Python's variables.
+    #[must_use]
+    pub fn named(self, name: &str) -> Var {
+        self.ops.record(|r| r.name(&self.cell, name));
+        self
+    }
+
+    /// Extents, as plain numbers: constants in a graph that is being recorded.
+    pub fn sizes(&self) -> Vec<i64> {
+        self.get().sizes().to_vec()
+    }
+
+    /// The extent of dimension `dim`, which counts from the end when it is negative, as a zero-dimensional tensor: where a number is asked for, it is
+    /// one. A graph that is being recorded asks its own input then.
+    ///
+    /// # Errors
+    /// When there is no such dimension.
+    #[track_caller]
+    pub fn size(&self, dim: i64) -> Result<Var> {
+        let place = std::panic::Location::caller();
+        let value = self.start("aten::size").positional(dim).call_value()?;
+        let size = value.as_int().unwrap_or_default();
+        let var = self.ops.scalar(DType::Long, Scalar::Int(size));
+        self.ops.record(|r| r.size(&self.cell, dim, &var.cell, place));
+        Ok(var)
+    }
+
+    /// The one element (`Tensor.item`).
+    ///
+    /// # Errors
+    /// When there is not exactly one.
+    #[track_caller]
+    pub fn item(&self) -> Result<Scalar> {
+        self.leaves_the_trace("number");
+        Ok(self.get().item()?)
+    }
+
+    /// The one element as a truth value, as `if` has it in Python.
+    ///
+    /// # Errors
+    /// When there is not exactly one element.
+    #[track_caller]
+    pub fn is_true(&self) -> Result<bool> {
+        self.leaves_the_trace("boolean");
+        Ok(self.get().item()?.as_bool())
+    }
+
+    /// The elements in row-major order, converted (`Tensor.tolist`).
+    #[track_caller]
+    pub fn to_vec(&self) -> Vec<f64> {
+        self.leaves_the_trace("list");
+        self.get().to_f64_vec()
+    }
+
+    /// Warns, in a traced function, that what follows may depend on a value that the graph does not know of.
+    #[track_caller]
+    fn leaves_the_trace(&self, kind: &str) {
+        let place = std::panic::Location::caller();
+        self.ops.record(|r| r.leaves(&self.cell, kind, place));
+    }
+}
+
+impl fmt::Debug for Var {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/methods.rs"));

@@ -1,0 +1,472 @@
+//! Tracing: what a Rust function does with tensors, as a graph.
+//!
+//! ```
+//! use frazil::{Session, Tensor, trace::TraceOptions};
+//!
+//! # fn main() -> Result<(), frazil::Error> {
+//! let session = Session::new();
+//! let x = Tensor::from_f32(&[1.0, -2.0], &[2])?;
+//! let trace = session.trace(|x| x[0].relu().call()? * 2.0, &[x.clone()], &TraceOptions::default())?;
+//! assert!(trace.graph("forward")?.to_string().contains("aten::relu(%x)"));
+//! assert_eq!(trace.call("forward", &[x])?[0].get().to_f64_vec(), [2.0, 0.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! As in PyTorch, a trace has what was called, with the shapes that were there: what Rust's own `if` and `for` do is not in it. Warnings say
+//! where that may matter, and other inputs ([`TraceOptions::check_inputs`]) show whether it does. [`Parameters`] become attributes
+//! of the module that [`Session::trace_module`] gives; other tensors that the function has at hand become constants. Gradients are not recorded:
+//! the types say `requires_grad=0`.
+
+mod check;
+mod closeness;
+mod module;
+mod ndiff;
+mod recorder;
+
+pub use check::TracingCheckError;
+pub use module::{Parameters, Scope};
+pub(crate) use recorder::Recorder;
+
+use crate::eager::{Ops, Var};
+use crate::{Error, Graphs, Loaded, Model, PassOptions, Result, Session};
+use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::{CompilationUnit, Function, Graph, TypeId, symbols};
+use frazil_runtime::interp::Interpreter;
+use frazil_runtime::value::TensorCell;
+use frazil_runtime::{Tensor, Value};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a function is traced.
+#[derive(Clone, Debug)]
+pub struct TraceOptions {
+    /// Names of the inputs; those without one are called `x`, `x1`, `x2`, ...
+    pub names: Vec<String>,
+    /// Run the trace on the example inputs, or on `check_inputs`, trace again, and compare.
+    pub check_trace: bool,
+    /// Other inputs to compare on, instead of the example ones.
+    pub check_inputs: Vec<Vec<Tensor>>,
+    /// How far results may differ, relative to their size.
+    pub check_tolerance: f64,
+    /// Refuse lists and dictionaries as results: the trace has as many elements as they have this time.
+    pub strict: bool,
+    /// Record in-place operators as those that give new tensors.
+    pub force_outplace: bool,
+}
+
+impl Default for TraceOptions {
+    fn default() -> TraceOptions {
+        TraceOptions {
+            names: Vec::new(),
+            check_trace: true,
+            check_inputs: Vec::new(),
+            check_tolerance: 1e-5,
+            strict: true,
+            force_outplace: false,
+        }
+    }
+}
+
+/// What a tracer warns of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A value left the trace: a branch or a number may depend on it.
+    Value,
+    /// A write to memory that other tensors refer to is recorded out of place.
+    SharedWrite,
+    /// The trace and the function give different results, or the trace gives different ones each time.
+    Different,
+    /// There are random operators.
+    Random,
+}
+
+/// Something about a trace that may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracerWarning {
+    /// What kind of thing.
+    pub kind: WarningKind,
+    /// Where it is in the traced program: `src/main.rs:10`. Empty when it is about the whole.
+    pub place: String,
+    /// What it is.
+    pub text: String,
+}
+
+impl fmt::Display for TracerWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// What a traced function gives.
+#[derive(Clone, Debug)]
+pub enum Outputs {
+    /// A tensor.
+    Tensor(Var),
+    /// A tuple.
+    Tuple(Vec<Outputs>),
+    /// A list; see [`TraceOptions::strict`].
+    List(Vec<Outputs>),
+    /// A dictionary; see [`TraceOptions::strict`].
+    Dict(Vec<(String, Outputs)>),
+}
+
+impl Outputs {
+    /// The tensors in order.
+    fn tensors(&self) -> Vec<Var> {
+        match self {
+            Outputs::Tensor(var) => vec![var.clone()],
+            Outputs::Tuple(items) | Outputs::List(items) => items.iter().flat_map(Outputs::tensors).collect(),
+            Outputs::Dict(entries) => entries.iter().flat_map(|(_, item)| item.tensors()).collect(),
+        }
+    }
+
+    fn has_containers(&self) -> bool {
+        match self {
+            Outputs::Tensor(_) => false,
+            Outputs::Tuple(items) => items.iter().any(Outputs::has_containers),
+            Outputs::List(_) | Outputs::Dict(_) => true,
+        }
+    }
+}
+
+impl From<Var> for Outputs {
+    fn from(var: Var) -> Outputs {
+        Outputs::Tensor(var)
+    }
+}
+
+impl From<Vec<Var>> for Outputs {
+    fn from(vars: Vec<Var>) -> Outputs {
+        Outputs::List(vars.into_iter().map(Outputs::Tensor).collect())
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident)*;)*) => {$(
+        impl<$($name: Into<Outputs>),*> From<($($name,)*)> for Outputs {
+            #[allow(non_snake_case, reason = "a type and its value share the name")]
+            fn from(($($name,)*): ($($name,)*)) -> Outputs {
+                Outputs::Tuple(vec![$($name.into()),*])
+            }
+        }
+    )*};
+}
+
+tuples! { A B; A B C; A B C D; A B C D E; }
+
+/// A function of a module's parameters and of tensors.
+pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
+
+/// A method to trace: its name, what it does, and its example inputs.
+pub struct Method<'f> {
+    /// Its name: `forward`.
+    pub name: &'f str,
+    /// What it does.
+    pub function: &'f MethodFn<'f>,
+    /// Its example inputs.
+    pub inputs: &'f [Tensor],
+}
+
+/// A traced function or module.
+#[derive(Clone)]
+pub struct Trace {
+    loaded: Loaded,
+    /// What may be wrong with it.
+    pub warnings: Vec<TracerWarning>,
+}
+
+impl Trace {
+    /// The graph of a method; a traced function is called `forward`.
+    ///
+    /// # Errors
+    /// When there is no such method.
+    pub fn graph(&self, name: &str) -> Result<TracedGraph<'_>> {
+        Ok(TracedGraph(self.loaded.graph(name)?))
+    }
+
+    /// What was traced as something that passes run on and that can be frozen, printed and written.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The module; one without attributes for a traced function.
+    pub fn to_model(&self) -> Model {
+        match &self.loaded {
+            Loaded::Model(model) => model.clone(),
+            Loaded::Graphs(graphs) => graphs.to_model(),
+        }
+    }
+
+    /// Calls a method in the reference interpreter and gives the tensors of its result.
+    ///
+    /// # Errors
+    /// What the program raises.
+    pub fn call(&self, method: &str, inputs: &[Tensor]) -> Result<Vec<Var>> {
+        run(&self.to_model(), method, inputs)
+    }
+}
+
+/// A graph that prints as PyTorch's graphs do.
+pub struct TracedGraph<'t>(&'t Graph);
+
+impl std::ops::Deref for TracedGraph<'_> {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        self.0
+    }
+}
+
+impl fmt::Display for TracedGraph<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&frazil_syntax::print_graph(self.0))
+    }
+}
+
+/// Calls a method of a fresh instance on copies of the inputs.
+fn run(model: &Model, method: &str, inputs: &[Tensor]) -> Result<Vec<Var>> {
+    let ops = model.session().eager();
+    let interpreter = Interpreter::with_module(Arc::clone(model.session().registry()), Arc::clone(model.module()))?;
+    let args: Vec<Value> = copies(inputs)?.into_iter().map(Value::from).collect();
+    let result = interpreter.call(method, &args).map_err(Error::Run)?;
+    let mut pending = vec![result];
+    let mut out = Vec::new();
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Tensor(cell) => out.push(ops.wrap(cell)),
+            Value::Dict(dict) => {
+                pending.extend(dict.with(|entries| entries.values().rev().cloned().collect::<Vec<_>>()))
+            }
+            other => pending.extend(other.items().unwrap_or_default().into_iter().rev()),
+        }
+    }
+    Ok(out)
+}
+
+/// Tensors of their own with the same elements: a traced function may write to its inputs.
+fn copies(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let each = inputs.iter().map(Tensor::deep_copy_preserving_strides);
+    Ok(each.collect::<Result<_, _>>()?)
+}
+
+/// One run of a function under a recorder.
+struct Recorded {
+    graph: Graph,
+    outputs: Outputs,
+    functions: Vec<Function>,
+    warnings: Vec<TracerWarning>,
+}
+
+impl Session {
+    /// Records what `function` does with `inputs` (`torch.jit.trace`).
+    ///
+    /// # Errors
+    /// Those of the function; when its result is a list or dictionary and `options` are strict; and when checking finds that other inputs give
+    /// another graph.
+    pub fn trace<R: Into<Outputs>>(
+        &self,
+        function: impl Fn(&[Var]) -> Result<R>,
+        inputs: &[Tensor],
+        options: &TraceOptions,
+    ) -> Result<Trace> {
+        let method = |_: &Scope, x: &[Var]| Ok(function(x)?.into());
+        let method = Method {
+            name: "forward",
+            function: &method,
+            inputs,
+        };
+        self.trace_methods(None, &[method], options)
+    }
+
+    /// Records what several methods do with `parameters` and their inputs (`torch.jit.trace_module`). The parameters become attributes, in submodules by
+    /// their dotted paths. `options.check_inputs` are for the first method; the others are checked on their example inputs.
+    ///
+    /// # Errors
+    /// Those of [`Session::trace`].
+    pub fn trace_module(
+        &self,
+        parameters: &Parameters,
+        methods: &[Method<'_>],
+        options: &TraceOptions,
+    ) -> Result<Trace> {
+        self.trace_methods(Some(parameters), methods, options)
+    }
+
+    fn trace_methods(
+        &self,
+        parameters: Option<&Parameters>,
+        methods: &[Method<'_>],
+        options: &TraceOptions,
+    ) -> Result<Trace> {
+        let mut trace = self.record_methods(parameters, methods, options)?;
+        if options.check_trace {
+            for (i, method) in methods.iter().enumerate() {
+                let examples = [method.inputs.to_vec()];
+                let check_inputs = match i == 0 && !options.check_inputs.is_empty() {
+                    true => options.check_inputs.as_slice(),
+                    false => &examples,
+                };
+                for inputs in check_inputs {
+                    let again = Method { inputs, ..*method };
+                    check::check(self, &mut trace, parameters, &again, options)?;
+                }
+            }
+        }
+        for warning in &trace.warnings {
+            tracing::warn!(target: "frazil::trace", "{warning}");
+        }
+        Ok(trace)
+    }
+
+    fn record_methods(
+        &self,
+        parameters: Option<&Parameters>,
+        methods: &[Method<'_>],
+        options: &TraceOptions,
+    ) -> Result<Trace> {
+        let mut unit = CompilationUnit::default();
+        let mut warnings = Vec::new();
+        let mut functions = Vec::new();
+        for method in methods {
+            let recorded = self.record(parameters, method, options)?;
+            warnings.extend(recorded.warnings);
+            for function in recorded.functions {
+                unit.add_function(function);
+            }
+            functions.push((method.name, recorded.graph));
+        }
+        let loaded = match parameters {
+            Some(parameters) => Loaded::Model(parameters.model(self, unit, functions)?),
+            None => {
+                for (name, graph) in functions {
+                    unit.add_function(function_of(graph, &format!("__torch__.{name}")));
+                }
+                Loaded::Graphs(Graphs::of_unit(self.clone(), unit))
+            }
+        };
+        let mut trace = Trace { loaded, warnings };
+        // What was recorded for values that were not used, or left the trace.
+        trace.loaded.run_passes("dce", &PassOptions::default())?;
+        Ok(trace)
+    }
+
+    fn record(&self, parameters: Option<&Parameters>, method: &Method<'_>, options: &TraceOptions) -> Result<Recorded> {
+        let classes = parameters.map_or_else(HashMap::new, |p| p.classes(self.ctx()));
+        let mut recorder = Recorder::new(self.ctx(), classes, options.force_outplace);
+        let cells: Vec<TensorCell> = copies(method.inputs)?.into_iter().map(TensorCell::new).collect();
+        for (i, cell) in cells.iter().enumerate() {
+            let number = if i == 0 { String::new() } else { i.to_string() };
+            let name = options.names.get(i).cloned().unwrap_or_else(|| format!("x{number}"));
+            recorder.input(cell, &name);
+        }
+        let recorder = Arc::new(Mutex::new(recorder));
+        let ops = self.eager().recorded_by(Arc::clone(&recorder));
+        let scope = Scope::of(parameters, &ops)?;
+        let inputs: Vec<Var> = cells.into_iter().map(|cell| ops.wrap(cell)).collect();
+        let outputs = (method.function)(&scope, &inputs)?;
+        if options.strict && outputs.has_containers() {
+            return Err(Error::Unsupported(
+                "a traced function gives a list or a dictionary: the trace would always give as many elements as this time. A tuple \
+                 says so, and `strict: false` allows it"
+                    .to_owned(),
+            ));
+        }
+        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Recorded {
+            graph: recorder.finish(&outputs)?,
+            outputs,
+            functions: std::mem::take(&mut recorder.functions).into_values().collect(),
+            warnings: std::mem::take(&mut recorder.warnings),
+        })
+    }
+}
+
+/// A recorded graph as a function: its inputs are called as in the graph.
+fn function_of(graph: Graph, name: &str) -> Function {
+    let ctx = Arc::clone(graph.ctx());
+    let plain = |ty: TypeId| {
+        if ctx.is_tensor(ty) {
+            frazil_ir::types::TENSOR
+        } else {
+            ty
+        }
+    };
+    let argument = |&input: &_| {
+        let name = graph.show_value(input).to_string();
+        Argument::plain(ctx.symbol(name.trim_start_matches('%')), plain(graph.ty(input)))
+    };
+    let arguments = graph.inputs().iter().map(argument).collect();
+    let returns = graph
+        .outputs()
+        .map(|output| Argument::plain(symbols::EMPTY, plain(graph.ty(output))))
+        .collect();
+    let name = ctx.symbol(name);
+    Function {
+        name,
+        schema: FunctionSchema {
+            name,
+            overload: symbols::EMPTY,
+            arguments,
+            returns,
+            is_vararg: false,
+            is_varret: false,
+        },
+        graph,
+    }
+}
+
+impl Graphs {
+    /// Calls a function on tensors. In a traced function the call itself is recorded, with the control flow that the callee has.
+    ///
+    /// # Errors
+    /// When there is no such function, it belongs to another session, or what it raises.
+    #[track_caller]
+    pub fn call(&self, name: &str, ops: &Ops, args: &[&Var]) -> Result<Outputs> {
+        let place = std::panic::Location::caller();
+        let function = self
+            .unit()
+            .functions()
+            .map(|(_, f)| f)
+            .find(|f| self.session().ctx().name(f.name).rsplit('.').next() == Some(name));
+        let function = function.ok_or_else(|| Error::Call(format!("there is no function `{name}`")))?;
+        if !Arc::ptr_eq(ops.registry().ctx(), self.session().ctx()) {
+            return Err(Error::Call(format!("`{name}` belongs to another session")));
+        }
+        let interpreter = Interpreter::with_module(Arc::clone(ops.registry()), Arc::clone(self.to_model().module()))?;
+        let values: Vec<Value> = args.iter().map(|var| Value::Tensor(var.cell().clone())).collect();
+        let result = interpreter.call(name, &values).map_err(Error::Run)?;
+        let cells: Vec<TensorCell> = args.iter().map(|var| var.cell().clone()).collect();
+        ops.record(|r| r.call_function(function, &cells, std::slice::from_ref(&result), place));
+        match result {
+            Value::Tensor(cell) => Ok(Outputs::Tensor(ops.wrap(cell))),
+            _ => Err(Error::Call(format!(
+                "`{name}` does not give a tensor, which is all that traced functions can go on with"
+            ))),
+        }
+    }
+
+    /// In a traced function calls `name` of these functions, whose control flow is part of the graph then; elsewhere runs `otherwise`
+    /// (`torch.jit.script_if_tracing`).
+    ///
+    /// # Errors
+    /// Those of [`Graphs::call`] and of `otherwise`.
+    #[track_caller]
+    pub fn call_if_tracing(
+        &self,
+        name: &str,
+        ops: &Ops,
+        args: &[&Var],
+        otherwise: impl FnOnce(&[&Var]) -> Result<Outputs>,
+    ) -> Result<Outputs> {
+        match ops.is_tracing() {
+            true => self.call(name, ops, args),
+            false => otherwise(args),
+        }
+    }
+}
