@@ -1,6 +1,7 @@
 //! Load, freeze, optimise, compile and run TorchScript models.
 //!
 //! ```
+//! # #[cfg(feature = "codegen")]
 //! use frazil::{CompileOptions, FreezeOptions, InputSpec, Session, Tensor, ir::DType};
 //!
 //! # #[cfg(feature = "codegen")]
