@@ -19,7 +19,9 @@ is the median over its calls, and the printed figure the median over the rounds.
 
 A model that a peer cannot read has no row of it.
 
-A ratio above 1 means that Frazil is faster. With `--engine interp --peers loaded` the reference interpreter is measured, which is to take at
+A ratio above 1 means that Frazil is faster; the last lines give its geometric mean over the models, against the fastest peer of each. GFLOP/s
+counts the multiply-adds of matrix products and convolutions as PyTorch's own counter does, for every side alike, so that a side that
+needs fewer shows more than the machine has. With `--engine interp --peers loaded` the reference interpreter is measured, which is to take at
 most ten times as long as PyTorch does: a ratio of 0.1.
 """
 
@@ -148,6 +150,18 @@ PEERS = {peer.__name__: peer for peer in (frozen, loaded, compiled, onnx, openvi
 EXPORTED = ("compiled", "onnx", "openvino")
 
 
+def operations(model, method: str, arguments: tuple):
+    """Floating-point operations of a call, or None where PyTorch cannot count them."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    try:
+        with FlopCounterMode(display=False) as counter:
+            getattr(model, method)(*arguments)
+        return counter.get_total_flops()
+    except Exception:  # whatever an operator's rule raises
+        return None
+
+
 def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
     """Runs in a process of its own: for each line with a number of seconds on standard input, times calls for that long."""
     import torch
@@ -163,6 +177,9 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
 
     start = time.perf_counter()
     model = torch.jit.load(archive).eval()
+    counted = time.perf_counter()
+    flops = operations(model, method, tuple(arguments))
+    start += time.perf_counter() - counted
     try:
         if peer in EXPORTED and not (method == "forward" and all(isinstance(a, torch.Tensor) for a in arguments)):
             raise NotMeasured("only forward on tensors is exported")
@@ -173,7 +190,7 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
     # The profiling executor records, then optimises, then runs what it optimised.
     for _ in range(10):
         function(*arguments)
-    print(json.dumps({"compile_ms": (time.perf_counter() - start) * 1e3}), flush=True)
+    print(json.dumps({"compile_ms": (time.perf_counter() - start) * 1e3, "flops": flops}), flush=True)
 
     for line in sys.stdin:
         end, times = time.perf_counter() + float(line), []
@@ -194,6 +211,7 @@ class Peer:
         if "error" in answer:
             raise RuntimeError(answer["error"])
         self.compile_ms = answer["compile_ms"]
+        self.flops = answer["flops"]
 
     def answer(self) -> dict:
         line = self.process.stdout.readline()
@@ -219,6 +237,7 @@ class Frazil:
         self.command = [*pinned(threads), str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}"]
         self.command += [f"--threads={threads}", "--bench", "--json"]
         self.compile_ms = None
+        self.flops = None
 
     def measure(self, _seconds: float) -> dict:
         with tempfile.TemporaryDirectory() as out:
@@ -250,10 +269,12 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
     for side in sides.values():
         side.close()
     figures = {}
+    flops = next((side.flops for side in sides.values() if side.flops), None)
     for name, side in sides.items():
         median = statistics.median(figure["median_ms"] for figure in rounds[name])
         least = min(figure["min_ms"] for figure in rounds[name])
         figures[name] = {"median_ms": median, "min_ms": least, "compile_ms": side.compile_ms}
+        figures[name]["gflops"] = flops and flops / median / 1e6
     for name in sides.keys() - {"frazil"}:
         figures[name]["ratio"] = figures[name]["median_ms"] / figures["frazil"]["median_ms"]
     return figures
@@ -280,7 +301,7 @@ def main() -> None:
     options.models = options.models or [ROOT / "tests/fixtures/models/residual_cnn/model.pt"]
     available = len(os.sched_getaffinity(0))
 
-    print(f"{'model':28} {'threads':>7} {'side':8} {'median ms':>10} {'min ms':>10} {'ready ms':>9} {'ratio':>6}")
+    print(f"{'model':28} {'threads':>7} {'side':8} {'median ms':>10} {'min ms':>10} {'GFLOP/s':>8} {'ready ms':>9} {'ratio':>6}")
     everything = []
     for archive in options.models:
         archive = archive.resolve()
@@ -293,7 +314,14 @@ def main() -> None:
             for name, figure in figures.items():
                 ratio = f"{figure['ratio']:6.2f}" if "ratio" in figure else ""
                 row = f"{archive.parent.name:28} {threads:7} {name:8} {figure['median_ms']:10.3f} {figure['min_ms']:10.3f}"
-                print(f"{row} {figure['compile_ms']:9.0f} {ratio}", flush=True)
+                gflops = f"{figure['gflops']:8.1f}" if figure["gflops"] else f"{'':8}"
+                print(f"{row} {gflops} {figure['compile_ms']:9.0f} {ratio}", flush=True)
+    for threads in options.threads:
+        models = [entry["sides"].values() for entry in everything if entry["threads"] == threads]
+        ratios = [[side["ratio"] for side in sides if "ratio" in side] for sides in models]
+        least = [min(of_model) for of_model in ratios if of_model]
+        if least:
+            print(f"{threads} threads: {statistics.geometric_mean(least):.2f} over {len(least)} models, least {min(least):.2f}")
     if options.json:
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
 
