@@ -7,6 +7,7 @@
 use frazil_ir::{Constant, Context, Graph, Module, Storage, symbols};
 use frazil_passes::{FreezeOptions, freeze_module};
 use frazil_runtime::Registry;
+use frazil_runtime::interp::state;
 use frazil_syntax::equal_modules;
 use frazil_torchscript::{LoadOptions, SaveOptions, load, load_bytes, save_bytes};
 use std::collections::{BTreeMap, HashSet};
@@ -24,15 +25,22 @@ fn archives() -> Vec<PathBuf> {
     found
 }
 
-fn registry() -> Registry {
+fn registry() -> Arc<Registry> {
     let mut registry = Registry::new(Arc::new(Context::new()));
     frazil_prim::register(&mut registry);
     frazil_aten::register(&mut registry);
-    registry
+    Arc::new(registry)
 }
 
 fn options(registry: &Registry) -> LoadOptions<'_> {
     LoadOptions::new(registry.ctx(), registry.catalogue())
+}
+
+/// The module in the archive, with its objects restored.
+fn module(archive: &Path, registry: &Arc<Registry>) -> Module {
+    let module = Arc::new(load(archive, &options(registry)).unwrap());
+    let restored = state::restore(&module, registry).unwrap();
+    restored.unwrap_or_else(|| Module::clone(&module))
 }
 
 /// What the case beside the archive wants to call.
@@ -84,7 +92,7 @@ fn freezing_twice_changes_nothing() {
     let mut failures = Vec::new();
     for path in archives() {
         let registry = registry();
-        let module = load(&path, &options(&registry)).unwrap();
+        let module = module(&path, &registry);
         for optimize_numerics in [true, false] {
             let mut freeze = FreezeOptions {
                 optimize_numerics,
@@ -94,8 +102,8 @@ fn freezing_twice_changes_nothing() {
             let mut fail = |what: String| {
                 failures.push(format!("{}, numerics {optimize_numerics}: {what}", path.display()));
             };
-            let frozen = freeze_module(&module, &freeze, &registry).unwrap();
-            match freeze_module(&frozen, &freeze, &registry) {
+            let frozen = freeze_module(&module, &freeze, &*registry).unwrap();
+            match freeze_module(&frozen, &freeze, &*registry) {
                 Ok(again) => {
                     if let Err(difference) = equal_modules(&frozen, &again) {
                         fail(difference.to_string());
@@ -106,7 +114,7 @@ fn freezing_twice_changes_nothing() {
             // The same behind an archive.
             let bytes = save_bytes(&frozen, registry.catalogue(), &SaveOptions::default()).unwrap();
             let loaded = load_bytes(bytes, &options(&registry)).unwrap();
-            match freeze_module(&loaded, &freeze, &registry) {
+            match freeze_module(&loaded, &freeze, &*registry) {
                 Ok(again) => {
                     let known = LEAVE_LESS_BEHIND_ARCHIVES
                         .iter()
@@ -134,7 +142,7 @@ fn weights_are_shared() {
     let mut shared = 0;
     for path in archives() {
         let registry = registry();
-        let module = load(&path, &options(&registry)).unwrap();
+        let module = module(&path, &registry);
         let mut storages: HashSet<*const Storage> = HashSet::new();
         let mut collect = |value: &Constant| {
             let mut work = vec![value];
@@ -156,7 +164,7 @@ fn weights_are_shared() {
             ..FreezeOptions::default()
         };
         freeze.freeze.preserve = preserved(&path);
-        let frozen = freeze_module(&module, &freeze, &registry).unwrap();
+        let frozen = freeze_module(&module, &freeze, &*registry).unwrap();
         for graph in graphs(&frozen) {
             for node in graph.all_nodes() {
                 let name = graph.output(node).and_then(|v| graph.value_name(v));

@@ -3,7 +3,7 @@
 use crate::storage::Storage;
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{DictValue, EnumMember, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
-use frazil_ir::{Constant, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, types};
+use frazil_ir::{Constant, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, symbols, types};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Importer {
         Importer::default()
     }
 
-    /// The value of `c`. Objects are looked up in `module`.
+    /// The value of `c`. Objects are looked up in `module`; without one they have no attributes, and can be told apart only.
     ///
     /// # Errors
     /// When a tensor does not fit its storage.
@@ -92,7 +92,11 @@ impl Importer {
             Constant::Function(name) => Value::Function(*name),
             Constant::Object(id) => match module {
                 Some(module) => Value::Object(self.object(*id, module)?),
-                None => Value::None,
+                // Nothing is known of it but which it is.
+                None => {
+                    let opaque = || ObjectValue::new(symbols::EMPTY, Vec::new());
+                    Value::Object(self.objects.entry(*id).or_insert_with(opaque).clone())
+                }
             },
         })
     }

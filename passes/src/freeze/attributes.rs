@@ -11,7 +11,7 @@ use crate::support::subgraphs_and_self;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{
     AttributeKind, AttributeValue, ClassKind, Constant, Graph, Module, NodeId, ObjectId, SymbolId, TypeKind, ValueId,
-    symbols,
+    symbols, types,
 };
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -145,6 +145,15 @@ fn access(graph: &Graph, node: NodeId) -> Option<Access> {
     })
 }
 
+/// Whether the node asks if its operands are one object, and the answer when they are.
+fn is_identity_test(graph: &Graph, node: NodeId) -> Option<bool> {
+    match graph.kind_name(node) {
+        "aten::__is__" => Some(true),
+        "aten::__isnot__" => Some(false),
+        _ => None,
+    }
+}
+
 /// The attribute accesses of a graph, in its order; those of forked graphs are not among them.
 pub(super) fn accesses(graph: &Graph) -> Vec<Access> {
     graph.all_nodes().into_iter().filter_map(|n| access(graph, n)).collect()
@@ -186,6 +195,8 @@ impl Attributes {
                 for (value, object) in known {
                     let as_value = graph.uses(*value).any(|u| match graph.kind(u.user) {
                         symbols::PRIM_GET_ATTR | symbols::PRIM_SET_ATTR => u.index != 0,
+                        // Which object it is does not depend on what it has.
+                        _ if is_identity_test(graph, u.user).is_some() => false,
                         _ => forked_body(graph, u.user).is_none(),
                     });
                     if as_value {
@@ -271,7 +282,7 @@ impl Attributes {
         }
     }
 
-    /// Replaces reads of attributes that never change by constants, as long as there is fuel.
+    /// Replaces reads of attributes that never change, and identity tests of known objects, by constants, as long as there is fuel.
     pub(super) fn fold(&self, module: &Module, methods: &mut [Method], cx: &mut PassContext<'_>) {
         let ctx = module.ctx();
         for (method, scope) in methods.iter_mut().zip(&self.objects) {
@@ -295,8 +306,29 @@ impl Attributes {
                     graph.replace_all_uses_with(output, new);
                     graph.erase(access.node);
                 }
+                fold_identity_tests(graph, known, cx);
             });
         }
+    }
+}
+
+/// Answers whether known objects are one, as long as there is fuel.
+fn fold_identity_tests(graph: &mut Graph, known: &Known, cx: &mut PassContext<'_>) {
+    for node in graph.all_nodes() {
+        let object = |i: usize| graph.operand(node, i).and_then(|v| known.get(&v));
+        let (Some(one), Some(other)) = (object(0), object(1)) else {
+            continue;
+        };
+        let (Some(when_one), Some(output)) = (is_identity_test(graph, node), graph.output(node)) else {
+            continue;
+        };
+        let answer = Constant::Bool((one == other) == when_one);
+        if !cx.rewrite("identity tests folded") {
+            return;
+        }
+        let new = insert_constant(graph, node, answer, types::BOOL);
+        graph.replace_all_uses_with(output, new);
+        graph.erase(node);
     }
 }
 

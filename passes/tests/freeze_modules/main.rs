@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
 mod attributes;
+mod objects;
 mod refused;
 mod submodules;
 
@@ -105,7 +106,8 @@ fn own<'a>(methods: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn freezing_leaves_what_is_needed_and_gives_the_same_results() {
     let mut failures = Vec::new();
-    for case in attributes::CASES.iter().chain(submodules::CASES) {
+    let cases = attributes::CASES.iter().chain(submodules::CASES).chain(objects::CASES);
+    for case in cases {
         let registry = registry();
         let original = module(&registry, case.source);
         let mut fail = |what: String| failures.push(format!("{}: {what}", case.name));
