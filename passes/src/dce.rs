@@ -137,7 +137,7 @@ impl Liveness<'_> {
             let seen = match cx.effect(g, node) {
                 Effect::Pure | Effect::Random => false,
                 Effect::Writes => self.is_seen(node),
-                Effect::Visible => !remove_side_effects || self.is_seen(node),
+                Effect::Visible => !remove_side_effects || self.db.writes_to_wildcard(node),
             };
             if seen || !self.pending.add(self.db, node) {
                 self.mark_node(node);
@@ -369,6 +369,23 @@ mod tests {
             kinds(&g),
             ["prim::Constant", "prim::Constant", "aten::warn", "foo::unknown"]
         );
+    }
+
+    #[test]
+    fn what_is_seen_goes_when_that_is_asked_for_unless_it_writes() {
+        let (ctx, c, mut g) = setting();
+        let x = g.add_input(types::TENSOR);
+        let root = g.root();
+        let mut b = Builder::at_end(&mut g, root);
+        b.node(symbols::PRIM_PRINT, &[x], &[]);
+        b.node(ctx.symbol("foo::unknown"), &[x], &[]);
+        b.op(ctx.symbol("aten::relu_"), &[x], types::TENSOR);
+        b.add_result(root, x);
+        let pass = DeadCodeElimination {
+            remove_side_effects: true,
+        };
+        pass.run(&mut g, &mut PassContext::new(&c)).unwrap();
+        assert_eq!(kinds(&g), ["foo::unknown", "aten::relu_"]);
     }
 
     #[test]
