@@ -1,7 +1,8 @@
 //! Operators in the interpreter, in this process: thousands of recorded cases in a minute.
 //!
 //! Runs the cases of `tests/fixtures/operators`, all of which have to pass, and of the folder that `FRAZIL_CASES` names
-//! (`tools/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names.
+//! (`tools/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
+//! `--engine=native`, which runs them natively and, on inputs with NaN and infinities in them, compares both engines.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, thread};
 
-use frazil::{CallError, EngineKind, EngineOptions, Session};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Session};
 use frazil_ir::{DType, types};
 use frazil_runtime::value::{ListValue, Value};
 use frazil_tests::case::{self, Case};
@@ -23,11 +24,15 @@ use serde_json::Value as Json;
 
 fn main() -> ExitCode {
     let filters: Vec<String> = env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let own = run_folder(&workspace::fixtures().join("operators"), &filters);
+    let kind = match env::args().find_map(|a| Some(a.strip_prefix("--engine=")?.to_owned())) {
+        Some(engine) if engine == "native" => EngineKind::Native,
+        _ => EngineKind::Interpreter,
+    };
+    let own = run_folder(&workspace::fixtures().join("operators"), &filters, kind);
     let mut failed = own.failed;
     println!("fixtures: {} of {} cases pass", own.passed, own.passed + own.failed);
     if let Some(folder) = env::var_os("FRAZIL_CASES") {
-        let more = run_folder(Path::new(&folder), &filters);
+        let more = run_folder(Path::new(&folder), &filters, kind);
         println!(
             "{}: {} of {} cases pass",
             Path::new(&folder).display(),
@@ -52,7 +57,7 @@ struct Tally {
 }
 
 /// Runs the cases below a folder and prints, for each reason, the cases that fail for it.
-fn run_folder(folder: &Path, filters: &[String]) -> Tally {
+fn run_folder(folder: &Path, filters: &[String], kind: EngineKind) -> Tally {
     let mut cases = match case::operators(folder) {
         Ok(cases) => cases,
         Err(error) => {
@@ -79,7 +84,7 @@ fn run_folder(folder: &Path, filters: &[String]) -> Tally {
                     {
                         file = (case.folder.clone(), tensors);
                     }
-                    let outcome = catch_unwind(AssertUnwindSafe(|| run(&session, case, &file.1)));
+                    let outcome = catch_unwind(AssertUnwindSafe(|| run(&session, case, &file.1, kind)));
                     let reason = match outcome {
                         Ok(Ok(())) => continue,
                         Ok(Err(reason)) => reason,
@@ -103,33 +108,79 @@ fn run_folder(folder: &Path, filters: &[String]) -> Tally {
 }
 
 /// Runs a case's calls on one instance of its model; the reason why it does not pass.
-fn run(session: &Session, case: &Case, tensors: &Tensors) -> Result<(), String> {
+fn run(session: &Session, case: &Case, tensors: &Tensors, kind: EngineKind) -> Result<(), String> {
     let text = |e: &dyn std::fmt::Display| e.to_string();
-    let model = session.load(&case.model).map_err(|e| text(&e))?;
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    };
-    let mut engine = model.engine(&options).map_err(|e| text(&e))?;
-    let tolerance = case.tolerance().map_err(|e| text(&e))?;
+    let mut model = session.load(&case.model).map_err(|e| text(&e))?;
+    // Freezing refuses training mode, in which a new module is.
+    model.eval();
     let method = |json: &Json| Some(json.get("method")?.as_str()?.to_owned());
     let own = method(&case.json).unwrap_or_else(|| "forward".to_owned());
-    for (n, call) in case.json["calls"].as_array().into_iter().flatten().enumerate() {
-        let want = Outcome::from_json(&call["result"], tensors).map_err(|e| text(&e))?;
-        let args: Result<Vec<Value>, String> = call["args"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|json| argument(&recorded::Value::from_json(json, tensors).map_err(|e| text(&e))?))
-            .collect();
-        let got = match engine.call(&method(call).unwrap_or_else(|| own.clone()), &args?) {
-            Ok(value) => Outcome::Value(result(&value)?),
-            Err(CallError::Raised(text)) => Outcome::Raises { text, user: false },
-            Err(CallError::Failed(error)) => return Err(first_lines(&error.to_string())),
+    let calls = case.json["calls"].as_array();
+    let calls = || calls.into_iter().flatten();
+    let new = |kind| {
+        let options = EngineOptions {
+            kind,
+            methods: calls().filter_map(method).chain([own.clone()]).collect(),
+            ..EngineOptions::default()
         };
+        model.engine(&options).map_err(|e| text(&e))
+    };
+    let mut engine = new(kind)?;
+    let tolerance = case.tolerance().map_err(|e| text(&e))?;
+    for (n, call) in calls().enumerate() {
+        let want = Outcome::from_json(&call["result"], tensors).map_err(|e| text(&e))?;
+        let args = call["args"].as_array().into_iter().flatten();
+        let args: Result<Vec<recorded::Value>, String> = args
+            .map(|json| recorded::Value::from_json(json, tensors).map_err(|e| text(&e)))
+            .collect();
+        let args = args?;
+        let method = method(call).unwrap_or_else(|| own.clone());
+        let got = outcome(&mut engine, &method, &args)?;
         compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}: {mismatch}"))?;
+        if kind == EngineKind::Native && matches!(want, Outcome::Value(_)) {
+            let salted: Vec<recorded::Value> = args.iter().map(salted).collect();
+            if salted != args {
+                let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted)?;
+                let got = outcome(&mut new(kind)?, &method, &salted)?;
+                compare::outcomes(&want, &got, tolerance)
+                    .map_err(|mismatch| format!("call {n} with NaN and infinities: {mismatch}"))?;
+            }
+        }
     }
     Ok(())
+}
+
+/// What a call of `method` ends in.
+fn outcome(engine: &mut Engine, method: &str, args: &[recorded::Value]) -> Result<Outcome, String> {
+    let args = args.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
+    match engine.call(method, &args) {
+        Ok(value) => Ok(Outcome::Value(result(&value)?)),
+        Err(CallError::Raised(text)) => Ok(Outcome::Raises { text, user: false }),
+        Err(CallError::Failed(error)) => Err(first_lines(&error.to_string())),
+    }
+}
+
+/// A tensor of float32 or float64 with some of its elements NaN, infinite, or the negative zero; other values as they are.
+fn salted(value: &recorded::Value) -> recorded::Value {
+    let recorded::Value::Tensor(t) = value else {
+        return value.clone();
+    };
+    let special = [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY];
+    let element = |x: f64| match t.dtype {
+        Dtype::F32 => Some((x as f32).to_le_bytes().to_vec()),
+        Dtype::F64 => Some(x.to_le_bytes().to_vec()),
+        _ => None,
+    };
+    let mut data = t.data.clone();
+    let width = element(0.0).map_or(1, |e| e.len());
+    // Every fifth element, beginning where the size says.
+    let places = (data.len() / width % 5..data.len() / width).step_by(5);
+    for (place, x) in places.zip(special.into_iter().cycle()) {
+        if let Some(bytes) = element(x) {
+            data[place * width..][..width].copy_from_slice(&bytes);
+        }
+    }
+    recorded::Value::Tensor(recorded::Tensor { data, ..t.clone() })
 }
 
 /// The first two lines of a message: what and, where that is a list, its first entry without its place.
