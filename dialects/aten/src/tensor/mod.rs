@@ -170,13 +170,12 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(sorting::KERNELS);
     registry.kernels(special::KERNELS);
     registry.kernels(views::KERNELS);
-    for names in [
-        embedding::FIXED_SIZES,
-        indexing::FIXED_SIZES,
-        sorting::FIXED_SIZES,
-        special::FIXED_SIZES,
-    ] {
+    for names in [embedding::FIXED_SIZES, indexing::FIXED_SIZES, sorting::FIXED_SIZES] {
         registry.fixed_sizes(names);
+    }
+    // All of these modules: their results are as large as the operands and numbers say.
+    for kernels in [fft::KERNELS, linalg::KERNELS, special::KERNELS] {
+        registry.fixed_sizes(&kernels.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
     registry.aliases(ALIASES);
     registry.eager(indexing::EAGER);

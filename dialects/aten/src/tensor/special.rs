@@ -41,25 +41,6 @@ macro_rules! shifted {
     };
 }
 
-/// All of them.
-pub(super) const FIXED_SIZES: &[&str] = &[
-    "aten::igamma",
-    "aten::igammac",
-    "aten::polygamma",
-    "aten::special_bessel_j0",
-    "aten::special_bessel_j1",
-    "aten::special_erfcx",
-    "aten::special_i0e",
-    "aten::special_i1e",
-    "aten::special_log_ndtr",
-    "aten::special_modified_bessel_i1",
-    "aten::special_modified_bessel_k0",
-    "aten::special_modified_bessel_k1",
-    "aten::special_ndtr",
-    "aten::special_ndtri",
-    "aten::special_zeta",
-];
-
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     unary!("aten::special_airy_ai", f::airy_ai),
     unary!("aten::special_bessel_j0", f::j0),
