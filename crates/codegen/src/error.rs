@@ -56,6 +56,12 @@ pub enum LowerError {
         /// Its number.
         index: usize,
     },
+    /// How the program goes on depends on elements that it computes; [`crate::specialise::stretch`] goes as far as there.
+    #[error("the program waits for {operator}")]
+    Waits {
+        /// The operator that looks at elements.
+        operator: String,
+    },
     /// A tensor is too large to address.
     #[error("a tensor of sizes {sizes:?} is too large")]
     TooLarge {

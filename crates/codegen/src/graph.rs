@@ -186,6 +186,14 @@ impl TensorGraph {
         id
     }
 
+    /// The tensor that `id` is a view of, or a view of a view of; or itself.
+    pub fn computed(&self, mut id: TensorId) -> TensorId {
+        while let TensorOp::View(view) = &self.node(id).op {
+            id = view.tensor;
+        }
+        id
+    }
+
     /// The tensors that `id` reads, each once.
     pub fn operands(&self, id: TensorId) -> BTreeSet<TensorId> {
         match &self.node(id).op {
@@ -238,29 +246,62 @@ impl TensorGraph {
 
     /// Makes every reader of `from`, outputs included, read `to` instead; both have one shape.
     pub fn replace_uses(&mut self, from: TensorId, to: TensorId) {
-        let swap = |id: &mut TensorId| {
+        let mut swap = |id: &mut TensorId| {
             if *id == from {
                 *id = to;
             }
         };
         for node in &mut self.nodes {
-            match &mut node.op {
-                TensorOp::Input(_) | TensorOp::Constant(_) => {}
-                TensorOp::Compute(s) => s
-                    .inputs
-                    .iter_mut()
-                    .chain(&mut s.finish_inputs)
-                    .for_each(|a| swap(&mut a.tensor)),
-                TensorOp::View(v) => swap(&mut v.tensor),
-                TensorOp::Gather(g) => g.operands_mut().for_each(swap),
-                TensorOp::Host(call) if call.inputs.contains(&from) => {
-                    Arc::make_mut(call).inputs.iter_mut().for_each(swap);
-                }
-                TensorOp::Host(_) => {}
-                TensorOp::HostResult { host, .. } => swap(host),
+            // A call is shared until it changes.
+            match &node.op {
+                TensorOp::Host(call) if !call.inputs.contains(&from) => {}
+                _ => node.op.each_operand(&mut swap),
             }
         }
         self.outputs.iter_mut().for_each(swap);
+    }
+
+    /// The graph that computes `wanted`, its outputs, when the tensors in `given` are known; and which of those it takes, its inputs.
+    pub fn part(&self, given: &BTreeSet<TensorId>, wanted: &[TensorId]) -> (TensorGraph, Vec<TensorId>) {
+        let mut needed = vec![false; self.nodes.len()];
+        wanted.iter().for_each(|&id| needed[id as usize] = true);
+        for id in (0..self.nodes.len() as TensorId).rev() {
+            if needed[id as usize] && !given.contains(&id) {
+                self.operands(id).iter().for_each(|&o| needed[o as usize] = true);
+            }
+        }
+        let mut part = TensorGraph::new();
+        let mut taken = Vec::new();
+        let mut renamed = vec![0; self.nodes.len()];
+        for (id, node) in (0..).zip(&self.nodes).filter(|(id, _)| needed[*id as usize]) {
+            renamed[id as usize] = if given.contains(&id) || matches!(node.op, TensorOp::Input(_)) {
+                taken.push(id);
+                part.input(node.shape.clone())
+            } else {
+                let mut op = node.op.clone();
+                op.each_operand(&mut |operand| *operand = renamed[*operand as usize]);
+                part.push(node.shape.clone(), op, node.origins.clone())
+            };
+        }
+        part.outputs = wanted.iter().map(|&id| renamed[id as usize]).collect();
+        (part, taken)
+    }
+}
+
+impl TensorOp {
+    /// Lets `change` rename the tensors that are read.
+    fn each_operand(&mut self, change: &mut impl FnMut(&mut TensorId)) {
+        match self {
+            TensorOp::Input(_) | TensorOp::Constant(_) => {}
+            TensorOp::Compute(s) => {
+                let accesses = s.inputs.iter_mut().chain(&mut s.finish_inputs);
+                accesses.for_each(|a| change(&mut a.tensor));
+            }
+            TensorOp::View(v) => change(&mut v.tensor),
+            TensorOp::Gather(g) => g.operands_mut().for_each(change),
+            TensorOp::Host(call) => Arc::make_mut(call).inputs.iter_mut().for_each(change),
+            TensorOp::HostResult { host, .. } => change(host),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct HostCall {
     pub inputs: Vec<TensorId>,
     /// Their dtypes and sizes.
     pub input_shapes: Vec<TensorShape>,
-    /// dtype and sizes of each result.
+    /// dtype and sizes of each result; none are known of a call that a method waits for.
     pub results: Vec<TensorShape>,
     /// Types of the node's outputs.
     pub output_types: Vec<TypeId>,
@@ -66,6 +66,16 @@ impl HostCall {
         self.offset(self.results.len())
     }
 
+    /// Runs the operator on its inputs.
+    ///
+    /// # Errors
+    /// What the operator raises; in words.
+    pub fn values(&self, inputs: &[Value]) -> Result<Vec<Value>, String> {
+        let arguments: Vec<Value> = self.arguments.iter().map(|a| a.value(inputs)).collect();
+        let results = invoke(&self.ctx, &self.op, &arguments, &self.output_types, &self.attributes);
+        results.map(Vec::from_iter).map_err(|e| format!("{}: {e}", self.name()))
+    }
+
     /// Runs the operator on the bytes of its inputs, dense, and writes its results to `output`.
     ///
     /// # Errors
@@ -81,10 +91,7 @@ impl HostCall {
             .zip(&self.input_shapes)
             .map(tensor)
             .collect::<Result<Vec<_>, _>>();
-        let tensors = tensors.map_err(|e| e.to_string())?;
-        let arguments: Vec<Value> = self.arguments.iter().map(|a| a.value(&tensors)).collect();
-        let results = invoke(&self.ctx, &self.op, &arguments, &self.output_types, &self.attributes)
-            .map_err(|e| format!("{}: {e}", self.name()))?;
+        let results = self.values(&tensors.map_err(|e| e.to_string())?)?;
         let other = || format!("{} gave other results than for other elements", self.name());
         if results.len() != self.results.len() {
             return Err(other());

@@ -4,8 +4,8 @@
 //! (likewise), what freezing kept, the method, the arguments, and the processor. A method that calls kernels of this program,
 //! or whose result holds what JSON cannot tell, is not kept.
 
+use crate::describe::Argument;
 use crate::identity::FileIdentity;
-use crate::native::Argument;
 use frazil_codegen::{Package, ResultSpec};
 use frazil_ir::{Context, TypeId, TypeKind};
 use frazil_runtime::Value;

@@ -5,6 +5,8 @@ use crate::code_cache::CodeCache;
 use crate::{Error, FreezeOptions, Model, Result};
 use frazil_runtime::Value;
 use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
+#[cfg(feature = "codegen")]
+use frazil_runtime::value::ObjectValue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,6 +113,12 @@ impl Instance {
 }
 
 impl Running {
+    /// The instance of the model, with its state.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn root(&self) -> Option<&ObjectValue> {
+        self.interpreter.root()
+    }
+
     fn new(model: &Model, options: &EngineOptions) -> Result<Running> {
         let model = match options.kind {
             EngineKind::Interpreter => model.restored()?,

@@ -30,6 +30,10 @@ mod alias_text;
 mod code;
 #[cfg(feature = "codegen")]
 mod code_cache;
+#[cfg(feature = "codegen")]
+mod course;
+#[cfg(feature = "codegen")]
+mod describe;
 pub mod eager;
 mod engine;
 mod error;

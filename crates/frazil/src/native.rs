@@ -1,6 +1,8 @@
 //! Native code for the methods of a model.
 
 use crate::code_cache::CodeCache;
+use crate::course::{Course, Ending, Method};
+use crate::describe::{Argument, Situation, describe_all, tensor_spec};
 use crate::engine::Instance;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
@@ -9,18 +11,16 @@ use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
 use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::profile::Profile;
-use frazil_codegen::specialise::{self, ResultSpec, specialise};
+use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
 use frazil_codegen::target::Target;
 use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
-use frazil_ir::{DType, Device, Graph, TypeId};
+use frazil_ir::{DType, Graph, TypeId};
 use frazil_runtime::import::Importer;
 use frazil_runtime::storage::AlignedBytes;
-use frazil_runtime::structured::TensorShape;
-use frazil_runtime::value::{Key, Value};
+use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// dtype and sizes of an input tensor.
@@ -112,7 +112,10 @@ impl NativePlan {
         registry: &Registry,
         options: &CompileOptions,
     ) -> Result<Self, LowerError> {
-        let specialised = specialise(graph, inputs, registry)?;
+        NativePlan::of(specialise(graph, inputs, registry)?, options)
+    }
+
+    pub(crate) fn of(specialised: Specialised, options: &CompileOptions) -> Result<Self, LowerError> {
         let target = options.target();
         let lower_options = LowerOptions {
             name: c_identifier(&options.name),
@@ -273,13 +276,6 @@ impl Model {
     }
 }
 
-fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
-    specialise::InputSpec::Tensor(TensorShape {
-        dtype: spec.dtype,
-        sizes: spec.sizes.as_slice().into(),
-    })
-}
-
 /// `name` with everything that no C identifier has replaced by underscores.
 fn c_identifier(name: &str) -> String {
     let mut out: String = name
@@ -292,89 +288,25 @@ fn c_identifier(name: &str) -> String {
     out
 }
 
-/// What a method is specialised on: shapes of tensors, everything else by value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Argument {
-    None,
-    Bool(bool),
-    Int(i64),
-    Float(u64),
-    Str(Arc<str>),
-    Device(Device),
-    Tensor(InputSpec),
-    List(Vec<Argument>),
-    Tuple(Vec<Argument>),
-    Dict(Vec<(Argument, Argument)>),
-}
-
-/// The key of `value`, its specification, and its tensors appended to `tensors`. `None` for what native code does not take.
-fn describe(value: &Value, tensors: &mut Vec<Tensor>) -> Option<(Argument, specialise::InputSpec)> {
-    let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
-    let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
-        let described: Option<Vec<_>> = items.iter().map(|v| describe(v, tensors)).collect();
-        Some(described?.into_iter().unzip())
-    };
-    match value {
-        Value::None => fixed(Argument::None),
-        Value::Bool(b) => fixed(Argument::Bool(*b)),
-        Value::Int(i) => fixed(Argument::Int(*i)),
-        Value::Float(f) => fixed(Argument::Float(f.to_bits())),
-        Value::Str(s) => fixed(Argument::Str(s.clone())),
-        Value::Device(d) => fixed(Argument::Device(*d)),
-        Value::Tensor(cell) => {
-            let tensor = cell.get();
-            let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
-            tensors.push(tensor);
-            let described = tensor_spec(&spec);
-            Some((Argument::Tensor(spec), described))
-        }
-        Value::List(l) => {
-            let (keys, specs) = each(&l.items())?;
-            Some((Argument::List(keys), specialise::InputSpec::List(specs)))
-        }
-        Value::Tuple(t) => {
-            let (keys, specs) = each(&t.items)?;
-            Some((Argument::Tuple(keys), specialise::InputSpec::Tuple(specs)))
-        }
-        Value::Dict(d) => {
-            let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
-            let mut keys = Vec::with_capacity(entries.len());
-            let mut specs = Vec::with_capacity(entries.len());
-            for (key, value) in entries {
-                let (name, _) = describe(&key.0, &mut Vec::new())?;
-                let (described, spec) = describe(&value, tensors)?;
-                keys.push((name, described));
-                specs.push((key, spec));
-            }
-            Some((Argument::Dict(keys), specialise::InputSpec::Dict(d.key, d.value, specs)))
-        }
-        _ => None,
-    }
-}
-
-/// Arguments: what code is specialised on, what they are to the compiler, and the tensors among them.
-type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
-
-/// [`describe`]s all arguments.
-pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
-    let mut tensors = Vec::new();
-    let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut tensors)).collect();
-    let (keys, specs) = described?.into_iter().unzip();
-    Some((keys, specs, tensors))
-}
-
 /// What became of a method for one kind of arguments.
 enum Entry {
     Compiled(Box<CompiledMethod>),
+    /// It runs stretch by stretch.
+    Course,
     /// It runs in the interpreter.
     Interpreted,
 }
+
+/// Combinations of arguments and state for which stretches are kept; with one more, all are forgotten.
+const MAX_COURSES: usize = 64;
 
 /// Compiled methods by name and arguments.
 pub(crate) struct Cache {
     options: CompileOptions,
     strict: bool,
     methods: HashMap<(String, Vec<Argument>), Entry>,
+    /// Those that run stretch by stretch, by name, arguments, and state.
+    courses: HashMap<(String, Vec<Argument>), Course>,
     /// Those of earlier processes.
     kept: Option<CodeCache>,
     pub(crate) notes: Vec<String>,
@@ -387,6 +319,7 @@ impl Cache {
             options,
             strict,
             methods: HashMap::new(),
+            courses: HashMap::new(),
             kept,
             notes: Vec::new(),
             compile_time: Duration::ZERO,
@@ -417,7 +350,45 @@ impl Cache {
                 Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
                 result => result.map(Some),
             },
+            Some(Entry::Course) => self.course(instance, method, &args),
             _ => Ok(None),
+        }
+    }
+
+    /// Runs `method` stretch by stretch; `None` when it has to be interpreted.
+    fn course(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
+        let running = instance.running()?;
+        let module = running.model.module();
+        let Some(situation) = Situation::new(module.ctx(), running.root(), args) else {
+            return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
+        };
+        let key = (method.to_owned(), situation.keys.clone());
+        if !self.courses.contains_key(&key) && self.courses.len() >= MAX_COURSES {
+            self.courses.clear();
+        }
+        let start = Instant::now();
+        let known = self.notes.len();
+        let compiled = Method {
+            name: method,
+            graph: running.model.graph(method)?,
+            module,
+            registry: running.model.session().registry(),
+            options: &self.options,
+            strict: self.strict,
+        };
+        let ending = self
+            .courses
+            .entry(key)
+            .or_default()
+            .run(&compiled, &situation, &mut self.notes);
+        if self.notes.len() > known {
+            self.compile_time += start.elapsed();
+        }
+        match ending? {
+            Ending::Returned(value) => Ok(Some(value)),
+            // The interpreter raises it, with the place.
+            Ending::Interpret => Ok(None),
+            Ending::Refused(why) => self.interpreted(method, &why),
         }
     }
 
@@ -464,6 +435,7 @@ impl Cache {
                     Ok(plan) => plan,
                     // The interpreter raises it, with the place.
                     Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
+                    Err(LowerError::Unsupported(_)) => return Ok(Entry::Course),
                     Err(error) => return self.not_compiled(method, &error.to_string()),
                 };
                 let package = match plan.package(&options) {
@@ -504,7 +476,10 @@ impl Cache {
                 "method `{method}` cannot be compiled: {why}"
             )));
         }
-        self.notes.push(format!("{method}: runs in the interpreter: {why}"));
+        let note = format!("{method}: runs in the interpreter: {why}");
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
         Ok(None)
     }
 }

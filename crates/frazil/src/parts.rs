@@ -1,6 +1,7 @@
 //! Native code for parts of methods, called by the interpreter that runs the rest.
 
-use crate::native::{Argument, CompileOptions, CompiledMethod, NativePlan, describe_all};
+use crate::describe::{Argument, describe_all};
+use crate::native::{CompileOptions, CompiledMethod, NativePlan};
 use crate::partition::partition;
 use frazil_ir::Graph;
 use frazil_runtime::interp::Delegate;

@@ -19,11 +19,24 @@ const MAX_BLOCKS: usize = 1000;
 pub(super) struct Frame<'g> {
     pub graph: &'g Graph,
     slots: Vec<Slot>,
+    /// The nodes that are being run, the outermost first.
+    path: Vec<NodeId>,
 }
 
 impl Frame<'_> {
     pub(super) fn get(&self, v: ValueId) -> Slot {
         self.slots.get(v.as_u32() as usize).cloned().flatten()
+    }
+
+    /// The values that are there, and the variables that hold them.
+    pub(super) fn held(&self) -> impl Iterator<Item = (ValueId, &Value)> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(v, slot)| Some((ValueId::from_u32(v), slot.as_ref()?)))
+    }
+
+    /// The nodes that are being run, the outermost first.
+    pub(super) fn path(&self) -> &[NodeId] {
+        &self.path
     }
 
     fn set(&mut self, v: ValueId, value: Slot) {
@@ -51,9 +64,13 @@ impl Specialiser<'_> {
         let mut frame = Frame {
             graph,
             slots: vec![None; graph.value_capacity()],
+            path: Vec::new(),
         };
         frame.set_all(graph.inputs(), arguments);
         let results = self.block(&mut frame, graph.root());
+        if matches!(results, Err(LowerError::Waits { .. })) {
+            self.note_live(&frame)?;
+        }
         self.depth -= 1;
         results
     }
@@ -76,7 +93,9 @@ impl Specialiser<'_> {
             if self.steps > MAX_STEPS {
                 return Err(LowerError::TooLong { steps: MAX_STEPS });
             }
+            frame.path.push(node);
             self.node(frame, node)?;
+            frame.path.pop();
         }
         Ok(graph.results(block).map(|v| frame.get(v)).collect())
     }
@@ -107,15 +126,20 @@ impl Specialiser<'_> {
             symbols::ATEN_WARN => return Ok(()),
             symbols::PRIM_GET_ATTR
             | symbols::PRIM_SET_ATTR
+            | symbols::PRIM_CREATE_OBJECT
             | symbols::PRIM_CALL_METHOD
             | symbols::PRIM_CALL_FUNCTION => {
-                self.refuse(
-                    graph,
-                    node,
-                    graph.kind_name(node),
-                    "stays after freezing: an attribute or call that cannot be folded",
-                );
-                None
+                let inputs: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
+                let result = match graph.kind(node) {
+                    symbols::PRIM_CALL_METHOD | symbols::PRIM_CALL_FUNCTION => None,
+                    _ => self.object_node(graph, node, &inputs),
+                };
+                // What depends on something unsupported says nothing new.
+                if result.is_none() && (self.start.module.is_none() || inputs.iter().all(Option::is_some)) {
+                    let reason = "stays after freezing: an attribute or call that cannot be folded";
+                    self.refuse(graph, node, graph.kind_name(node), reason);
+                }
+                result
             }
             _ => {
                 let results = self.operator(frame, node)?;

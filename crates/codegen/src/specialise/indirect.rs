@@ -71,12 +71,6 @@ impl Specialiser<'_> {
         values: &[Value],
         like: &Results,
     ) -> Result<Vec<Value>, Refusal> {
-        let mut inputs: Vec<TensorCell> = Vec::new();
-        let arguments = values
-            .iter()
-            .map(|v| argument(v, &mut inputs))
-            .collect::<Option<Vec<_>>>();
-        let arguments = arguments.ok_or("takes a dictionary or an object")?;
         let shapes = like.iter().map(|v| {
             let t = v.as_tensor()?;
             Some(TensorShape {
@@ -87,11 +81,36 @@ impl Specialiser<'_> {
         let results: Vec<TensorShape> = shapes
             .collect::<Option<_>>()
             .ok_or("gives something other than tensors")?;
+        let call = self.host(graph, node, op, values, results)?;
+        let origins = self.origin(graph, node);
+        let mut given = Vec::new();
+        for id in self.tensors.host(call, origins) {
+            let shape = self.tensors.shape(id).clone();
+            given.push(Value::Tensor(self.store.fresh(id, &shape, false)?));
+        }
+        Ok(given)
+    }
+
+    /// A call of an operator without a program on what `values` are now.
+    pub(super) fn host(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        values: &[Value],
+        results: Vec<TensorShape>,
+    ) -> Result<HostCall, Refusal> {
+        let mut inputs: Vec<TensorCell> = Vec::new();
+        let arguments = values
+            .iter()
+            .map(|v| argument(v, &mut inputs))
+            .collect::<Option<Vec<_>>>();
+        let arguments = arguments.ok_or("takes a dictionary or an object")?;
         let inputs = inputs
             .iter()
             .map(|c| self.read(c))
             .collect::<Result<Vec<TensorId>, _>>()?;
-        let call = HostCall {
+        Ok(HostCall {
             op: op.clone(),
             ctx: self.ctx.clone(),
             arguments,
@@ -100,14 +119,7 @@ impl Specialiser<'_> {
             results,
             output_types: graph.node_outputs(node).iter().map(|&v| graph.ty(v)).collect(),
             attributes: graph.attributes(node).to_vec(),
-        };
-        let origins = self.origin(graph, node);
-        let mut given = Vec::new();
-        for id in self.tensors.host(call, origins) {
-            let shape = self.tensors.shape(id).clone();
-            given.push(Value::Tensor(self.store.fresh(id, &shape, false)?));
-        }
-        Ok(given)
+        })
     }
 }
 

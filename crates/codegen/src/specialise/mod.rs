@@ -10,17 +10,22 @@ mod control;
 mod indirect;
 mod operators;
 mod store;
+mod stretch;
 
 use crate::error::{LowerError, Unsupported};
 use crate::graph::{Origin, TensorGraph};
+use crate::host::HostCall;
 use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
 use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
 use frazil_runtime::structured::{TensorId, TensorShape};
-use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, Value};
-use std::collections::HashSet;
+use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
+use indexmap::IndexMap;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use store::Store;
+
+pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
 
 /// What is known of an input.
 #[derive(Clone, Debug)]
@@ -35,6 +40,10 @@ pub enum InputSpec {
     Tuple(Vec<InputSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, InputSpec)>),
+    /// The input tensor of this number, which was described before: the same variable.
+    Same(u32),
+    /// The object of this number in [`Start::objects`].
+    Object(u32),
 }
 
 /// What a result of the graph is, in terms of the compiled function's outputs.
@@ -50,6 +59,10 @@ pub enum ResultSpec {
     Tuple(Vec<ResultSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
+    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] only, as is the next.
+    Input(u32),
+    /// A view of the input tensor of this number, which is dense: sizes, strides and offset.
+    View(u32, Vec<i64>, Vec<i64>, i64),
 }
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.
@@ -68,19 +81,8 @@ pub struct Specialised {
 /// inputs whatever their elements are.
 pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
     let ctx = graph.ctx().clone();
-    let mut s = Specialiser {
-        registry,
-        ctx: &ctx,
-        tensors: TensorGraph::new(),
-        store: Store::default(),
-        importer: Importer::new(),
-        constants: HashSet::new(),
-        unsupported: Vec::new(),
-        checks: Vec::new(),
-        steps: 0,
-        depth: 0,
-        blocks: 0,
-    };
+    let start = Start::default();
+    let mut s = Specialiser::new(&ctx, registry, &start, None);
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;
     let mut results = Vec::new();
@@ -118,6 +120,21 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
 type Slot = Option<Value>;
 
 struct Specialiser<'a> {
+    start: &'a Start<'a>,
+    /// What the operators gave that the run waited for so far; `None` where it must not wait.
+    answers: Option<&'a [Vec<InputSpec>]>,
+    /// How many answers have been used, and the number of checks then.
+    answered: usize,
+    earlier_checks: usize,
+    /// The call that the run waits for, and the tensors that it may read afterwards.
+    waiting: Option<HostCall>,
+    live: BTreeSet<TensorId>,
+    /// The variables of the input tensors.
+    inputs: Vec<TensorCell>,
+    /// The objects of the start.
+    objects: Vec<ObjectValue>,
+    /// Lists and dictionaries that the caller sees, and what they held.
+    shared: Vec<(Value, Vec<Value>)>,
     registry: &'a Registry,
     ctx: &'a Arc<Context>,
     tensors: TensorGraph,
@@ -137,18 +154,58 @@ struct Specialiser<'a> {
 }
 
 impl ResultSpec {
-    /// The value, when the tensors that it mentions are `tensors`.
+    /// The value, when the tensors that it mentions are `tensors`. It must not mention inputs.
     pub fn value(&self, tensors: &[Value]) -> Value {
-        let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value(tensors)).collect() };
-        match self {
+        self.value_with(&|leaf| match leaf {
             ResultSpec::Tensor(i) => tensors.get(*i as usize).cloned().unwrap_or_default(),
+            _ => Value::None,
+        })
+    }
+
+    /// The value, when `leaf` gives those of outputs, inputs, and their views.
+    pub fn value_with(&self, leaf: &dyn Fn(&ResultSpec) -> Value) -> Value {
+        let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
+        match self {
+            ResultSpec::Tensor(_) | ResultSpec::Input(_) | ResultSpec::View(..) => leaf(self),
             ResultSpec::Value(v) => v.clone(),
             ResultSpec::Tuple(items) => Value::tuple(all(items)),
             ResultSpec::List(element, items) => Value::List(ListValue::new(*element, all(items))),
             ResultSpec::Dict(key, value, entries) => {
-                let entries = entries.iter().map(|(k, v)| (k.clone(), v.value(tensors)));
+                let entries = entries.iter().map(|(k, v)| (k.clone(), v.value_with(leaf)));
                 Value::Dict(DictValue::new(*key, *value, entries.collect()))
             }
+        }
+    }
+}
+
+impl<'a> Specialiser<'a> {
+    fn new(
+        ctx: &'a Arc<Context>,
+        registry: &'a Registry,
+        start: &'a Start<'a>,
+        answers: Option<&'a [Vec<InputSpec>]>,
+    ) -> Specialiser<'a> {
+        Specialiser {
+            start,
+            answers,
+            answered: 0,
+            earlier_checks: 0,
+            waiting: None,
+            live: BTreeSet::new(),
+            inputs: Vec::new(),
+            objects: Vec::new(),
+            shared: Vec::new(),
+            registry,
+            ctx,
+            tensors: TensorGraph::new(),
+            store: Store::default(),
+            importer: Importer::new(),
+            constants: HashSet::new(),
+            unsupported: Vec::new(),
+            checks: Vec::new(),
+            steps: 0,
+            depth: 0,
+            blocks: 0,
         }
     }
 }
@@ -171,10 +228,11 @@ impl Specialiser<'_> {
         let mut arguments = Vec::new();
         for class in classes {
             arguments.push(match (class, rest.as_slice().first()) {
+                (Some(_), _) if !self.objects.is_empty() => self.objects.first().cloned().map(Value::Object),
                 (Some(name), _) => Some(Value::Object(ObjectValue::new(name, Vec::new()))),
                 (None, Some(spec)) => {
                     rest.next();
-                    Some(self.input(spec)?)
+                    Some(self.input(spec, true)?)
                 }
                 (None, None) => None,
             });
@@ -182,13 +240,31 @@ impl Specialiser<'_> {
         Ok(arguments)
     }
 
-    fn input(&mut self, spec: &InputSpec) -> Result<Value, LowerError> {
-        let all = |s: &mut Self, items: &[InputSpec]| items.iter().map(|i| s.input(i)).collect::<Result<Vec<_>, _>>();
+    /// The value that `spec` describes; `outer` when it comes from the caller, who sees what is written to it.
+    fn input(&mut self, spec: &InputSpec, outer: bool) -> Result<Value, LowerError> {
+        let all =
+            |s: &mut Self, items: &[InputSpec]| items.iter().map(|i| s.input(i, outer)).collect::<Result<Vec<_>, _>>();
         Ok(match spec {
             InputSpec::Tensor(shape) => {
                 let id = self.tensors.input(shape.clone());
-                let cell = self.store.fresh(id, shape, true)?;
+                let cell = self.store.fresh(id, shape, outer)?;
+                self.inputs.push(cell.clone());
                 Value::Tensor(cell)
+            }
+            InputSpec::Same(number) => {
+                let cell = self.inputs.get(*number as usize);
+                Value::Tensor(
+                    cell.cloned()
+                        .ok_or_else(|| LowerError::Malformed("an unknown input".into()))?,
+                )
+            }
+            InputSpec::Object(number) => {
+                let object = self.objects.get(*number as usize);
+                Value::Object(
+                    object
+                        .cloned()
+                        .ok_or_else(|| LowerError::Malformed("an unknown object".into()))?,
+                )
             }
             InputSpec::Value(v) => {
                 self.note_constants(v);
@@ -197,13 +273,23 @@ impl Specialiser<'_> {
             InputSpec::List(items) => {
                 let items = all(self, items)?;
                 let element = items.first().map_or(frazil_ir::types::TENSOR, |v| v.ty(self.ctx));
-                Value::List(ListValue::new(element, items))
+                let list = Value::List(ListValue::new(element, items.clone()));
+                if outer {
+                    self.shared.push((list.clone(), items));
+                }
+                list
             }
             InputSpec::Tuple(items) => Value::tuple(all(self, items)?),
             InputSpec::Dict(key, value, entries) => {
-                let entry = |(k, v): &(Key, InputSpec)| Ok((k.clone(), self.input(v)?));
-                let entries: Result<_, LowerError> = entries.iter().map(entry).collect();
-                Value::Dict(DictValue::new(*key, *value, entries?))
+                let entry = |(k, v): &(Key, InputSpec)| Ok((k.clone(), self.input(v, outer)?));
+                let entries: Result<IndexMap<Key, Value>, LowerError> = entries.iter().map(entry).collect();
+                let entries = entries?;
+                let items = entries.values().cloned().collect();
+                let dict = Value::Dict(DictValue::new(*key, *value, entries));
+                if outer {
+                    self.shared.push((dict.clone(), items));
+                }
+                dict
             }
         })
     }
@@ -212,14 +298,17 @@ impl Specialiser<'_> {
         let all = |s: &mut Self, items: &[Value]| items.iter().map(|v| s.result(v, index)).collect::<Result<_, _>>();
         Ok(match value {
             Value::Tensor(cell) => {
+                if let Some(view) = self.input_view(cell) {
+                    return Ok(view);
+                }
                 let id: TensorId = self.read(cell)?;
                 self.tensors.outputs.push(id);
                 ResultSpec::Tensor(self.tensors.outputs.len() as u32 - 1)
             }
-            Value::List(l) if l.with(|items| items.iter().any(has_tensor)) => {
+            Value::List(l) if l.with(|items| items.iter().any(has_parts)) => {
                 ResultSpec::List(l.element, all(self, &l.items())?)
             }
-            Value::Tuple(t) if t.items.iter().any(has_tensor) => ResultSpec::Tuple(all(self, &t.items)?),
+            Value::Tuple(t) if t.items.iter().any(has_parts) => ResultSpec::Tuple(all(self, &t.items)?),
             Value::Dict(d) => {
                 let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
                 let entry = |(k, v): (Key, Value)| Ok((k, self.result(&v, index)?));
@@ -254,12 +343,13 @@ impl Specialiser<'_> {
     }
 }
 
-fn has_tensor(value: &Value) -> bool {
+/// True for what is more than a plain value.
+fn has_parts(value: &Value) -> bool {
     match value {
-        Value::Tensor(_) => true,
-        Value::List(l) => l.with(|items| items.iter().any(has_tensor)),
-        Value::Tuple(t) => t.items.iter().any(has_tensor),
-        Value::Dict(d) => d.with(|entries| entries.values().any(has_tensor)),
+        Value::Tensor(_) | Value::Object(_) | Value::Future(_) => true,
+        Value::List(l) => l.with(|items| items.iter().any(has_parts)),
+        Value::Tuple(t) => t.items.iter().any(has_parts),
+        Value::Dict(d) => d.with(|entries| entries.values().any(has_parts)),
         _ => false,
     }
 }

@@ -59,6 +59,17 @@ impl Specialiser<'_> {
         match self.call(graph, node, &op, &values) {
             Ok(results) => Ok(results.into_iter().map(Some).collect()),
             Err(Refusal::Fatal(e)) => Err(e),
+            // A driver can run it as the interpreter does.
+            Err(Refusal::Reason(_)) if self.can_wait(&op) && !matches!(op.semantics(), Semantics::Composite(_)) => {
+                match self.wait(graph, node, &op, &values) {
+                    Ok(results) => Ok(results.into_iter().map(Some).collect()),
+                    Err(Refusal::Fatal(e)) => Err(e),
+                    Err(Refusal::Reason(reason)) => {
+                        self.refuse(graph, node, &op.schema().full_name(self.ctx), reason);
+                        Ok(nothing)
+                    }
+                }
+            }
             Err(Refusal::Reason(reason)) => {
                 self.refuse(graph, node, &op.schema().full_name(self.ctx), reason);
                 Ok(nothing)
@@ -173,8 +184,9 @@ impl Specialiser<'_> {
             touched |= t.storage().take_touched();
         }
         if touched {
+            let is_called = op.has_fixed_sizes() && op.variant() == Variant::Functional;
             return match results {
-                Ok(like) if op.has_fixed_sizes() && op.variant() == Variant::Functional => {
+                Ok(like) if is_called && like.iter().all(|v| v.as_tensor().is_some()) => {
                     self.host_call(graph, node, op, values, &like)
                 }
                 _ => Err("depends on the elements of a tensor, and has no program".into()),

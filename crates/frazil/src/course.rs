@@ -1,0 +1,340 @@
+//! Methods that run natively stretch by stretch: between the stretches stand operators that look at elements to say what they give.
+//!
+//! A stretch is compiled when a run gets to it, and kept by what those operators gave on the way: truth values and numbers as they are,
+//! tensors by their shapes. So loops and conditions on elements are a tree of compiled stretches, of which a run takes one path. What a run
+//! changes (attributes, tensors of the caller) it changes at its end, so that until then the interpreter can take over.
+
+use crate::describe::{Argument, Situation, describe_cells};
+use crate::native::{CompileOptions, CompiledMethod, NativePlan};
+use crate::{Error, Result};
+use frazil_codegen::LowerError;
+use frazil_codegen::compile::RunError;
+use frazil_codegen::host::HostCall;
+use frazil_codegen::specialise::{InputSpec, Next, ResultSpec, Specialised, Start, stretch};
+use frazil_ir::{Graph, Module};
+use frazil_runtime::structured::TensorId;
+use frazil_runtime::value::{TensorCell, Value};
+use frazil_runtime::{Registry, Tensor};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+
+/// Stretches of one run.
+const MAX_STRETCHES: usize = 512;
+/// Stretches after which a method is left to the interpreter where that may run it: it goes on by numbers that are hardly ever the same.
+const PATIENCE: usize = 16;
+/// Stretches of a method for one kind of arguments that are kept; with more, a run forgets those that it does not use.
+const MAX_KEPT: usize = 2 * MAX_STRETCHES;
+
+/// What is run.
+pub(crate) struct Method<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its graph, frozen.
+    pub graph: &'a Graph,
+    /// The module that the graph is of.
+    pub module: &'a Module,
+    /// The operators.
+    pub registry: &'a Registry,
+    /// How it is compiled.
+    pub options: &'a CompileOptions,
+    /// Whether the interpreter must not take over for want of patience.
+    pub strict: bool,
+}
+
+/// How a run ends.
+pub(crate) enum Ending {
+    /// With a result.
+    Returned(Value),
+    /// The interpreter has to run it: it raises, or its tensors share memory in a way that matters.
+    Interpret,
+    /// It cannot be compiled.
+    Refused(String),
+}
+
+/// The stretches of a method for one kind of arguments and state.
+#[derive(Default)]
+pub(crate) struct Course {
+    stages: Vec<Stage>,
+    /// The first stretch, or why it cannot be compiled.
+    first: Option<Found>,
+    /// Why it is not run any more.
+    given_up: Option<String>,
+}
+
+/// A stage by its number, or what is in the way.
+type Found = std::result::Result<usize, Obstacle>;
+
+#[derive(Clone)]
+enum Obstacle {
+    Raises,
+    Unsupported(String),
+}
+
+/// A compiled stretch.
+struct Stage {
+    /// `None` where there is nothing to compute.
+    code: Option<CompiledMethod>,
+    /// The tensors that the code is given, and those that it gives.
+    takes: Vec<TensorId>,
+    gives: Vec<TensorId>,
+    /// All inputs so far: arguments, state, and what calls gave.
+    inputs: Vec<TensorId>,
+    then: Then,
+    /// What follows, by what the call gives.
+    after: HashMap<Vec<Argument>, Found>,
+}
+
+enum Then {
+    Return(Box<Return>),
+    Call(Box<HostCall>),
+}
+
+/// See [`Next::Return`].
+struct Return {
+    results: Vec<ResultSpec>,
+    outputs: Vec<TensorId>,
+    writes: Vec<(u32, u32)>,
+    sets: Vec<(u32, u32, ResultSpec)>,
+}
+
+impl Course {
+    /// Runs the method; what is compiled is noted.
+    ///
+    /// # Errors
+    /// When compiled code and what it is given do not fit.
+    pub fn run(&mut self, method: &Method<'_>, situation: &Situation, notes: &mut Vec<String>) -> Result<Ending> {
+        if let Some(why) = &self.given_up {
+            return Ok(Ending::Refused(why.clone()));
+        }
+        if self.stages.len() > MAX_KEPT {
+            *self = Course::default();
+        }
+        let mut known: HashMap<TensorId, Tensor> = HashMap::new();
+        let mut tensors = situation.tensors.clone();
+        let mut answers: Vec<Vec<InputSpec>> = Vec::new();
+        let mut next = match &self.first {
+            Some(found) => found.clone(),
+            None => {
+                let found = self.add(method, situation, &answers, &known, notes);
+                self.first.insert(found).clone()
+            }
+        };
+        loop {
+            let at = match next {
+                Ok(at) => at,
+                Err(Obstacle::Raises) => return Ok(Ending::Interpret),
+                Err(Obstacle::Unsupported(why)) => return Ok(Ending::Refused(why)),
+            };
+            let stage = &mut self.stages[at];
+            for (id, cell) in stage.inputs.iter().zip(&tensors) {
+                known.entry(*id).or_insert_with(|| cell.get());
+            }
+            if let Some(code) = &mut stage.code {
+                let inputs: Vec<Tensor> = stage.takes.iter().filter_map(|id| known.get(id).cloned()).collect();
+                match code.run_all(&inputs) {
+                    Ok(outputs) => {
+                        let outputs = outputs.iter().filter_map(Value::as_tensor);
+                        known.extend(stage.gives.iter().copied().zip(outputs));
+                    }
+                    Err(Error::NativeRun(RunError::Raised(_))) => return Ok(Ending::Interpret),
+                    Err(error) => return Err(error),
+                }
+            }
+            let call = match &stage.then {
+                Then::Return(end) => return end.value(situation, &tensors, &known),
+                Then::Call(call) => call,
+            };
+            let inputs: Vec<Value> = call
+                .inputs
+                .iter()
+                .map(|id| known.get(id).cloned().map(Value::from).unwrap_or_default())
+                .collect();
+            let Ok(given) = call.values(&inputs) else {
+                return Ok(Ending::Interpret);
+            };
+            let Some((keys, specs, cells)) = describe_cells(&given) else {
+                let why = format!("{} gives what native code does not take", call.name());
+                return Ok(Ending::Refused(why));
+            };
+            tensors.extend(cells);
+            answers.push(specs);
+            next = match stage.after.get(&keys) {
+                Some(found) => found.clone(),
+                None => {
+                    let found = self.add(method, situation, &answers, &known, notes);
+                    self.stages[at].after.insert(keys, found.clone());
+                    found
+                }
+            };
+        }
+    }
+
+    /// Compiles the stretch that follows `answers`, when the tensors `known` have been computed.
+    fn add(
+        &mut self,
+        method: &Method<'_>,
+        situation: &Situation,
+        answers: &[Vec<InputSpec>],
+        known: &HashMap<TensorId, Tensor>,
+        notes: &mut Vec<String>,
+    ) -> Found {
+        let limit = if method.strict { MAX_STRETCHES } else { PATIENCE };
+        let count = if method.strict {
+            answers.len()
+        } else {
+            self.stages.len()
+        };
+        if count >= limit {
+            let why = format!("it goes on by what it computes in more than {limit} ways");
+            self.given_up = (!method.strict).then(|| why.clone());
+            return Err(Obstacle::Unsupported(why));
+        }
+        let begin = Instant::now();
+        let stage = Stage::new(method, situation, answers, known).map_err(|e| match e {
+            Error::Lower(LowerError::Raises { .. }) => Obstacle::Raises,
+            other => Obstacle::Unsupported(other.to_string()),
+        })?;
+        let (stage, kernels) = stage;
+        let until = match &stage.then {
+            Then::Return(_) => "its end".to_owned(),
+            Then::Call(call) => call.name(),
+        };
+        notes.push(format!(
+            "{}: stretch {} up to {until}: {kernels} kernel calls, compiled in {:.0} ms",
+            method.name,
+            self.stages.len(),
+            begin.elapsed().as_secs_f64() * 1e3
+        ));
+        self.stages.push(stage);
+        Ok(self.stages.len() - 1)
+    }
+}
+
+impl Stage {
+    /// The compiled stretch, and the number of its kernel calls.
+    fn new(
+        method: &Method<'_>,
+        situation: &Situation,
+        answers: &[Vec<InputSpec>],
+        known: &HashMap<TensorId, Tensor>,
+    ) -> Result<(Stage, usize)> {
+        let start = Start {
+            objects: &situation.objects,
+            module: Some(method.module),
+        };
+        let found = stretch(method.graph, &situation.specs, answers, &start, method.registry)?;
+        let graph = found.graph;
+        let mut given: BTreeSet<TensorId> = known.keys().copied().collect();
+        given.extend(&graph.inputs);
+        let (then, mut wanted) = match found.next {
+            Next::Call(call) => {
+                let mut wanted: BTreeSet<TensorId> = call.inputs.iter().copied().collect();
+                wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
+                (Then::Call(call), wanted)
+            }
+            Next::Return { results, writes, sets } => {
+                let outputs = graph.outputs.clone();
+                let wanted = outputs.iter().copied().collect();
+                let end = Return {
+                    results,
+                    outputs,
+                    writes,
+                    sets,
+                };
+                (Then::Return(Box::new(end)), wanted)
+            }
+        };
+        wanted.retain(|id| !given.contains(id));
+        let gives: Vec<TensorId> = wanted.into_iter().collect();
+        let checked = found.checks.iter().map(|(id, _)| *id);
+        let outputs: Vec<TensorId> = gives.iter().copied().chain(checked).collect();
+        let (mut part, takes) = graph.part(&given, &outputs);
+        part.checks = found.checks.into_iter().map(|(_, message)| message).collect();
+        let mut kernels = 0;
+        let code = if outputs.is_empty() {
+            None
+        } else {
+            let results = (0..gives.len() as u32).map(ResultSpec::Tensor).collect();
+            let options = CompileOptions {
+                name: method.name.to_owned(),
+                ..method.options.clone()
+            };
+            let plan = NativePlan::of(Specialised { graph: part, results }, &options)?;
+            kernels = plan.kernel_count().0;
+            Some(plan.compile(&options)?)
+        };
+        let stage = Stage {
+            code,
+            takes,
+            gives,
+            inputs: graph.inputs,
+            then,
+            after: HashMap::new(),
+        };
+        Ok((stage, kernels))
+    }
+}
+
+impl Return {
+    /// The method's result; what it changes is changed then.
+    fn value(
+        &self,
+        situation: &Situation,
+        tensors: &[TensorCell],
+        known: &HashMap<TensorId, Tensor>,
+    ) -> Result<Ending> {
+        let own = &situation.tensors;
+        let all = self.results.iter().chain(self.sets.iter().map(|(_, _, spec)| spec));
+        let is_dense = |n: u32| tensors.get(n as usize).is_some_and(|c| c.get().is_contiguous());
+        if all.into_iter().any(|spec| !views(spec).into_iter().all(is_dense)) || !self.writes.is_empty() && overlap(own)
+        {
+            return Ok(Ending::Interpret);
+        }
+        let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
+        let leaf = |spec: &ResultSpec| match spec {
+            ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
+            ResultSpec::Input(n) => tensors.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
+            ResultSpec::View(n, sizes, strides, offset) => {
+                let base = tensors.get(*n as usize).map(TensorCell::get);
+                let view = base.and_then(|t| t.as_strided(sizes, strides, t.offset() + offset).ok());
+                view.map(Value::from).unwrap_or_default()
+            }
+            _ => Value::None,
+        };
+        let mut results: Vec<Value> = self.results.iter().map(|r| r.value_with(&leaf)).collect();
+        let set: Vec<Value> = self.sets.iter().map(|(_, _, spec)| spec.value_with(&leaf)).collect();
+        for (number, index) in &self.writes {
+            if let (Some(cell), Some(value)) = (own.get(*number as usize), output(*index)) {
+                cell.get().copy_(&value)?;
+            }
+        }
+        for ((object, slot, _), value) in self.sets.iter().zip(set) {
+            if let Some(object) = situation.state.get(*object as usize) {
+                object.set_slot(*slot as usize, value);
+            }
+        }
+        Ok(Ending::Returned(match results.len() {
+            1 => results.remove(0),
+            _ => Value::tuple(results),
+        }))
+    }
+}
+
+/// The inputs of which `spec` holds views.
+fn views(spec: &ResultSpec) -> Vec<u32> {
+    match spec {
+        ResultSpec::View(n, ..) => vec![*n],
+        ResultSpec::List(_, items) | ResultSpec::Tuple(items) => items.iter().flat_map(views).collect(),
+        ResultSpec::Dict(_, _, entries) => entries.iter().flat_map(|(_, v)| views(v)).collect(),
+        ResultSpec::Tensor(_) | ResultSpec::Input(_) | ResultSpec::Value(_) => Vec::new(),
+    }
+}
+
+/// True when two of the tensors share memory.
+fn overlap(tensors: &[TensorCell]) -> bool {
+    let mut seen = BTreeSet::new();
+    let addresses = tensors
+        .iter()
+        .map(|c| std::sync::Arc::as_ptr(c.get().storage()) as usize);
+    addresses.into_iter().any(|a| !seen.insert(a))
+}

@@ -1,0 +1,163 @@
+//! Values as native code is specialised on them: tensors by their shapes, everything else as it is.
+
+use crate::InputSpec;
+use frazil_codegen::specialise::{self, ObjectSpec};
+use frazil_ir::{Context, Device};
+use frazil_runtime::Tensor;
+use frazil_runtime::structured::TensorShape;
+use frazil_runtime::value::{Key, ObjectValue, TensorCell, Value};
+use std::sync::Arc;
+
+pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
+    specialise::InputSpec::Tensor(TensorShape {
+        dtype: spec.dtype,
+        sizes: spec.sizes.as_slice().into(),
+    })
+}
+
+/// What a method is specialised on: shapes of tensors, everything else by value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Argument {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Str(Arc<str>),
+    Device(Device),
+    Tensor(InputSpec),
+    /// The tensor of this number again.
+    Same(u32),
+    /// The object of this number.
+    Object(u32),
+    List(Vec<Argument>),
+    Tuple(Vec<Argument>),
+    Dict(Vec<(Argument, Argument)>),
+}
+
+/// What has been met.
+#[derive(Default)]
+struct Found {
+    tensors: Vec<TensorCell>,
+    /// Objects, where they may occur; tensors that occur twice are told from two tensors then too.
+    objects: Option<Vec<ObjectValue>>,
+}
+
+/// The key of `value`, and its specification. `None` for what native code does not take.
+fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
+    let fixed = |key| Some((key, specialise::InputSpec::Value(value.clone())));
+    let mut each = |items: &[Value]| -> Option<(Vec<Argument>, Vec<specialise::InputSpec>)> {
+        let described: Option<Vec<_>> = items.iter().map(|v| describe(v, found)).collect();
+        Some(described?.into_iter().unzip())
+    };
+    match value {
+        Value::None => fixed(Argument::None),
+        Value::Bool(b) => fixed(Argument::Bool(*b)),
+        Value::Int(i) => fixed(Argument::Int(*i)),
+        Value::Float(f) => fixed(Argument::Float(f.to_bits())),
+        Value::Str(s) => fixed(Argument::Str(s.clone())),
+        Value::Device(d) => fixed(Argument::Device(*d)),
+        Value::Tensor(cell) => {
+            let again = found.tensors.iter().position(|c| c.is(cell));
+            if let (Some(number), Some(_)) = (again, &found.objects) {
+                let number = number as u32;
+                return Some((Argument::Same(number), specialise::InputSpec::Same(number)));
+            }
+            let tensor = cell.get();
+            let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
+            found.tensors.push(cell.clone());
+            let described = tensor_spec(&spec);
+            Some((Argument::Tensor(spec), described))
+        }
+        Value::Object(object) => {
+            let objects = found.objects.as_mut()?;
+            let number = objects.iter().position(|o| o.is(object)).unwrap_or(objects.len());
+            if number == objects.len() {
+                objects.push(object.clone());
+            }
+            let number = number as u32;
+            Some((Argument::Object(number), specialise::InputSpec::Object(number)))
+        }
+        Value::List(l) => {
+            let (keys, specs) = each(&l.items())?;
+            Some((Argument::List(keys), specialise::InputSpec::List(specs)))
+        }
+        Value::Tuple(t) => {
+            let (keys, specs) = each(&t.items)?;
+            Some((Argument::Tuple(keys), specialise::InputSpec::Tuple(specs)))
+        }
+        Value::Dict(d) => {
+            let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+            let mut keys = Vec::with_capacity(entries.len());
+            let mut specs = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                let (name, _) = describe(&key.0, &mut Found::default())?;
+                let (described, spec) = describe(&value, found)?;
+                keys.push((name, described));
+                specs.push((key, spec));
+            }
+            Some((Argument::Dict(keys), specialise::InputSpec::Dict(d.key, d.value, specs)))
+        }
+        _ => None,
+    }
+}
+
+/// Arguments: what code is specialised on, what they are to the compiler, and the tensors among them.
+pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tensor>);
+
+/// [`describe`]s all arguments.
+pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
+    let (keys, specs, cells) = describe_cells(args)?;
+    Some((keys, specs, cells.iter().map(TensorCell::get).collect()))
+}
+
+/// [`describe_all`], giving the tensors' variables.
+pub(crate) fn describe_cells(args: &[Value]) -> Option<(Vec<Argument>, Vec<specialise::InputSpec>, Vec<TensorCell>)> {
+    let mut found = Found::default();
+    let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
+    let (keys, specs) = described?.into_iter().unzip();
+    Some((keys, specs, found.tensors))
+}
+
+/// What a method is called with, and the state that it finds.
+pub(crate) struct Situation {
+    /// What code is specialised on.
+    pub keys: Vec<Argument>,
+    /// The arguments.
+    pub specs: Vec<specialise::InputSpec>,
+    /// What is known of the objects.
+    pub objects: Vec<ObjectSpec>,
+    /// The objects: the method's own, then those that it and the arguments lead to.
+    pub state: Vec<ObjectValue>,
+    /// The tensors' variables.
+    pub tensors: Vec<TensorCell>,
+}
+
+impl Situation {
+    /// `None` when there is something that native code does not take.
+    pub fn new(ctx: &Context, own: Option<&ObjectValue>, args: &[Value]) -> Option<Situation> {
+        let mut found = Found {
+            tensors: Vec::new(),
+            objects: Some(own.cloned().into_iter().collect()),
+        };
+        let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
+        let (mut keys, specs): (Vec<_>, Vec<_>) = described?.into_iter().unzip();
+        let mut objects = Vec::new();
+        while let Some(object) = found.objects.as_ref()?.get(objects.len()).cloned() {
+            let slots: Option<Vec<_>> = object.slots().iter().map(|v| describe(v, &mut found)).collect();
+            let (mut described, slots): (Vec<_>, Vec<_>) = slots?.into_iter().unzip();
+            described.push(Argument::Str(ctx.name(object.class()).into()));
+            keys.push(Argument::Tuple(described));
+            objects.push(ObjectSpec {
+                class: object.class(),
+                slots,
+            });
+        }
+        Some(Situation {
+            keys,
+            specs,
+            objects,
+            state: found.objects?,
+            tensors: found.tensors,
+        })
+    }
+}
