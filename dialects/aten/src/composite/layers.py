@@ -81,7 +81,10 @@ def square(self: Tensor) -> Tensor:
     return torch.pow(self, 2)
 
 def ldexp__Tensor(self: Tensor, other: Tensor) -> Tensor:
-    return self * torch.pow(2.0, other)
+    out = self * torch.pow(2.0, other)
+    if torch.is_floating_point(self) and not torch.is_floating_point(other):
+        out = out.to(self.dtype)
+    return out
 
 def ldexp_(self: Tensor, other: Tensor) -> Tensor:
     return self.mul_(torch.pow(2.0, other))

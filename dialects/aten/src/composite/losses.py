@@ -27,7 +27,7 @@ def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Te
     if delta <= 0.0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     d = torch.abs(self - target)
-    out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+    out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta).to(self.dtype)
     return helper_reduced(out, reduction)
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:

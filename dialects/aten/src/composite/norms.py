@@ -15,7 +15,9 @@ def helper_matrix_norm(self: Tensor, ord: float, dim: List[int], keepdim: bool) 
     size = abs(ord)
     if size == 2.0:
         values = torch.linalg_svdvals(torch.movedim(self, [a, b], [-2, -1]))
-        if largest:
+        if largest and values.size(-1) == 0:
+            out = values.sum([-1])
+        elif largest:
             out = torch.amax(values, [-1])
         else:
             out = torch.amin(values, [-1])
@@ -27,7 +29,9 @@ def helper_matrix_norm(self: Tensor, ord: float, dim: List[int], keepdim: bool) 
             summed = b
             chosen = a
         sums = torch.abs(self).sum([summed], True)
-        if largest:
+        if largest and sums.size(chosen) == 0:
+            out = sums.sum([chosen], True)
+        elif largest:
             out = torch.amax(sums, [chosen], True)
         else:
             out = torch.amin(sums, [chosen], True)

@@ -35,7 +35,8 @@ def helper_frequencies(n: int, d: float, dtype: Optional[int], half: bool) -> Te
     if dtype is not None:
         kind = dtype
     if half:
-        numbers = torch.arange(n // 2 + 1, dtype=kind)
+        # Halved towards zero, as C++ does.
+        numbers = torch.arange(int(n / 2) + 1, dtype=kind)
     else:
         numbers = torch.cat([torch.arange((n + 1) // 2, dtype=kind), torch.arange(-(n // 2), 0, dtype=kind)], 0)
     return numbers * (1.0 / (float(n) * d))

@@ -160,36 +160,40 @@ def helper_neighbours(y: Tensor, dim: int) -> Tensor:
         return y
     return y.narrow(dim, 0, size - 1) + y.narrow(dim, 1, size - 1)
 
-# The steps between places x, in a shape that broadcasts with the neighbours of y.
+# The steps between places x, in a shape that broadcasts with the neighbours of y. Places of more dimensions than y are counted
+# along y's dimension all the same.
 def helper_steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    if x.dim() == 1 and y.dim() != 1:
+    if y.dtype == torch.bool or x.dtype == torch.bool:
+        raise RuntimeError("trapezoid: received a bool input for `x` or `y`, but bool is not supported")
+    at = dim
+    if dim < 0:
+        at = dim + y.dim()
+    places = x
+    if x.dim() == 1:
         if x.size(0) != y.size(dim):
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
-        step = x
-        if x.size(0) != 0:
-            step = x.narrow(0, 1, x.size(0) - 1) - x.narrow(0, 0, x.size(0) - 1)
         shape = [1] * y.dim()
-        shape[dim] = step.size(0)
-        step = step.reshape(shape)
-    else:
-        places = x
-        while places.dim() < y.dim():
-            places = places.unsqueeze(0)
-        size = places.size(dim)
-        step = places
-        if size != 0:
-            step = places.narrow(dim, 1, size - 1) - places.narrow(dim, 0, size - 1)
+        shape[dim] = x.size(0)
+        places = x.reshape(shape)
+    while places.dim() < y.dim():
+        places = places.unsqueeze(0)
+    size = places.size(at)
+    step = places
+    if size != 0:
+        step = places.narrow(at, 1, size - 1) - places.narrow(at, 0, size - 1)
     return step
 
 def trapezoid__x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     if y.size(dim) == 0:
-        return torch.zeros_like(y).sum([dim])
+        return y.sum([dim], dtype=y.dtype)
     return (helper_steps(y, x, dim) * helper_neighbours(y, dim)).sum([dim]) / 2.0
 
 def trapezoid__dx(y: Tensor, dx: number, dim: int) -> Tensor:
     size = y.size(dim)
     if size == 0:
-        return torch.zeros_like(y).sum([dim])
+        return y.sum([dim], dtype=y.dtype)
+    if y.dtype == torch.bool:
+        raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     return (y.sum([dim]) - (y.select(dim, 0) + y.select(dim, size - 1)) * 0.5) * dx
 
 def trapz__x(y: Tensor, x: Tensor, dim: int) -> Tensor:
