@@ -1,5 +1,6 @@
 //! Between the constants of modules and the values of running programs, identities kept.
 
+use crate::layout::contiguous_strides;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{DictValue, EnumMember, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
@@ -166,7 +167,7 @@ impl Importer {
     }
 }
 
-/// A tensor as an immutable constant over a copy of its elements, in its own order of strides where it is dense.
+/// A tensor as an immutable constant over a row-major copy of its elements.
 pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     let dense = t.contiguous()?;
     let whole = dense.storage().bytes();
@@ -182,6 +183,26 @@ pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
         .map_err(too_large)
 }
 
+/// A tensor as an immutable constant with the same strides: over a copy of the stretch of memory that it reaches.
+fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
+    if *t.strides() == contiguous_strides(t.sizes())[..] {
+        return tensor_to_constant(t);
+    }
+    let too_large = || TensorError::TooLarge(t.sizes().to_vec());
+    let steps = t.sizes().iter().zip(t.strides());
+    let reach = match t.numel() {
+        0 => 0,
+        _ => steps
+            .map(|(&size, &stride)| (size - 1).checked_mul(stride))
+            .try_fold(1i64, |sum, step| sum.checked_add(step?))
+            .ok_or_else(too_large)?,
+    };
+    let stretch = tensor_to_constant(&t.as_strided(&[reach], &[1], t.offset())?)?;
+    TensorData::new(t.dtype(), t.sizes(), t.strides(), 0, stretch.storage.clone())
+        .map(Arc::new)
+        .map_err(|_| too_large())
+}
+
 /// A value as a constant: what folding puts into graphs. `None` for what has identity beyond its contents (objects, futures).
 pub fn value_to_constant(v: &Value) -> Option<Constant> {
     let all = |items: &[Value]| items.iter().map(value_to_constant).collect::<Option<Vec<_>>>();
@@ -193,7 +214,7 @@ pub fn value_to_constant(v: &Value) -> Option<Constant> {
         Value::Complex(c) => Constant::Complex(*c),
         Value::Str(s) => Constant::Str(s.clone()),
         Value::Device(d) => Constant::Device(*d),
-        Value::Tensor(t) => Constant::Tensor(tensor_to_constant(&t.get()).ok()?),
+        Value::Tensor(t) => Constant::Tensor(tensor_with_strides(&t.get()).ok()?),
         Value::List(l) => Constant::List(Arc::new(ListConstant {
             element: l.element,
             items: all(&l.items())?,
