@@ -1,7 +1,7 @@
 //! Methods whose course depends on elements, or which keep state: native code gives what the interpreter gives, call after call.
 #![cfg(feature = "codegen")]
 
-use frazil::ir::{Context, DType};
+use frazil::ir::DType;
 use frazil::{Engine, EngineKind, EngineOptions, Loaded, Model, Session, Tensor, Value};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn engine(model: &Model, kind: EngineKind, method: &str) -> Engine {
 }
 
 /// A value as text: tensors with dtypes, sizes and elements.
-fn text(ctx: &Context, value: &Value) -> String {
+fn text(value: &Value) -> String {
     match value {
         Value::Tensor(t) => {
             let t = t.get();
@@ -34,7 +34,7 @@ fn text(ctx: &Context, value: &Value) -> String {
         }
         Value::List(_) | Value::Tuple(_) => {
             let items = value.items().unwrap_or_default();
-            let items: Vec<String> = items.iter().map(|v| text(ctx, v)).collect();
+            let items: Vec<String> = items.iter().map(text).collect();
             format!("({})", items.join(", "))
         }
         other => format!("{other:?}"),
@@ -45,7 +45,6 @@ fn text(ctx: &Context, value: &Value) -> String {
 /// arguments have to be equal. Gives the results of the last call.
 fn agree(source: &str, method: &str, rounds: usize, arguments: impl Fn(usize) -> Vec<Value>) -> String {
     let model = model(source);
-    let ctx = model.session().ctx().clone();
     let mut engines = [EngineKind::Native, EngineKind::Interpreter].map(|kind| engine(&model, kind, method));
     let mut seen: [Vec<Value>; 2] = Default::default();
     let mut last = String::new();
@@ -58,7 +57,7 @@ fn agree(source: &str, method: &str, rounds: usize, arguments: impl Fn(usize) ->
                 Ok(value) => seen[i].push(value),
                 Err(error) => seen[i].push(Value::str(error.to_string())),
             }
-            seen[i].iter().map(|v| text(&ctx, v)).collect::<Vec<_>>()
+            seen[i].iter().map(text).collect::<Vec<_>>()
         });
         assert_eq!(
             outcomes[0],
