@@ -50,6 +50,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("frazil-tools", 5),
     ("frazil-tests", 5),
     ("frazil-fuzz", 5),
+    ("frazil-embed", 5),
 ];
 
 /// What links LLVM; only `frazil-codegen` may depend on it.

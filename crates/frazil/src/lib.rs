@@ -24,6 +24,7 @@
 //! - A [`Model`] is a module: freeze it, run a pipeline of passes over it, save it as an archive, write it as text, or make an engine of it.
 //! - An [`Engine`] calls methods with values of any type. The native one compiles each method for the shapes that it sees and
 //!   runs what cannot be compiled in the reference interpreter; the other one interprets the module as it is.
+//! - [`eager`] has tensors with every operator as a method, and [`trace`] makes graphs and modules of what is done with them.
 //! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
 
 mod alias_text;
