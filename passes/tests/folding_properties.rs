@@ -59,7 +59,7 @@ impl Writer {
 
     fn dtype(&mut self) -> &'static str {
         let dtypes: &[&'static str] = &["%long", "%float16", "%float", "%double", "%bool", "%bfloat16"];
-        *self.random.pick(dtypes)
+        self.random.pick::<&str>(dtypes)
     }
 
     fn tensor(&mut self) -> String {
