@@ -185,6 +185,20 @@ impl Constant {
         self.items()?.iter().map(Constant::as_int).collect()
     }
 
+    /// Calls `each` with every object that this is or holds, in order; not with those that objects hold.
+    pub fn visit_objects(&self, each: &mut dyn FnMut(ObjectId)) {
+        match self {
+            Constant::Object(id) => each(*id),
+            Constant::List(list) => list.items.iter().for_each(|item| item.visit_objects(each)),
+            Constant::Tuple(tuple) => tuple.items.iter().for_each(|item| item.visit_objects(each)),
+            Constant::Dict(dict) => dict.entries.iter().for_each(|(key, value)| {
+                key.visit_objects(each);
+                value.visit_objects(each);
+            }),
+            _ => {}
+        }
+    }
+
     /// True when both are the same value: scalars and strings by value (NaN equal to itself, 0.0 not to -0.0), tensors, lists and
     /// dictionaries by identity, or by value when nothing in them can be told apart (no tensor, no object).
     pub fn same(&self, other: &Constant) -> bool {

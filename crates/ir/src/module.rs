@@ -2,7 +2,7 @@
 
 use crate::schema::FunctionSchema;
 use crate::{Constant, Context, Graph, ObjectId, SourceTexts, SymbolId, TypeId};
-use cranelift_entity::{PrimaryMap, entity_impl};
+use cranelift_entity::{EntitySet, PrimaryMap, entity_impl};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
@@ -292,6 +292,32 @@ impl Module {
         }
     }
 
+    /// Puts the objects that are yet to restore themselves in the order in which the pickle of an archive restores them: each after those that
+    /// are reached through its state.
+    pub fn order_states(&mut self) {
+        let mut seen = EntitySet::new();
+        let mut order = Vec::with_capacity(self.states.len());
+        // Objects to be entered and, once what they reach has been visited, left.
+        let mut work: Vec<(ObjectId, bool)> = self.objects.keys().rev().map(|id| (id, false)).collect();
+        while let Some((id, leaves)) = work.pop() {
+            if leaves {
+                order.push(id);
+            } else if seen.insert(id) {
+                work.push((id, true));
+                let inner = work.len();
+                for value in self.objects[id].slots.iter().chain(self.states.get(&id)) {
+                    value.visit_objects(&mut |held| work.push((held, false)));
+                }
+                if let Some(held) = work.get_mut(inner..) {
+                    held.reverse();
+                }
+            }
+        }
+        let mut states = std::mem::take(&mut self.states);
+        let in_order = order.into_iter().filter_map(|id| states.swap_remove_entry(&id));
+        self.states = in_order.collect();
+    }
+
     /// All objects.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &Object)> + '_ {
         self.objects.iter()
@@ -335,5 +361,26 @@ impl Module {
     /// The function behind [`method`](Self::method).
     pub fn method_function(&self, name: SymbolId) -> Option<&Function> {
         self.method(name).map(|id| self.unit.function(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types;
+
+    #[test]
+    fn inner_objects_restore_themselves_first() {
+        let ctx = Arc::new(Context::new());
+        let class = ctx.symbol("__torch__.C");
+        let mut module = Module::new(ctx, CompilationUnit::default(), class, vec![]);
+        let [a, b, c] = [(); 3].map(|()| module.add_object(Object { class, slots: vec![] }));
+        let held = |ids: &[ObjectId]| Constant::list(types::ANY, ids.iter().map(|id| Constant::Object(*id)).collect());
+        // `a` holds `c` and `b`, and `c` holds `a` again.
+        module.set_state(a, Some(held(&[c, b])));
+        module.set_state(b, Some(Constant::None));
+        module.set_state(c, Some(held(&[a])));
+        module.order_states();
+        assert_eq!(module.states().map(|(id, _)| id).collect::<Vec<_>>(), [c, b, a]);
     }
 }

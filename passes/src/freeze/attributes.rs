@@ -1,7 +1,7 @@
 //! Which attributes may change, and folding the others.
 
 use super::preserve::Preserved;
-use super::values::{Folder, identities, objects_in};
+use super::values::{Folder, identities};
 use super::{Freeze, FreezeError, Method, is_training, overlaps};
 use crate::AliasDb;
 use crate::inline;
@@ -414,7 +414,7 @@ fn close_over_attributes(module: &Module, whole: &mut HashSet<ObjectId>) {
     let mut work: Vec<ObjectId> = whole.iter().copied().collect();
     while let Some(object) = work.pop() {
         for value in &module.object(object).slots {
-            objects_in(value, &mut |inner| {
+            value.visit_objects(&mut |inner| {
                 if whole.insert(inner) {
                     work.push(inner);
                 }

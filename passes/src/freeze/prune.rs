@@ -7,7 +7,6 @@ use super::Method;
 use super::attributes::{Attributes, accesses};
 use super::preserve::Preserved;
 use super::reclass::{Left, NewClasses};
-use super::values::objects_in;
 use crate::manager::PassError;
 use crate::support;
 use frazil_ir::{
@@ -178,7 +177,7 @@ fn constant_objects(graph: &Graph) -> Vec<ObjectId> {
     for graph in support::subgraphs_and_self(graph) {
         for node in graph.all_nodes() {
             if let Some(constant) = graph.constant_of(node) {
-                objects_in(&constant, &mut |object| found.push(object));
+                constant.visit_objects(&mut |object| found.push(object));
             }
         }
     }
@@ -196,7 +195,7 @@ fn renumber_constants(graph: &mut Graph, numbers: &IndexMap<ObjectId, ObjectId>)
             continue;
         };
         let mut holds_objects = false;
-        objects_in(&constant, &mut |_| holds_objects = true);
+        constant.visit_objects(&mut |_| holds_objects = true);
         if holds_objects {
             let new = AttributeValue::Constant(renumber(&constant, numbers));
             graph.set_attribute(node, symbols::ATTR_VALUE, new);
@@ -241,7 +240,7 @@ impl Tree<'_> {
             next += 1;
             let state = self.module.state(object).cloned();
             for value in self.slots(object).iter().chain(&state) {
-                objects_in(value, &mut |inner| self.number(inner));
+                value.visit_objects(&mut |inner| self.number(inner));
             }
         }
     }
@@ -281,7 +280,7 @@ impl Tree<'_> {
 /// `value` with objects renumbered. Containers without objects keep their identity.
 fn renumber(value: &Constant, map: &IndexMap<ObjectId, ObjectId>) -> Constant {
     let mut holds_objects = false;
-    objects_in(value, &mut |_| holds_objects = true);
+    value.visit_objects(&mut |_| holds_objects = true);
     if !holds_objects {
         return value.clone();
     }

@@ -4,7 +4,6 @@
 //! and when one is kept whole they all are. Apart stand the module itself and the objects that methods are kept of, since their bodies are frozen for
 //! that object, and instances that hold objects of different classes behind one interface.
 
-use super::values::objects_in;
 use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -119,7 +118,7 @@ impl<'m> Left<'m> {
 
     fn take_all(&mut self, object: ObjectId) {
         for value in &self.module.object(object).slots {
-            objects_in(value, &mut |inner| self.work.push(Step::Whole(inner)));
+            value.visit_objects(&mut |inner| self.work.push(Step::Whole(inner)));
         }
     }
 
@@ -127,7 +126,7 @@ impl<'m> Left<'m> {
         match self.module.attribute(object, name) {
             Some(Constant::Object(inner)) => self.work.push(Step::Object(*inner)),
             // What a container holds keeps the class that the container's type names.
-            Some(value) => objects_in(value, &mut |inner| self.work.push(Step::Whole(inner))),
+            Some(value) => value.visit_objects(&mut |inner| self.work.push(Step::Whole(inner))),
             None => {}
         }
     }
@@ -165,7 +164,7 @@ impl<'m> Left<'m> {
             for &(group, object, class) in &candidates {
                 let mut held = false;
                 for value in &self.module.object(object).slots {
-                    objects_in(value, &mut |inner| held |= names.contains_key(&self.group(inner)));
+                    value.visit_objects(&mut |inner| held |= names.contains_key(&self.group(inner)));
                 }
                 if !names.contains_key(&group) && (held || changes(object, class)) {
                     names.insert(group, mangle(self.module, class.name, &mut taken));

@@ -1,28 +1,9 @@
 //! Values of attributes: what they hold, which memory they are, and what they are as constants.
 
 use crate::support::constants::detached;
-use frazil_ir::{Constant, DictConstant, ListConstant, ObjectId, TensorData, TupleConstant};
+use frazil_ir::{Constant, DictConstant, ListConstant, TensorData, TupleConstant};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// Calls `each` with every object that `value` is or holds.
-pub(super) fn objects_in(value: &Constant, each: &mut dyn FnMut(ObjectId)) {
-    match value {
-        Constant::Object(id) => each(*id),
-        Constant::List(_) | Constant::Tuple(_) => {
-            value
-                .items()
-                .unwrap_or_default()
-                .iter()
-                .for_each(|c| objects_in(c, each));
-        }
-        Constant::Dict(d) => d.entries.iter().for_each(|(k, v)| {
-            objects_in(k, each);
-            objects_in(v, each);
-        }),
-        _ => {}
-    }
-}
 
 /// Addresses of the storages and containers that `value` is or holds.
 pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {

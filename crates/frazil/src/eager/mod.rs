@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! - An [`Ops`] belongs to a [`Session`](crate::Session) and calls its operators, an embedder's too ([`Ops::start`]). It is cheap to clone.
+//! - An [`Ops`] belongs to a [`Session`] and calls its operators, an embedder's too ([`Ops::start`]). It is cheap to clone.
 //! - A [`Var`] is a tensor variable: clones are the same variable, views share its memory, and in-place methods change it.
 //! - A method takes what no overload of its operator can do without and gives an [`OpCall`], which takes the rest by name and is run by
 //!   [`OpCall::call`] or one of its brothers. The overload is chosen by what was given, as in PyTorch.

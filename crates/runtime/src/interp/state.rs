@@ -9,7 +9,7 @@ use crate::registry::Registry;
 use crate::tensor::TensorError;
 use crate::value::{ObjectValue, Value};
 use frazil_ir::types::{TypeStyle, display_type, is_subtype};
-use frazil_ir::{Constant, FunctionId, Module, ObjectId, TypeId, TypeKind, types};
+use frazil_ir::{FunctionId, Module, ObjectId, TypeId, TypeKind, types};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -138,12 +138,12 @@ pub fn store(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<Mo
             }
         };
         match out.state(id) {
-            Some(state) => objects_in(state, &mut visit),
+            Some(state) => state.visit_objects(&mut visit),
             None => out
                 .object(id)
                 .slots
                 .iter()
-                .for_each(|slot| objects_in(slot, &mut visit)),
+                .for_each(|slot| slot.visit_objects(&mut visit)),
         }
     }
     if stored.is_empty() {
@@ -238,19 +238,5 @@ impl Methods {
             }
         }
         Ok(())
-    }
-}
-
-/// Visits the objects in a constant, not those that they hold.
-fn objects_in(constant: &Constant, visit: &mut dyn FnMut(ObjectId)) {
-    match constant {
-        Constant::Object(id) => visit(*id),
-        Constant::List(list) => list.items.iter().for_each(|item| objects_in(item, visit)),
-        Constant::Tuple(tuple) => tuple.items.iter().for_each(|item| objects_in(item, visit)),
-        Constant::Dict(dict) => dict.entries.iter().for_each(|(key, value)| {
-            objects_in(key, visit);
-            objects_in(value, visit);
-        }),
-        _ => {}
     }
 }

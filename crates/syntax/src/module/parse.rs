@@ -224,6 +224,7 @@ impl Parser<'_, '_> {
         for (object, state) in states {
             module.set_state(object, Some(state));
         }
+        module.order_states();
         module.root = root;
         module.extra_files = extra_files;
         module.records = records;
