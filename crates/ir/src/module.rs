@@ -305,7 +305,8 @@ impl Module {
             } else if seen.insert(id) {
                 work.push((id, true));
                 let inner = work.len();
-                for value in self.objects[id].slots.iter().chain(self.states.get(&id)) {
+                let slots = self.objects.get(id).into_iter().flat_map(|object| &object.slots);
+                for value in slots.chain(self.states.get(&id)) {
                     value.visit_objects(&mut |held| work.push((held, false)));
                 }
                 if let Some(held) = work.get_mut(inner..) {

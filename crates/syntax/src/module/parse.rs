@@ -224,13 +224,13 @@ impl Parser<'_, '_> {
         for (object, state) in states {
             module.set_state(object, Some(state));
         }
-        module.order_states();
         module.root = root;
         module.extra_files = extra_files;
         module.records = records;
         if self.cur.sink.has_errors() {
             return Err(Reported);
         }
+        module.order_states();
         Ok(module)
     }
 
