@@ -116,6 +116,14 @@ impl Model {
         })
     }
 
+    /// Like [`restored`](Self::restored) for what does not run: objects whose `__setstate__` needs operators without semantics stay as the archive has them.
+    fn restored_as_known(&self) -> Result<Model> {
+        Ok(match state::restore_known(&self.module, self.session.registry())? {
+            Some(module) => Model::new(self.session.clone(), module),
+            None => self.clone(),
+        })
+    }
+
     /// The way back: what archives hold of objects whose class has a `__getstate__` is what that gives.
     fn stored(&self) -> Result<Model> {
         Ok(match state::store(&self.module, self.session.registry())? {
@@ -124,12 +132,15 @@ impl Model {
         })
     }
 
-    /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised.
+    /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised. Objects restore themselves first
+    /// (see [`restored`](Self::restored)); those whose `__setstate__` uses operators that nothing gives semantics to are kept whole.
     ///
     /// # Errors
-    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And those of [`restored`](Self::restored).
+    /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And when a `__setstate__` raises, takes too long or leaves
+    /// attributes unset.
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
-        let frozen = frazil_passes::freeze_module(&self.restored()?.module, options, &**self.session.registry())?;
+        let frozen =
+            frazil_passes::freeze_module(&self.restored_as_known()?.module, options, &**self.session.registry())?;
         Ok(Model::new(self.session.clone(), frozen))
     }
 
@@ -140,7 +151,8 @@ impl Model {
     /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
     pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
         let registry = &**self.session.registry();
-        let optimized = frazil_passes::optimize_module_for_inference(&self.restored()?.module, options, registry)?;
+        let optimized =
+            frazil_passes::optimize_module_for_inference(&self.restored_as_known()?.module, options, registry)?;
         Ok(Model::new(self.session.clone(), optimized))
     }
 
@@ -150,15 +162,12 @@ impl Model {
     /// When the pipeline is malformed or a pass fails.
     pub fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Model, Report)> {
         let manager = manager(&self.session, pipeline, options)?;
-        let mut module = Module::clone(&self.module);
-        let report = match manager.run(&mut module, &**self.session.registry()) {
-            // Only what reads attributes needs them.
-            Err(error) if error.needs_restored() => {
-                module = Module::clone(&self.restored()?.module);
-                manager.run(&mut module, &**self.session.registry())?
-            }
-            report => report?,
+        let model = match manager.reads_attributes() {
+            true => self.restored_as_known()?,
+            false => self.clone(),
         };
+        let mut module = Module::clone(&model.module);
+        let report = manager.run(&mut module, &**self.session.registry())?;
         Ok((Model::new(self.session.clone(), module), report))
     }
 

@@ -154,3 +154,25 @@ class Net(torch.nn.Module):
     assert!(model.module().states().next().is_none());
     assert_eq!(run(&model, EngineKind::Interpreter).1, 3);
 }
+
+#[test]
+fn freezing_keeps_whole_what_restores_itself_by_operators_without_semantics() {
+    let model = reloaded("self.times = state[0]\nself.training = False\nself.weight = state[1].to_mkldnn()").unwrap();
+    assert!(matches!(
+        model.restored(),
+        Err(Error::State(StateError::Run { source, .. })) if matches!(source.kind, ErrorKind::Missing(_))
+    ));
+    let frozen = model.freeze(&FreezeOptions::default()).unwrap();
+    let again = load(&frozen.save_bytes(&SaveOptions::default()).unwrap()).unwrap();
+    for model in [frozen, again] {
+        let module = model.module();
+        assert_eq!(module.states().map(|(id, _)| id).collect::<Vec<_>>(), [module.root]);
+        let graph = model.graph("forward").unwrap();
+        let reads = graph
+            .all_nodes()
+            .into_iter()
+            .filter(|n| graph.kind_name(*n) == "prim::GetAttr")
+            .count();
+        assert_eq!(reads, 2);
+    }
+}

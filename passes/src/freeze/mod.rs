@@ -118,12 +118,6 @@ pub enum FreezeError {
     /// A submodule is selected at run time.
     #[error("Freezing modules containing prim::ModuleContainerIndex is not supported")]
     ContainerIndex,
-    /// The module has objects whose attributes are not there yet.
-    #[error("objects of class {class} are yet to be restored by their __setstate__")]
-    Unrestored {
-        /// The class of one of them.
-        class: String,
-    },
     /// An attribute of an object that is known by an interface only is assigned.
     #[error("Freezing does not support SetAttr on an interface type. SetAttr is attempted on '{0}'")]
     SetAttrOnInterface(String),
@@ -227,19 +221,8 @@ struct Method {
     graph: Graph,
 }
 
-/// Refuses modules whose attributes are still to be made of what an archive held of them. Objects of C++ classes have no other form.
-fn check_restored(module: &Module) -> Result<(), FreezeError> {
-    let class = module.states().find_map(|(id, _)| module.class_of(id));
-    class.map_or(Ok(()), |class| {
-        Err(FreezeError::Unrestored {
-            class: module.ctx().name(class.name).to_owned(),
-        })
-    })
-}
-
 impl ModulePass for Freeze {
     fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        check_restored(module)?;
         let kept = Preserved::find(module, &self.preserve)?;
         // Kept methods may call one another, and objects that are kept whole need their methods as they are: work on copies.
         let mut methods: Vec<Method> = {
@@ -276,6 +259,10 @@ impl ModulePass for Freeze {
                 return prune::rebuild(module, methods, &attributes, &kept, self.freeze_interfaces);
             }
         }
+    }
+
+    fn reads_attributes(&self) -> bool {
+        true
     }
 }
 

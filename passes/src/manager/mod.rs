@@ -43,6 +43,11 @@ pub trait ModulePass: Send + Sync {
     fn run_on_graph(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
         Err(PassError::NeedsModule)
     }
+
+    /// Whether the pass reads what attributes hold, so that objects which restore themselves from a state ([`Module::states`]) should have done so.
+    fn reads_attributes(&self) -> bool {
+        false
+    }
 }
 
 /// A pass of either kind.
@@ -104,11 +109,6 @@ pub enum PassError {
 }
 
 impl PassError {
-    /// Whether the pass would work on the module after its objects have restored themselves.
-    pub fn needs_restored(&self) -> bool {
-        matches!(self.root(), PassError::Freeze(crate::FreezeError::Unrestored { .. }))
-    }
-
     /// The error without the names of the passes around it.
     pub fn root(&self) -> &PassError {
         let mut error = self;
@@ -246,6 +246,18 @@ impl PassManager {
             entries: build(parse_pipeline(registry, text)?),
             ..PassManager::default()
         })
+    }
+
+    /// Whether one of the passes reads what attributes hold; see [`ModulePass::reads_attributes`].
+    pub fn reads_attributes(&self) -> bool {
+        fn any(entries: &[Entry]) -> bool {
+            entries.iter().any(|entry| match &entry.step {
+                Step::Pass(AnyPass::Module(pass)) => pass.reads_attributes(),
+                Step::Pass(AnyPass::Graph(_)) => false,
+                Step::Methods { entries, .. } | Step::Repeat { entries, .. } => any(entries),
+            })
+        }
+        any(&self.entries)
     }
 
     /// Appends a pass; `name` is for messages.

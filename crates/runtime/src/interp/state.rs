@@ -3,13 +3,13 @@
 //! An archive holds what `__getstate__` gave, and PyTorch calls `__setstate__` with it while it loads. Modules carry it as
 //! [`Module::state`]; [`restore`] makes attributes of it, and [`store`] is the way back. Both run the program, for a bounded number of steps.
 
-use super::{ExecError, Interpreter, lock};
+use super::{ErrorKind, ExecError, Interpreter, lock};
 use crate::export::{ExportError, Exporter};
 use crate::registry::Registry;
 use crate::tensor::TensorError;
 use crate::value::{ObjectValue, Value};
 use frazil_ir::types::{TypeStyle, display_type, is_subtype};
-use frazil_ir::{FunctionId, Module, ObjectId, TypeId, TypeKind, types};
+use frazil_ir::{Constant, FunctionId, Module, ObjectId, TypeId, TypeKind, types};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -58,27 +58,84 @@ pub enum StateError {
     Tensor(#[from] TensorError),
 }
 
+impl StateError {
+    /// Whether the program asks for what we do not have, as opposed to being wrong.
+    fn lacks_semantics(&self) -> bool {
+        match self {
+            StateError::Run { source, .. } => matches!(source.kind, ErrorKind::Missing(_) | ErrorKind::Unsupported(_)),
+            StateError::Tensor(_) => true,
+            StateError::Signature { .. } | StateError::Unset { .. } | StateError::Export(_) => false,
+        }
+    }
+}
+
 /// A copy of `module` whose objects have restored themselves: `__setstate__` of each was called with its state, the inner ones first. `None` when
 /// there are no such objects. Those of classes that C++ code registers keep their states.
 ///
 /// # Errors
 /// When a `__setstate__` raises, cannot be run or leaves an attribute unset.
 pub fn restore(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<Module>, StateError> {
+    try_restore(module, registry, &HashSet::new()).map_err(|failure| failure.error)
+}
+
+/// Like [`restore`], but objects whose `__setstate__` uses operators that nothing gives semantics to (those of quantised layers do), and objects that
+/// restore themselves from such ones, keep their states.
+///
+/// # Errors
+/// When a `__setstate__` raises or leaves an attribute unset.
+pub fn restore_known(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<Module>, StateError> {
+    let mut unknown: HashSet<FunctionId> = HashSet::new();
+    loop {
+        // What ran before the failure may have changed objects; so all is done again. Each turn knows one more method.
+        match try_restore(module, registry, &unknown) {
+            Err(failure)
+                if failure.error.lacks_semantics() && failure.method.is_some_and(|method| unknown.insert(method)) => {}
+            result => return result.map_err(|failure| failure.error),
+        }
+    }
+}
+
+/// What stopped [`try_restore`], with the `__setstate__` that it was.
+struct Failure {
+    method: Option<FunctionId>,
+    error: StateError,
+}
+
+impl<E: Into<StateError>> From<E> for Box<Failure> {
+    fn from(error: E) -> Self {
+        Box::new(Failure {
+            method: None,
+            error: error.into(),
+        })
+    }
+}
+
+/// Restores what does not need one of `unknown`.
+fn try_restore(
+    module: &Arc<Module>,
+    registry: &Arc<Registry>,
+    unknown: &HashSet<FunctionId>,
+) -> Result<Option<Module>, Box<Failure>> {
     if !module.states().any(|(id, _)| module.class_of(id).is_some()) {
         return Ok(None);
     }
-    let mut restored = Vec::new();
     let interpreter = Interpreter::with_module(registry.clone(), module.clone())?.with_step_limit(MAX_STEPS);
+    let mut restored = Vec::new();
+    let mut kept: HashSet<ObjectId> = HashSet::new();
     for (id, state) in module.states() {
         let Some(methods) = Methods::of(module, id)? else {
             continue;
         };
-        let (object, state) = {
-            let mut importer = lock(&interpreter.importer);
-            (importer.object(id, module)?, importer.value(state, Some(module))?)
-        };
-        methods.run(&interpreter, "__setstate__", &[Value::Object(object.clone()), state])?;
-        methods.check_set(module, &object)?;
+        if unknown.contains(&methods.set) || reaches(module, state, &kept) {
+            kept.insert(id);
+            continue;
+        }
+        methods.restore(&interpreter, module, id, state).map_err(|error| {
+            Box::new(Failure {
+                method: Some(methods.set),
+                error,
+            })
+        })?;
         restored.push(id);
     }
     if restored.is_empty() {
@@ -90,6 +147,26 @@ pub fn restore(module: &Arc<Module>, registry: &Arc<Registry>) -> Result<Option<
         out.set_state(id, None);
     }
     Ok(Some(out))
+}
+
+/// Whether one of `objects` is in `state`, or in what the objects in it hold.
+fn reaches(module: &Module, state: &Constant, objects: &HashSet<ObjectId>) -> bool {
+    if objects.is_empty() {
+        return false;
+    }
+    let mut seen: HashSet<ObjectId> = HashSet::new();
+    let mut pending: Vec<ObjectId> = Vec::new();
+    state.visit_objects(&mut |inner| pending.push(inner));
+    while let Some(id) = pending.pop() {
+        if objects.contains(&id) {
+            return true;
+        }
+        if seen.insert(id) {
+            let slots = module.object(id).slots.iter().chain(module.state(id));
+            slots.for_each(|slot| slot.visit_objects(&mut |inner| pending.push(inner)));
+        }
+    }
+    false
 }
 
 /// A copy of `module` in which every object that can say what is to be kept of it, and that the archive of the module would hold, has that as its
@@ -208,6 +285,22 @@ impl Methods {
             _ => return Ok(Some(Methods { class, get, set })),
         };
         Err(StateError::Signature { class, reason })
+    }
+
+    /// Calls `__setstate__` of object `id` with `state`.
+    fn restore(
+        &self,
+        interpreter: &Interpreter,
+        module: &Module,
+        id: ObjectId,
+        state: &Constant,
+    ) -> Result<(), StateError> {
+        let (object, state) = {
+            let mut importer = lock(&interpreter.importer);
+            (importer.object(id, module)?, importer.value(state, Some(module))?)
+        };
+        self.run(interpreter, "__setstate__", &[Value::Object(object.clone()), state])?;
+        self.check_set(module, &object)
     }
 
     fn run(&self, interpreter: &Interpreter, method: &'static str, args: &[Value]) -> Result<Value, StateError> {
