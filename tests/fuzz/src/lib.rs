@@ -1,4 +1,9 @@
-//! What the fuzz targets share.
+//! What the fuzz targets do with an input. They panic when something is wrong. `tests/tests/fuzz_targets.rs` runs them too, so that they are compiled and
+//! tried on a few inputs with everything else.
+
+pub mod archive;
+pub mod source;
+pub mod text;
 
 use frazil_ir::Context;
 use frazil_ir::schema::Catalogue;
