@@ -68,6 +68,12 @@ pub(crate) fn kept(session: &Session, module: &Module) -> String {
             Keeper::Escapes => writeln!(out, "{}: known to {at}", kept.path),
             Keeper::Forked => writeln!(out, "{}: handed to {at}", kept.path),
             Keeper::UsedAsValue => writeln!(out, "{}: part of an object that is used by {at}", kept.path),
+            Keeper::Unrestored => writeln!(
+                out,
+                "{}: part of an object that its __setstate__ would have to restore, which uses operators without semantics",
+                kept.path
+            ),
+            Keeper::NoConstant => writeln!(out, "{}: a sparse tensor cannot be a constant", kept.path),
             Keeper::Shared(other) => writeln!(out, "{}: shares memory with {other}", kept.path),
             Keeper::Preserved => writeln!(out, "{}: nothing in the program; it was preserved", kept.path),
         };

@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, Scope, accesses, alias_dbs};
 use super::preserve::Preserved;
-use super::values::identities;
+use super::values::{holds_no_constant, identities};
 use super::{Freeze, Method, methods_of};
 use crate::AliasDb;
 use crate::manager::PassContext;
@@ -23,6 +23,10 @@ pub enum Keeper {
     Forked,
     /// It belongs to an object that a node uses other than to read its attributes.
     UsedAsValue,
+    /// It belongs to an object that could not restore itself from its state: its `__setstate__` uses operators without semantics.
+    Unrestored,
+    /// It is or holds a sparse tensor, which no graph can hold as a constant.
+    NoConstant,
     /// It shares memory with an attribute of such an object; where that is found.
     Shared(String),
     /// Nothing that the methods do: it was asked for.
@@ -105,6 +109,9 @@ impl Explanation<'_> {
                 self.find_node(|_, g, node| g.kind(node) == symbols::PRIM_FORK),
             );
         }
+        if self.module.state(object).is_some() {
+            return (Keeper::Unrestored, None);
+        }
         if self.attributes.whole.contains(&object) {
             return (Keeper::UsedAsValue, self.user(object));
         }
@@ -116,6 +123,7 @@ impl Explanation<'_> {
         }
         match self.sharer(value) {
             Some(path) => (Keeper::Shared(path), None),
+            None if holds_no_constant(value) => (Keeper::NoConstant, None),
             None => (Keeper::Preserved, None),
         }
     }

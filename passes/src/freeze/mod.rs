@@ -12,6 +12,8 @@
 //! **Kept whole**, with all attributes and methods: submodules that are preserved, returned, or used as values other than to read their attributes,
 //! and objects that are yet to restore themselves from a state, with everything that they reach. Of a preserved method of a submodule only what it needs.
 //!
+//! **Sparse tensors**, and what holds them, stay attributes: graphs cannot hold them as constants.
+//!
 //! **Objects of plain classes** that are used as values and never change are constants themselves; so they stay outside of the attributes.
 //!
 //! **A module in training mode** keeps its parameters, its buffers, and `training` where it is read; the rest is folded. ([`freeze_module`] refuses it.)

@@ -27,6 +27,22 @@ pub(super) fn identities(value: &Constant, out: &mut HashSet<usize>) {
     }
 }
 
+/// Whether a graph can hold the tensor as a constant. PyTorch's cannot hold sparse ones: an archive with such a constant could not be read again.
+fn can_be_constant(tensor: &TensorData) -> bool {
+    !tensor.encoding.as_ref().is_some_and(|encoding| encoding.is_sparse())
+}
+
+/// Whether `value` is, or holds, a tensor that no graph can hold as a constant.
+pub(super) fn holds_no_constant(value: &Constant) -> bool {
+    match value {
+        Constant::Tensor(t) => !can_be_constant(t),
+        Constant::List(l) => l.items.iter().any(holds_no_constant),
+        Constant::Tuple(t) => t.items.iter().any(holds_no_constant),
+        Constant::Dict(d) => d.entries.iter().any(|(_, v)| holds_no_constant(v)),
+        _ => false,
+    }
+}
+
 /// Makes constants of attributes: without `requires_grad`, what was one tensor or list being one afterwards.
 #[derive(Default)]
 pub(super) struct Folder {
@@ -36,9 +52,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// `None` for what holds objects.
+    /// `None` for what holds objects, or tensors that cannot be constants.
     pub(super) fn constant(&mut self, value: &Constant) -> Option<Constant> {
         Some(match value {
+            Constant::Tensor(t) if !can_be_constant(t) => return None,
             Constant::Tensor(t) => {
                 let new = self
                     .tensors

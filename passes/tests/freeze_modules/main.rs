@@ -7,8 +7,8 @@ mod objects;
 mod refused;
 mod submodules;
 
-use frazil_ir::{Context, Module, ObjectId};
-use frazil_passes::freeze::Freeze;
+use frazil_ir::{Constant, Context, DType, Encoding, Module, ObjectId, TensorData, TupleConstant};
+use frazil_passes::freeze::{Freeze, Keeper, kept_attributes};
 use frazil_passes::manager::{ModulePass, PassContext};
 use frazil_passes::optimize_for_inference::optimize_module_for_inference;
 use frazil_passes::{FreezeOptions, freeze_module};
@@ -58,7 +58,7 @@ fn names(module: &Module) -> (Vec<String>, Vec<String>) {
         for (name, value) in class.attributes.keys().zip(&module.object(object).slots) {
             let path = format!("{base}{}", ctx.name(*name));
             match value {
-                frazil_ir::Constant::Object(inner) => work.push((*inner, format!("{path}."))),
+                Constant::Object(inner) => work.push((*inner, format!("{path}."))),
                 _ => attributes.push(path),
             }
         }
@@ -302,4 +302,43 @@ model = Net().eval()
             assert!((a - b).abs() < 1e-5, "{a} became {b}");
         }
     }
+}
+
+#[test]
+fn sparse_tensors_and_what_holds_them_stay_attributes() {
+    let registry = registry();
+    let source = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.alone = torch.ones(2, 2)
+        self.pair = (torch.ones(2), 3)
+        self.weight = torch.ones(2)
+    def forward(self, x):
+        return torch.mm(self.alone, x), self.pair[0], self.weight
+model = Net().eval()
+";
+    let mut original = module(&registry, source);
+    let indices = TensorData::contiguous(DType::Long, &[2, 1], vec![0; 16]).unwrap();
+    let values = TensorData::contiguous(DType::Float, &[1], 1.0f32.to_le_bytes().to_vec()).unwrap();
+    let encoding = Encoding::SparseCoo {
+        indices: Arc::new(indices),
+        values: Arc::new(values),
+    };
+    let sparse = Constant::Tensor(Arc::new(
+        TensorData::sparse(DType::Float, [2, 2].as_slice(), encoding).unwrap(),
+    ));
+    let (alone, pair) = (original.ctx().symbol("alone"), original.ctx().symbol("pair"));
+    let Some(Constant::Tuple(tuple)) = original.attribute(original.root, pair).cloned() else {
+        panic!("a tuple");
+    };
+    let items = vec![sparse.clone(), tuple.items[1].clone()];
+    let tuple = Constant::Tuple(Arc::new(TupleConstant { ty: tuple.ty, items }));
+    assert!(original.set_attribute(original.root, alone, sparse));
+    assert!(original.set_attribute(original.root, pair, tuple));
+
+    let frozen = freeze_module(&original, &freeze(&[]), &*registry).unwrap();
+    assert_eq!(names(&frozen).0, ["alone", "pair"]);
+    let kept = kept_attributes(&frozen, &*registry);
+    assert!(kept.iter().all(|kept| kept.keeper == Keeper::NoConstant), "{kept:?}");
 }

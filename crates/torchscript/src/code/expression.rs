@@ -376,6 +376,14 @@ impl FunctionPrinter<'_> {
     fn operator_call(&mut self, graph: GraphIndex, node: NodeId) -> Result<CodeText> {
         let g = self.graph(graph);
         let kind = g.kind_name(node);
+        if let Some(attribute) = g.attributes(node).first() {
+            let name = self.program.ctx.name(attribute.name);
+            return Err(CodeError::node(
+                g,
+                node,
+                format!("a call has no place for its attribute `{name}`"),
+            ));
+        }
         let mut out = CodeText::default();
         match (
             RENAMED.iter().find(|(operator, _)| *operator == kind),
