@@ -215,13 +215,16 @@ fn complex(op: BinaryOp, a: &[Complex<f64>], b: &[Complex<f64>], out: &mut Vec<C
         BinaryOp::Add => zip(a, b, out, |x, y| x + y),
         BinaryOp::Sub => zip(a, b, out, |x, y| x - y),
         BinaryOp::Mul => zip(a, b, out, |x, y| x * y),
-        BinaryOp::Div => zip(a, b, out, |x, y| x / y),
-        BinaryOp::Pow => zip(
-            a,
-            b,
-            out,
-            |x, y| if y == Complex::ZERO { Complex::ONE } else { x.powc(y) },
-        ),
+        // By zero each part is divided for itself.
+        BinaryOp::Div => zip(a, b, out, |x, y| match y == Complex::ZERO {
+            true => Complex::new(x.re / y.re.abs(), x.im / y.im.abs()),
+            false => x / y,
+        }),
+        // The logarithm of zero times an exponent without a real part has no value.
+        BinaryOp::Pow => zip(a, b, out, |x, y| match x == Complex::ZERO && y.re == 0.0 {
+            true => Complex::new(f64::NAN, f64::NAN),
+            false => x.powc(y),
+        }),
         _ => return Err(Fault::Undefined),
     }
     Ok(())

@@ -63,8 +63,9 @@ pub fn erfinv(y: f64) -> f64 {
 
 /// Modified Bessel function of the first kind, order 0. All terms of its power series are positive: nothing cancels.
 pub fn i0(x: f64) -> f64 {
-    if x.is_nan() {
-        return x;
+    // PyTorch's is a quotient that has no limit at infinity.
+    if x.is_nan() || x.is_infinite() {
+        return f64::NAN;
     }
     if x.abs() > 714.0 {
         return f64::INFINITY;

@@ -8,10 +8,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     product = a * b
     a = a.to(product.dtype)
     b = b.to(product.dtype)
-    product = product.sum([dim])
-    n1 = torch.clamp_min(torch.sqrt((a * a).sum([dim])), eps)
-    n2 = torch.clamp_min(torch.sqrt((b * b).sum([dim])), eps)
-    return product / (n1 * n2)
+    n1 = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
+    n2 = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
+    return ((a / n1) * (b / n2)).sum([dim])
 
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
     return torch.norm(self - other, p)
@@ -81,7 +80,10 @@ def linalg_multi_dot(tensors: List[Tensor]) -> Tensor:
     return helper_chain(tensors)
 
 def chain_matmul(matrices: List[Tensor]) -> Tensor:
-    return helper_chain(matrices)
+    out = helper_chain(matrices)
+    if len(matrices) == 1:
+        out = out.clone()
+    return out
 
 def helper_matrix_power(self: Tensor, n: int) -> Tensor:
     if self.dim() < 2 or self.size(-1) != self.size(-2):

@@ -21,10 +21,12 @@ macro_rules! sources {
 }
 
 /// The sources, by subject. Each is compiled when one of its operators is first looked up.
-const SOURCES: [Source; 12] = sources![
+const SOURCES: [Source; 14] = sources![
     "attention.py",
+    "backward.py",
     "combinatorics.py",
     "dropout.py",
+    "factorizations.py",
     "layers.py",
     "linear_algebra.py",
     "losses.py",

@@ -289,6 +289,7 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     let float = b.compute().is_floating_point();
     match b.constant_operand(1) {
+        Some(0.0) => b.constant(1.0),
         Some(2.0) => x * x,
         Some(3.0) => x * x * x,
         Some(1.0) => x,
@@ -373,6 +374,13 @@ fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     } else {
         x.eq(y)
     };
+    if b.compute().is_complex() {
+        // Of complex numbers the sizes are compared.
+        let size = |z: Sym<'f>| z.abs().cast(DType::Double);
+        let error = size(x - y);
+        let finite = error.is_nan().or(error.is_inf()).negated();
+        return equal.or(finite.and(error.le(size(y) * rtol + error.constant(atol))));
+    }
     if !b.compute().is_floating_point() {
         let (x, y) = (x.cast(DType::Double), y.cast(DType::Double));
         return equal.or((x - y).abs().le(y.abs() * rtol + x.constant(atol)));

@@ -27,9 +27,9 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::copy", |a| {
         let (dst, src) = (a.tensor("self")?, a.tensor("src")?);
         let mut p = ProgramBuilder::new(a);
-        // New memory, also where nothing changes.
-        let cast = p.map(&[src.id], dst.dtype(), |_, x| x[0])?;
-        let out = p.expand(cast, dst.sizes())?;
+        // New memory, also where nothing changes, and for each element of its own.
+        let wide = p.expand(src.id, dst.sizes())?;
+        let out = p.map(&[wide], dst.dtype(), |_, x| x[0])?;
         p.finish(&[out])
     }),
 ];

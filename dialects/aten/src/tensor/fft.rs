@@ -5,7 +5,7 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::ComplexDoubleElement;
-use frazil_runtime::layout::checked_numel;
+use frazil_runtime::layout::{checked_numel, contiguous_strides};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{complex_of, real_of};
 use frazil_runtime::value::Value;
@@ -107,10 +107,12 @@ impl Spectrum {
         Ok(())
     }
 
-    fn transform(&mut self, along: Along, kind: Kind) -> Result<(), OpError> {
+    /// One transform; `real` says that what is transformed are real numbers, whose spectrum is half the mirror of the other half: what
+    /// is its own mirror has no imaginary part, and the transform back is the conjugate.
+    fn transform(&mut self, along: Along, kind: Kind, real: bool) -> Result<(), OpError> {
         let n = along.length as usize;
         let mut planner = FftPlanner::new();
-        let plan = if along.forward {
+        let plan = if along.forward || real {
             planner.plan_fft_forward(n)
         } else {
             planner.plan_fft_inverse(n)
@@ -136,8 +138,27 @@ impl Spectrum {
                     }
                 }
             }
+            // What is below the error of the summation is zero, which it is exactly in most cases.
+            let noise = f64::EPSILON * row.iter().map(|x| x.l1_norm()).sum::<f64>();
             plan.process(&mut row);
-            row.iter_mut().for_each(|x| *x *= along.scale);
+            for x in &mut row {
+                for part in [&mut x.re, &mut x.im] {
+                    *part = if part.abs() <= noise && noise.is_finite() {
+                        0.0
+                    } else {
+                        *part * along.scale
+                    };
+                }
+            }
+            if real {
+                row[0].im = 0.0;
+                if n.is_multiple_of(2) {
+                    row[half - 1].im = 0.0;
+                }
+                if !along.forward {
+                    row.iter_mut().for_each(|x| *x = x.conj());
+                }
+            }
             row
         })
     }
@@ -177,16 +198,65 @@ fn transformed(t: &Tensor, kind: Kind, plan: &[Along]) -> Result<Results, OpErro
         return one(spectrum.tensor(dtype)?);
     };
     // The half that is left of a real dimension is made first, and taken up last.
-    if kind == Kind::FromReal {
-        spectrum.transform(*last, kind)?;
+    let real = !t.dtype().is_complex() && kind != Kind::ToReal;
+    if real {
+        spectrum.transform(*last, kind, true)?;
     }
     for along in others {
-        spectrum.transform(*along, Kind::Complex)?;
+        spectrum.transform(*along, Kind::Complex, false)?;
     }
-    if kind != Kind::FromReal {
-        spectrum.transform(*last, kind)?;
+    if !real {
+        spectrum.transform(*last, kind, false)?;
     }
-    one(spectrum.tensor(if kind == Kind::ToReal { real_of(dtype) } else { dtype })?)
+    let out = spectrum.tensor(if kind == Kind::ToReal { real_of(dtype) } else { dtype })?;
+    one(out.with_strides(&strides(t, kind, real, plan, out.sizes()))?)
+}
+
+/// The strides of a result of `sizes`: each pass over dimensions leaves those innermost, and keeps the order of the others.
+fn strides(t: &Tensor, kind: Kind, real: bool, plan: &[Along], sizes: &[i64]) -> Vec<i64> {
+    let mut dims: Vec<usize> = plan.iter().map(|a| a.dim).collect();
+    let mut strides = t.strides().to_vec();
+    if plan.iter().any(|a| a.length > t.sizes()[a.dim]) {
+        // Padded with zeros in new memory.
+        strides = contiguous_strides(sizes).to_vec();
+    }
+    let Some(last) = dims.pop() else {
+        return contiguous_strides(sizes).to_vec();
+    };
+    let pass = |strides: &mut Vec<i64>, others: &[usize], last: Option<usize>| {
+        let transformed = |d: &usize| others.contains(d) || last == Some(*d);
+        let mut order: Vec<usize> = (0..sizes.len()).filter(|d| !transformed(d)).collect();
+        let mut inner = others.to_vec();
+        for dims in [&mut order, &mut inner] {
+            dims.sort_by_key(|&d| std::cmp::Reverse(strides[d]));
+        }
+        order.extend(inner.into_iter().chain(last));
+        let mut stride = 1;
+        for &d in order.iter().rev() {
+            strides[d] = stride;
+            stride *= sizes[d].max(1);
+        }
+    };
+    match kind {
+        Kind::ToReal => {
+            if !dims.is_empty() {
+                pass(&mut strides, &dims, None);
+            }
+            pass(&mut strides, &[], Some(last));
+        }
+        Kind::FromReal if plan.iter().any(|a| !a.forward) => {
+            pass(&mut strides, &[], Some(last));
+            if !dims.is_empty() {
+                pass(&mut strides, &dims, None);
+            }
+        }
+        _ if real => pass(&mut strides, &dims, Some(last)),
+        _ => {
+            dims.push(last);
+            pass(&mut strides, &dims, None);
+        }
+    }
+    strides
 }
 
 /// `(self, n, dim, norm)`

@@ -103,10 +103,10 @@ pub(super) fn concatenated(p: &mut ProgramBuilder, tensors: &[TensorId], dim: i6
     let legacy_empty = |p: &ProgramBuilder, t: TensorId| p.sizes(t).as_slice() == [0];
     let first = tensors.iter().copied().find(|&t| !legacy_empty(p, t));
     let Some(first) = first else {
-        return tensors
-            .first()
-            .copied()
-            .ok_or_else(|| OpError::raised("expected a non-empty list of Tensors"));
+        let Some(&only) = tensors.first() else {
+            return Err(OpError::raised("expected a non-empty list of Tensors"));
+        };
+        return p.map(&[only], p.dtype(only), |_, x| x[0]);
     };
     let parts: Vec<TensorId> = tensors.iter().copied().filter(|&t| !legacy_empty(p, t)).collect();
     let mut sizes = p.sizes(first);

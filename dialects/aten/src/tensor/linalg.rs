@@ -4,13 +4,13 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::build::broadcast_error;
 use frazil_runtime::element::ComplexDoubleElement;
-use frazil_runtime::layout::broadcast;
+use frazil_runtime::layout::{broadcast, contiguous_strides};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::real_of;
 use nalgebra::{DMatrix, SVD, Schur, SymmetricEigen};
 use num_complex::Complex64;
 
-type Matrix = DMatrix<Complex64>;
+pub(super) type Matrix = DMatrix<Complex64>;
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::linalg_svdvals", |c| {
@@ -57,15 +57,15 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 const PATIENCE: usize = 10_000;
 
 /// The matrices of the last two dimensions of a tensor.
-struct Batch {
-    dtype: DType,
-    lead: Vec<i64>,
-    rows: i64,
-    columns: i64,
-    matrices: Vec<Matrix>,
+pub(super) struct Batch {
+    pub(super) dtype: DType,
+    pub(super) lead: Vec<i64>,
+    pub(super) rows: i64,
+    pub(super) columns: i64,
+    pub(super) matrices: Vec<Matrix>,
 }
 
-fn words(call: &Call<'_>, text: &str) -> OpError {
+pub(super) fn words(call: &Call<'_>, text: &str) -> OpError {
     let name = call.ctx.name(call.schema.name);
     let name = name
         .rsplit("::")
@@ -77,7 +77,7 @@ fn words(call: &Call<'_>, text: &str) -> OpError {
 
 impl Batch {
     /// The matrices of argument 0.
-    fn of(call: &Call<'_>) -> Result<Batch, OpError> {
+    pub(super) fn of(call: &Call<'_>) -> Result<Batch, OpError> {
         Batch::read(call, &call.tensor(0)?)
     }
 
@@ -128,7 +128,7 @@ impl Batch {
     }
 
     /// A tensor with what `each` makes of every matrix, of `sizes` behind the leading dimensions.
-    fn mapped(
+    pub(super) fn mapped(
         &self,
         dtype: DType,
         sizes: &[i64],
@@ -141,19 +141,28 @@ impl Batch {
         self.tensor(dtype, sizes, &values)
     }
 
-    fn tensor(&self, dtype: DType, sizes: &[i64], values: &[Complex64]) -> Result<Tensor, OpError> {
+    pub(super) fn tensor(&self, dtype: DType, sizes: &[i64], values: &[Complex64]) -> Result<Tensor, OpError> {
         let sizes: Vec<i64> = self.lead.iter().chain(sizes).copied().collect();
         Ok(Tensor::from_elements::<ComplexDoubleElement>(values, &sizes)?.to_dtype(dtype)?)
     }
 
     /// What LAPACK reports of each matrix: 0 where it succeeded.
-    fn infos(&self, infos: &[i64]) -> Result<Tensor, OpError> {
+    pub(super) fn infos(&self, infos: &[i64]) -> Result<Tensor, OpError> {
         Ok(Tensor::from_i64(infos, &self.lead)?.to_dtype(DType::Int)?)
     }
 }
 
+/// The same matrices with their columns in one piece, as LAPACK leaves them.
+pub(super) fn by_columns(t: &Tensor) -> Result<Tensor, OpError> {
+    let mut strides = contiguous_strides(t.sizes());
+    if let ([.., rows, _], [.., row, column]) = (t.sizes(), strides.as_mut_slice()) {
+        (*row, *column) = (1, (*rows).max(1));
+    }
+    Ok(t.with_strides(&strides)?)
+}
+
 /// The elements in row-major order.
-fn elements(m: &Matrix) -> Vec<Complex64> {
+pub(super) fn elements(m: &Matrix) -> Vec<Complex64> {
     m.transpose().iter().copied().collect()
 }
 
@@ -198,9 +207,9 @@ fn svd(call: &Call<'_>, full: bool) -> Result<Results, OpError> {
         vs.extend(elements(&completed(v, n as usize, wide_v as usize).adjoint()));
     }
     Ok(smallvec::smallvec![
-        batch.tensor(batch.dtype, &[m, wide_u], &us)?.into(),
+        by_columns(&batch.tensor(batch.dtype, &[m, wide_u], &us)?)?.into(),
         batch.tensor(real_of(batch.dtype), &[k], &values)?.into(),
-        batch.tensor(batch.dtype, &[wide_v, n], &vs)?.into(),
+        by_columns(&batch.tensor(batch.dtype, &[wide_v, n], &vs)?)?.into(),
     ])
 }
 
@@ -255,7 +264,7 @@ fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
     }
     Ok(smallvec::smallvec![
         batch.tensor(real_of(batch.dtype), &[n], &values)?.into(),
-        batch.tensor(batch.dtype, &[n, n], &vectors)?.into(),
+        by_columns(&batch.tensor(batch.dtype, &[n, n], &vectors)?)?.into(),
     ])
 }
 
@@ -311,7 +320,7 @@ fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
         values.extend(elements(&inverse.unwrap_or_else(none)));
     }
     Ok(smallvec::smallvec![
-        batch.tensor(batch.dtype, &[n, n], &values)?.into(),
+        by_columns(&batch.tensor(batch.dtype, &[n, n], &values)?)?.into(),
         batch.infos(&infos)?.into()
     ])
 }
@@ -408,6 +417,7 @@ fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
         values.extend(elements(&solution.unwrap_or_else(none)));
     }
     let out = b.tensor(b.dtype, &[b.rows, b.columns], &values)?;
+    let out = if left { by_columns(&out)? } else { out };
     let out = if vectors {
         out.reshape(&out.sizes()[..out.dim() - 1])?
     } else {
@@ -445,7 +455,7 @@ fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
         }
         values.extend(elements(&if left { x } else { x.transpose() }));
     }
-    one(b.tensor(b.dtype, &[b.rows, b.columns], &values)?)
+    one(by_columns(&b.tensor(b.dtype, &[b.rows, b.columns], &values)?)?)
 }
 
 /// L of A = L Lᴴ, or its adjoint, from one triangle of A, and for each matrix the first minor that is not positive.
@@ -483,7 +493,7 @@ fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     }
     let sizes = [batch.rows, batch.rows];
     Ok(smallvec::smallvec![
-        batch.tensor(batch.dtype, &sizes, &values)?.into(),
+        by_columns(&batch.tensor(batch.dtype, &sizes, &values)?)?.into(),
         batch.infos(&infos)?.into()
     ])
 }
@@ -534,9 +544,9 @@ fn qr(call: &Call<'_>) -> Result<Results, OpError> {
     let q = if mode == "r" {
         Tensor::zeros(batch.dtype, &[0])?
     } else {
-        batch.tensor(batch.dtype, &[rows, kept], &qs)?
+        by_columns(&batch.tensor(batch.dtype, &[rows, kept], &qs)?)?
     };
-    let r = batch.tensor(batch.dtype, &[kept, batch.columns], &rs)?;
+    let r = by_columns(&batch.tensor(batch.dtype, &[kept, batch.columns], &rs)?)?;
     Ok(smallvec::smallvec![q.into(), r.into()])
 }
 

@@ -15,6 +15,7 @@ mod indexing;
 mod interpolate;
 mod join;
 mod linalg;
+mod lu;
 mod math;
 mod movement;
 mod normalization;
@@ -162,6 +163,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(fft::KERNELS);
     registry.kernels(indexing::KERNELS);
     registry.kernels(linalg::KERNELS);
+    registry.kernels(lu::KERNELS);
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
     registry.kernels(resample::KERNELS);
@@ -174,7 +176,7 @@ pub(crate) fn register(registry: &mut Registry) {
         registry.fixed_sizes(names);
     }
     // All of these modules: their results are as large as the operands and numbers say.
-    for kernels in [fft::KERNELS, linalg::KERNELS, special::KERNELS] {
+    for kernels in [fft::KERNELS, linalg::KERNELS, lu::KERNELS, special::KERNELS] {
         registry.fixed_sizes(&kernels.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
     registry.aliases(ALIASES);

@@ -175,6 +175,9 @@ fn roll(args: &Args<'_>) -> Result<Program, OpError> {
             };
             let flat = p.reshape(x.id, &[x.shape.numel()])?;
             let out = rolled(p, flat, 0, *shift)?;
+            if out == flat {
+                return p.map(&[x.id], x.dtype(), |_, x| x[0]);
+            }
             return p.reshape(out, x.sizes());
         }
         if shifts.len() != dims.len() {
@@ -409,7 +412,14 @@ fn broadcast_tensors(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let outputs = tensors
         .iter()
-        .map(|t| p.expand(t.id, &sizes))
+        // What has these sizes already is given back itself.
+        .map(|t| {
+            if t.sizes() == sizes.as_slice() {
+                Ok(t.id)
+            } else {
+                p.expand(t.id, &sizes)
+            }
+        })
         .collect::<Result<Vec<_>, _>>()?;
     p.finish(&outputs)
 }

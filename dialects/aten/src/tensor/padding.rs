@@ -3,6 +3,7 @@
 use super::ProgramRow;
 use super::join::concatenated;
 use super::movement::{copied, flipped, with};
+use frazil_ir::DType;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::expr::Number;
@@ -77,10 +78,10 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
                 )));
             }
         }
-        let number = if p.dtype(x).is_floating_point() {
-            Number::Float(value)
-        } else {
-            Number::Int(value as i64)
+        let number = match p.dtype(x) {
+            DType::Bool => Number::Int(i64::from(value != 0.0)),
+            dtype if dtype.is_floating_point() => Number::Float(value),
+            _ => Number::Int(value as i64),
         };
         return Ok(copied(p, x, &sizes, map, OutOfBounds::Value(number)));
     }

@@ -2,6 +2,7 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::expr::{BinaryOp, Expr, Number};
@@ -325,6 +326,18 @@ fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let input: Dims = x.sizes()[lead..].into();
     let accumulate = compute_dtype(x.dtype());
     let mut p = ProgramBuilder::new(args);
+    let one = output.iter().all(|&o| o == 1);
+    if !x.dtype().is_floating_point() && !(one && x.dtype().is_complex()) {
+        let sizes: Vec<i64> = x.sizes()[..lead].iter().chain(&output).copied().collect();
+        if one || !sizes.contains(&0) || output.iter().any(|&o| o < 0) {
+            let name = x.dtype().type_name();
+            return Err(OpError::raised(format!(
+                "\"adaptive_avg_pool\" not implemented for '{name}'"
+            )));
+        }
+        let out = p.fill(x.dtype(), &sizes, Scalar::Int(0))?;
+        return p.finish(&[out]);
+    }
     let empty = output.contains(&0) || input.contains(&0);
     if !empty && (0..n).all(|i| output[i] > 0 && input[i] % output[i] == 0) {
         let kernel: Dims = (0..n).map(|i| input[i] / output[i]).collect();

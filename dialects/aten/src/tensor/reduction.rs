@@ -360,12 +360,50 @@ fn variance(args: &Args<'_>, root: bool, with_mean: bool) -> Result<Program, OpE
     } else {
         p.cast(var, real_of(x.dtype()))?
     };
-    let mean = p.cast(mean, x.dtype())?;
-    if with_mean {
-        p.finish(&[spread, mean])
-    } else {
-        p.finish(&[spread])
+    if !with_mean {
+        return p.finish(&[spread]);
     }
+    let mean = running_mean(&mut p, &x, &dims, keepdim, mean)?;
+    p.finish(&[spread, mean])
+}
+
+/// The mean as it comes out beside a variance, where it is corrected element by element: infinite at the last element only, and NaN
+/// once something follows an infinity.
+fn running_mean(
+    p: &mut ProgramBuilder,
+    x: &TensorArg,
+    dims: &[usize],
+    keepdim: bool,
+    mean: TensorId,
+) -> Result<TensorId, OpError> {
+    let sizes = p.sizes(x.id);
+    if x.dtype().is_complex() || dims.iter().any(|&d| sizes[d] == 0) {
+        return p.cast(mean, x.dtype());
+    }
+    let mut last = x.id;
+    for &d in dims {
+        last = p.slice(last, d, sizes[d] - 1, 1, 1);
+    }
+    if !keepdim {
+        last = p.squeeze(last, dims);
+    }
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: DType::Long,
+        output: DType::Long,
+    };
+    let infinities = p.reduce(
+        &[x.id],
+        dims,
+        keepdim,
+        fold,
+        |_, x| x[0].is_inf().cast(DType::Long),
+        None,
+    )?;
+    p.map(&[mean, infinities, last], x.dtype(), |_, x| {
+        let earlier = x[1] - x[2].is_inf().cast(DType::Long);
+        earlier.gt(0.0).select(x[0].constant(f64::NAN), x[0])
+    })
 }
 
 /// log Σ e^x, shifted by the maximum.

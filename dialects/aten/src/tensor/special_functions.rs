@@ -326,15 +326,17 @@ pub(super) fn igammac(a: f64, x: f64) -> f64 {
 
 fn incomplete_gamma(a: f64, x: f64, lower: bool) -> f64 {
     let of_lower = |p: f64| if lower { p } else { 1.0 - p };
-    if x.is_nan() || a.is_nan() || x < 0.0 || a < 0.0 {
+    if x < 0.0 || a < 0.0 {
         return f64::NAN;
     }
+    // A limit that one argument alone decides holds also where the other is NaN.
     match (a, x) {
-        (0.0, 0.0) => return f64::NAN,
-        (0.0, _) => return of_lower(1.0),
+        (0.0, x) if x > 0.0 => return of_lower(1.0),
+        (0.0, _) => return f64::NAN,
         (_, 0.0) => return of_lower(0.0),
         (a, x) if a.is_infinite() => return if x.is_infinite() { f64::NAN } else { of_lower(0.0) },
         (_, x) if x.is_infinite() => return of_lower(1.0),
+        (a, x) if a.is_nan() || x.is_nan() => return f64::NAN,
         _ => {}
     }
     let factor = (a * x.ln() - x - libm::lgamma(a)).exp();
@@ -401,7 +403,8 @@ const LARGEST_DEGREE: i64 = 1 << 20;
 /// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0.
 pub(super) fn polynomial(family: Polynomial, x: f64, n: f64) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
-    if n.is_nan() || n <= -1.0 {
+    // An infinite degree becomes the least integer in C++, as NaN does.
+    if !n.is_finite() || n <= -1.0 {
         return 0.0;
     }
     let n = n as i64;
