@@ -327,7 +327,8 @@ fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let accumulate = compute_dtype(x.dtype());
     let mut p = ProgramBuilder::new(args);
     let one = output.iter().all(|&o| o == 1);
-    if !x.dtype().is_floating_point() && !(one && x.dtype().is_complex()) {
+    let has_mean = x.dtype().is_floating_point() || (one && x.dtype().is_complex());
+    if !has_mean {
         let sizes: Vec<i64> = x.sizes()[..lead].iter().chain(&output).copied().collect();
         if one || !sizes.contains(&0) || output.iter().any(|&o| o < 0) {
             let name = x.dtype().type_name();
