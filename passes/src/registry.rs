@@ -207,6 +207,8 @@ pub fn register_all(registry: &mut PassRegistry) {
         &crate::lower_all_tuples::INFO,
         &crate::refine_tuple_types::INFO,
         &crate::inline_fork_wait::INFO,
+        &crate::create_functional_graphs::INFO,
+        &crate::inline_functional_graphs::INFO,
         &crate::batch_mm::INFO,
         &crate::fuse_linear::INFO,
         &crate::fuse_addmm::INFO,

@@ -4,15 +4,13 @@
 //! A run is not reordered, and holds no node that has effects, that needs elements to say what it gives, or one of whose values anybody
 //! writes to. So nobody can tell that its outputs are new tensors where they were views.
 
-use frazil_ir::graph::CopyMap;
-use frazil_ir::{AttributeValue, BlockId, Builder, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_ir::{BlockId, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 use frazil_passes::AliasDb;
 use frazil_passes::support::effects::{Effect, effect};
+use frazil_passes::support::outline::outline;
 use frazil_runtime::op::Form;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::{Registry, Semantics, Variant};
-use std::collections::HashSet;
-use std::sync::Arc;
 
 /// Operators that compute something for which leaving the interpreter pays.
 const LEAST_WORK: usize = 2;
@@ -43,7 +41,7 @@ pub(crate) fn partition(graph: &Graph, registry: &Registry) -> Option<Graph> {
     let runs = finder.runs();
     let mut out = graph.clone();
     for run in &runs {
-        group(&mut out, run);
+        outline(&mut out, run, symbols::PRIM_TENSOR_EXPR_GROUP);
     }
     (!runs.is_empty()).then_some(out)
 }
@@ -157,76 +155,11 @@ impl Finder<'_> {
     }
 }
 
-/// Replaces the nodes of `run`, which follow each other but for constants, by one.
-fn group(graph: &mut Graph, run: &[NodeId]) {
-    let Some(&first) = run.first() else { return };
-    let nested = |n: &NodeId| {
-        graph
-            .node_blocks(*n)
-            .iter()
-            .flat_map(|&b| graph.nodes_recursive(b))
-            .collect::<Vec<_>>()
-    };
-    let members: HashSet<NodeId> = run.iter().flat_map(|n| std::iter::once(*n).chain(nested(n))).collect();
-    let mut inside: HashSet<ValueId> = HashSet::new();
-    for &node in &members {
-        inside.extend(graph.node_outputs(node));
-        for &block in graph.node_blocks(node) {
-            inside.extend(graph.parameters(block));
-        }
-    }
-    let mut part = Graph::new(graph.ctx().clone());
-    let mut map = CopyMap::default();
-    let mut inputs = Vec::new();
-    let root = part.root();
-    for &node in run {
-        for user in std::iter::once(node).chain(nested(&node)) {
-            let results = graph.node_blocks(user).iter().flat_map(|&b| graph.results(b));
-            for value in graph.operands(user).chain(results).collect::<Vec<_>>() {
-                if inside.contains(&value) || map.get(value).is_some() {
-                    continue;
-                }
-                match graph.defining_node(value) {
-                    Some(constant) if graph.kind(constant) == symbols::PRIM_CONSTANT => {
-                        Builder::at_end(&mut part, root).copy_node(graph, constant, &mut map);
-                    }
-                    _ => {
-                        let input = part.add_input(graph.ty(value));
-                        map.set(value, input);
-                        inputs.push(value);
-                    }
-                }
-            }
-        }
-        Builder::at_end(&mut part, root).copy_node(graph, node, &mut map);
-    }
-    let used_outside = |v: &ValueId| graph.uses(*v).any(|u| !members.contains(&u.user));
-    let outputs: Vec<ValueId> = run
-        .iter()
-        .flat_map(|&n| graph.node_outputs(n))
-        .copied()
-        .filter(used_outside)
-        .collect();
-    let results: Vec<ValueId> = outputs.iter().filter_map(|&v| map.get(v)).collect();
-    part.set_results(root, &results);
-    let node = graph.create_node(symbols::PRIM_TENSOR_EXPR_GROUP);
-    graph.add_operands(node, &inputs);
-    graph.set_attribute(node, symbols::ATTR_SUBGRAPH, AttributeValue::Graph(Arc::new(part)));
-    graph.set_source_range(node, graph.source_range(first));
-    graph.insert_before(node, first);
-    for &output in &outputs {
-        let new = graph.add_output(node, graph.ty(output));
-        graph.replace_all_uses_with(output, new);
-    }
-    for &node in run.iter().rev() {
-        graph.erase(node);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use frazil_ir::Context;
+    use std::sync::Arc;
 
     fn registry() -> Registry {
         let mut registry = Registry::new(Arc::new(Context::new()));

@@ -50,6 +50,7 @@ well_known! {
     PRIM_DEVICE = "prim::device";
     PRIM_MODULE_CONTAINER_INDEX = "prim::ModuleContainerIndex";
     PRIM_DIFFERENTIABLE_GRAPH = "prim::DifferentiableGraph";
+    PRIM_FUNCTIONAL_GRAPH = "prim::FunctionalGraph";
     // attributes of nodes
     ATTR_VALUE = "value";
     ATTR_NAME = "name";

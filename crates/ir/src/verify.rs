@@ -105,6 +105,7 @@ fn is_structural(graph: &Graph, node: NodeId) -> bool {
                 | symbols::PRIM_UNINITIALIZED
                 | symbols::PRIM_FORK
                 | symbols::PRIM_FORK_CLOSURE
+                | symbols::PRIM_FUNCTIONAL_GRAPH
                 | symbols::PRIM_ISINSTANCE
                 | symbols::PRIM_RAISE_EXCEPTION
                 | symbols::PRIM_PRINT

@@ -264,6 +264,7 @@ impl<'g> Analysis<'g> {
             symbols::PRIM_FORK | symbols::PRIM_FORK_CLOSURE => self.fork(node),
             symbols::PRIM_WAIT => self.wait(node),
             symbols::PRIM_CALL_FUNCTION | symbols::PRIM_CALL_METHOD => self.call(node),
+            symbols::PRIM_FUNCTIONAL_GRAPH => self.functional_graph(node),
             _ if !g.node_blocks(node).is_empty() => self.unknown(node),
             _ => {
                 let overload = self.overloads.of(self.catalogue, g, node);
@@ -474,12 +475,27 @@ impl<'g> Analysis<'g> {
             let body = &unit.function(call.callee).graph;
             (body.inputs().len() + call.skip == g.operand_count(node)).then_some((body, call.skip))
         });
-        let fits = |analysis: &Self, body: &Graph| {
-            analysis.depth < MAX_DEPTH && analysis.called_nodes + body.node_capacity() <= MAX_CALLED_NODES
-        };
-        let Some((body, skip)) = callee.filter(|(body, _)| fits(self, body)) else {
+        match callee {
+            Some((body, skip)) => self.body(node, body, skip),
+            None => self.unknown(node),
+        }
+    }
+
+    /// A group of nodes does what they do.
+    fn functional_graph(&mut self, node: NodeId) {
+        let g = self.graph;
+        match g.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph()) {
+            Some(body) if body.inputs().len() == g.operand_count(node) => self.body(node, body, 0),
+            _ => self.unknown(node),
+        }
+    }
+
+    /// What `node` does by running `body`, as long as that is not too much to look at.
+    fn body(&mut self, node: NodeId, body: &'g Graph, skip: usize) {
+        let g = self.graph;
+        if self.depth >= MAX_DEPTH || self.called_nodes + body.node_capacity() > MAX_CALLED_NODES {
             return self.unknown(node);
-        };
+        }
         self.called_nodes += body.node_capacity();
         let (results, writes) = self.subgraph(node, body, skip);
         for (&out, result) in g.node_outputs(node).iter().zip(&results) {

@@ -4,6 +4,7 @@ pub mod constants;
 pub mod effects;
 pub mod fold;
 pub mod operators;
+pub mod outline;
 pub mod overloads;
 pub mod rank;
 pub mod refine;

@@ -156,10 +156,12 @@ impl Planner<'_> {
                 Some(AttributeValue::Graph(g)) => Some(Action::Fork(g.clone())),
                 _ => None,
             },
-            symbols::PRIM_TENSOR_EXPR_GROUP => match graph.attribute(node, symbols::ATTR_SUBGRAPH) {
-                Some(AttributeValue::Graph(g)) => Some(Action::Part(g.clone())),
-                _ => None,
-            },
+            symbols::PRIM_TENSOR_EXPR_GROUP | symbols::PRIM_FUNCTIONAL_GRAPH => {
+                match graph.attribute(node, symbols::ATTR_SUBGRAPH) {
+                    Some(AttributeValue::Graph(g)) => Some(Action::Part(g.clone())),
+                    _ => None,
+                }
+            }
             symbols::PRIM_WAIT => Some(Action::Wait),
             symbols::PRIM_RAISE_EXCEPTION => Some(Action::Raise),
             symbols::PRIM_ISINSTANCE => match graph.attribute(node, symbols::ATTR_TYPES) {

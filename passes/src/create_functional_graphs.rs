@@ -1,0 +1,161 @@
+//! The functional parts of a graph as graphs of their own: `create-functional-graphs`.
+//!
+//! Six or more nodes of one block that write nothing, and whose results nobody writes to and nothing outside may hold, become one
+//! `prim::FunctionalGraph`: a place where a compiler may do as it likes, since nobody can tell tensors from their copies there. Nodes are moved next to one another
+//! where nothing that stands between them is in the way. A branch or a loop is functional when all in it is; in one that is not, the parts of its
+//! blocks are taken.
+//!
+//! **Sound when** a group runs once where its nodes ran, with the same operands: it holds no node that has effects or draws random numbers, and the moves are
+//! those that the alias analysis allows.
+//!
+//! PyTorch's also takes nodes with effects and random ones, which it keeps in their order.
+
+use crate::AliasDb;
+use crate::constant_pooling::ConstantPooling;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support::effects::{Effect, effect};
+use crate::support::outline::outline;
+use frazil_ir::schema::Catalogue;
+use frazil_ir::{BlockId, Graph, NodeId, symbols};
+use std::collections::HashSet;
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "create-functional-graphs",
+    summary: "Groups what neither writes nor is written.",
+    before: "graph(%x : Tensor):
+  %a : Tensor = aten::sin(%x)
+  %b : Tensor = aten::cos(%a)
+  %c : Tensor = aten::sin(%b)
+  %d : Tensor = aten::cos(%c)
+  %e : Tensor = aten::sin(%d)
+  %f : Tensor = aten::cos(%e)
+  %y : Tensor = aten::relu(%f)
+  return (%y)
+",
+    after: "graph(%x : Tensor):
+  %0 : Tensor = prim::FunctionalGraph_0(%x)
+  %y : Tensor = aten::relu(%0)
+  return (%y)
+with prim::FunctionalGraph_0 = graph(%0 : Tensor):
+  %a : Tensor = aten::sin(%0)
+  %b : Tensor = aten::cos(%a)
+  %c : Tensor = aten::sin(%b)
+  %d : Tensor = aten::cos(%c)
+  %e : Tensor = aten::sin(%d)
+  %f : Tensor = aten::cos(%e)
+  return (%f)
+",
+    options: &[],
+    build: |_| AnyPass::graph(CreateFunctionalGraphs),
+};
+
+/// Fewer nodes, constants aside, stay.
+const MIN_NODES: usize = 6;
+/// Nodes of one group are moved past so many that are not functional.
+const MAX_PASSED: usize = 256;
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CreateFunctionalGraphs;
+
+impl GraphPass for CreateFunctionalGraphs {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        let catalogue = cx.operators.catalogue();
+        let db = cx.alias_db(graph);
+        let other = not_functional(graph, &db, catalogue);
+        let blocks = open_blocks(graph, &other);
+        let runs: Vec<Vec<NodeId>> = blocks
+            .into_iter()
+            .flat_map(|block| gather(graph, block, &other, &db, catalogue))
+            .collect();
+        for run in &runs {
+            if !cx.rewrite("functional graphs made") {
+                break;
+            }
+            outline(graph, run, symbols::PRIM_FUNCTIONAL_GRAPH);
+        }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        cx.run(&ConstantPooling, graph)
+    }
+}
+
+/// The nodes that are not functional: those that are not by themselves, and all around them. Groups that are there already are among them, so that they
+/// stay as they are.
+fn not_functional(graph: &Graph, db: &AliasDb, catalogue: &Catalogue) -> HashSet<NodeId> {
+    let mut other = HashSet::new();
+    for node in graph.all_nodes() {
+        let seen = |v: &frazil_ir::ValueId| db.has_writers(*v) || db.has_writers_inside(*v) || db.escapes_scope(&[*v]);
+        let by_itself = effect(graph, node, catalogue) == Effect::Pure
+            && graph.kind(node) != symbols::PRIM_FUNCTIONAL_GRAPH
+            && !db.is_mutable(node)
+            && !graph.node_outputs(node).iter().any(seen);
+        let mut next = Some(node).filter(|_| !by_itself);
+        while let Some(node) = next.filter(|n| other.insert(*n)) {
+            next = graph.parent(node).and_then(|block| graph.owner(block));
+        }
+    }
+    other
+}
+
+/// The outermost block, and those of nodes that are not functional.
+fn open_blocks(graph: &Graph, other: &HashSet<NodeId>) -> Vec<BlockId> {
+    let nodes = graph.all_nodes();
+    let open = nodes.into_iter().filter(|n| other.contains(n));
+    std::iter::once(graph.root())
+        .chain(open.flat_map(|n| graph.node_blocks(n).to_vec()))
+        .collect()
+}
+
+/// Moves functional nodes of `block` next to one another, and gives those that then follow each other, as long as they are enough.
+fn gather(
+    graph: &mut Graph,
+    block: BlockId,
+    other: &HashSet<NodeId>,
+    db: &AliasDb,
+    catalogue: &Catalogue,
+) -> Vec<Vec<NodeId>> {
+    let nodes: Vec<NodeId> = graph.nodes(block).collect();
+    // From the end: each goes down to the one that was found before it.
+    let (mut front, mut passed) = (None, 0);
+    for &node in nodes.iter().rev() {
+        if graph.kind(node) == symbols::PRIM_CONSTANT {
+            continue;
+        }
+        if other.contains(&node) {
+            passed += 1;
+            continue;
+        }
+        match front {
+            Some(front) if 0 < passed && passed <= MAX_PASSED => {
+                if !db.move_before_topologically_valid(graph, node, front, catalogue) {
+                    passed = 0;
+                }
+            }
+            _ => passed = 0,
+        }
+        front = Some(node);
+    }
+    let nodes: Vec<NodeId> = graph
+        .nodes(block)
+        .filter(|n| graph.kind(*n) != symbols::PRIM_CONSTANT)
+        .collect();
+    let runs = nodes.split(|n| other.contains(n));
+    runs.filter(|run| size(graph, run) >= MIN_NODES)
+        .map(<[NodeId]>::to_vec)
+        .collect()
+}
+
+/// How many nodes these are with what is in them, constants aside; no more are counted than are asked for.
+fn size(graph: &Graph, run: &[NodeId]) -> usize {
+    let within = |n: &NodeId| graph.node_blocks(*n).to_vec();
+    let all = run
+        .iter()
+        .flat_map(|n| std::iter::once(*n).chain(within(n).into_iter().flat_map(|b| graph.walk(b))));
+    all.filter(|n| graph.kind(*n) != symbols::PRIM_CONSTANT)
+        .take(MIN_NODES)
+        .count()
+}

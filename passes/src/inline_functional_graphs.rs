@@ -1,0 +1,48 @@
+//! Functional graphs as plain code: `inline-functional-graphs`, the inverse of [`create-functional-graphs`](crate::create_functional_graphs).
+//!
+//! The nodes of a `prim::FunctionalGraph` stand in its place.
+//!
+//! **Sound when** the group takes and gives as many values as the node has operands and outputs; others stay.
+
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::registry::PassInfo;
+use crate::support;
+use crate::support::outline::inline_subgraph;
+use frazil_ir::{Graph, symbols};
+
+/// How the pass is named.
+pub static INFO: PassInfo = PassInfo {
+    name: "inline-functional-graphs",
+    summary: "Puts what functional graphs group in their place.",
+    before: "graph(%x : Tensor):
+  %y : Tensor = prim::FunctionalGraph_0(%x)
+  return (%y)
+with prim::FunctionalGraph_0 = graph(%a : Tensor):
+  %b : Tensor = aten::relu(%a)
+  return (%b)
+",
+    after: "graph(%x : Tensor):
+  %b : Tensor = aten::relu(%x)
+  return (%b)
+",
+    options: &[],
+    build: |_| AnyPass::graph(InlineFunctionalGraphs),
+};
+
+/// See the [module documentation](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InlineFunctionalGraphs;
+
+impl GraphPass for InlineFunctionalGraphs {
+    fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        // Groups in groups first.
+        support::for_each_subgraph(graph, |g| cx.run(self, g))?;
+        for node in graph.all_nodes() {
+            if graph.kind(node) == symbols::PRIM_FUNCTIONAL_GRAPH && cx.may_rewrite() && inline_subgraph(graph, node) {
+                // There was fuel.
+                let _ = cx.rewrite("functional graphs inlined");
+            }
+        }
+        Ok(())
+    }
+}
