@@ -50,8 +50,10 @@ SKIPPED = re.compile(
     r"erfinv|digamma|lgamma|nextafter|float_power|_weight_norm|meshgrid|exponential|cauchy|geometric|log_normal|random|uniform|put$|take_along_dim|"
     # Its vectors of eight take NaN and infinity otherwise than its single elements.
     r"_add_relu$|"
+    # Trusts that the shapes are those of each other.
+    r"_(log_)?softmax_backward_data$|"
     # Vectors that are right up to a sign, eigenvalues in any order, and what a factorisation that failed leaves behind.
-    r"_?(linalg_)?(svd|eig|eigh|eigvals|qr|cholesky_ex|inv_ex|ldl_factor.*|lu_factor.*)$)")
+    r"_?(linalg_)?(svd|eig|eigh|eigvals|qr|cholesky_ex|inv_ex|ldl_factor.*|lu_factor.*|lu|lu_solve|lu_unpack|_lu_with_info)$)")
 SIZES = [[], [1], [3], [0], [2, 3], [3, 1], [1, 3], [2, 0], [4, 2, 3], [2, 1, 3], [1, 2, 2, 3], [2, 3, 4, 4], [3, 3], [5]]
 
 
@@ -82,7 +84,7 @@ LEFT = ("layout", "device", "pin_memory", "generator", "memory_format")
 
 # Read while they are written: whole matrices, and elements in another order.
 WRITES_FIRST = re.compile(r"^(add(mm|bmm|mv|r)|baddbmm|masked_scatter|index_\w+|scatter\w*)_$")
-OF_FINITE = re.compile(r"^_?(fft_|linalg_solve|stft|istft|pinverse)")
+OF_FINITE = re.compile(r"^_?(fft_|linalg_|stft|istft|pinverse|lu|triangular_solve|cholesky)")
 
 
 def by_chance(name, values):
@@ -90,6 +92,12 @@ def by_chance(name, values):
     if WRITES_FIRST.match(name) and values:
         memory = [t.untyped_storage().data_ptr() for t in values]
         return memory[0] in memory[1:]
+    if name == "cov":
+        # Overwrites a single observation.
+        return values[0].numel() == 1
+    if name in ("gelu", "gelu_"):
+        # NaN for infinity where eight are computed at once, infinity elsewhere.
+        return any(t.isinf().any() for t in values)
     if name in ("signbit", "copysign", "copysign_"):
         return any(t.isnan().any() for t in values)
     if name in ("matrix_exp", "linalg_matrix_exp"):
@@ -198,9 +206,9 @@ class Graph:
         env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
         for target, text, writes in self.steps:
             result = eval(text, {"torch": torch, **env})
-            if noise is not None and not writes and isinstance(result, torch.Tensor):
+            if noise is not None and isinstance(result, torch.Tensor):
                 memory = result.untyped_storage().data_ptr()
-                if all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
+                if writes or all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
                     noisy(result, noise)
             env[target] = result
         return env
@@ -275,6 +283,8 @@ def grow(rng, table, seed, steps):
         for t in [last] if isinstance(last, torch.Tensor) else last:
             if isinstance(t, torch.Tensor) and (t.numel() > 3000 or t.is_sparse):
                 raise ValueError("too large")
+            if isinstance(t, torch.Tensor) and OF_FINITE.match(name) and not t.isfinite().all():
+                raise ValueError("the matrix is singular")
         wanted -= 1
     return graph, env, kinds, None
 

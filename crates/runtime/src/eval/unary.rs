@@ -137,7 +137,10 @@ fn complex(op: UnaryOp, a: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> bool
         UnaryOp::Log10 => map(a, out, |x: Complex<f64>| x.ln() / std::f64::consts::LN_10),
         UnaryOp::Log1p => map(a, out, |x: Complex<f64>| (x + 1.0).ln()),
         UnaryOp::Sqrt => map(a, out, Complex::sqrt),
-        UnaryOp::Rsqrt => map(a, out, |x: Complex<f64>| x.sqrt().inv()),
+        UnaryOp::Rsqrt => map(a, out, |x: Complex<f64>| match x == Complex::ZERO {
+            true => Complex::new(f64::INFINITY, f64::NAN),
+            false => x.sqrt().inv(),
+        }),
         UnaryOp::Sin => map(a, out, Complex::sin),
         UnaryOp::Cos => map(a, out, Complex::cos),
         UnaryOp::Tan => map(a, out, Complex::tan),

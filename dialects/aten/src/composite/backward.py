@@ -18,23 +18,32 @@ def as_strided_scatter(self: Tensor, src: Tensor, size: List[int], stride: List[
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
     return grad_output * mask * scale
 
+# Halves are rounded once, at the end; a gradient of floats may be asked for as halves.
+def helper_wide(t: Tensor) -> Tensor:
+    out = t
+    if t.dtype == torch.half or t.dtype == torch.bfloat16:
+        out = t.to(torch.float)
+    return out
+
+def helper_narrow(result: Tensor, grad_output: Tensor, input_dtype: int) -> Tensor:
+    if grad_output.dtype == torch.float and input_dtype == torch.half:
+        out = result.to(torch.half)
+    else:
+        out = result.to(grad_output.dtype)
+    return out
+
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
-    # Halves are rounded once, at the end.
-    grad = grad_output
-    out = output
-    if out.dtype == torch.half or out.dtype == torch.bfloat16:
-        grad = grad.to(torch.float)
-        out = out.to(torch.float)
-    weighted = grad * out
-    return (weighted - out * weighted.sum([dim], True)).to(input_dtype)
+    if grad_output.numel() == 0:
+        return torch.zeros_like(grad_output)
+    out = helper_wide(output)
+    weighted = helper_wide(grad_output) * out
+    return helper_narrow(weighted - out * weighted.sum([dim], True), grad_output, input_dtype)
 
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
-    grad = grad_output
-    out = output
-    if out.dtype == torch.half or out.dtype == torch.bfloat16:
-        grad = grad.to(torch.float)
-        out = out.to(torch.float)
-    return (grad - torch.exp(out) * grad.sum([dim], True)).to(input_dtype)
+    if grad_output.numel() == 0:
+        return torch.zeros_like(grad_output)
+    grad = helper_wide(grad_output)
+    return helper_narrow(grad - torch.exp(helper_wide(output)) * grad.sum([dim], True), grad_output, input_dtype)
 
 # Indices outside of the tensor are brought inside; what they would read is masked.
 def helper_inside(self: Tensor, indices: List[Optional[Tensor]]) -> List[Optional[Tensor]]:

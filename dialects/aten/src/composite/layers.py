@@ -82,7 +82,7 @@ def square(self: Tensor) -> Tensor:
 
 def ldexp__Tensor(self: Tensor, other: Tensor) -> Tensor:
     out = self * torch.pow(2.0, other)
-    if torch.is_floating_point(self) and not torch.is_floating_point(other):
+    if torch.is_floating_point(self) and not torch.is_floating_point(other) and not torch.is_complex(other):
         out = out.to(self.dtype)
     return out
 

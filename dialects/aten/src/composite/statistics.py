@@ -186,7 +186,11 @@ def helper_steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
 def trapezoid__x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     if y.size(dim) == 0:
         return y.sum([dim], dtype=y.dtype)
-    return (helper_steps(y, x, dim) * helper_neighbours(y, dim)).sum([dim]) / 2.0
+    # Counted from the front: x may have more dimensions than y.
+    at = dim
+    if dim < 0:
+        at = dim + y.dim()
+    return (helper_steps(y, x, at) * helper_neighbours(y, at)).sum([at]) / 2.0
 
 def trapezoid__dx(y: Tensor, dx: number, dim: int) -> Tensor:
     size = y.size(dim)
@@ -203,7 +207,10 @@ def trapz__dx(y: Tensor, dx: float, dim: int) -> Tensor:
     return torch.trapezoid(y, dx=dx, dim=dim)
 
 def cumulative_trapezoid__x(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    return (helper_steps(y, x, dim) * helper_neighbours(y, dim)).cumsum(dim) / 2.0
+    at = dim
+    if dim < 0:
+        at = dim + y.dim()
+    return (helper_steps(y, x, at) * helper_neighbours(y, at)).cumsum(at) / 2.0
 
 def cumulative_trapezoid__dx(y: Tensor, dx: number, dim: int) -> Tensor:
     return (helper_neighbours(y, dim) * (float(dx) / 2.0)).cumsum(dim)

@@ -2,6 +2,7 @@
 
 use super::PointwiseRow;
 use super::arithmetic::scaled;
+use frazil_ir::DType;
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, Float, IntToFloat};
 use frazil_runtime::pointwise::{Body, Pointwise};
@@ -23,7 +24,13 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::hardtanh",
         Pointwise::new(SELF, Default, |b| {
-            b.x(0).maximum(b.scalar("min_val")).minimum(b.scalar("max_val"))
+            if b.compute().is_floating_point() {
+                return b.x(0).maximum(b.scalar("min_val")).minimum(b.scalar("max_val"));
+            }
+            // A limit may be one that the dtype cannot hold.
+            let x = b.x(0).cast(DType::Long);
+            let limit = |name| x.constant(b.value(name).trunc());
+            x.maximum(limit("min_val")).minimum(limit("max_val")).cast(b.compute())
         }),
     ),
     (

@@ -247,7 +247,8 @@ fn divided(args: &Args<'_>) -> Result<Program, OpError> {
 /// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
 pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     match b.value("alpha") {
-        1.0 => b.x(operand),
+        // Complex numbers are multiplied in any case, which makes NaN of an infinity.
+        1.0 if !b.compute().is_complex() => b.x(operand),
         _ => b.scalar("alpha") * b.x(operand),
     }
 }

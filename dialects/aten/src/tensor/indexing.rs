@@ -203,6 +203,10 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
     let strides = contiguous_strides(t.sizes());
     // Offsets of the index tensors' combinations, then of the kept dimensions around them.
     let count: i64 = common.iter().product();
+    if sizes.contains(&0) && count > 0 && indexed.iter().all(|&d| t.sizes()[d] > 0) {
+        // Nothing is read, and so no index looked at.
+        return Ok((Vec::new(), sizes));
+    }
     let mut offsets = vec![0i64; count as usize];
     for &d in &indexed {
         let Some(index) = &per_dim[d] else { continue };
@@ -246,8 +250,17 @@ fn index(call: &Call<'_>) -> Result<Results, OpError> {
 }
 
 fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
-    let (positions, sizes) = advanced(t, &call.arg(1).items().unwrap_or_default())?;
-    let values = call.tensor(2)?;
+    let indices = call.arg(1).items().unwrap_or_default();
+    let (positions, sizes) = advanced(t, &indices)?;
+    let mut values = call.tensor(2)?;
+    let is_mask = |v: &Value| {
+        v.as_tensor()
+            .is_none_or(|i| matches!(i.dtype(), DType::Bool | DType::Byte))
+    };
+    if values.numel() == 1 && !call.flag(3)? && indices.iter().all(is_mask) {
+        // Masks are filled with one value, whatever its dimensions.
+        values = values.reshape(&[])?;
+    }
     if values.dtype() != t.dtype() && values.dim() > 0 {
         return Err(OpError::raised(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",

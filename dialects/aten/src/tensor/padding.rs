@@ -80,7 +80,7 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
         }
         let number = match p.dtype(x) {
             DType::Bool => Number::Int(i64::from(value != 0.0)),
-            dtype if dtype.is_floating_point() => Number::Float(value),
+            dtype if dtype.is_floating_point() || dtype.is_complex() => Number::Float(value),
             _ => Number::Int(value as i64),
         };
         return Ok(copied(p, x, &sizes, map, OutOfBounds::Value(number)));

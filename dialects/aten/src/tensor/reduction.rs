@@ -318,7 +318,8 @@ pub(super) fn variance_of(
         accumulate: spread,
         output: spread,
     };
-    let divisor = (n as f64 - correction).max(0.0);
+    // Of nothing there is no variance, whatever the correction.
+    let divisor = if n == 0 { 0.0 } else { (n as f64 - correction).max(0.0) };
     let divide = Formula::build(spread, |f| f.input(0, spread) / divisor);
     let var = p.reduce_with(
         &[x.id, mean],

@@ -28,7 +28,9 @@ macro_rules! binary {
 /// A kernel for polynomials of a family.
 macro_rules! polynomials {
     ($name:literal, $family:ident) => {
-        ($name, |c| binary(c, |x, n| f::polynomial(Polynomial::$family, x, n)))
+        ($name, |c| {
+            binary_as(c, |x, n, single| f::polynomial(Polynomial::$family, x, n, single))
+        })
     };
 }
 
@@ -36,7 +38,9 @@ macro_rules! polynomials {
 macro_rules! shifted {
     ($name:literal, $family:ident) => {
         ($name, |c| {
-            binary(c, |x, n| f::polynomial(Polynomial::$family, 2.0 * x - 1.0, n))
+            binary_as(c, |x, n, single| {
+                f::polynomial(Polynomial::$family, 2.0 * x - 1.0, n, single)
+            })
         })
     };
 }
@@ -100,6 +104,11 @@ fn unary(call: &Call<'_>, function: fn(f64) -> f64) -> Result<Results, OpError> 
 
 /// A function of two tensors that broadcast, one of which may be a number.
 fn binary(call: &Call<'_>, function: fn(f64, f64) -> f64) -> Result<Results, OpError> {
+    binary_as(call, |x, y, _| function(x, y))
+}
+
+/// The same for a function that is told whether it is computed in single precision or less.
+fn binary_as(call: &Call<'_>, function: impl Fn(f64, f64, bool) -> f64) -> Result<Results, OpError> {
     let mut promoted = ResultType::new();
     let mut operands = Vec::new();
     for i in 0..2 {
@@ -126,7 +135,8 @@ fn binary(call: &Call<'_>, function: fn(f64, f64) -> f64) -> Result<Results, OpE
     let sizes = broadcast(x.sizes(), y.sizes()).ok_or_else(|| broadcast_error(x.sizes(), y.sizes()))?;
     let values = |t: &Tensor| -> Result<Vec<f64>, OpError> { Ok(t.to_dtype(dtype)?.expand(&sizes)?.to_f64_vec()) };
     let pairs = values(x)?.into_iter().zip(values(y)?);
-    let results: Vec<f64> = pairs.map(|(x, y)| function(x, y)).collect();
+    let single = dtype != DType::Double;
+    let results: Vec<f64> = pairs.map(|(x, y)| function(x, y, single)).collect();
     let out = Tensor::from_elements::<DoubleElement>(&results, &sizes)?.to_dtype(dtype)?;
     one(laid_out_as(&out, &operands)?)
 }

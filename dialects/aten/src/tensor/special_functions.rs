@@ -291,6 +291,9 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
 /// The first derivative of [`digamma`]. Below ½ by reflection at a sine, which is computed in single precision for `single` arguments:
 /// it is never quite zero at the poles, and PyTorch's value there shows it.
 fn trigamma(x: f64, single: bool) -> f64 {
+    if x == f64::INFINITY {
+        return 0.0;
+    }
     if x < 0.5 {
         let sine = if single {
             f64::from((std::f32::consts::PI * x as f32).sin())
@@ -400,8 +403,8 @@ pub(super) enum Polynomial {
 /// Degrees beyond this take too long to be meant.
 const LARGEST_DEGREE: i64 = 1 << 20;
 
-/// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0.
-pub(super) fn polynomial(family: Polynomial, x: f64, n: f64) -> f64 {
+/// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0. What does not fit single precision overflows there where `single`.
+pub(super) fn polynomial(family: Polynomial, x: f64, n: f64, single: bool) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
     // An infinite degree becomes the least integer in C++, as NaN does.
     if !n.is_finite() || n <= -1.0 {
@@ -431,7 +434,8 @@ pub(super) fn polynomial(family: Polynomial, x: f64, n: f64) -> f64 {
             Laguerre => ((2.0 * k + 1.0 - x) * now - k * before) / (k + 1.0),
             Legendre => ((2.0 * k + 1.0) * x * now - k * before) / (k + 1.0),
         };
-        (before, now) = (now, next);
+        let overflows = single && next.abs() > f64::from(f32::MAX);
+        (before, now) = (now, if overflows { f64::INFINITY.copysign(next) } else { next });
     }
     now
 }
@@ -467,7 +471,7 @@ mod tests {
             (polygamma(2, -1.5, false), -0.23620405164172825),
             (igamma(3.5, 2.0), 0.22022259152428406),
             (igammac(2.0, 9.0), 0.0012340980408667957),
-            (polynomial(Polynomial::Laguerre, 0.7, 5.0), -0.5730464166666667),
+            (polynomial(Polynomial::Laguerre, 0.7, 5.0, false), -0.5730464166666667),
         ];
         for (i, (got, want)) in cases.into_iter().enumerate() {
             assert!(
