@@ -8,7 +8,8 @@
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
-use frazil_ir::{Builder, CopyMap, Graph, NodeId, ValueId, symbols};
+use crate::support::outline::copy_subgraph;
+use frazil_ir::{Graph, NodeId, symbols};
 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
@@ -58,18 +59,10 @@ fn is_waited_for(graph: &Graph, node: NodeId) -> bool {
 }
 
 fn inline(graph: &mut Graph, node: NodeId) {
-    let body = graph
-        .attribute(node, symbols::ATTR_SUBGRAPH)
-        .and_then(|a| a.as_graph())
-        .cloned();
-    let (Some(body), Some(future)) = (body, graph.output(node)) else {
+    let Some(future) = graph.output(node) else { return };
+    let Some(results) = copy_subgraph(graph, node) else {
         return;
     };
-    let mut map = CopyMap::default();
-    for (&input, argument) in body.inputs().iter().zip(graph.operands(node).collect::<Vec<ValueId>>()) {
-        map.set(input, argument);
-    }
-    let results = Builder::before(graph, node).copy_block(&body, body.root(), &mut map);
     let waits: Vec<NodeId> = graph.uses(future).map(|u| u.user).collect();
     for wait in waits {
         if let (Some(output), Some(&result)) = (graph.output(wait), results.first()) {

@@ -74,22 +74,30 @@ pub fn outline(graph: &mut Graph, run: &[NodeId], kind: SymbolId) {
     }
 }
 
-/// Puts the nodes of the graph that `node` holds in its place: the inverse of [`outline`]. False, and nothing changed, when it holds none that fits its
-/// operands and outputs.
-pub fn inline_subgraph(graph: &mut Graph, node: NodeId) -> bool {
-    let body = graph
-        .attribute(node, symbols::ATTR_SUBGRAPH)
-        .and_then(|a| a.as_graph())
-        .cloned();
-    let fits = |body: &Arc<Graph>| {
-        body.inputs().len() == graph.operand_count(node) && body.outputs().len() == graph.node_outputs(node).len()
-    };
-    let Some(body) = body.filter(fits) else { return false };
+/// Copies the nodes of the graph that `node` holds before it, with its operands for their inputs, and gives what they give. `None`, and nothing changed, when it
+/// holds none, or one that takes another number of values.
+pub fn copy_subgraph(graph: &mut Graph, node: NodeId) -> Option<Vec<ValueId>> {
+    let body = graph.attribute(node, symbols::ATTR_SUBGRAPH)?.as_graph()?.clone();
+    if body.inputs().len() != graph.operand_count(node) {
+        return None;
+    }
     let mut map = CopyMap::default();
     for (&input, argument) in body.inputs().iter().zip(graph.operands(node)) {
         map.set(input, argument);
     }
-    let results = Builder::before(graph, node).copy_block(&body, body.root(), &mut map);
+    Some(Builder::before(graph, node).copy_block(&body, body.root(), &mut map))
+}
+
+/// Puts the nodes of the graph that `node` holds in its place: the inverse of [`outline`]. False, and nothing changed, when it holds none that fits its
+/// operands and outputs.
+pub fn inline_subgraph(graph: &mut Graph, node: NodeId) -> bool {
+    let body = graph.attribute(node, symbols::ATTR_SUBGRAPH).and_then(|a| a.as_graph());
+    if body.is_none_or(|body| body.outputs().len() != graph.node_outputs(node).len()) {
+        return false;
+    }
+    let Some(results) = copy_subgraph(graph, node) else {
+        return false;
+    };
     for (output, result) in graph.node_outputs(node).to_vec().into_iter().zip(results) {
         graph.replace_all_uses_with(output, result);
     }
