@@ -1,8 +1,9 @@
 //! The values of running programs: TorchScript's IValues.
 
+use crate::interp::ExecError;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
-use frazil_ir::{Context, Device, SymbolId, TypeId, TypeKind, types};
+use frazil_ir::{Context, Device, Graph, SymbolId, TypeId, TypeKind, types};
 use indexmap::IndexMap;
 use num_complex::Complex64;
 use std::fmt;
@@ -256,48 +257,72 @@ pub struct EnumMember {
     pub value: Value,
 }
 
-/// What a fork gives: a value that is there once its thread is done.
+/// What a fork gives: a value that is there once its work is done.
 #[derive(Clone)]
 pub struct FutureValue(Arc<FutureState>);
 
 struct FutureState {
-    /// `Err` has the exception's text.
-    result: Mutex<Option<Result<Value, String>>>,
+    progress: Mutex<Progress>,
     done: Condvar,
 }
 
+enum Progress {
+    /// What has to be run on what, unless somebody has begun with it.
+    Pending(Option<(Arc<Graph>, Vec<Value>)>),
+    Done(Result<Value, ExecError>),
+}
+
 impl FutureValue {
-    fn with(result: Option<Result<Value, String>>) -> FutureValue {
+    fn with(progress: Progress) -> FutureValue {
         FutureValue(Arc::new(FutureState {
-            result: Mutex::new(result),
+            progress: Mutex::new(progress),
             done: Condvar::new(),
         }))
     }
 
     /// A future that is not done.
     pub fn pending() -> FutureValue {
-        FutureValue::with(None)
+        FutureValue::with(Progress::Pending(None))
+    }
+
+    /// A future that is done once somebody has run `graph` on `inputs`.
+    pub(crate) fn of_work(graph: Arc<Graph>, inputs: Vec<Value>) -> FutureValue {
+        FutureValue::with(Progress::Pending(Some((graph, inputs))))
     }
 
     /// A future that is done.
-    pub fn done(result: Result<Value, String>) -> FutureValue {
-        FutureValue::with(Some(result))
+    pub fn done(result: Result<Value, ExecError>) -> FutureValue {
+        FutureValue::with(Progress::Done(result))
     }
 
-    /// Sets the result and wakes those who wait.
-    pub fn complete(&self, result: Result<Value, String>) {
-        *self.0.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        self.0.done.notify_all();
+    /// The work, for who asks first; the result is then to be [completed](Self::complete).
+    pub(crate) fn claim(&self) -> Option<(Arc<Graph>, Vec<Value>)> {
+        match &mut *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) {
+            Progress::Pending(work) => work.take(),
+            Progress::Done(_) => None,
+        }
     }
 
-    /// Waits for the result; `Err` has the exception's text.
-    pub fn wait(&self) -> Result<Value, String> {
-        let mut result = self.0.result.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sets the result, unless there is one, and wakes those who wait.
+    pub fn complete(&self, result: Result<Value, ExecError>) {
+        let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Progress::Pending(_) = *progress {
+            *progress = Progress::Done(result);
+            self.0.done.notify_all();
+        }
+    }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// What the work raised, with the places where it did.
+    pub fn wait(&self) -> Result<Value, ExecError> {
+        let mut progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(result) = &*result {
+            if let Progress::Done(result) = &*progress {
                 return result.clone();
             }
-            result = self.0.done.wait(result).unwrap_or_else(PoisonError::into_inner);
+            progress = self.0.done.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -113,7 +113,9 @@ impl Specialiser<'_> {
             symbols::PRIM_RAISE_EXCEPTION => return Err(self.raise(graph, node, &input(frame, 0), &input(frame, 1))),
             symbols::PRIM_FORK => self.fork(frame, node)?,
             symbols::PRIM_WAIT => match input(frame, 0) {
-                Some(Value::Future(f)) => Some(f.wait().map_err(|message| LowerError::Raises { message })?),
+                Some(Value::Future(f)) => Some(f.wait().map_err(|error| LowerError::Raises {
+                    message: error.to_string(),
+                })?),
                 other => other,
             },
             symbols::PRIM_ISINSTANCE => match (graph.attribute(node, symbols::ATTR_TYPES), input(frame, 0)) {

@@ -3,7 +3,7 @@
 use super::bind::{Bound, NoMatch};
 use super::{Arg, Ops, Var};
 use crate::{Error, Result};
-use frazil_ir::{Builder, Graph, TypeId};
+use frazil_ir::TypeId;
 use frazil_runtime::call::invoke;
 use frazil_runtime::op::Results;
 use frazil_runtime::{Semantics, Value};
@@ -156,25 +156,12 @@ impl Ops {
     fn run(&self, bound: &Bound) -> Result<Results> {
         let operator = &bound.operator;
         let ctx = self.registry().ctx();
-        let output_types: SmallVec<[TypeId; 2]> = operator.schema().returns.iter().map(|r| r.ty).collect();
-        if !matches!(operator.semantics(), Semantics::Composite(_)) {
-            return Ok(invoke(ctx, operator, &bound.values, &output_types, &[])?);
+        if let Semantics::Composite(_) = operator.semantics() {
+            let results = self.shared.interpreter.run_operator(operator, &bound.values);
+            return results.map_err(Error::Run);
         }
-        // The interpreter runs composites; a node of one tells it which.
-        let mut graph = Graph::new(ctx.clone());
-        let types = operator.schema().arguments.iter().map(|a| a.ty);
-        let inputs: Vec<_> = types.map(|ty| graph.add_input(ty)).collect();
-        let root = graph.root();
-        let mut builder = Builder::at_end(&mut graph, root);
-        let node = builder.node(operator.schema().name, &inputs, &output_types);
-        let outputs = graph.node_outputs(node).to_vec();
-        graph.set_results(root, &outputs);
-        let results = self
-            .shared
-            .interpreter
-            .run_graph(&graph, &bound.values)
-            .map_err(Error::Run)?;
-        Ok(results.into())
+        let output_types: SmallVec<[TypeId; 2]> = operator.schema().returns.iter().map(|r| r.ty).collect();
+        Ok(invoke(ctx, operator, &bound.values, &output_types, &[])?)
     }
 }
 

@@ -19,19 +19,22 @@
 //! ```
 
 mod error;
+mod forks;
 mod plan;
 mod run;
 pub mod state;
 
+use crate::call::invoke;
 use crate::export::{ExportError, Exporter};
 use crate::import::Importer;
+use crate::op::{Operator, Results, Semantics};
 use crate::registry::Registry;
 use crate::tensor::TensorError;
 use crate::value::{ObjectValue, Value};
 use frazil_ir::schema::FunctionSchema;
-use frazil_ir::{FunctionId, Graph, Module, SymbolId, symbols};
+use frazil_ir::{FunctionId, Graph, Module, SymbolId, TypeId, symbols};
 use plan::{Plan, Planner};
-use run::Run;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,6 +95,8 @@ pub struct Interpreter {
     delegate: Option<Arc<dyn Delegate>>,
     /// Steps that may still be taken, where there is a bound.
     steps: Option<AtomicU64>,
+    /// Threads that a call may use for its forks, its own included.
+    threads: usize,
 }
 
 impl Interpreter {
@@ -107,6 +112,7 @@ impl Interpreter {
             output: Box::new(Traced),
             delegate: None,
             steps: None,
+            threads: 1,
         }
     }
 
@@ -137,6 +143,12 @@ impl Interpreter {
     /// Lets all calls together take at most `steps` steps: a node, or a round of a loop.
     pub fn with_step_limit(mut self, steps: u64) -> Interpreter {
         self.steps = Some(AtomicU64::new(steps));
+        self
+    }
+
+    /// Lets each call use so many threads for what it forks, its own included. With one, which is usual, forks run at once.
+    pub fn with_threads(mut self, threads: usize) -> Interpreter {
+        self.threads = threads;
         self
     }
 
@@ -178,12 +190,19 @@ impl Interpreter {
     /// What the program raises, and what is missing to run it.
     pub fn run_graph(&self, graph: &Graph, args: &[Value]) -> Result<Vec<Value>, ExecError> {
         let plan = self.plan(graph);
-        Run {
-            interpreter: self,
-            depth: 0,
-            blocks: 0,
+        self.run(|run| run.graph(graph, &plan, args))
+    }
+
+    /// Runs one operator on complete arguments and gives its results.
+    ///
+    /// # Errors
+    /// What the operator raises, and what is missing to run it.
+    pub fn run_operator(&self, operator: &Operator, values: &[Value]) -> Result<Results, ExecError> {
+        if let Semantics::Composite(body) = operator.semantics() {
+            return self.run(|run| run.composite(operator, body, values));
         }
-        .graph(graph, &plan, args)
+        let output_types: SmallVec<[TypeId; 2]> = operator.schema().returns.iter().map(|r| r.ty).collect();
+        Ok(invoke(self.registry.ctx(), operator, values, &output_types, &[])?)
     }
 
     /// Calls method `name` of the module's instance with `args` (without self; missing ones take their defaults).
@@ -199,12 +218,7 @@ impl Interpreter {
 
     /// Calls a function with complete arguments.
     fn function(&self, function: FunctionId, args: &[Value]) -> Result<Value, ExecError> {
-        Run {
-            interpreter: self,
-            depth: 0,
-            blocks: 0,
-        }
-        .function(function, args)
+        self.run(|run| run.function(function, args))
     }
 
     /// The complete arguments of method `name` (without self) for these by position and by name: the others take their defaults.

@@ -1,11 +1,12 @@
 //! Running plans.
 
+use super::forks::{self, Forks};
 use super::plan::{Action, BlockPlan, Plan, Step};
 use super::{ErrorKind, ExecError, FunctionPlan, Interpreter};
 use crate::call::{composite_arguments, invoke, write_results};
 use crate::op::{Operator, Results, Semantics};
 use crate::registry::Lookup;
-use crate::value::{FutureValue, ObjectValue, Value};
+use crate::value::{ObjectValue, Value};
 use frazil_ir::{FunctionId, Graph, Module, TypeId, TypeKind, symbols, types};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,9 +23,21 @@ pub(super) struct Run<'i> {
     pub depth: usize,
     /// How many blocks are being run, those of callers included.
     pub blocks: usize,
+    /// Where forks go; they run at once where there is no such place.
+    pub forks: Option<Forks<'i>>,
 }
 
-impl Run<'_> {
+impl<'i> Run<'i> {
+    /// The outermost activation of a call.
+    pub(super) fn new(interpreter: &'i Interpreter, forks: Option<Forks<'i>>) -> Run<'i> {
+        Run {
+            interpreter,
+            depth: 0,
+            blocks: 0,
+            forks,
+        }
+    }
+
     /// Calls a function or method with complete arguments.
     pub(super) fn function(self, id: FunctionId, args: &[Value]) -> Result<Value, ExecError> {
         let Some(module) = &self.interpreter.module else {
@@ -62,7 +75,15 @@ impl Run<'_> {
         frame.block(&plan.body)
     }
 
-    fn deeper(self) -> Self {
+    /// Runs an operator whose semantics is the graph `body`.
+    pub(super) fn composite(self, op: &Operator, body: &Arc<Graph>, values: &[Value]) -> Result<Results, ExecError> {
+        let plan = self.interpreter.plan_shared(body);
+        let arguments = composite_arguments(op, body, values);
+        let results = self.graph(body, &plan, &arguments)?;
+        Ok(write_results(op, values, results.into())?)
+    }
+
+    pub(super) fn deeper(self) -> Self {
         Run {
             depth: self.depth + 1,
             ..self
@@ -212,9 +233,9 @@ impl Frame<'_> {
                 self.set_all(&step.outputs, results.into_iter());
                 return Ok(());
             }
-            Action::Fork(graph) => self.fork(graph, &self.inputs(step))?,
+            Action::Fork(graph) => Value::Future(forks::fork(self.run, graph, self.inputs(step))),
             Action::Wait => match input(0) {
-                Value::Future(f) => f.wait().map_err(|text| ExecError::raised("RuntimeError", text))?,
+                Value::Future(f) => forks::wait(self.run, &f)?,
                 other => other,
             },
             Action::Raise => return Err(self.exception(&input(0), &input(1))),
@@ -315,19 +336,6 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// Forks run at once: a program cannot tell, except by races that it must not have.
-    fn fork(&self, graph: &Arc<Graph>, inputs: &[Value]) -> Result<Value, ExecError> {
-        let plan = self.run.interpreter.plan_shared(graph);
-        let result = match self.run.deeper().graph(graph, &plan, inputs) {
-            Ok(mut results) if results.len() == 1 => Ok(results.remove(0)),
-            Ok(results) => Ok(Value::tuple(results)),
-            // The exception belongs to who waits; what we cannot run is ours.
-            Err(e) if e.is_raised() => Err(e.to_string()),
-            Err(e) => return Err(e),
-        };
-        Ok(Value::Future(FutureValue::done(result)))
-    }
-
     fn exception(&self, message: &Value, class: &Value) -> ExecError {
         let message = message.as_str().unwrap_or_default().to_string();
         let class = class.as_str().unwrap_or("RuntimeError");
@@ -380,12 +388,7 @@ impl Frame<'_> {
             return Ok(());
         }
         let results: Results = match op.semantics() {
-            Semantics::Composite(body) => {
-                let plan = self.run.interpreter.plan_shared(body);
-                let arguments = composite_arguments(op, body, &values);
-                let results = self.run.deeper().graph(body, &plan, &arguments)?;
-                write_results(op, &values, results.into())?
-            }
+            Semantics::Composite(body) => self.run.deeper().composite(op, body, &values)?,
             _ => invoke(graph.ctx(), op, &values, &output_types, graph.attributes(step.node))?,
         };
         if results.len() < step.outputs.len() {

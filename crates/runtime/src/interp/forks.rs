@@ -1,0 +1,159 @@
+//! Forks on threads of their own.
+//!
+//! A call that may use several threads starts them at its first fork, and ends when all that was forked has ended: no thread outlives it. A fork is
+//! done by whoever gets to it first, a thread that has nothing else to do or the one that waits for it; so waiting only ever blocks on a fork that is
+//! being done, and forks that wait for forks cannot use up the threads.
+
+use super::run::Run;
+use super::{ExecError, Interpreter, lock};
+use crate::value::{FutureValue, Value};
+use frazil_ir::Graph;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
+use std::thread;
+
+/// Programs nest as deeply here as on the main thread.
+const STACK_BYTES: usize = 8 << 20;
+
+/// What has been forked and not been begun.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    futures: VecDeque<FutureValue>,
+    is_closed: bool,
+}
+
+impl Queue {
+    fn push(&self, future: FutureValue) {
+        lock(&self.state).futures.push_back(future);
+        self.changed.notify_one();
+    }
+
+    /// The next fork; `None` once the queue is empty and closed.
+    fn next(&self) -> Option<FutureValue> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(future) = state.futures.pop_front() {
+                return Some(future);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Closes the queue when the call ends, however it ends: the scope waits for the threads, which wait for this.
+struct Closing<'q>(&'q Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Where a run puts its forks.
+#[derive(Clone, Copy)]
+pub(super) struct Forks<'i> {
+    queue: &'i Queue,
+    /// Starts the threads; those themselves need not.
+    start: Option<&'i dyn Fn()>,
+}
+
+impl Interpreter {
+    /// Lets `work` run something, with threads for its forks if the interpreter may use several.
+    pub(super) fn run<R>(&self, work: impl FnOnce(Run<'_>) -> R) -> R {
+        if self.threads <= 1 {
+            return work(Run::new(self, None));
+        }
+        let queue = Queue::default();
+        let once = Once::new();
+        thread::scope(|scope| {
+            let serve = || {
+                let run = Run::new(
+                    self,
+                    Some(Forks {
+                        queue: &queue,
+                        start: None,
+                    }),
+                );
+                while let Some(future) = queue.next() {
+                    begin(run, &future);
+                }
+            };
+            let start = || {
+                once.call_once(|| {
+                    for _ in 1..self.threads {
+                        // Where the machine has no thread left, who waits does the work.
+                        let _ = thread::Builder::new()
+                            .stack_size(STACK_BYTES)
+                            .spawn_scoped(scope, serve);
+                    }
+                });
+            };
+            let forks = Forks {
+                queue: &queue,
+                start: Some(&start),
+            };
+            let closing = Closing(&queue);
+            let result = work(Run::new(self, Some(forks)));
+            drop(closing);
+            // What nobody waited for is done all the same, as in PyTorch.
+            if once.is_completed() {
+                serve();
+            }
+            result
+        })
+    }
+}
+
+/// The future of what `graph` makes of `inputs`.
+pub(super) fn fork(run: Run<'_>, graph: &Arc<Graph>, inputs: Vec<Value>) -> FutureValue {
+    let future = FutureValue::of_work(graph.clone(), inputs);
+    match run.forks {
+        Some(forks) => {
+            forks.queue.push(future.clone());
+            if let Some(start) = forks.start {
+                start();
+            }
+        }
+        None => begin(run.deeper(), &future),
+    }
+    future
+}
+
+/// The result of a future, which is worked out here if nobody has begun.
+pub(super) fn wait(run: Run<'_>, future: &FutureValue) -> Result<Value, ExecError> {
+    begin(run.deeper(), future);
+    future.wait()
+}
+
+/// Works out `future`, unless somebody has begun.
+fn begin(run: Run<'_>, future: &FutureValue) {
+    let Some((graph, inputs)) = future.claim() else { return };
+    let plan = run.interpreter.plan_shared(&graph);
+    // Nobody waits for ever, even if this does not come to an end.
+    let _unfinished = Unfinished(future);
+    let results = run.graph(&graph, &plan, &inputs);
+    future.complete(results.map(|mut results| match results.len() {
+        1 => results.remove(0),
+        _ => Value::tuple(results),
+    }));
+}
+
+/// Fails a future that is not done when its work ends.
+struct Unfinished<'f>(&'f FutureValue);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0
+            .complete(Err(ExecError::malformed("a fork did not come to its end")));
+    }
+}
