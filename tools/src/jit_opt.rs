@@ -93,6 +93,9 @@ struct Options {
     /// Which method is printed as code or compiled, and which function an archive is made of
     #[arg(long, default_value = "forward")]
     method: String,
+    /// In native code, give each operator a kernel of its own
+    #[arg(long)]
+    no_fusion: bool,
     /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
     #[arg(long, value_delimiter = ',', value_name = "SHAPES")]
     input_shape: Vec<InputShape>,
@@ -304,6 +307,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         target_cpu: options.target_cpu.clone(),
         threads: options.threads.max(1),
         name: library_name(options),
+        fuse: !options.no_fusion,
         ..CompileOptions::default()
     };
     let plan = loaded.plan(&options.method, &inputs, &compile)?;

@@ -23,12 +23,15 @@ struct Options {
     /// The method to call
     #[arg(long, default_value = "forward")]
     method: String,
-    /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is
+    /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is, as does FRAZIL_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
     /// Threads that a run may use
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
+    /// Give each operator a kernel of its own
+    #[arg(long)]
+    no_fusion: bool,
     /// Fail where native code cannot be made, instead of running that method in the interpreter
     #[arg(long)]
     strict: bool,
@@ -98,17 +101,24 @@ fn run(options: &Options, model: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether the environment says that nothing is to be compiled, for scripts that cannot change the arguments.
+fn native_code_is_off() -> bool {
+    std::env::var_os("FRAZIL_JIT").is_some_and(|value| value == "0")
+}
+
 fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {
     EngineOptions {
         kind: match options.engine {
-            EngineName::Native => EngineKind::Native,
-            EngineName::Interp => EngineKind::Interpreter,
+            EngineName::Native if !native_code_is_off() => EngineKind::Native,
+            _ => EngineKind::Interpreter,
         },
         threads: options.threads.max(1),
         strict: options.strict,
         methods,
         preserve,
         cache_dir: options.cache_dir.clone(),
+        fuse: !options.no_fusion,
+        specialisations: None,
     }
 }
 

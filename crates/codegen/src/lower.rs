@@ -21,6 +21,8 @@ pub struct LowerOptions {
     pub name: String,
     /// The processor.
     pub target: Target,
+    /// Whether loop nests become one where that saves passes over memory. Without it each operator has a kernel of its own.
+    pub fuse: bool,
 }
 
 /// A plan, and what its outputs mean.
@@ -54,7 +56,7 @@ pub fn compile_graph(
 /// # Errors
 /// When the graph cannot be expressed as kernels.
 pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
-    optimise(&mut graph);
+    optimise(&mut graph, options.fuse);
     let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
     let schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, &options.target))?;
     let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
@@ -88,11 +90,13 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
     Ok(plan)
 }
 
-/// Simplification and fusion.
-pub fn optimise(graph: &mut TensorGraph) {
+/// Simplification and, unless told otherwise, fusion.
+pub fn optimise(graph: &mut TensorGraph, with_fusion: bool) {
     info_span!("simplify").in_scope(|| {
         simplify(graph);
         materialise_views(graph);
     });
-    info_span!("fuse").in_scope(|| fuse(graph));
+    if with_fusion {
+        info_span!("fuse").in_scope(|| fuse(graph));
+    }
 }

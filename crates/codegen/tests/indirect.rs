@@ -33,6 +33,7 @@ fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_code
     let options = LowerOptions {
         name: "test".into(),
         target: host_target(),
+        fuse: true,
     };
     compile_graph(graph, &specs.collect::<Vec<_>>(), registry, &options).unwrap_or_else(|e| panic!("{e}"))
 }

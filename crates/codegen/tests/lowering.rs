@@ -341,6 +341,7 @@ impl Net {
         let options = LowerOptions {
             name: "net".into(),
             target: target.clone(),
+            fuse: true,
         };
         let plan = lower(self.graph, &options).unwrap();
         for threads in [1, 2] {

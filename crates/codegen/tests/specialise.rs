@@ -27,6 +27,7 @@ fn options() -> LowerOptions {
     LowerOptions {
         name: "test".into(),
         target: host_target(),
+        fuse: true,
     }
 }
 

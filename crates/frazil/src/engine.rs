@@ -37,6 +37,10 @@ pub struct EngineOptions {
     pub preserve: Vec<String>,
     /// A directory in which native code is kept from one process to the next; it may be shared, and files in it may be deleted.
     pub cache_dir: Option<PathBuf>,
+    /// Whether operators become one kernel where that saves passes over memory.
+    pub fuse: bool,
+    /// For how many combinations of shapes and plain values a method is compiled; calls with others run in the interpreter. `None` sets no bound.
+    pub specialisations: Option<usize>,
 }
 
 impl Default for EngineOptions {
@@ -48,6 +52,8 @@ impl Default for EngineOptions {
             methods: vec!["forward".to_owned()],
             preserve: Vec::new(),
             cache_dir: None,
+            fuse: true,
+            specialisations: None,
         }
     }
 }
@@ -128,7 +134,7 @@ impl Running {
         #[cfg(feature = "codegen")]
         let parts = (options.kind == EngineKind::Native && !options.strict)
             .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile_options(options))));
-        let interpreter = Interpreter::with_module(registry, model.module().clone())?;
+        let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
         #[cfg(feature = "codegen")]
         let interpreter = match &parts {
             Some(parts) => interpreter.with_delegate(parts.clone()),
@@ -148,6 +154,7 @@ fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
     crate::CompileOptions {
         threads: options.threads,
         cache_dir: options.cache_dir.clone(),
+        fuse: options.fuse,
         ..crate::CompileOptions::default()
     }
 }
@@ -173,10 +180,10 @@ impl Engine {
                 .clone()
                 .zip(model.origin())
                 .and_then(|(folder, origin)| {
-                    let target = format!("{:?}", compile.target());
+                    let target = format!("{:?} {}", compile.target(), compile.fuse);
                     CodeCache::new(folder, origin, &kept(options), &target)
                 });
-            crate::native::Cache::new(compile, options.strict, methods)
+            crate::native::Cache::new(compile, options, methods)
         });
         #[cfg(feature = "codegen")]
         let is_lazy = native.as_ref().is_some_and(crate::native::Cache::is_kept);

@@ -4,7 +4,7 @@ use crate::code_cache::CodeCache;
 use crate::course::{Course, Ending, Method};
 use crate::describe::{Argument, Situation, describe_all, tensor_spec};
 use crate::engine::Instance;
-use crate::{Error, Loaded, Model, Result};
+use crate::{EngineOptions, Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
@@ -53,6 +53,8 @@ pub struct CompileOptions {
     pub name: String,
     /// A directory in which code is kept from one process to the next.
     pub cache_dir: Option<PathBuf>,
+    /// Whether operators become one kernel where that saves passes over memory.
+    pub fuse: bool,
 }
 
 impl Default for CompileOptions {
@@ -62,6 +64,7 @@ impl Default for CompileOptions {
             threads: 1,
             name: "model".to_owned(),
             cache_dir: None,
+            fuse: true,
         }
     }
 }
@@ -120,6 +123,7 @@ impl NativePlan {
         let lower_options = LowerOptions {
             name: c_identifier(&options.name),
             target: target.clone(),
+            fuse: options.fuse,
         };
         let plan = lower(specialised.graph, &lower_options)?;
         Ok(NativePlan {
@@ -304,6 +308,8 @@ const MAX_COURSES: usize = 64;
 pub(crate) struct Cache {
     options: CompileOptions,
     strict: bool,
+    /// How many entries a method may have.
+    specialisations: Option<usize>,
     methods: HashMap<(String, Vec<Argument>), Entry>,
     /// Those that run stretch by stretch, by name, arguments, and state.
     courses: HashMap<(String, Vec<Argument>), Course>,
@@ -314,10 +320,11 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(options: CompileOptions, strict: bool, kept: Option<CodeCache>) -> Cache {
+    pub(crate) fn new(options: CompileOptions, engine: &EngineOptions, kept: Option<CodeCache>) -> Cache {
         Cache {
             options,
-            strict,
+            strict: engine.strict,
+            specialisations: engine.specialisations,
             methods: HashMap::new(),
             courses: HashMap::new(),
             kept,
@@ -341,6 +348,11 @@ impl Cache {
         };
         let key = (method.to_owned(), keys);
         if !self.methods.contains_key(&key) {
+            if let Some(most) = self.specialisations
+                && self.methods.keys().filter(|(name, _)| name == method).count() >= most
+            {
+                return self.interpreted(method, &format!("it has been compiled for {most} kinds of arguments"));
+            }
             let entry = self.make(instance, method, &key.1, &specs)?;
             self.methods.insert(key.clone(), entry);
         }

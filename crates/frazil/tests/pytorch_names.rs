@@ -93,7 +93,7 @@ const TORCH_JIT: &[(&str, Ours)] = &[
     ("enable_onednn_fusion", Without("kernels are chosen by the plan, per compilation")),
     ("export", Is("in source", |c| matches!(c.source(EXPORTED), Loaded::Model(m) if m.root().has_method("other")))),
     ("export_opnames", Is("`ir::Graph::all_nodes`, `kind_name`", |c| c.loaded.graph("forward").is_ok_and(|g| g.all_nodes().iter().any(|&n| g.kind_name(n).starts_with("prim::"))))),
-    ("fork", Is("in source; it runs at once", |c| doubles(c, FORKING))),
+    ("fork", Is("in source; `EngineOptions::threads`", |c| doubles(c, FORKING))),
     ("freeze", Is("`Model::freeze`", |c| c.model.freeze(&FreezeOptions::default()).is_ok())),
     ("ignore", Without("what stays Python cannot run here")),
     ("interface", Is("in source and archives", |c| matches!(c.source(INTERFACE), Loaded::Graphs(_)))),
@@ -108,7 +108,7 @@ const TORCH_JIT: &[(&str, Ours)] = &[
         let x = c.session.eager().var(c.x.clone());
         functions.call_if_tracing("f", x.ops(), &[&x], |_| Ok(x.clone().into())).is_ok()
     })),
-    ("set_fusion_strategy", Without("each shape gets native code of its own")),
+    ("set_fusion_strategy", Is("`EngineOptions::specialisations`, `fuse`: each shape gets native code of its own", |c| c.model.engine(&EngineOptions { specialisations: Some(2), fuse: false, kind: EngineKind::Interpreter, ..EngineOptions::default() }).is_ok())),
     ("strict_fusion", Is("`EngineOptions`, `jit-run --strict`: all that cannot be compiled is one error", |c| c.model.engine(&EngineOptions { strict: true, kind: EngineKind::Interpreter, ..EngineOptions::default() }).is_ok())),
     ("trace", Is("`Session::trace`", |c| c.session.trace(|x| x[0].relu().call(), std::slice::from_ref(&c.x), &TraceOptions::default()).is_ok())),
     ("trace_module", Is("`Session::trace_module`", |c| {
