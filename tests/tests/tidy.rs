@@ -18,6 +18,7 @@ const LONG_FILES: &[(&str, usize, &str)] = &[];
 /// Where `unsafe` may stand, and why.
 const UNSAFE_PLACES: &[(&str, &str)] = &[
     ("crates/arena/", "append-only memory behind shared references"),
+    ("crates/capi/", "the C interface of the compiler"),
     (
         "crates/codegen/",
         "foreign functions of MLIR and LLVM, calls of compiled code",
@@ -47,6 +48,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("frazil-passes", 3),
     ("frazil-codegen", 3),
     ("frazil", 4),
+    ("frazil-capi", 5),
     ("frazil-tools", 5),
     ("frazil-tests", 5),
     ("frazil-fuzz", 5),

@@ -28,6 +28,7 @@
 //! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
 
 mod alias_text;
+mod aliases;
 mod code;
 #[cfg(feature = "codegen")]
 mod code_cache;
@@ -51,6 +52,7 @@ mod session;
 mod text;
 pub mod trace;
 
+pub use aliases::Aliases;
 pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
 #[cfg(feature = "codegen")]

@@ -1,0 +1,136 @@
+//! Questions to the alias analysis.
+
+use crate::memory::{get, give, give_text, put, text};
+use crate::{FrazilError, FrazilModel, error::guarded};
+use frazil::Aliases;
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+/// What may alias what in the graph of a method. Values are named as the graph's text names them, with or without the percent sign.
+pub struct FrazilAliases(Aliases);
+
+/// Analyses the graph of a method, or the only graph where the model is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_aliases_new(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilAliases>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let method = unsafe { text(method, "the method") }?;
+        give(out, || Ok(FrazilAliases(model.0.aliases(method)?)))
+    })
+}
+
+/// Frees an analysis.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_aliases_free(aliases: Option<Box<FrazilAliases>>) {
+    drop(aliases);
+}
+
+/// Answers a question about two values.
+///
+/// # Safety
+/// The caller keeps the rules.
+unsafe fn about_two(
+    aliases: Option<&FrazilAliases>,
+    names: [*const c_char; 2],
+    out: Option<&mut MaybeUninit<bool>>,
+    ask: fn(&Aliases, &str, &str) -> frazil::Result<bool>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let aliases = get(aliases, "the analysis")?;
+        // SAFETY: the caller keeps the rules.
+        let [a, b] = names.map(|name| unsafe { text(name, "the name of a value") });
+        put(out, ask(&aliases.0, a?, b?)?)
+    })
+}
+
+/// Answers a question about one value.
+///
+/// # Safety
+/// The caller keeps the rules.
+unsafe fn about_one(
+    aliases: Option<&FrazilAliases>,
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<bool>>,
+    ask: fn(&Aliases, &str) -> frazil::Result<bool>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let aliases = get(aliases, "the analysis")?;
+        // SAFETY: the caller keeps the rules.
+        let name = unsafe { text(name, "the name of a value") }?;
+        put(out, ask(&aliases.0, name)?)
+    })
+}
+
+/// Whether two values may be one object, or tensors on one storage.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_aliases_may_alias(
+    aliases: Option<&FrazilAliases>,
+    a: *const c_char,
+    b: *const c_char,
+    out: Option<&mut MaybeUninit<bool>>,
+) -> Option<Box<FrazilError>> {
+    // SAFETY: the caller keeps the rules.
+    unsafe { about_two(aliases, [a, b], out, Aliases::may_alias) }
+}
+
+/// Whether some object may be reached from both values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_aliases_may_contain_alias(
+    aliases: Option<&FrazilAliases>,
+    a: *const c_char,
+    b: *const c_char,
+    out: Option<&mut MaybeUninit<bool>>,
+) -> Option<Box<FrazilError>> {
+    // SAFETY: the caller keeps the rules.
+    unsafe { about_two(aliases, [a, b], out, Aliases::may_contain_alias) }
+}
+
+/// Whether some node may write to a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_aliases_has_writers(
+    aliases: Option<&FrazilAliases>,
+    value: *const c_char,
+    out: Option<&mut MaybeUninit<bool>>,
+) -> Option<Box<FrazilError>> {
+    // SAFETY: the caller keeps the rules.
+    unsafe { about_one(aliases, value, out, Aliases::has_writers) }
+}
+
+/// Whether somebody outside of the graph may hold a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_aliases_may_alias_wildcard(
+    aliases: Option<&FrazilAliases>,
+    value: *const c_char,
+    out: Option<&mut MaybeUninit<bool>>,
+) -> Option<Box<FrazilError>> {
+    // SAFETY: the caller keeps the rules.
+    unsafe { about_one(aliases, value, out, Aliases::may_alias_wildcard) }
+}
+
+/// Whether a value, or something in it, may be known outside once the graph has run.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_aliases_escapes(
+    aliases: Option<&FrazilAliases>,
+    value: *const c_char,
+    out: Option<&mut MaybeUninit<bool>>,
+) -> Option<Box<FrazilError>> {
+    // SAFETY: the caller keeps the rules.
+    unsafe { about_one(aliases, value, out, Aliases::escapes) }
+}
+
+/// The whole analysis of a model as text, in PyTorch's layout, and what keeps each attribute that freezing leaves.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_alias_text(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        give_text(out, || Ok(model.0.alias_db_text() + &model.0.kept_attributes_text()))
+    })
+}

@@ -1,0 +1,106 @@
+//! What crosses the border: text, arrays, and results.
+
+use crate::FrazilError;
+use std::ffi::{CStr, CString, c_char};
+use std::mem::MaybeUninit;
+
+/// Where a function writes the handle that it gives.
+pub(crate) type Out<'a, T> = Option<&'a mut MaybeUninit<Option<Box<T>>>>;
+
+/// Writes `value` as a handle.
+pub(crate) fn give<T>(out: Out<'_, T>, make: impl FnOnce() -> Result<T, FrazilError>) -> Result<(), FrazilError> {
+    let out = out.ok_or_else(|| null("the place for the result"))?;
+    out.write(Some(Box::new(make()?)));
+    Ok(())
+}
+
+/// Writes a plain value.
+pub(crate) fn put<T>(out: Option<&mut MaybeUninit<T>>, value: T) -> Result<(), FrazilError> {
+    out.ok_or_else(|| null("the place for the result"))?.write(value);
+    Ok(())
+}
+
+/// Writes text that the caller frees with [`frazil_string_free`].
+pub(crate) fn give_text(
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+    make: impl FnOnce() -> Result<String, FrazilError>,
+) -> Result<(), FrazilError> {
+    let out = out.ok_or_else(|| null("the place for the result"))?;
+    out.write(c_string(&make()?).into_raw());
+    Ok(())
+}
+
+/// What a handle stands for.
+pub(crate) fn get<'a, T: ?Sized>(handle: Option<&'a T>, what: &str) -> Result<&'a T, FrazilError> {
+    handle.ok_or_else(|| null(what))
+}
+
+/// What a handle stands for, to be changed.
+pub(crate) fn get_mut<'a, T>(handle: Option<&'a mut T>, what: &str) -> Result<&'a mut T, FrazilError> {
+    handle.ok_or_else(|| null(what))
+}
+
+pub(crate) fn null(what: &str) -> FrazilError {
+    FrazilError::argument(&format!("{what} is NULL"))
+}
+
+/// The text that a caller gave.
+///
+/// # Safety
+/// `text` is NULL or points to bytes that end with a zero and stay as they are for `'a`.
+pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, FrazilError> {
+    if text.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: not NULL, and the caller keeps the rest.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str()
+        .map_err(|_| FrazilError::argument(&format!("{what} is not UTF-8")))
+}
+
+/// The array that a caller gave.
+///
+/// # Safety
+/// `first` is NULL or points to `len` elements that stay as they are for `'a`.
+pub(crate) unsafe fn array<'a, T>(first: *const T, len: usize, what: &str) -> Result<&'a [T], FrazilError> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() {
+        return Err(null(what));
+    }
+    if !first.is_aligned()
+        || len
+            .checked_mul(size_of::<T>())
+            .is_none_or(|bytes| bytes > isize::MAX as usize)
+    {
+        return Err(FrazilError::argument(&format!("{what} is no array of {len} elements")));
+    }
+    // SAFETY: not NULL, aligned, of a possible length, and the caller keeps the rest.
+    Ok(unsafe { std::slice::from_raw_parts(first, len) })
+}
+
+/// `text` for C, which ends at the first zero byte.
+pub(crate) fn c_string(text: &str) -> CString {
+    let end = text.find('\0').unwrap_or(text.len());
+    CString::new(&text[..end]).unwrap_or_default()
+}
+
+/// Frees text that a function gave.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_string_free(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: by the rules it came from `CString::into_raw`, in `give_text`.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}
+
+/// The version of the compiler: `0.1.0`. It is not to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_version() -> *const c_char {
+    const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => c"",
+    };
+    VERSION.as_ptr()
+}

@@ -1,0 +1,205 @@
+//! Sessions and models: reading, freezing, passes, writing.
+
+use crate::memory::{array, get, give, give_text, put, text};
+use crate::{FrazilError, FrazilErrorKind, FrazilOptions, error::guarded};
+use frazil::{Loaded, Model, PassOptions, SaveOptions, Session};
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+/// What models share: names and types, the operators, and the passes. Models keep what they need of it.
+pub struct FrazilSession(Session);
+
+/// A module, or graphs that belong to none. No function changes one: what changes gives a new one, which shares the weights.
+pub struct FrazilModel(pub(crate) Loaded);
+
+impl FrazilModel {
+    /// Something that methods can be called of.
+    pub(crate) fn to_model(&self) -> Model {
+        match &self.0 {
+            Loaded::Model(model) => model.clone(),
+            Loaded::Graphs(graphs) => graphs.to_model(),
+        }
+    }
+}
+
+impl FrazilSession {
+    pub(crate) fn ctx(&self) -> &frazil::ir::Context {
+        self.0.ctx()
+    }
+}
+
+/// A session with the operators of PyTorch and the standard passes.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_session_new(
+    out: Option<&mut MaybeUninit<Option<Box<FrazilSession>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| give(out, || Ok(FrazilSession(Session::new()))))
+}
+
+/// Frees a session.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_session_free(session: Option<Box<FrazilSession>>) {
+    drop(session);
+}
+
+/// Reads a `.pt` archive, `.ir` text or TorchScript source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_load(
+    session: Option<&FrazilSession>,
+    path: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let session = get(session, "the session")?;
+        // SAFETY: the caller keeps the rules.
+        let path = unsafe { text(path, "the path") }?;
+        give(out, || Ok(FrazilModel(session.0.load_any(Path::new(path))?)))
+    })
+}
+
+/// Reads what `frazil_model_load` reads from memory. `name` is for messages, and its ending tells source (`.py`) from `.ir` text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_load_bytes(
+    session: Option<&FrazilSession>,
+    name: *const c_char,
+    bytes: *const u8,
+    len: usize,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let session = get(session, "the session")?;
+        // SAFETY: the caller keeps the rules.
+        let (name, bytes) = unsafe { (text(name, "the name")?, array(bytes, len, "the bytes")?) };
+        give(out, || {
+            Ok(FrazilModel(session.0.load_bytes(Path::new(name), bytes.to_vec())?))
+        })
+    })
+}
+
+/// Frees a model.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_free(model: Option<Box<FrazilModel>>) {
+    drop(model);
+}
+
+/// The frozen form of a model, as `torch.jit.freeze` gives.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_freeze(
+    model: Option<&FrazilModel>,
+    options: Option<&FrazilOptions>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let freeze = options.cloned().unwrap_or_default().freeze();
+        let model = get(model, "the model")?;
+        give(out, || Ok(FrazilModel(model.0.freeze(&freeze)?)))
+    })
+}
+
+/// The form of a model that is best to run, as `torch.jit.optimize_for_inference` gives.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_optimize_for_inference(
+    model: Option<&FrazilModel>,
+    options: Option<&FrazilOptions>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let freeze = options.cloned().unwrap_or_default().freeze();
+        let model = get(model, "the model")?;
+        give(out, || Ok(FrazilModel(model.0.optimize_for_inference(&freeze)?)))
+    })
+}
+
+/// The model after the passes of a pipeline: `inline,constant-propagation,dce`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_run_passes(
+    model: Option<&FrazilModel>,
+    pipeline: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let pipeline = unsafe { text(pipeline, "the pipeline") }?;
+        give(out, || {
+            let mut after = model.0.clone();
+            after.run_passes(pipeline, &PassOptions::default())?;
+            Ok(FrazilModel(after))
+        })
+    })
+}
+
+/// Writes the model as a `.pt` archive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_save(
+    model: Option<&FrazilModel>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let path = unsafe { text(path, "the path") }?;
+        Ok(model.to_model().save(path, &SaveOptions::default())?)
+    })
+}
+
+/// The model as `.ir` text.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_ir(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        give_text(out, || Ok(model.0.ir_text(None)))
+    })
+}
+
+/// The model as TorchScript source: one method of it, or all where that is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_code(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        let method = match method.is_null() {
+            true => None,
+            // SAFETY: the caller keeps the rules.
+            false => Some(unsafe { text(method, "the method") }?),
+        };
+        give_text(out, || Ok(model.0.code(method, false)?))
+    })
+}
+
+/// How many methods a model has.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_method_count(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<usize>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?.to_model();
+        put(out, model.root().method_names().len())
+    })
+}
+
+/// The name of method number `index` of a model.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_method_name(
+    model: Option<&FrazilModel>,
+    index: usize,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?.to_model();
+        let names = model.root().method_names();
+        let name = names.get(index).ok_or_else(|| {
+            let message = format!("there is no method {index}: the model has {}", names.len());
+            FrazilError::new(FrazilErrorKind::Argument, &message)
+        })?;
+        give_text(out, || Ok((*name).to_owned()))
+    })
+}

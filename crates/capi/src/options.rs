@@ -1,0 +1,205 @@
+//! Options: how to freeze, compile and run.
+
+use crate::memory::{get_mut, text};
+use crate::{FrazilError, error::guarded};
+use frazil::{EngineKind, EngineOptions, FreezeOptions};
+use std::ffi::c_char;
+
+/// How to freeze, compile and run. New options are the usual ones; where a function takes options, NULL stands for those.
+#[derive(Clone)]
+pub struct FrazilOptions {
+    pub(crate) engine: EngineOptions,
+    pub(crate) optimize_numerics: bool,
+    pub(crate) target_cpu: String,
+    pub(crate) name: String,
+    /// Whether methods were named: before that, `forward` is.
+    names_methods: bool,
+}
+
+impl Default for FrazilOptions {
+    fn default() -> FrazilOptions {
+        FrazilOptions {
+            engine: EngineOptions::default(),
+            optimize_numerics: true,
+            target_cpu: "host".to_owned(),
+            name: "model".to_owned(),
+            names_methods: false,
+        }
+    }
+}
+
+impl FrazilOptions {
+    pub(crate) fn freeze(&self) -> FreezeOptions {
+        let mut freeze = FreezeOptions {
+            optimize_numerics: self.optimize_numerics,
+            ..FreezeOptions::default()
+        };
+        let methods = self.engine.methods.iter().filter(|name| *name != "forward");
+        freeze.freeze.preserve = methods.chain(&self.engine.preserve).cloned().collect();
+        freeze
+    }
+
+    #[cfg(feature = "codegen")]
+    pub(crate) fn compile(&self) -> frazil::CompileOptions {
+        frazil::CompileOptions {
+            target_cpu: self.target_cpu.clone(),
+            threads: self.engine.threads,
+            name: self.name.clone(),
+            cache_dir: self.engine.cache_dir.clone(),
+            fuse: self.engine.fuse,
+        }
+    }
+}
+
+/// New options: native code for this machine, one thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_new() -> Box<FrazilOptions> {
+    Box::default()
+}
+
+/// Frees options.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_free(options: Option<Box<FrazilOptions>>) {
+    drop(options);
+}
+
+fn set(options: Option<&mut FrazilOptions>, change: impl FnOnce(&mut FrazilOptions)) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        change(get_mut(options, "options")?);
+        Ok(())
+    })
+}
+
+/// Threads that a run may use: 1 unless set.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_threads(
+    options: Option<&mut FrazilOptions>,
+    threads: usize,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.threads = threads.max(1))
+}
+
+/// Whether an engine interprets the model as it is, instead of freezing and compiling it.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_interpret(
+    options: Option<&mut FrazilOptions>,
+    interpret: bool,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| {
+        o.engine.kind = match interpret {
+            true => EngineKind::Interpreter,
+            false => EngineKind::Native,
+        }
+    })
+}
+
+/// Whether it is an error when an engine cannot compile a method, instead of running it in the interpreter.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_strict(
+    options: Option<&mut FrazilOptions>,
+    strict: bool,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.strict = strict)
+}
+
+/// Whether operators become one kernel where that saves passes over memory: they do unless set.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_fusion(
+    options: Option<&mut FrazilOptions>,
+    fuse: bool,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.fuse = fuse)
+}
+
+/// For how many kinds of arguments an engine compiles a method before it interprets: without a bound unless set.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_specialisations(
+    options: Option<&mut FrazilOptions>,
+    most: usize,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.specialisations = Some(most))
+}
+
+/// Whether freezing may fold what changes results by rounding, such as a batch norm into a convolution: it may unless set.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_optimize_numerics(
+    options: Option<&mut FrazilOptions>,
+    optimize: bool,
+) -> Option<Box<FrazilError>> {
+    set(options, |o| o.optimize_numerics = optimize)
+}
+
+/// Adds a method that will be called, which freezing keeps. Unless some are added, that is `forward`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_options_add_method(
+    options: Option<&mut FrazilOptions>,
+    method: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let options = get_mut(options, "options")?;
+        // SAFETY: the caller keeps the rules.
+        let method = unsafe { text(method, "the method") }?;
+        if !std::mem::replace(&mut options.names_methods, true) {
+            options.engine.methods.clear();
+        }
+        options.engine.methods.push(method.to_owned());
+        Ok(())
+    })
+}
+
+/// Adds the dotted name of an attribute or method that freezing keeps.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_options_preserve(
+    options: Option<&mut FrazilOptions>,
+    name: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let options = get_mut(options, "options")?;
+        // SAFETY: the caller keeps the rules.
+        let name = unsafe { text(name, "the name") }?;
+        options.engine.preserve.push(name.to_owned());
+        Ok(())
+    })
+}
+
+/// The processor that code is made for: `host`, an x86-64 level (`x86-64-v3`), or one that LLVM knows. Engines make it for the host.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_options_set_target_cpu(
+    options: Option<&mut FrazilOptions>,
+    cpu: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let options = get_mut(options, "options")?;
+        // SAFETY: the caller keeps the rules.
+        options.target_cpu = unsafe { text(cpu, "the processor") }?.to_owned();
+        Ok(())
+    })
+}
+
+/// What the functions of a library are called: a C identifier.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_options_set_name(
+    options: Option<&mut FrazilOptions>,
+    name: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let options = get_mut(options, "options")?;
+        // SAFETY: the caller keeps the rules.
+        options.name = unsafe { text(name, "the name") }?.to_owned();
+        Ok(())
+    })
+}
+
+/// A directory in which native code is kept from one process to the next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_options_set_cache_dir(
+    options: Option<&mut FrazilOptions>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let options = get_mut(options, "options")?;
+        // SAFETY: the caller keeps the rules.
+        options.engine.cache_dir = Some(unsafe { text(path, "the path") }?.into());
+        Ok(())
+    })
+}
