@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Runs `command`, which has to succeed, and gives what it printed.
 fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let output = command.output().expect("a program that can be started");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),

@@ -5,7 +5,7 @@
 use frazil::ir::types;
 use frazil::runtime::interp::{ErrorKind, Interpreter, Output};
 use frazil::runtime::value::ListValue;
-use frazil::{Session, Tensor, Value};
+use frazil::{Loaded, Session, Tensor, Value};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -94,10 +94,10 @@ fn interpreter(threads: usize) -> Interpreter {
     let loaded = session
         .load_bytes(Path::new("forks.py"), SOURCE.as_bytes().to_vec())
         .unwrap();
-    let frazil::Loaded::Graphs(functions) = loaded else {
-        panic!("functions are no module")
+    let module = match loaded {
+        Loaded::Graphs(functions) => functions.to_model().module().clone(),
+        Loaded::Model(model) => model.module().clone(),
     };
-    let module = functions.to_model().module().clone();
     Interpreter::with_module(session.registry().clone(), module)
         .unwrap()
         .with_threads(threads)
