@@ -23,7 +23,7 @@ fn without_fusion_there_are_more_kernels_and_the_same_results() {
         };
         let plan = frozen.plan("forward", &inputs, &options).unwrap();
         let (calls, _) = plan.kernel_count();
-        let result = plan.compile(&options).unwrap().run(&[x.clone()]).unwrap();
+        let result = plan.compile(&options).unwrap().run(std::slice::from_ref(&x)).unwrap();
         (calls, result.as_tensor().unwrap().to_f64_vec())
     });
     assert!(fused.0 < separate.0, "{} and {} kernels", fused.0, separate.0);
