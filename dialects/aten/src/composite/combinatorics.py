@@ -92,4 +92,8 @@ def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     if not torch.is_floating_point(x):
         if not torch.is_complex(x):
             base = base.to(torch.int64)
-    return torch.pow(base.unsqueeze(-1), torch.arange(n))
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    column = base.unsqueeze(-1)
+    shape = base.size() + [n - 1]
+    return torch.cat([torch.ones_like(column), torch.cumprod(column.expand(shape), -1)], -1)

@@ -105,6 +105,13 @@ def svd(self: Tensor, some: bool, compute_uv: bool) -> Tuple[Tensor, Tensor, Ten
         v = torch.zeros(columns, dtype=self.dtype)
     return u, s, v
 
+# Zeros for matrices without elements.
+def helper_nothing(self: Tensor) -> Tensor:
+    shape: List[int] = []
+    for d in range(self.dim() - 2):
+        shape.append(self.size(d))
+    return torch.zeros(shape, dtype=torch.real(self).dtype)
+
 def helper_cond(self: Tensor, p: float) -> Tensor:
     if p == 2.0 or p == -2.0:
         s = torch.linalg_svdvals(self)
@@ -119,12 +126,16 @@ def helper_cond(self: Tensor, p: float) -> Tensor:
     return out
 
 def linalg_cond(self: Tensor, p: Optional[number]) -> Tensor:
+    if self.numel() == 0:
+        return helper_nothing(self)
     kind = 2.0
     if p is not None:
         kind = float(p)
     return helper_cond(self, kind)
 
 def linalg_cond__p_str(self: Tensor, p: str) -> Tensor:
+    if self.numel() == 0:
+        return helper_nothing(self)
     inverse, info = torch.linalg_inv_ex(self)
     out = torch.linalg_matrix_norm(self, p) * torch.linalg_matrix_norm(inverse, p)
     return out.masked_fill(info != 0, float("inf"))

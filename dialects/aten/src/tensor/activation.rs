@@ -24,7 +24,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::hardtanh",
         Pointwise::new(SELF, Default, |b| {
-            if b.compute().is_floating_point() {
+            if b.compute().is_floating_point() || b.compute().is_complex() {
                 return b.x(0).maximum(b.scalar("min_val")).minimum(b.scalar("max_val"));
             }
             // A limit may be one that the dtype cannot hold.

@@ -102,11 +102,11 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ("aten::clip", Pointwise::new(&["self", "min", "max"], Default, clamp)),
     (
         "aten::clamp_min",
-        Pointwise::new(&["self", "min"], Default, |b| b.x(0).maximum(b.x(1))),
+        Pointwise::new(&["self", "min"], Default, |b| limited(b, BinaryOp::Maximum)),
     ),
     (
         "aten::clamp_max",
-        Pointwise::new(&["self", "max"], Default, |b| b.x(0).minimum(b.x(1))),
+        Pointwise::new(&["self", "max"], Default, |b| limited(b, BinaryOp::Minimum)),
     ),
     // start + weight * (end - start), from the nearer end
     ("aten::lerp", Pointwise::new(&["self", "end", "weight"], Default, lerp)),
@@ -298,7 +298,9 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
         Some(-0.5) if float => x.rsqrt(),
         Some(-1.0) if float => b.constant(1.0) / x,
         Some(-2.0) if float => b.constant(1.0) / (x * x),
-        Some(e) if e < 0.0 && !float => b.fail(OpError::raised("Integers to negative integer powers are not allowed.")),
+        Some(e) if e < 0.0 && !float && !b.compute().is_complex() => {
+            b.fail(OpError::raised("Integers to negative integer powers are not allowed."))
+        }
         _ => x.pow(b.x(1)),
     }
 }
@@ -337,6 +339,36 @@ fn lcm<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
+}
+
+/// One limit; as a number it may be one that a small integer cannot hold, unless nothing could be within it.
+fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
+    let dtype = b.compute();
+    let (Some(limit), Some((least, largest))) = (b.constant_operand(1), small_range(dtype)) else {
+        return b.x(0).binary(op, b.x(1));
+    };
+    let (name, nothing) = match op {
+        BinaryOp::Maximum => ("min", limit > largest),
+        _ => ("max", limit < least),
+    };
+    if nothing {
+        let dtype = dtype.type_name();
+        return b.fail(OpError::raised(format!(
+            "Clamp {name} value {limit} is outside the representable range of {dtype}"
+        )));
+    }
+    let x = b.x(0).cast(DType::Long);
+    x.binary(op, x.constant(limit.trunc())).cast(dtype)
+}
+
+/// The least and the largest number of an integer of one or two bytes.
+fn small_range(dtype: DType) -> Option<(f64, f64)> {
+    match dtype {
+        DType::Byte => Some((0.0, 255.0)),
+        DType::Char => Some((-128.0, 127.0)),
+        DType::Short => Some((-32768.0, 32767.0)),
+        _ => None,
+    }
 }
 
 fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {

@@ -1,5 +1,6 @@
 //! Decompositions of matrices and what is made with them. Everything is computed in double; vectors are unique up to their signs only.
 
+use super::rotations::by_rotations;
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::build::broadcast_error;
@@ -197,11 +198,21 @@ fn svd(call: &Call<'_>, full: bool) -> Result<Results, OpError> {
         if !is_finite(matrix) {
             values.extend(reals(std::iter::repeat_n(f64::NAN, k as usize)));
         } else if k > 0 {
-            let found =
-                SVD::try_new(matrix.clone(), true, true, f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
-            values.extend(reals(found.singular_values.iter().copied()));
-            u = found.u.map(|u| columns(&u)).unwrap_or_default();
-            v = found.v_t.map(|v| columns(&v.adjoint())).unwrap_or_default();
+            let found = SVD::try_new(matrix.clone(), true, true, f64::EPSILON, PATIENCE);
+            // What nalgebra finds for some matrices of less than full rank is not theirs.
+            let right = found.filter(|f| {
+                let product = f.clone().recompose();
+                product.is_ok_and(|p| (p - matrix).norm() <= 1e-10 * matrix.norm())
+            });
+            if let Some(found) = right {
+                values.extend(reals(found.singular_values.iter().copied()));
+                u = found.u.map(|u| columns(&u)).unwrap_or_default();
+                v = found.v_t.map(|v| columns(&v.adjoint())).unwrap_or_default();
+            } else {
+                let sizes;
+                (u, sizes, v) = by_rotations(matrix).ok_or_else(|| not_converged(call))?;
+                values.extend(reals(sizes));
+            }
         }
         us.extend(elements(&completed(u, m as usize, wide_u as usize)));
         vs.extend(elements(&completed(v, n as usize, wide_v as usize).adjoint()));

@@ -24,6 +24,7 @@ mod pooling;
 mod random;
 mod reduction;
 mod resample;
+mod rotations;
 mod scans;
 mod sets;
 mod softmax;

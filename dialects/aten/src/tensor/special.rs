@@ -58,7 +58,12 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     unary!("aten::special_modified_bessel_i1", f::i1),
     unary!("aten::special_modified_bessel_k0", f::k0),
     unary!("aten::special_modified_bessel_k1", f::k1),
-    unary!("aten::special_ndtr", f::ndtr),
+    // By way of the error function, which in single precision is -1 early.
+    ("aten::special_ndtr", |c| {
+        let t = c.tensor(0)?;
+        let single = t.dtype() != DType::Double;
+        mapped(c, &t, |x| f::ndtr(x, single))
+    }),
     unary!("aten::special_ndtri", f::ndtri),
     unary!("aten::special_scaled_modified_bessel_k0", f::k0e),
     unary!("aten::special_scaled_modified_bessel_k1", f::k1e),

@@ -24,9 +24,10 @@ pub(super) fn erfcx(x: f64) -> f64 {
     sum / (x * PI.sqrt())
 }
 
-/// The distribution function of the normal distribution.
-pub(super) fn ndtr(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
+/// The distribution function of the normal distribution, from the error function in single precision where `single`.
+pub(super) fn ndtr(x: f64, single: bool) -> f64 {
+    let erf = libm::erf(x * FRAC_1_SQRT_2);
+    0.5 * (1.0 + if single { f64::from(erf as f32) } else { erf })
 }
 
 /// log ndtr(x), also where that is nearly zero or one.
