@@ -163,7 +163,11 @@ fn measure(name: &str, spec: KernelSpec, packed: &[f32], sizes: [i64; 3], macs: 
     };
     plan.inputs = vec![port(inputs)];
     plan.outputs = vec![port(outputs)];
-    let packed = plan.constants.push(packed);
+    let transformation = match &spec {
+        KernelSpec::Conv(conv) => conv.transformation(),
+        _ => None,
+    };
+    let packed = plan.weights(packed, transformation);
     let bias = plan.constants.push(&vec![0.5f32; bias as usize]);
     let buffers = [
         Buffer::Input { index: 0, offset: 0 },

@@ -95,18 +95,19 @@ impl Net {
             epilogue = relu(&epilogue);
         }
         let weights = vec![0.001; (out * x.channels / groups * k * k) as usize];
-        let (spec, packed, bytes) = if shape.is_depthwise() {
+        let (spec, packed, transformation, bytes) = if shape.is_depthwise() {
             let spec = Depthwise::new(shape, epilogue, self.lanes());
             let packed = spec.pack_weights(&weights);
             let bytes = spec.output_shape().bytes();
-            (KernelSpec::Depthwise(spec), packed, bytes)
+            (KernelSpec::Depthwise(spec), packed, None, bytes)
         } else {
             let spec = Conv::new(shape, x.plain, epilogue, self.options.target.vector);
             let packed = spec.pack_weights(&weights);
             let bytes = spec.output_shape().bytes();
-            (KernelSpec::Conv(spec), packed, bytes)
+            let transformation = spec.transformation();
+            (KernelSpec::Conv(spec), packed, transformation, bytes)
         };
-        let weights = self.plan.constants.push(&packed);
+        let weights = self.plan.weights(&packed, transformation);
         let bias = self.plan.constants.push(&vec![0.1f32; out as usize + 64]);
         let buffer = into.unwrap_or_else(|| self.fresh(bytes));
         let buffers = [x.buffer, weights, bias]

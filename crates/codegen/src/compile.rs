@@ -5,9 +5,9 @@ use crate::emit::phase_name;
 use crate::host::HostCall;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
-use crate::package::Package;
+use crate::package::{Contents, Package};
 use crate::pages::Pages;
-use crate::plan::{Buffer, Plan, Port};
+use crate::plan::{Buffer, Call, Constants, Plan, Port};
 use crate::profile::{self, CallInfo, Profile};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
@@ -81,6 +81,7 @@ fn buffer_ref(buffer: Buffer) -> BufferRef {
         Buffer::Output { index, offset } => (BufferKind::Output, index, offset),
         Buffer::Workspace { offset } => (BufferKind::Workspace, 0, offset),
         Buffer::Constant { offset } => (BufferKind::Constant, 0, offset),
+        Buffer::Prepared { offset } => (BufferKind::Prepared, 0, offset),
     };
     BufferRef { kind, index, offset }
 }
@@ -90,7 +91,9 @@ struct Code {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     workspace_bytes: usize,
-    constants: crate::plan::Constants,
+    constants: Constants,
+    /// What the preparation has written.
+    prepared: Pages,
     most_buffers: usize,
     steps: Vec<Step>,
     /// The call of the plan that each step belongs to.
@@ -170,50 +173,24 @@ impl Executable {
             contents,
             objects,
             constants,
+            sources,
             hosts: host_calls,
         } = package;
         let jit = Jit::new(objects.iter().map(Vec::as_slice))?;
-        let buffers: Box<[BufferRef]> = contents
-            .calls
-            .iter()
-            .flat_map(|c| &c.buffers)
-            .map(|b| buffer_ref(*b))
-            .collect();
-        let mut steps = Vec::new();
-        let mut hosts = Vec::new();
-        let mut first = 0;
-        let mut call_of = Vec::new();
-        for (number, call) in contents.calls.iter().enumerate() {
-            let kernel = &contents.kernels[call.kernel as usize];
-            if let Some(host) = kernel.host {
-                hosts.push(HostStep {
-                    after: steps.len(),
-                    number,
-                    call: host_calls[host as usize].clone(),
-                    buffers: first..first + call.buffers.len(),
-                });
-            }
-            let name = kernel_name(&contents.name, call.kernel as usize);
-            for (phase, &tasks) in kernel.phases.iter().enumerate() {
-                let address = jit.lookup(&phase_name(&name, phase))?;
-                // SAFETY: the emitter gives every phase this signature.
-                let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
-                let table = buffers[first..].as_ptr();
-                call_of.push(number);
-                steps.push(Step {
-                    kernel,
-                    tasks,
-                    buffers: table,
-                    buffer_count: call.buffers.len() as u64,
-                });
-            }
-            first += call.buffers.len();
-        }
+        let pool = pool(options.threads)?;
+        let prepared = prepare(&contents, sources, &jit, pool.as_ref())?;
+        let Linked {
+            steps,
+            call_of,
+            hosts,
+            buffers,
+        } = link(&contents, &contents.calls, &host_calls, &jit)?;
         let code = Code {
             inputs: contents.inputs,
             outputs: contents.outputs,
             workspace_bytes: contents.workspace_bytes,
             constants,
+            prepared,
             most_buffers: contents.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0),
             steps,
             call_of,
@@ -224,28 +201,25 @@ impl Executable {
             buffers,
             _jit: jit,
         };
-        Executable::with_threads(Arc::new(code), options.threads)
+        Ok(Executable::with_pool(Arc::new(code), pool, options.threads))
     }
 
-    fn with_threads(code: Arc<Code>, threads: usize) -> Result<Executable, CompileError> {
-        let pool = match threads {
-            0 | 1 => None,
-            n => Some(Pool::new(n).ok_or(CompileError::Resources)?),
-        };
+    fn with_pool(code: Arc<Code>, pool: Option<Pool>, threads: usize) -> Executable {
         let workspace = Pages::new(code.workspace_bytes);
         let addresses = vec![0; code.most_buffers];
-        Ok(Executable {
+        Executable {
             code,
             workspace,
             addresses,
             pool,
             threads,
-        })
+        }
     }
 
     /// Another instance of the same code, which may run at the same time.
     pub fn instance(&self) -> Result<Executable, CompileError> {
-        Executable::with_threads(Arc::clone(&self.code), self.threads)
+        let pool = pool(self.threads)?;
+        Ok(Executable::with_pool(Arc::clone(&self.code), pool, self.threads))
     }
 
     /// What a run is given.
@@ -332,6 +306,8 @@ impl Executable {
             outputs: outputs.as_ptr(),
             workspace: self.workspace.bytes_mut().as_mut_ptr().cast(),
             constants: self.code.constants.bytes().as_ptr(),
+            // Runs only read it.
+            prepared: self.code.prepared.bytes().as_ptr().cast_mut(),
             addresses: self.addresses.as_mut_ptr().cast(),
         };
         let runner = match &self.pool {
@@ -364,6 +340,84 @@ impl Executable {
         }
         stretch(done, code.steps.len(), &mut times);
         Ok(())
+    }
+}
+
+/// Calls as the runtime wants them.
+struct Linked {
+    steps: Vec<Step>,
+    /// See [`Code`] for these.
+    call_of: Vec<usize>,
+    hosts: Vec<HostStep>,
+    buffers: Box<[BufferRef]>,
+}
+
+/// `calls` with the code in `jit`.
+fn link(contents: &Contents, calls: &[Call], host_calls: &[Arc<HostCall>], jit: &Jit) -> Result<Linked, CompileError> {
+    let buffers: Box<[BufferRef]> = calls.iter().flat_map(|c| &c.buffers).map(|b| buffer_ref(*b)).collect();
+    let (mut steps, mut hosts, mut call_of) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first = 0;
+    for (number, call) in calls.iter().enumerate() {
+        let kernel = &contents.kernels[call.kernel as usize];
+        if let Some(host) = kernel.host {
+            hosts.push(HostStep {
+                after: steps.len(),
+                number,
+                call: host_calls[host as usize].clone(),
+                buffers: first..first + call.buffers.len(),
+            });
+        }
+        let name = kernel_name(&contents.name, call.kernel as usize);
+        for (phase, &tasks) in kernel.phases.iter().enumerate() {
+            let address = jit.lookup(&phase_name(&name, phase))?;
+            // SAFETY: the emitter gives every phase this signature.
+            let kernel = unsafe { std::mem::transmute::<usize, KernelFn>(address) };
+            let table = buffers[first..].as_ptr();
+            call_of.push(number);
+            steps.push(Step {
+                kernel,
+                tasks,
+                buffers: table,
+                buffer_count: call.buffers.len() as u64,
+            });
+        }
+        first += call.buffers.len();
+    }
+    Ok(Linked {
+        steps,
+        call_of,
+        hosts,
+        buffers,
+    })
+}
+
+/// Runs the preparation; `sources` are not needed any more afterwards.
+fn prepare(contents: &Contents, sources: Constants, jit: &Jit, pool: Option<&Pool>) -> Result<Pages, CompileError> {
+    let (calls, bytes) = &contents.preparation;
+    let mut prepared = Pages::new(*bytes);
+    let linked = link(contents, calls, &[], jit)?;
+    let mut addresses = vec![0usize; calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0)];
+    let memory = Memory {
+        inputs: std::ptr::null(),
+        outputs: std::ptr::null(),
+        workspace: std::ptr::null_mut(),
+        constants: sources.bytes().as_ptr(),
+        prepared: prepared.bytes_mut().as_mut_ptr(),
+        addresses: addresses.as_mut_ptr().cast(),
+    };
+    let runner = pool.map_or(Runner::Serial, Runner::Pool);
+    // SAFETY: validation has made sure that only the sources and what is prepared are mentioned; both have the sizes and the alignment that
+    // the plan asks for.
+    unsafe { frazil_rt::run(&linked.steps, &memory, &runner) };
+    sources.release();
+    Ok(prepared)
+}
+
+/// Threads for runs that `threads` take part in; none where that is the caller alone.
+fn pool(threads: usize) -> Result<Option<Pool>, CompileError> {
+    match threads {
+        0 | 1 => Ok(None),
+        n => Ok(Some(Pool::new(n).ok_or(CompileError::Resources)?)),
     }
 }
 

@@ -14,7 +14,9 @@ pub fn flops(spec: &KernelSpec) -> i64 {
             let o = &k.output;
             o.batch * o.channels * o.height * o.width * k.kernel[0] * k.kernel[1]
         }
-        KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Host(_) => 0,
+        KernelSpec::WinogradWeights(_) | KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Host(_) => {
+            0
+        }
         KernelSpec::Loops(k) => k.stages.iter().map(|s| stage_flops(k, s)).sum(),
     }
 }
@@ -47,6 +49,7 @@ pub fn bytes(spec: &KernelSpec) -> i64 {
             let weights = s.out_channels * (s.in_channels / s.groups.max(1)) * s.kernel[0] * s.kernel[1];
             images(s, weights, &k.epilogue)
         }
+        KernelSpec::WinogradWeights(k) => (k.plain_bytes() + k.transformed_bytes()) as i64,
         KernelSpec::Depthwise(k) => images(
             &k.shape,
             k.shape.out_channels * k.shape.kernel[0] * k.shape.kernel[1],

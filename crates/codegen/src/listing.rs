@@ -41,12 +41,19 @@ fn write(out: &mut String, plan: &Plan) -> fmt::Result {
         plan.kernels.len(),
         megaflop(total),
         plan.workspace_bytes,
-        plan.constants.bytes().len()
+        plan.constants.bytes().len() + plan.preparation.sources.bytes().len()
     )?;
     for (kind, ports) in [("input", &plan.inputs), ("output", &plan.outputs)] {
         for Port { name, dtype, shape } in ports {
             writeln!(out, "{kind} {name}: {}{:?}", dtype.python_name(), shape.as_slice())?;
         }
+    }
+    for (i, call) in plan.preparation.calls.iter().enumerate() {
+        let Some(spec) = kernel_of(plan, call) else { continue };
+        writeln!(out, "\nprepare {i}: {}", kernel_name(&plan.name, call.kernel as usize))?;
+        kernel(out, spec)?;
+        let buffers: Vec<String> = call.buffers.iter().map(|b| buffer(plan, *b)).collect();
+        writeln!(out, "  buffers: {}", buffers.join(", ").replace("constants", "sources"))?;
     }
     for (i, call) in plan.calls.iter().enumerate() {
         let Some(spec) = kernel_of(plan, call) else { continue };
@@ -109,6 +116,14 @@ fn kernel(out: &mut String, spec: &KernelSpec) -> fmt::Result {
         KernelSpec::Conv(k) => conv(out, k)?,
         KernelSpec::Depthwise(k) => depthwise(out, k)?,
         KernelSpec::Pool(k) => pool(out, k)?,
+        KernelSpec::WinogradWeights(k) => writeln!(
+            out,
+            "  winograd weights F({0}x{0}, 3x3), {1}x{2} channels, {3} at a time",
+            k.form.outputs,
+            k.out_channels,
+            k.in_channels,
+            k.width()
+        )?,
         KernelSpec::Reorder(k) => {
             let way = match k.direction {
                 ReorderDirection::ToBlocked => "plain to blocked",
@@ -276,6 +291,7 @@ fn buffer(plan: &Plan, b: Buffer) -> String {
         Buffer::Output { index, offset } => named(&plan.outputs, index, offset),
         Buffer::Workspace { offset } => format!("workspace+{offset}"),
         Buffer::Constant { offset } => format!("constants+{offset}"),
+        Buffer::Prepared { offset } => format!("prepared+{offset}"),
     }
 }
 

@@ -6,7 +6,9 @@ use crate::fuse::fuse;
 use crate::graph::TensorGraph;
 use crate::layout;
 use crate::memory;
-use crate::plan::{Plan, Port};
+use crate::plan::{Call, Plan, Port, Preparation};
+
+use crate::schedule::Prepare;
 use crate::simplify::{materialise_views, simplify};
 use crate::specialise::{InputSpec, ResultSpec, specialise};
 use crate::target::Target;
@@ -87,6 +89,16 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
         plan.call(step.spec, buffers);
         plan.origins.push(step.origins);
     }
+    let Prepare { bytes, sources, calls } = schedule.preparation;
+    let calls = calls.into_iter().map(|(spec, buffers)| Call {
+        kernel: plan.kernel(spec),
+        buffers: buffers.into_iter().collect(),
+    });
+    plan.preparation = Preparation {
+        bytes,
+        sources,
+        calls: calls.collect(),
+    };
     Ok(plan)
 }
 

@@ -5,13 +5,13 @@
 //! whole and of this form.
 //!
 //! The file: eight bytes that say what it is; the length of the header as a little-endian `u64`; the header, in JSON; the objects one after
-//! the other; zeros up to the next multiple of [`ALIGNMENT`]; the constants.
+//! the other; zeros up to the next multiple of the size of a page; the constants; zeros likewise; the sources of the preparation.
 
 use crate::compile::{CompileOptions, Executable, compile_objects};
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
-use crate::plan::{ALIGNMENT, Buffer, Call, Constants, Plan, Port, align_up};
+use crate::plan::{Buffer, Call, Constants, PAGE, Plan, Port};
 use crate::profile::{self, CallInfo};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What a file with a package begins with.
-const MAGIC: &[u8; 8] = b"FRAZILP1";
+const MAGIC: &[u8; 8] = b"FRAZILP2";
 
 /// A compiled function.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Package {
     /// The objects of the kernels that have code, in order.
     pub(crate) objects: Vec<Vec<u8>>,
     pub(crate) constants: Constants,
+    /// What the preparation is computed from.
+    pub(crate) sources: Constants,
     /// What kernels of the host program do.
     pub(crate) hosts: Vec<Arc<HostCall>>,
 }
@@ -44,6 +46,8 @@ pub(crate) struct Contents {
     pub workspace_bytes: usize,
     pub kernels: Vec<PackedKernel>,
     pub calls: Vec<Call>,
+    /// The calls of the preparation, and the bytes that they fill.
+    pub preparation: (Vec<Call>, usize),
     pub checks: Vec<String>,
     pub infos: Vec<CallInfo>,
 }
@@ -71,6 +75,8 @@ struct Header {
     objects: Vec<usize>,
     /// Bytes of constants.
     constants: usize,
+    /// Bytes of the preparation's sources.
+    sources: usize,
 }
 
 impl Contents {
@@ -90,24 +96,30 @@ impl Contents {
             workspace_bytes: plan.workspace_bytes,
             kernels: kernels.collect(),
             calls: plan.calls.clone(),
+            preparation: (plan.preparation.calls.clone(), plan.preparation.bytes),
             checks: plan.checks.clone(),
             infos: profile::calls(plan),
         }
     }
 
     /// Checks what the compiled code relies on.
-    pub fn validate(&self, constants: &Constants, hosts: usize) -> Result<(), CompileError> {
+    pub fn validate(&self, constants: &Constants, sources: &Constants, hosts: usize) -> Result<(), CompileError> {
         let invalid = |text: String| Err(CompileError::InvalidPlan(text));
         if self.checks.len() > self.outputs.len() {
             return invalid("more checks than outputs".into());
         }
-        for (i, call) in self.calls.iter().enumerate() {
+        let (preparation, prepared) = &self.preparation;
+        let calls = preparation
+            .iter()
+            .map(|c| (c, true))
+            .chain(self.calls.iter().map(|c| (c, false)));
+        for (i, (call, prepares)) in calls.enumerate() {
             let Some(kernel) = self.kernels.get(call.kernel as usize) else {
                 let count = self.kernels.len();
                 return invalid(format!("call {i} names kernel {} of {count}", call.kernel));
             };
             if let Some(host) = kernel.host
-                && host as usize >= hosts
+                && (host as usize >= hosts || prepares)
             {
                 return invalid(format!("call {i} names call {host} of the host program of {hosts}"));
             }
@@ -120,6 +132,9 @@ impl Contents {
                     ports.get(index as usize).is_some_and(|p| offset <= p.bytes() as u64)
                 };
                 let inside = match *buffer {
+                    Buffer::Constant { offset } if prepares => offset <= sources.bytes().len() as u64,
+                    Buffer::Prepared { offset } => offset <= *prepared as u64,
+                    _ if prepares => false,
                     Buffer::Input { index, offset } => in_port(&self.inputs, index, offset),
                     Buffer::Output { index, offset } => in_port(&self.outputs, index, offset),
                     Buffer::Workspace { offset } => offset <= self.workspace_bytes as u64,
@@ -141,11 +156,12 @@ impl Package {
     /// When a kernel cannot be compiled, or the plan contradicts itself.
     pub fn new(plan: &Plan, options: &CompileOptions) -> Result<Package, CompileError> {
         let contents = Contents::of(plan);
-        contents.validate(&plan.constants, plan.hosts.len())?;
+        contents.validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
         Ok(Package {
             contents,
             objects: compile_objects(plan, &options.target, options.cache.as_ref())?,
             constants: plan.constants.clone(),
+            sources: plan.preparation.sources.clone(),
             hosts: plan.hosts.clone(),
         })
     }
@@ -155,7 +171,8 @@ impl Package {
     /// # Errors
     /// When the code is not for this process, or the system refuses memory or threads.
     pub fn load(self, options: &CompileOptions) -> Result<Executable, CompileError> {
-        self.contents.validate(&self.constants, self.hosts.len())?;
+        self.contents
+            .validate(&self.constants, &self.sources, self.hosts.len())?;
         Executable::new(self, options)
     }
 
@@ -184,6 +201,7 @@ impl Package {
             contents: self.contents.clone(),
             objects: self.objects.iter().map(Vec::len).collect(),
             constants: self.constants.bytes().len(),
+            sources: self.sources.bytes().len(),
         })?;
         out.write_all(MAGIC)?;
         out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -193,8 +211,12 @@ impl Package {
             out.write_all(object)?;
             end += object.len();
         }
-        out.write_all(&[0; ALIGNMENT][..align_up(end) - end])?;
-        out.write_all(self.constants.bytes())?;
+        for constants in [&self.constants, &self.sources] {
+            let first = end.next_multiple_of(PAGE);
+            out.write_all(&[0; PAGE][..first - end])?;
+            out.write_all(constants.bytes())?;
+            end = first + constants.bytes().len();
+        }
         out.flush()?;
         Ok(true)
     }
@@ -218,12 +240,16 @@ impl Package {
         }
         let objects = header.objects.iter().map(|&size| Some(rest.take(size)?.to_vec()));
         let objects = objects.collect::<Option<Vec<_>>>()?;
-        let constants = Constants::mapped(Arc::clone(&file), align_up(rest.at))?;
-        (constants.bytes().len() == header.constants).then_some(())?;
+        let first = rest.at.next_multiple_of(PAGE);
+        let constants = Constants::mapped(Arc::clone(&file), first, header.constants)?;
+        let first = (first + header.constants).next_multiple_of(PAGE);
+        let sources = Constants::mapped(Arc::clone(&file), first, header.sources)?;
+        (first + header.sources == file.len()).then_some(())?;
         let package = Package {
             contents: header.contents,
             objects,
             constants,
+            sources,
             hosts: Vec::new(),
         };
         Some((package, header.note))

@@ -6,7 +6,7 @@
 
 use crate::graph::Origin;
 use crate::host::HostCall;
-use crate::kernel::KernelSpec;
+use crate::kernel::{KernelSpec, WinogradWeights};
 use crate::pages::Pages;
 use frazil_ir::DType;
 use frazil_runtime::structured::Dims;
@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// Every buffer offset is a multiple of this many bytes, and so is every caller's workspace.
 pub const ALIGNMENT: usize = 64;
+
+/// Bytes of a page of memory: a multiple of [`ALIGNMENT`].
+pub(crate) const PAGE: usize = 4096;
 
 /// `n` rounded up to [`ALIGNMENT`].
 pub fn align_up(n: usize) -> usize {
@@ -89,6 +92,11 @@ pub enum Buffer {
         /// Bytes from the constants' start.
         offset: u64,
     },
+    /// `offset` bytes into what the plan's [`Preparation`] writes. Read only in a run.
+    Prepared {
+        /// Bytes from its start.
+        offset: u64,
+    },
 }
 
 impl Buffer {
@@ -105,6 +113,7 @@ impl Buffer {
             },
             Buffer::Workspace { offset } => Buffer::Workspace { offset: offset + bytes },
             Buffer::Constant { offset } => Buffer::Constant { offset: offset + bytes },
+            Buffer::Prepared { offset } => Buffer::Prepared { offset: offset + bytes },
         }
     }
 }
@@ -144,13 +153,39 @@ impl Default for ConstantMemory {
 }
 
 impl Constants {
-    /// The bytes of `file` from `start` to its end; `None` when that is no multiple of [`ALIGNMENT`] or not in the file.
-    pub(crate) fn mapped(file: Arc<Mmap>, start: usize) -> Option<Constants> {
-        let len = file.len().checked_sub(start)?;
-        start.is_multiple_of(ALIGNMENT).then_some(Constants {
+    /// The `len` bytes of `file` from `start` on; `None` when `start` is no multiple of [`ALIGNMENT`] or they are not in the file.
+    pub(crate) fn mapped(file: Arc<Mmap>, start: usize, len: usize) -> Option<Constants> {
+        let inside = start.checked_add(len).is_some_and(|end| end <= file.len());
+        (inside && start.is_multiple_of(ALIGNMENT)).then_some(Constants {
             memory: ConstantMemory::Mapped(file, start),
             len,
         })
+    }
+
+    /// `len` bytes that `fill` writes over zeros.
+    pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Constants {
+        let mut pages = Pages::new(len);
+        fill(&mut pages.bytes_mut()[..len]);
+        Constants {
+            memory: ConstantMemory::Own(Arc::new(pages)),
+            len,
+        }
+    }
+
+    /// Gives the memory back: at once where the bytes are in a file, which they are read from again when somebody else wants them, and
+    /// otherwise when nobody has them any more.
+    pub(crate) fn release(self) {
+        #[cfg(target_os = "linux")]
+        if let ConstantMemory::Mapped(file, start) = &self.memory {
+            // Whole pages only.
+            let first = start.next_multiple_of(PAGE);
+            let end = (start + self.len) / PAGE * PAGE;
+            if first < end {
+                // SAFETY: the mapping is private and never written, so that its pages hold what the file holds, now and when they are read
+                // again.
+                let _ = unsafe { file.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, end - first) };
+            }
+        }
     }
 
     /// Appends `data` at the next aligned offset and gives its place.
@@ -179,7 +214,7 @@ impl Constants {
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             ConstantMemory::Own(pages) => &pages.bytes()[..self.len],
-            ConstantMemory::Mapped(file, start) => &file[*start..],
+            ConstantMemory::Mapped(file, start) => &file[*start..*start + self.len],
         }
     }
 }
@@ -188,6 +223,19 @@ impl PartialEq for Constants {
     fn eq(&self, other: &Self) -> bool {
         self.bytes() == other.bytes()
     }
+}
+
+/// What is computed once, when the code is loaded, for all instances: constants in a form that takes more room than the one that they are
+/// stored in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preparation {
+    /// Bytes of memory that it fills.
+    pub bytes: usize,
+    /// What it is computed from, and nothing else reads.
+    pub sources: Constants,
+    /// What runs, in order. A [`Buffer::Constant`] is a place in the sources here, a [`Buffer::Prepared`] may be written, and there are no
+    /// others.
+    pub calls: Vec<Call>,
 }
 
 /// A function ready to be turned into machine code.
@@ -207,6 +255,8 @@ pub struct Plan {
     pub kernels: Vec<KernelSpec>,
     /// What runs, in order.
     pub calls: Vec<Call>,
+    /// What runs before the first run.
+    pub preparation: Preparation,
     /// What kernels of the host program do; a library cannot have any.
     pub hosts: Vec<Arc<HostCall>>,
     /// One message for each of the last outputs, which are truth values: where one is true after a run, the inputs were such that
@@ -239,6 +289,24 @@ impl Plan {
             matches!(spec, Some(KernelSpec::Host(_)))
         });
         hosts.flat_map(|(_, o)| o).map(Origin::to_string).collect()
+    }
+
+    /// Adds weights as a kernel's packing gives them; with a `transformation`, the place of what it makes of them when the code is loaded.
+    pub fn weights(&mut self, packed: &[f32], transformation: Option<WinogradWeights>) -> Buffer {
+        let Some(transformation) = transformation else {
+            return self.constants.push(packed);
+        };
+        let source = self.preparation.sources.push(packed);
+        let place = Buffer::Prepared {
+            offset: self.preparation.bytes as u64,
+        };
+        self.preparation.bytes += align_up(transformation.transformed_bytes());
+        let kernel = self.kernel(KernelSpec::WinogradWeights(transformation));
+        self.preparation.calls.push(Call {
+            kernel,
+            buffers: SmallVec::from_slice(&[source, place]),
+        });
+        place
     }
 
     /// Appends a call of `spec` on `buffers`.

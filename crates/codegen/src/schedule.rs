@@ -3,7 +3,7 @@
 use crate::graph::Origin;
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
-use crate::plan::Constants;
+use crate::plan::{Buffer, Constants};
 use std::sync::Arc;
 
 /// Number of a buffer of a [`Schedule`].
@@ -18,6 +18,8 @@ pub enum Home {
     Output(u32),
     /// The constants, from this byte on.
     Constant(u64),
+    /// What the preparation writes, from this byte on.
+    Prepared(u64),
     /// The workspace.
     Workspace {
         /// Size in bytes.
@@ -57,6 +59,17 @@ pub struct Step {
     pub origins: Vec<Origin>,
 }
 
+/// See [`Preparation`](crate::plan::Preparation).
+#[derive(Debug, Default)]
+pub struct Prepare {
+    /// Bytes that are written.
+    pub bytes: usize,
+    /// What they are computed from.
+    pub sources: Constants,
+    /// Kernels, each with its buffers.
+    pub calls: Vec<(KernelSpec, [Buffer; 2])>,
+}
+
 /// Kernels in order.
 #[derive(Debug, Default)]
 pub struct Schedule {
@@ -66,6 +79,8 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// Packed weights and other constants.
     pub constants: Constants,
+    /// Constants that are transformed when the code is loaded.
+    pub preparation: Prepare,
     /// What the kernels of the host program do.
     pub hosts: Vec<Arc<HostCall>>,
 }

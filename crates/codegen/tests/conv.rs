@@ -82,7 +82,12 @@ fn check_kernel(conv: &Conv, tolerance: f32) {
     } else {
         to_blocked(&x, s.batch, s.in_channels, ip, block)
     };
-    let mut inputs = vec![input, conv.pack_weights(&w)];
+    let mut weights = conv.pack_weights(&w);
+    if let Some(transformation) = conv.transformation() {
+        let transformed = vec![f32::NAN; transformation.transformed_bytes() / 4];
+        weights = run(&KernelSpec::WinogradWeights(transformation), &[weights], transformed, 2);
+    }
+    let mut inputs = vec![input, weights];
     let out_shape = conv.output_shape();
     let mut want = reference(&s, &x, &w);
     for (i, kind) in conv.epilogue.operands.iter().enumerate() {

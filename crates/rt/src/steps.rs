@@ -25,6 +25,8 @@ pub enum BufferKind {
     Workspace = 2,
     /// The constants.
     Constant = 3,
+    /// What was prepared when the code was loaded.
+    Prepared = 4,
 }
 
 /// Where a buffer lies.
@@ -65,6 +67,8 @@ pub struct Memory {
     pub workspace: *mut u8,
     /// The constants.
     pub constants: *const u8,
+    /// What was prepared when the code was loaded; written by the steps that prepare it only.
+    pub prepared: *mut u8,
     /// Room for the addresses of one step's buffers.
     pub addresses: *mut *mut u8,
 }
@@ -107,6 +111,7 @@ pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
             BufferKind::Output => (*memory.outputs.add(index)).cast::<u8>().add(offset),
             BufferKind::Workspace => memory.workspace.add(offset),
             BufferKind::Constant => memory.constants.cast_mut().add(offset),
+            BufferKind::Prepared => memory.prepared.add(offset),
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn stage_text(plan: &Plan, target: &Target, stage: Stage) -> Result<String, 
 
 /// One relocatable object with all kernels.
 pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
-    Contents::of(plan).validate(&plan.constants, plan.hosts.len())?;
+    Contents::of(plan).validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
     check_standalone(plan)?;
     let directory = temporary()?;
     let mut objects = write_objects(plan, target, directory.path())?;
@@ -96,7 +96,7 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
 
 /// Writes the shared library `library` and, beside it, the C header of the same name with the extension `h`. Gives the header's path.
 pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<PathBuf, EmitFileError> {
-    Contents::of(plan).validate(&plan.constants, plan.hosts.len())?;
+    Contents::of(plan).validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
     check_standalone(plan)?;
     let identifier = |c: char| c == '_' || c.is_ascii_alphanumeric();
     if !plan.name.chars().all(identifier) || plan.name.starts_with(|c: char| c.is_ascii_digit()) || plan.name.is_empty()
@@ -108,11 +108,13 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
     let file = |name: &str| directory.path().join(name);
     write(&file("runtime.o"), RUNTIME)?;
     // An empty section has no address of its own.
-    let constants = plan.constants.bytes();
-    write(
-        &file("constants.bin"),
-        if constants.is_empty() { &[0; 64] } else { constants },
-    )?;
+    for (name, constants) in [
+        ("constants.bin", &plan.constants),
+        ("sources.bin", &plan.preparation.sources),
+    ] {
+        let bytes = constants.bytes();
+        write(&file(name), if bytes.is_empty() { &[0; 64] } else { bytes })?;
+    }
     write(&file("model.h"), header(plan).as_bytes())?;
     write(&file("model.c"), source::source(plan).as_bytes())?;
     write(

@@ -3,7 +3,7 @@
 use super::header::dtype_name;
 use crate::compile::kernel_name;
 use crate::emit::phase_name;
-use crate::plan::{Buffer, Plan, Port};
+use crate::plan::{Buffer, Call, PAGE, Plan, Port};
 use std::fmt::Write;
 
 /// Writing to a string cannot fail.
@@ -13,9 +13,10 @@ macro_rules! put {
     };
 }
 
-/// The C file of `plan`'s library. It expects `model.h` and `constants.bin` in the directory where it is compiled.
+/// The C file of `plan`'s library. It expects `model.h`, `constants.bin` and `sources.bin` in the directory where it is compiled.
 pub fn source(plan: &Plan) -> String {
-    let mut out = String::from("#include \"model.h\"\n#include <stdlib.h>\n\n");
+    let mut out =
+        String::from("#include \"model.h\"\n#include <pthread.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n\n");
     constants(&mut out, plan);
     ports(&mut out, "input", &plan.inputs);
     ports(&mut out, "output", plan.results());
@@ -35,9 +36,27 @@ fn constants(out: &mut String, plan: &Plan) {
         ".popsection\n");
 extern const unsigned char frazil_constants[] __attribute__((visibility("hidden")));
 #define WORKSPACE_BYTES ((size_t){})
+#define PREPARED_BYTES {}
 "#,
-        plan.workspace_bytes
+        plan.workspace_bytes,
+        plan.preparation.bytes
     );
+    if plan.preparation.bytes > 0 {
+        // Whole pages, which are given back once they have been read.
+        put!(
+            out,
+            r#"__asm__(".pushsection .rodata.frazil_sources,\"a\",@progbits\n"
+        ".balign {PAGE}\n"
+        "frazil_sources:\n"
+        ".incbin \"sources.bin\"\n"
+        ".popsection\n");
+extern const unsigned char frazil_sources[] __attribute__((visibility("hidden")));
+#define SOURCE_BYTES {}
+#define SOURCE_PAGE {PAGE}
+"#,
+            plan.preparation.sources.bytes().len()
+        );
+    }
 }
 
 fn ports(out: &mut String, kind: &str, ports: &[Port]) {
@@ -86,37 +105,45 @@ fn steps(out: &mut String, plan: &Plan) {
             put!(out, "void {name}(void *const *buffers, int64_t begin, int64_t end);");
         }
     }
-    put!(out, "\nstatic const buffer_ref buffers[] = {{");
-    for buffer in plan.calls.iter().flat_map(|c| &c.buffers) {
+    step_table(out, plan, "", &plan.calls);
+    if plan.preparation.bytes > 0 {
+        step_table(out, plan, "prepare_", &plan.preparation.calls);
+    }
+    let calls = plan.calls.iter().chain(&plan.preparation.calls);
+    let most = calls.map(|c| c.buffers.len()).max().unwrap_or(0).max(1);
+    put!(out, "#define MOST_BUFFERS {most}\n");
+}
+
+/// The steps of `calls` and their number; all names begin with `prefix`.
+fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
+    put!(out, "\nstatic const buffer_ref {prefix}buffers[] = {{");
+    for buffer in calls.iter().flat_map(|c| &c.buffers) {
         let (kind, index, offset) = match *buffer {
             Buffer::Input { index, offset } => (0, index, offset),
             Buffer::Output { index, offset } => (1, index, offset),
             Buffer::Workspace { offset } => (2, 0, offset),
             Buffer::Constant { offset } => (3, 0, offset),
+            Buffer::Prepared { offset } => (4, 0, offset),
         };
         put!(out, "  {{ {kind}, {index}, {offset}u }},");
     }
-    put!(out, "  {{ 0, 0, 0 }}\n}};\n\nstatic const step steps[] = {{");
+    put!(out, "  {{ 0, 0, 0 }}\n}};\n\nstatic const step {prefix}steps[] = {{");
     let (mut first, mut count) = (0, 0);
-    for call in &plan.calls {
+    for call in calls {
         let Some(spec) = plan.kernels.get(call.kernel as usize) else {
             continue;
         };
         for (phase, tasks) in spec.phases().into_iter().enumerate() {
             let name = phase_name(&kernel_name(&plan.name, call.kernel as usize), phase);
-            put!(
-                out,
-                "  {{ {name}, {tasks}, buffers + {first}, {} }},",
-                call.buffers.len()
-            );
+            let buffers = call.buffers.len();
+            put!(out, "  {{ {name}, {tasks}, {prefix}buffers + {first}, {buffers} }},");
             count += 1;
         }
         first += call.buffers.len();
     }
-    let most = plan.calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0).max(1);
     put!(
         out,
-        "  {{ 0, 0, 0, 0 }}\n}};\n#define STEP_COUNT {count}\n#define MOST_BUFFERS {most}\n"
+        "  {{ 0, 0, 0, 0 }}\n}};\nenum {{ {prefix}step_count = {count} }};\n"
     );
 }
 
@@ -126,6 +153,7 @@ const INTERFACE: &str = r#"typedef struct {
   void *const *outputs;
   void *workspace;
   const void *constants;
+  void *prepared;
   void **addresses;
 } memory;
 
@@ -133,6 +161,48 @@ void *frazil_rt_pool_new(uint64_t threads);
 void frazil_rt_pool_drop(void *pool);
 void frazil_rt_run(const step *steps, uint64_t count, const memory *memory, const void *pool,
                    frazil_parallel_for parallel_for, void *user);
+
+#if PREPARED_BYTES
+/* What all instances share, while there are any. */
+static pthread_mutex_t prepared_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *prepared;
+static size_t prepared_users;
+
+static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, void *user) {
+  pthread_mutex_lock(&prepared_lock);
+  if (!prepared) {
+    const size_t large = (size_t)2 << 20;
+    if (posix_memalign(&prepared, PREPARED_BYTES < large ? 64 : large, PREPARED_BYTES)) prepared = 0;
+    if (prepared) {
+      void *addresses[MOST_BUFFERS];
+      const memory m = { 0, 0, 0, frazil_sources, prepared, addresses };
+      if (PREPARED_BYTES >= large) madvise(prepared, PREPARED_BYTES / large * large, MADV_HUGEPAGE);
+      frazil_rt_run(prepare_steps, prepare_step_count, &m, pool, parallel_for, user);
+      madvise((void *)frazil_sources, SOURCE_BYTES / SOURCE_PAGE * SOURCE_PAGE, MADV_DONTNEED);
+    }
+  }
+  const int is_there = prepared != 0;
+  prepared_users += is_there;
+  pthread_mutex_unlock(&prepared_lock);
+  return is_there;
+}
+
+static void release_prepared(void) {
+  pthread_mutex_lock(&prepared_lock);
+  if (!--prepared_users) {
+    free(prepared);
+    prepared = 0;
+  }
+  pthread_mutex_unlock(&prepared_lock);
+}
+#else
+static void *const prepared = 0;
+static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, void *user) {
+  (void)pool, (void)parallel_for, (void)user;
+  return 1;
+}
+static void release_prepared(void) {}
+#endif
 
 struct MODEL_instance {
   void *workspace;
@@ -193,6 +263,12 @@ frazil_status MODEL_create(const frazil_options *options, MODEL_instance **insta
       return FRAZIL_OUT_OF_MEMORY;
     }
   }
+  if (!acquire_prepared(self->pool, self->parallel_for, self->user)) {
+    frazil_rt_pool_drop(self->pool);
+    free(self->owned_workspace);
+    free(self);
+    return FRAZIL_OUT_OF_MEMORY;
+  }
   *instance = self;
   return FRAZIL_OK;
 }
@@ -207,8 +283,8 @@ frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *c
   void *all[OUTPUT_COUNT + CHECK_COUNT + 1];
   for (int32_t i = 0; i < OUTPUT_COUNT; i++) all[i] = outputs[i];
   for (int32_t i = 0; i < CHECK_COUNT; i++) all[OUTPUT_COUNT + i] = &checks[i];
-  const memory m = { inputs, all, self->workspace, frazil_constants, self->addresses };
-  frazil_rt_run(steps, STEP_COUNT, &m, self->pool, self->parallel_for, self->user);
+  const memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses };
+  frazil_rt_run(steps, step_count, &m, self->pool, self->parallel_for, self->user);
   for (int32_t i = 0; i < CHECK_COUNT; i++)
     if (checks[i]) return FRAZIL_INDEX_OUT_OF_RANGE;
   return FRAZIL_OK;
@@ -216,6 +292,7 @@ frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *c
 
 void MODEL_destroy(MODEL_instance *self) {
   if (!self) return;
+  release_prepared();
   frazil_rt_pool_drop(self->pool);
   free(self->owned_workspace);
   free(self);

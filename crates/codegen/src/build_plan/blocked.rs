@@ -12,6 +12,7 @@ use crate::layout::{ImageRead, ImageShape};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::structured::{Affine, Combine, Dims, Structured, TensorId};
+use std::sync::Arc;
 
 impl Builder<'_> {
     pub(super) fn conv(&mut self, id: TensorId, c: &ConvClass, images: ImageShape) {
@@ -43,7 +44,7 @@ impl Builder<'_> {
     fn convolution(
         &mut self,
         Phase { conv: c, step, .. }: &Phase,
-        weights: &TensorData,
+        weights: &Arc<TensorData>,
         output: BlockedShape,
     ) -> (KernelSpec, Vec<Slice>) {
         let input_images = ImageShape {
@@ -66,8 +67,9 @@ impl Builder<'_> {
             let mut spec = Depthwise::new(c.shape, Epilogue::none(), self.lanes());
             spec.input_batch_stride = shape.batch_stride;
             spec.output_batch_stride = output.batch_stride;
-            let packed = |w: &TensorData| spec.pack_weights(&c.gather_weights(w));
-            let weights = self.stored(weights, form(0, false, None), packed);
+            let (packing, class) = (spec.clone(), c.clone());
+            let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&class.gather_weights(w), to);
+            let weights = self.stored_floats(weights, form(0, false, None), spec.packed_elements(), pack);
             return (KernelSpec::Depthwise(spec), vec![input, weights]);
         }
         // Few channels would leave most lanes of a block empty.
@@ -88,8 +90,13 @@ impl Builder<'_> {
             input
         };
         spec.output_batch_stride = output.batch_stride;
-        let packed = |w: &TensorData| spec.pack_weights(&c.gather_weights(w));
-        let weights = self.stored(weights, form(spec.tile.vectors, plain, spec.winograd), packed);
+        let form = form(spec.tile.vectors, plain, spec.winograd);
+        let (packing, class) = (spec.clone(), c.clone());
+        let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&class.gather_weights(w), to);
+        let weights = match spec.transformation() {
+            Some(transformation) => self.transformed(weights, form, transformation, pack),
+            None => self.stored_floats(weights, form, spec.packed_elements(), pack),
+        };
         (KernelSpec::Conv(spec), vec![input, weights])
     }
 
@@ -277,11 +284,12 @@ impl Builder<'_> {
                 count,
                 block: self.lanes(),
             };
-            return self.stored(&data, form, |data| {
-                let values = floats(data).into_iter();
-                let mut channels: Vec<f32> = values.skip(offset as usize).take(count as usize).collect();
-                channels.resize(padded, 0.0);
-                channels
+            return self.stored_floats(&data, form, padded, move |data, to| {
+                let values = floats(data);
+                let values = values.iter().skip(offset as usize).take(count as usize);
+                for (to, value) in to.iter_mut().zip(values) {
+                    *to = *value;
+                }
             });
         }
         let slice = self.plain(id);

@@ -1,11 +1,13 @@
 //! Constants: packed as kernels want them, and stored once in each form.
 
 use super::Builder;
-use crate::kernel::{ConvShape, Winograd};
-use crate::plan::Buffer;
+use crate::kernel::{ConvShape, KernelSpec, Winograd, WinogradWeights};
+use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, Shape, TensorData};
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The form that a constant is stored in, with all that its packing depends on.
@@ -44,40 +46,141 @@ struct Elements {
     strides: Shape,
 }
 
-/// What is stored already.
-#[derive(Debug, Default)]
-pub(super) struct Stored(HashMap<(Elements, Form), u64>);
+/// What is stored, and where.
+#[derive(Default)]
+pub(super) struct Stored {
+    places: HashMap<(Elements, Form), Home>,
+    constants: Area,
+    /// What is transformed when the code is loaded.
+    sources: Area,
+}
+
+/// Constants that have a place, and are written when the places of all are known.
+#[derive(Default)]
+struct Area {
+    len: usize,
+    packs: Vec<(Range<usize>, Pack)>,
+}
+
+/// Writes a constant over zeros.
+type Pack = Box<dyn FnOnce(&mut [u8])>;
+
+impl Area {
+    fn add(&mut self, bytes: usize, pack: Pack) -> u64 {
+        let first = align_up(self.len);
+        self.len = first + bytes;
+        self.packs.push((first..self.len, pack));
+        first as u64
+    }
+
+    /// All of them in one piece of memory. One is packed after the other, which takes threads by itself: what packing needs besides is
+    /// never there for two.
+    fn write(self) -> Constants {
+        Constants::filled(self.len, |memory| {
+            for (range, pack) in self.packs {
+                pack(&mut memory[range]);
+            }
+        })
+    }
+}
+
+impl Stored {
+    /// The constants, and what is transformed.
+    pub(super) fn write(self) -> (Constants, Constants) {
+        (self.constants.write(), self.sources.write())
+    }
+}
 
 impl Builder<'_> {
-    /// `data` in the form `form`, which `pack` makes of it unless it is there already. Constants of one storage, as the uses of a weight
-    /// in the iterations of a loop are, have one copy.
-    pub(super) fn stored<T: bytemuck::NoUninit>(
+    /// `data` in the form `form`, of `bytes` bytes, which `pack` writes over zeros unless it is there already. Constants of one storage, as the
+    /// uses of a weight in the iterations of a loop are, have one copy.
+    pub(super) fn stored(
         &mut self,
-        data: &TensorData,
+        data: &Arc<TensorData>,
         form: Form,
-        pack: impl FnOnce(&TensorData) -> Vec<T>,
+        bytes: usize,
+        pack: impl FnOnce(&TensorData, &mut [u8]) + 'static,
     ) -> Slice {
-        let elements = Elements {
+        let data = Arc::clone(data);
+        let Stored { places, constants, .. } = &mut self.stored;
+        let place = places.entry((Elements::of(&data), form));
+        let home = *place.or_insert_with(|| {
+            let pack = Box::new(move |to: &mut [u8]| pack(&data, to));
+            Home::Constant(constants.add(bytes, pack))
+        });
+        self.schedule.buffer(home)
+    }
+
+    /// As [`Builder::stored`], of f32.
+    pub(super) fn stored_floats(
+        &mut self,
+        data: &Arc<TensorData>,
+        form: Form,
+        elements: usize,
+        pack: impl FnOnce(&TensorData, &mut [f32]) + 'static,
+    ) -> Slice {
+        self.stored(data, form, elements * 4, |data, to| {
+            // Constants begin at multiples of 64 bytes.
+            if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
+                pack(data, to);
+            }
+        })
+    }
+
+    /// What `transformation` makes of the weights `data` when the code is loaded; they are stored as `pack` writes them.
+    pub(super) fn transformed(
+        &mut self,
+        data: &Arc<TensorData>,
+        form: Form,
+        transformation: WinogradWeights,
+        pack: impl FnOnce(&TensorData, &mut [f32]) + 'static,
+    ) -> Slice {
+        let key = (Elements::of(data), form.clone());
+        let home = match self.stored.places.get(&key) {
+            Some(&home) => home,
+            None => {
+                let data = Arc::clone(data);
+                let pack = Box::new(move |to: &mut [u8]| {
+                    if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
+                        pack(&data, to);
+                    }
+                });
+                let source = self.stored.sources.add(transformation.plain_bytes(), pack);
+                let preparation = &mut self.schedule.preparation;
+                let offset = preparation.bytes as u64;
+                preparation.bytes = align_up(preparation.bytes + transformation.transformed_bytes());
+                preparation.calls.push((
+                    KernelSpec::WinogradWeights(transformation),
+                    [Buffer::Constant { offset: source }, Buffer::Prepared { offset }],
+                ));
+                self.stored.places.insert(key, Home::Prepared(offset));
+                Home::Prepared(offset)
+            }
+        };
+        self.schedule.buffer(home)
+    }
+}
+
+impl Elements {
+    fn of(data: &TensorData) -> Elements {
+        Elements {
             dtype: data.dtype,
             // The graph keeps it alive.
             storage: Arc::as_ptr(&data.storage).cast::<()>() as usize,
             offset: data.offset,
             sizes: data.sizes.clone(),
             strides: data.strides.clone(),
-        };
-        let Builder { stored, schedule, .. } = self;
-        let offset = stored.0.entry((elements, form)).or_insert_with(|| {
-            let place = schedule.constants.push(&pack(data));
-            match place {
-                Buffer::Constant { offset } => offset,
-                _ => 0,
-            }
-        });
-        schedule.buffer(Home::Constant(*offset))
+        }
     }
 }
 
-/// The elements in row-major order, of a tensor of f32.
-pub(super) fn floats(data: &TensorData) -> Vec<f32> {
-    bytemuck::pod_collect_to_vec(&data.to_bytes())
+/// The elements in row-major order, of a tensor of f32; where they lie, if they lie so.
+pub(crate) fn floats(data: &TensorData) -> Cow<'_, [f32]> {
+    match data.to_bytes() {
+        Cow::Borrowed(bytes) => match bytemuck::try_cast_slice(bytes) {
+            Ok(values) => Cow::Borrowed(values),
+            Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
+        },
+        Cow::Owned(bytes) => Cow::Owned(bytemuck::pod_collect_to_vec(&bytes)),
+    }
 }

@@ -13,6 +13,7 @@ use crate::kernel::{BlockedShape, KernelSpec, Reorder, ReorderDirection};
 use crate::layout::{ImageShape, Layouts};
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
+pub(crate) use constants::floats;
 use constants::{Form, Stored};
 use frazil_runtime::structured::{TensorId, TensorShape};
 use std::collections::{HashMap, HashSet};
@@ -50,7 +51,11 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, target: &Target) -> Resu
     for (i, &id) in graph.outputs.iter().enumerate() {
         builder.deliver(i as u32, id);
     }
-    Ok(builder.schedule)
+    let Builder {
+        mut schedule, stored, ..
+    } = builder;
+    (schedule.constants, schedule.preparation.sources) = stored.write();
+    Ok(schedule)
 }
 
 struct Builder<'a> {
@@ -158,7 +163,8 @@ impl Builder<'_> {
             (TensorOp::Input(i), _) => self.schedule.buffer(Home::Input(*i)),
             (TensorOp::Constant(data), _) => {
                 let data = data.clone();
-                self.stored(&data, Form::Plain, |d| d.to_bytes().into_owned())
+                let bytes = data.numel() as usize * data.dtype.size();
+                self.stored(&data, Form::Plain, bytes, |d, to| to.copy_from_slice(&d.to_bytes()))
             }
             (_, Some((shape, slice))) if is_plain_too(&shape) => slice,
             (_, Some((shape, slice))) => {

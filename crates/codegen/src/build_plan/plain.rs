@@ -50,10 +50,11 @@ impl Builder<'_> {
                     sizes: [g.n, g.k],
                     columns: spec.tile_columns(),
                 };
-                self.stored(&data, form, |data| {
+                let (packing, b) = (spec.clone(), g.b);
+                self.stored_floats(&data, form, spec.packed_elements(), move |data, to| {
                     let values = floats(data);
-                    let from = values.get(g.b.offset as usize..).unwrap_or_default();
-                    spec.pack_b(from, g.b.outer, g.b.inner)
+                    let from = values.get(b.offset as usize..).unwrap_or_default();
+                    packing.pack_b_into(from, b.outer, b.inner, to);
                 })
             }
             _ => {

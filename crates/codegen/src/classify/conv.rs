@@ -79,8 +79,7 @@ impl ConvClass {
 
     /// The weights as `[out_channels][in_channels / groups][kh][kw]`.
     pub fn gather_weights(&self, weight: &TensorData) -> Vec<f32> {
-        let bytes = weight.to_bytes();
-        let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
+        let values = crate::build_plan::floats(weight);
         let s = &self.shape;
         let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
         let [gs, os, cs, ys, xs] = self.weight_strides;

@@ -149,6 +149,7 @@ fn emit_phase<'c>(
             None => conv::emit(&mut kernel, k),
             Some(w) => winograd::emit(&mut kernel, k, w),
         },
+        KernelSpec::WinogradWeights(k) => winograd::emit_weights(&mut kernel, k),
         KernelSpec::Depthwise(k) => depthwise::emit(&mut kernel, k),
         KernelSpec::Pool(k) => pool::emit(&mut kernel, k),
         KernelSpec::Reorder(k) => reorder::emit(&mut kernel, k),

@@ -4,7 +4,7 @@
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
-use crate::kernel::{ActivationLayout, Conv, Winograd};
+use crate::kernel::{ActivationLayout, Conv, Winograd, WinogradWeights};
 
 /// Input channels that one iteration of the innermost loop does.
 const UNROLL: i64 = 4;
@@ -61,6 +61,32 @@ pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv, w: Winograd) {
                 e.for_each(0, count, 1, |e, tile| p.transform_output(e, first, tile, channels));
             },
         );
+    });
+}
+
+/// Emits all tasks of the transformation of weights: U = G w Gᵀ, a vector of output channels at a time.
+pub fn emit_weights(kernel: &mut Kernel<'_>, spec: &WinogradWeights) {
+    let (lanes, width, channels) = (spec.block, spec.width(), spec.in_channels);
+    let positions = spec.form.inputs() * spec.form.inputs();
+    let [_, g, _] = spec.form.matrices();
+    kernel.for_each_task(|e, buffers, task| {
+        let at = e.delinearize(task, &[spec.channel_tiles(), channels]);
+        let from = e.mul(task, 9 * width);
+        let to = e.linear([(positions * channels * width, at[0]), (width, at[1])], 0);
+        let (from, to) = (e.f32_offset(buffers[0], from), e.f32_offset(buffers[1], to));
+        e.for_each(0, width, lanes, |e, lane| {
+            let (from, to) = (e.f32_offset(from, lane), e.f32_offset(to, lane));
+            let w: Vec<_> = (0..9)
+                .map(|tap| {
+                    let address = e.f32_offset(from, tap * width);
+                    e.load_vector(address, lanes)
+                })
+                .collect();
+            for (position, u) in transform(e, &g, &w, lanes).into_iter().enumerate() {
+                let address = e.f32_offset(to, position as i64 * channels * width);
+                e.store(u, address, 4);
+            }
+        });
     });
 }
 
@@ -282,7 +308,7 @@ impl<'c> Plan<'_, 'c> {
     }
 }
 
-/// T x Tᵀ of a square matrix of vectors, both row by row.
+/// T x Tᵀ of a square matrix x of vectors, all row by row; T may have more rows than columns, or fewer.
 fn transform<'c>(e: &mut Emitter<'c>, t: &[Vec<f64>], x: &[Val<'c>], lanes: i64) -> Vec<Val<'c>> {
     let n = t.first().map_or(0, Vec::len);
     let half: Vec<Val<'c>> = t

@@ -1,7 +1,7 @@
 //! Two-dimensional convolution into blocked layout: dense, grouped, pointwise, and the stem that reads plain NCHW.
 
 use super::gemm::div_ceil;
-use super::{BlockedShape, Epilogue, Winograd};
+use super::{BlockedShape, Epilogue, Winograd, WinogradWeights};
 use crate::target::VectorUnit;
 use rayon::prelude::*;
 
@@ -100,7 +100,8 @@ pub struct ConvTile {
     pub rows: i64,
 }
 
-/// A convolution, f32. Buffers: input, packed weights ([`Conv::pack_weights`]), epilogue operands, output (blocked).
+/// A convolution, f32. Buffers: input, packed weights ([`Conv::pack_weights`], which [`Conv::transformation`] has
+/// transformed if there is one), epilogue operands, output (blocked).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conv {
     /// Sizes.
@@ -253,17 +254,43 @@ impl Conv {
     }
 
     /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as
-    /// `[channel tile][input block][kh][kw][channel of block][tile.vectors · block output channels]`, zero where there is no such channel; Winograd's form has its own layout.
+    /// `[channel tile][input block][kh][kw][channel of block][tile.vectors · block output channels]`, zero where there is no such
+    /// channel; for Winograd's form as [`WinogradWeights`] has them, not transformed.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
-        if let Some(w) = &self.winograd {
-            return w.pack_weights(&self.shape, self.block, weights);
+        let mut packed = vec![0.0; self.packed_elements()];
+        self.pack_into(weights, &mut packed);
+        packed
+    }
+
+    /// What turns packed weights into those that the kernel reads.
+    pub fn transformation(&self) -> Option<WinogradWeights> {
+        self.winograd.map(|form| WinogradWeights {
+            form,
+            in_channels: self.shape.in_channels,
+            out_channels: self.shape.out_channels,
+            block: self.block,
+        })
+    }
+
+    /// Elements of packed weights.
+    pub fn packed_elements(&self) -> usize {
+        if let Some(w) = self.transformation() {
+            return w.plain_bytes() / 4;
+        }
+        let tile = self.blocks_read() * self.shape.kernel[0] * self.shape.kernel[1] * self.input_block();
+        (self.channel_tiles() * tile * self.block * self.tile.vectors) as usize
+    }
+
+    /// [`Conv::pack_weights`] into zeros.
+    pub(crate) fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+        if let Some(w) = self.transformation() {
+            return w.pack_into(weights, packed);
         }
         let s = &self.shape;
         let [kh, kw] = s.kernel;
         let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
         let (width, ib, blocks) = (self.block * self.tile.vectors, self.input_block(), self.blocks_read());
         let tile_elements = (blocks * kh * kw * ib * width) as usize;
-        let mut packed = vec![0.0; self.channel_tiles() as usize * tile_elements];
         packed
             .par_chunks_mut(tile_elements.max(1))
             .enumerate()
@@ -284,7 +311,6 @@ impl Conv {
                     }
                 }
             });
-        packed
     }
 }
 

@@ -67,8 +67,20 @@ impl Depthwise {
 
     /// Packs weights `[channels][1][kh][kw]` as `[channel block][kh][kw][block]`, zero in padding lanes.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
+        let mut packed = vec![0.0; self.packed_elements()];
+        self.pack_into(weights, &mut packed);
+        packed
+    }
+
+    /// Elements of packed weights.
+    pub fn packed_elements(&self) -> usize {
         let taps = self.shape.kernel[0] * self.shape.kernel[1];
-        let mut packed = vec![0.0; (self.output_shape().padded_channels() * taps) as usize];
+        (self.output_shape().padded_channels() * taps) as usize
+    }
+
+    /// [`Depthwise::pack_weights`] into zeros.
+    pub(crate) fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+        let taps = self.shape.kernel[0] * self.shape.kernel[1];
         for c in 0..self.shape.out_channels {
             for tap in 0..taps {
                 let to = ((c / self.block) * taps + tap) * self.block + c % self.block;
@@ -77,6 +89,5 @@ impl Depthwise {
                 }
             }
         }
-        packed
     }
 }

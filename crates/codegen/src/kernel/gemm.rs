@@ -119,8 +119,20 @@ impl Gemm {
     ///
     /// For a linear layer's weight [n, k]: `k_stride = 1`, `n_stride = k`.
     pub fn pack_b(&self, weights: &[f32], k_stride: i64, n_stride: i64) -> Vec<f32> {
+        let mut packed = vec![0.0; self.packed_elements()];
+        self.pack_b_into(weights, k_stride, n_stride, &mut packed);
+        packed
+    }
+
+    /// Elements of packed B.
+    pub fn packed_elements(&self) -> usize {
         let nr = self.tile_columns();
-        let mut packed = vec![0.0; (div_ceil(self.n, nr) * nr * self.k) as usize];
+        (div_ceil(self.n, nr) * nr * self.k) as usize
+    }
+
+    /// [`Gemm::pack_b`] into zeros.
+    pub(crate) fn pack_b_into(&self, weights: &[f32], k_stride: i64, n_stride: i64, packed: &mut [f32]) {
+        let nr = self.tile_columns();
         packed
             .par_chunks_mut((nr * self.k).max(1) as usize)
             .enumerate()
@@ -135,7 +147,6 @@ impl Gemm {
                     }
                 }
             });
-        packed
     }
 }
 

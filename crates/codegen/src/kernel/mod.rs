@@ -25,8 +25,8 @@ pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
 pub use loops::{Guard, Indirect, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};
 pub use reorder::{CopyChannels, Reorder, ReorderDirection};
-pub use winograd::Winograd;
 pub(crate) use winograd::tiles as winograd_tiles;
+pub use winograd::{Winograd, WinogradWeights};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -37,6 +37,8 @@ pub enum KernelSpec {
     Gemm(Gemm),
     /// Convolution into blocked layout. Buffers: input, packed weights, epilogue operands, output.
     Conv(Conv),
+    /// Weights for Winograd's form of a convolution. Buffers: plain weights, transformed weights.
+    WinogradWeights(WinogradWeights),
     /// Depthwise convolution in blocked layout. Buffers: input, packed weights, epilogue operands, output.
     Depthwise(Depthwise),
     /// Pooling in blocked layout. Buffers: input, epilogue operands, output.
@@ -66,6 +68,7 @@ impl KernelSpec {
         let tasks = match self {
             KernelSpec::Gemm(k) => k.tasks(),
             KernelSpec::Conv(k) => k.tasks(),
+            KernelSpec::WinogradWeights(k) => k.tasks(),
             KernelSpec::Depthwise(k) => k.tasks(),
             KernelSpec::Pool(k) => k.tasks(),
             KernelSpec::Reorder(k) => k.tasks(),
@@ -88,7 +91,10 @@ impl KernelSpec {
         let operands = self.epilogue().map_or(0, |e| e.operands.len());
         let own = match self {
             KernelSpec::Gemm(_) | KernelSpec::Conv(_) | KernelSpec::Depthwise(_) => 3,
-            KernelSpec::Pool(_) | KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => 2,
+            KernelSpec::Pool(_)
+            | KernelSpec::Reorder(_)
+            | KernelSpec::CopyChannels(_)
+            | KernelSpec::WinogradWeights(_) => 2,
             KernelSpec::Loops(k) => k.arguments.len(),
             KernelSpec::Host(k) => k.inputs as usize + 1,
         };
@@ -102,7 +108,11 @@ impl KernelSpec {
             KernelSpec::Conv(k) => Some(&k.epilogue),
             KernelSpec::Depthwise(k) => Some(&k.epilogue),
             KernelSpec::Pool(k) => Some(&k.epilogue),
-            KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) | KernelSpec::Loops(_) | KernelSpec::Host(_) => None,
+            KernelSpec::WinogradWeights(_)
+            | KernelSpec::Reorder(_)
+            | KernelSpec::CopyChannels(_)
+            | KernelSpec::Loops(_)
+            | KernelSpec::Host(_) => None,
         }
     }
 
@@ -114,7 +124,7 @@ impl KernelSpec {
             KernelSpec::Gemm(_) | KernelSpec::Host(_) => return false,
             KernelSpec::Conv(_) | KernelSpec::Depthwise(_) => 2,
             KernelSpec::Pool(_) => 1,
-            KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => return false,
+            KernelSpec::WinogradWeights(_) | KernelSpec::Reorder(_) | KernelSpec::CopyChannels(_) => return false,
             KernelSpec::Loops(k) => return k.may_update_in_place(operand),
         };
         let operands = self.epilogue().map_or(&[][..], |e| &e.operands);

@@ -127,44 +127,70 @@ impl Winograd {
             ],
         }
     }
+}
 
-    /// Transforms weights `[out][in][3][3]` to `[channel tile][position][in][vectors · block]`, position being the (m+2)² of a tile.
-    pub(crate) fn pack_weights(&self, shape: &ConvShape, block: i64, weights: &[f32]) -> Vec<f32> {
-        let [_, g, _] = self.matrices();
-        let (n, width, channels) = (
-            self.inputs() as usize,
-            (block * self.vectors) as usize,
-            shape.in_channels as usize,
-        );
-        let (tiles, outputs) = (
-            (shape.out_channels as usize).div_ceil(width),
-            shape.out_channels as usize,
-        );
-        let mut packed = vec![0.0; tiles * n * n * channels * width];
-        let tile_elements = (n * n * channels * width).max(1);
+/// The transformation of weights: `[channel tile][in][3][3][vectors · block]`, as [`Conv::pack_weights`](super::Conv::pack_weights) gives
+/// them, to the form that Winograd's kernel reads, `[channel tile][position][in][vectors · block]`, where the positions are the (m+2)² of
+/// a tile. That form is larger, so that it is made when code is loaded rather than stored. Buffers: plain weights, transformed weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WinogradWeights {
+    /// The convolution's blocking.
+    pub form: Winograd,
+    /// Input channels.
+    pub in_channels: i64,
+    /// Output channels.
+    pub out_channels: i64,
+    /// Channels of a block: the lanes of a vector.
+    pub block: i64,
+}
+
+impl WinogradWeights {
+    /// Output channels of a register tile.
+    pub fn width(&self) -> i64 {
+        self.block * self.form.vectors
+    }
+
+    /// Number of tiles of output channels, the last of which may be filled up.
+    pub fn channel_tiles(&self) -> i64 {
+        div_ceil(self.out_channels, self.width())
+    }
+
+    /// Number of independent tasks: a tile of output channels and an input channel each.
+    pub fn tasks(&self) -> i64 {
+        self.channel_tiles() * self.in_channels
+    }
+
+    /// Brings weights `[out][in][3][3]` into the plain form, into zeros.
+    pub(crate) fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
+        let (width, channels) = (self.width() as usize, self.in_channels as usize);
         packed
-            .par_chunks_mut(tile_elements)
+            .par_chunks_mut((channels * 9 * width).max(1))
             .enumerate()
             .for_each(|(tile, packed)| {
                 let first = tile * width;
-                for c in 0..channels {
-                    for o in first..outputs.min(first + width) {
-                        let at = (o * channels + c) * 9;
-                        let Some(w) = weights.get(at..at + 9) else { continue };
-                        // G w, then that times Gᵀ.
-                        for (i, row) in g.iter().enumerate() {
-                            let half: [f64; 3] = std::array::from_fn(|x| {
-                                row.iter().enumerate().map(|(y, a)| a * f64::from(w[y * 3 + x])).sum()
-                            });
-                            for (j, column) in g.iter().enumerate() {
-                                let sum: f64 = column.iter().zip(half).map(|(b, h)| b * h).sum();
-                                packed[((i * n + j) * channels + c) * width + o - first] = sum as f32;
-                            }
-                        }
+                let filled = (self.out_channels as usize).saturating_sub(first).min(width);
+                for o in 0..filled {
+                    let from = (first + o) * channels * 9;
+                    for (to, &w) in packed[o..]
+                        .iter_mut()
+                        .step_by(width)
+                        .zip(weights.get(from..).unwrap_or_default())
+                    {
+                        *to = w;
                     }
                 }
             });
-        packed
+    }
+
+    /// Bytes of the plain weights.
+    pub fn plain_bytes(&self) -> usize {
+        (self.tasks() * 9 * self.width() * 4) as usize
+    }
+
+    /// Bytes of the transformed weights.
+    pub fn transformed_bytes(&self) -> usize {
+        let positions = self.form.inputs() * self.form.inputs();
+        (self.tasks() * positions * self.width() * 4) as usize
     }
 }
 
