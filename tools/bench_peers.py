@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Latency of native code next to PyTorch's and ONNX Runtime's, on the same inputs, in turns on the same cores.
 
-    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,onnx] [--engine interp] [--json FILE]
+    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,onnx] [--engine interp] [--json FILE] [--plot FILE.svg]
 
 needs a release build of jit-run (`make bench-peers` makes it), and `torch` and `safetensors` from PyPI in the Python that runs
 this, and what the peers below name. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
@@ -19,6 +19,14 @@ is the median over its calls, and the printed figure the median over the rounds.
 
 A model that a peer cannot read has no row of it.
 
+Beside the latency stand what a first call costs and what has to be there for it:
+
+    first ms    from an archive on disk to the first result. A peer's modules are imported before that, and what the peer is made from
+                (ONNX) is exported then too. Frazil's is a whole process, jit-run without a cache; with one, in the second column
+    peak MB     the most memory that the process has had, resident; that of a peer holds PyTorch, which reads the archive and exports it
+    shipped MB  the model's file and the installed packages that run it; Frazil's is the library that jit-opt makes, which needs the
+                C library alone
+
 A ratio above 1 means that Frazil is faster; the last lines give its geometric mean over the models, against the fastest peer of each. GFLOP/s
 counts the multiply-adds of matrix products and convolutions as PyTorch's own counter does, for every side alike, so that a side that
 needs fewer shows more than the machine has. With `--engine interp --peers loaded` the reference interpreter is measured, which is to take at
@@ -29,8 +37,11 @@ import argparse
 import io
 import json
 import os
+import importlib.util
 import pathlib
+import resource
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -54,6 +65,36 @@ def decode(value, tensors):
     if kind == "dict":
         return {decode(key, tensors): decode(item, tensors) for key, item in payload}
     return payload
+
+
+# safetensors' names of dtypes, and PyTorch's.
+DTYPES = {"F32": "float32", "F64": "float64", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "U8": "uint8", "BOOL": "bool"}
+
+
+def input_shapes(case: pathlib.Path) -> str | None:
+    """The arguments of the first call as jit-opt's --input-shape wants them; None where they are not all tensors."""
+    read = json.loads(case.read_text())
+    call = read["calls"][0]
+    if call.get("method", read["method"]) != "forward" or any("tensor" not in argument for argument in call["args"]):
+        return None
+    with open(case.parent / "tensors.safetensors", "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    entries = [header[argument["tensor"]] for argument in call["args"]]
+    if any(entry["dtype"] not in DTYPES for entry in entries):
+        return None
+    return ",".join("x".join(map(str, entry["shape"])) + ":" + DTYPES[entry["dtype"]] for entry in entries)
+
+
+def bytes_below(folder: pathlib.Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+
+
+def installed_bytes(package: str) -> int:
+    """What an installed package takes, with the libraries that wheels put beside it."""
+    folder = pathlib.Path(importlib.util.find_spec(package).origin).parent
+    beside = folder.with_name(folder.name + ".libs")
+    return bytes_below(folder) + (bytes_below(beside) if beside.is_dir() else 0)
 
 
 class NotMeasured(Exception):
@@ -148,6 +189,8 @@ def openvino(model, method: str, arguments: tuple, threads: int):
 PEERS = {peer.__name__: peer for peer in (frozen, loaded, compiled, onnx, openvino)}
 # What reads an exported function knows one method, of tensors.
 EXPORTED = ("compiled", "onnx", "openvino")
+# The package that runs a peer's model.
+PACKAGES = {"onnx": "onnxruntime", "openvino": "openvino"}
 
 
 def operations(model, method: str, arguments: tuple):
@@ -187,10 +230,14 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
     except NotMeasured as error:
         print(json.dumps({"error": str(error)}), flush=True)
         return
+    function(*arguments)
+    first_ms = (time.perf_counter() - start) * 1e3
     # The profiling executor records, then optimises, then runs what it optimised.
     for _ in range(10):
         function(*arguments)
-    print(json.dumps({"compile_ms": (time.perf_counter() - start) * 1e3, "flops": flops}), flush=True)
+    ready = {"compile_ms": (time.perf_counter() - start) * 1e3, "first_ms": first_ms, "flops": flops}
+    ready["shipped_mb"] = (archive.stat().st_size + installed_bytes(PACKAGES.get(peer, "torch"))) / 1e6
+    print(json.dumps(ready), flush=True)
 
     for line in sys.stdin:
         end, times = time.perf_counter() + float(line), []
@@ -198,7 +245,8 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
             start = time.perf_counter()
             function(*arguments)
             times.append((time.perf_counter() - start) * 1e3)
-        print(json.dumps({"median_ms": statistics.median(times), "min_ms": min(times)}), flush=True)
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+        print(json.dumps({"median_ms": statistics.median(times), "min_ms": min(times), "peak_mb": peak_mb}), flush=True)
 
 
 class Peer:
@@ -212,6 +260,7 @@ class Peer:
             raise RuntimeError(answer["error"])
         self.compile_ms = answer["compile_ms"]
         self.flops = answer["flops"]
+        self.once = {key: answer[key] for key in ("first_ms", "shipped_mb")}
 
     def answer(self) -> dict:
         line = self.process.stdout.readline()
@@ -235,15 +284,43 @@ class Frazil:
     def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int, engine: str):
         calls = archive.parent / "case.json"
         self.command = [*pinned(threads), str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}"]
-        self.command += [f"--threads={threads}", "--bench", "--json"]
+        self.command += [f"--threads={threads}"]
         self.compile_ms = None
         self.flops = None
+        self.once = self.first_calls()
+        if engine == "native" and (shapes := input_shapes(calls)):
+            self.once["shipped_mb"] = self.library_mb(jit_run.with_name("jit-opt"), archive, shapes)
+
+    def first_calls(self) -> dict:
+        """Whole processes, without a cache and with a full one."""
+        with tempfile.TemporaryDirectory() as folder:
+            out, cache = ["--out", folder + "/out"], ["--cache-dir", folder + "/cache"]
+
+            def run(arguments: list) -> float:
+                start = time.perf_counter()
+                subprocess.run([*self.command, *arguments], stdout=subprocess.DEVNULL, check=True)
+                return (time.perf_counter() - start) * 1e3
+
+            cold = run(out)
+            run(out + cache)
+            return {"first_ms": cold, "cached_ms": run(out + cache)}
+
+    @staticmethod
+    def library_mb(jit_opt: pathlib.Path, archive: pathlib.Path, shapes: str) -> float | None:
+        """The size of the shared library; None where the model cannot be one."""
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder, "libmodel.so")
+            command = [str(jit_opt), str(archive), "--freeze", f"--input-shape={shapes}", "--emit=lib", "-o", str(library)]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            return library.stat().st_size / 1e6 if done.returncode == 0 else None
 
     def measure(self, _seconds: float) -> dict:
         with tempfile.TemporaryDirectory() as out:
-            done = subprocess.run([*self.command, "--out", out], stdout=subprocess.PIPE, text=True, check=True)
+            command = [*self.command, "--bench", "--json", "--out", out]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         figures = json.loads(done.stdout.splitlines()[-1])
         self.compile_ms = figures["compile_ms"]
+        figures["peak_mb"] = figures["peak_rss_mb"] * 1.048576
         return figures
 
     def close(self) -> None:
@@ -273,11 +350,35 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
     for name, side in sides.items():
         median = statistics.median(figure["median_ms"] for figure in rounds[name])
         least = min(figure["min_ms"] for figure in rounds[name])
-        figures[name] = {"median_ms": median, "min_ms": least, "compile_ms": side.compile_ms}
+        peak = max(figure["peak_mb"] for figure in rounds[name])
+        figures[name] = {"median_ms": median, "min_ms": least, "compile_ms": side.compile_ms, "peak_mb": peak, **side.once}
         figures[name]["gflops"] = flops and flops / median / 1e6
     for name in sides.keys() - {"frazil"}:
         figures[name]["ratio"] = figures[name]["median_ms"] / figures["frazil"]["median_ms"]
     return figures
+
+
+def plot(everything: list) -> str:
+    """A picture in SVG: for each model and number of threads a bar a side, as long as its latency relative to the slowest side's."""
+    colours = {"frazil": "#2b6cb0", "frozen": "#dd6b20", "loaded": "#975a16", "compiled": "#b83280", "onnx": "#718096", "openvino": "#38a169"}
+    left, width, bar, y, parts = 280, 480, 14, 10, []
+    for entry in everything:
+        sides = sorted(entry["sides"].items(), key=lambda item: item[1]["median_ms"])
+        slowest = sides[-1][1]["median_ms"]
+        title = f"{entry['model']}, {entry['threads']} thread{'s' * (entry['threads'] > 1)}"
+        parts.append(f'<text x="{left - 8}" y="{y + bar - 3}" text-anchor="end">{title}</text>')
+        for name, figure in sides:
+            length = max(1.0, width * figure["median_ms"] / slowest)
+            parts.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{bar - 2}" fill="{colours[name]}"/>')
+            parts.append(f'<text x="{left + length + 6:.1f}" y="{y + bar - 3}">{name} {figure["median_ms"]:.3g} ms</text>')
+            y += bar
+        y += bar // 2
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 160}" height="{y}" font-family="sans-serif" font-size="11">'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>\n"])
+
+
+def cell(value: float | None, width: int, digits: int = 0) -> str:
+    return f"{value:{width}.{digits}f}" if value else " " * width
 
 
 def main() -> None:
@@ -292,6 +393,7 @@ def main() -> None:
     parser.add_argument("--peers", default=["frozen"], type=lambda text: text.split(","))
     parser.add_argument("--engine", default="native", choices=["native", "interp"])
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to a file")
+    parser.add_argument("--plot", type=pathlib.Path, help="write a picture of the latencies, in SVG")
     parser.add_argument("--jit-run", default=ROOT / "target/release/jit-run", type=pathlib.Path)
     options = parser.parse_args()
     if unknown := set(options.peers) - PEERS.keys():
@@ -301,7 +403,7 @@ def main() -> None:
     options.models = options.models or [ROOT / "tests/fixtures/models/residual_cnn/model.pt"]
     available = len(os.sched_getaffinity(0))
 
-    print(f"{'model':28} {'threads':>7} {'side':8} {'median ms':>10} {'min ms':>10} {'GFLOP/s':>8} {'ready ms':>9} {'ratio':>6}")
+    print(f"{'model':28} {'threads':>7} {'side':8} {'median ms':>10} {'min ms':>10} {'GFLOP/s':>8} {'ready ms':>9} {'first ms':>9} {'cached':>7} {'peak MB':>8} {'shipped MB':>10} {'ratio':>6}")
     everything = []
     for archive in options.models:
         archive = archive.resolve()
@@ -314,8 +416,9 @@ def main() -> None:
             for name, figure in figures.items():
                 ratio = f"{figure['ratio']:6.2f}" if "ratio" in figure else ""
                 row = f"{archive.parent.name:28} {threads:7} {name:8} {figure['median_ms']:10.3f} {figure['min_ms']:10.3f}"
-                gflops = f"{figure['gflops']:8.1f}" if figure["gflops"] else f"{'':8}"
-                print(f"{row} {gflops} {figure['compile_ms']:9.0f} {ratio}", flush=True)
+                row += f" {cell(figure['gflops'], 8, 1)} {figure['compile_ms']:9.0f} {cell(figure['first_ms'], 9)}"
+                row += f" {cell(figure.get('cached_ms'), 7)} {figure['peak_mb']:8.0f} {cell(figure.get('shipped_mb'), 10, 1)}"
+                print(f"{row} {ratio}", flush=True)
     for threads in options.threads:
         models = [entry["sides"].values() for entry in everything if entry["threads"] == threads]
         ratios = [[side["ratio"] for side in sides if "ratio" in side] for sides in models]
@@ -324,6 +427,8 @@ def main() -> None:
             print(f"{threads} threads: {statistics.geometric_mean(least):.2f} over {len(least)} models, least {min(least):.2f}")
     if options.json:
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
+    if options.plot:
+        options.plot.write_text(plot(everything))
 
 
 if __name__ == "__main__":
