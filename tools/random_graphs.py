@@ -52,8 +52,8 @@ SKIPPED = re.compile(
     r"_add_relu$|"
     # Trusts that the shapes are those of each other.
     r"_(log_)?softmax_backward_data$|"
-    # Vectors that are right up to a sign, eigenvalues in any order, and what a factorisation that failed leaves behind.
-    r"_?(linalg_)?(svd|eig|eigh|eigvals|qr|cholesky_ex|inv_ex|ldl_factor.*|lu_factor.*|lu|lu_solve|lu_unpack|_lu_with_info)$)")
+    # Vectors that are right up to a sign, eigenvalues in any order, how many values are just not zero, and what a factorisation that failed leaves behind.
+    r"_?(linalg_)?(svd|matrix_rank|eig|eigh|eigvals|qr|cholesky_ex|inv_ex|ldl_factor.*|lu_factor.*|lu|lu_solve|lu_unpack|_lu_with_info)$)")
 SIZES = [[], [1], [3], [0], [2, 3], [3, 1], [1, 3], [2, 0], [4, 2, 3], [2, 1, 3], [1, 2, 2, 3], [2, 3, 4, 4], [3, 3], [5]]
 
 
@@ -145,7 +145,8 @@ def made_up(rng, argument, values, like):
     elif kind == "bool":
         value = rng.random() < 0.5
     elif kind == "float":
-        value = rng.choice([0.0, 1.0, 0.5, 2.0, -1.0, 1e-3])
+        # Dropout draws random numbers.
+        value = 0.0 if name == "dropout_p" else rng.choice([0.0, 1.0, 0.5, 2.0, -1.0, 1e-3])
     elif kind == "int":
         if "dim" in name or name in ("axis",):
             value = rng.randint(-rank, max(rank - 1, 0)) if rng.random() < 0.97 else rng.choice([rank, -rank - 2])
