@@ -357,10 +357,13 @@ fn signed_logarithm(call: &Call<'_>) -> Result<Results, OpError> {
         let swaps: Complex64 = lu.p().determinant();
         let (mut sign, mut size) = (swaps, 0.0);
         for pivot in lu.u().diagonal().iter() {
-            sign *= if pivot.norm() == 0.0 {
-                Complex64::ZERO
-            } else {
-                pivot / pivot.norm()
+            sign *= match pivot.norm() {
+                0.0 => Complex64::ZERO,
+                // A real number has a sign also where it is infinite, and none (0) where it is NaN.
+                _ if !batch.dtype.is_complex() => {
+                    Complex64::from(f64::from(i8::from(pivot.re > 0.0) - i8::from(pivot.re < 0.0)))
+                }
+                norm => pivot / norm,
             };
             size += pivot.norm().ln();
         }
