@@ -33,12 +33,13 @@ pub fn listing(plan: &Plan) -> String {
 
 fn write(out: &mut String, plan: &Plan) -> fmt::Result {
     let total: i64 = plan.calls.iter().filter_map(|c| kernel_of(plan, c)).map(flops).sum();
+    let (calls, kernels) = plan.kernel_count();
     writeln!(
         out,
         "plan {}: {} calls of {} kernels, {}, {} bytes of workspace, {} bytes of constants",
         plan.name,
-        plan.calls.len(),
-        plan.kernels.len(),
+        calls,
+        kernels,
         megaflop(total),
         plan.workspace_bytes,
         plan.constants.bytes().len() + plan.preparation.sources.bytes().len()

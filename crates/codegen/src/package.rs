@@ -11,7 +11,7 @@ use crate::compile::{CompileOptions, Executable, compile_objects};
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
-use crate::plan::{Buffer, Call, Constants, PAGE, Plan, Port};
+use crate::plan::{Buffer, Call, Constants, PAGE, Plan, Port, kernel_count};
 use crate::profile::{self, CallInfo};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
@@ -178,7 +178,7 @@ impl Package {
 
     /// Number of kernel calls of a run, and of distinct kernels among them.
     pub fn kernel_count(&self) -> (usize, usize) {
-        (self.contents.calls.len(), self.contents.kernels.len())
+        kernel_count(&self.contents.calls)
     }
 
     /// Bytes of memory that a run needs besides inputs, outputs and constants.

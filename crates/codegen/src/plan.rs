@@ -130,6 +130,12 @@ pub struct Call {
     pub buffers: SmallVec<[Buffer; 5]>,
 }
 
+/// Number of `calls`, and of distinct kernels among them.
+pub(crate) fn kernel_count(calls: &[Call]) -> (usize, usize) {
+    let kernels: std::collections::BTreeSet<KernelId> = calls.iter().map(|c| c.kernel).collect();
+    (calls.len(), kernels.len())
+}
+
 /// Read-only data: packed weights and other constant tensors, each at a multiple of [`ALIGNMENT`] bytes. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Constants {
@@ -274,6 +280,11 @@ impl Plan {
         }
         self.kernels.push(spec);
         (self.kernels.len() - 1) as KernelId
+    }
+
+    /// Number of kernel calls of a run, and of distinct kernels among them.
+    pub fn kernel_count(&self) -> (usize, usize) {
+        kernel_count(&self.calls)
     }
 
     /// The outputs that are results: all but those of the checks.

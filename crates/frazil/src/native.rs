@@ -135,7 +135,7 @@ impl NativePlan {
 
     /// Number of kernel calls of a run, and of distinct kernels among them.
     pub fn kernel_count(&self) -> (usize, usize) {
-        (self.plan.calls.len(), self.plan.kernels.len())
+        self.plan.kernel_count()
     }
 
     /// Bytes of memory that a run needs besides inputs, outputs and weights.
