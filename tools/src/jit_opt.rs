@@ -93,7 +93,7 @@ struct Options {
     /// Which method is printed as code or compiled, and which function an archive is made of
     #[arg(long, default_value = "forward")]
     method: String,
-    /// In native code, give each operator a kernel of its own
+    /// In native code, leave loop nests apart that fusion would make one; only what is element by element still shares kernels
     #[arg(long)]
     no_fusion: bool,
     /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...

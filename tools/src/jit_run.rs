@@ -29,7 +29,7 @@ struct Options {
     /// Threads that a run may use
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
-    /// Give each operator a kernel of its own
+    /// Leave loop nests apart that fusion would make one; only what is element by element still shares kernels
     #[arg(long)]
     no_fusion: bool,
     /// Fail where native code cannot be made, instead of running that method in the interpreter
