@@ -23,7 +23,7 @@ pub struct LowerOptions {
     pub name: String,
     /// The processor.
     pub target: Target,
-    /// Whether loop nests become one where that saves passes over memory. Without it each operator has a kernel of its own.
+    /// Whether loop nests become one where that saves passes over memory. Neighbours over the same elements share a kernel also without it.
     pub fuse: bool,
 }
 
