@@ -3,7 +3,7 @@ CARGO ?= cargo
 LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lit conformance bench bench-peers bench-text bench-passes
+.PHONY: help setup demo test check lit conformance bench bench-peers bench-text bench-passes bench-eager
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,3 +43,7 @@ bench-text: ## reading and writing text and archives next to PyTorch's and mlir-
 bench-passes: ## passes and alias analysis next to PyTorch's; ARGS=--growth for how they grow (needs PEERS_PYTHON with torch)
 	@$(CARGO) build -q --release -p frazil --no-default-features --example pass_times
 	@$(or $(PEERS_PYTHON),python3) tools/bench_passes.py $(ARGS)
+
+bench-eager: ## what eager calls cost on small tensors next to PyTorch's (needs PEERS_PYTHON with torch)
+	@$(CARGO) build -q --release -p frazil --no-default-features --example eager_times
+	@$(or $(PEERS_PYTHON),python3) tools/bench_eager.py $(ARGS)
