@@ -122,6 +122,7 @@ static const char graph[] =
     "  %fresh : Tensor = aten::relu(%x)\n"
     "  %view : Tensor = aten::t(%fresh)\n"
     "  %sum : Tensor = aten::add_(%view, %y, %one)\n"
+    "  %unused : Tensor = aten::neg(%y)\n"
     "  return (%sum)\n";
 
 static void aliases_of_a_graph(const FrazilSession *session) {
@@ -155,6 +156,10 @@ static void aliases_of_a_graph(const FrazilSession *session) {
   ok(frazil_model_run_passes(model, "dce", &after));
   ok(frazil_model_ir(after, &text));
   CHECK(strstr(text, "aten::add_") != NULL);
+  CHECK(strstr(text, "aten::neg") == NULL);
+  frazil_string_free(text);
+  ok(frazil_model_ir(model, &text));
+  CHECK(strstr(text, "aten::neg") != NULL);
   frazil_string_free(text);
   CHECK(is_error(frazil_model_run_passes(model, "no-such-pass", &after), FRAZIL_ERROR_KIND_INPUT, "no-such-pass"));
   CHECK(is_error(frazil_model_freeze(model, NULL, &after), FRAZIL_ERROR_KIND_UNSUPPORTED, "module"));
