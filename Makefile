@@ -1,6 +1,8 @@
 # Frazil's commands. `make help` lists them.
 CARGO ?= cargo
 LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
+# A Python that has what the benchmarks compare with; else one is made, outside the repository.
+PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lit conformance bench bench-peers bench-text bench-passes bench-eager
@@ -32,18 +34,18 @@ conformance: setup ## compare with PyTorch's results; ARGS='--engine=interp resn
 bench: setup ## criterion benchmarks; ARGS=clone for some of them
 	$(CARGO) bench -q -p frazil-tests --bench '*' -- $(ARGS)
 
-bench-peers: setup ## latency next to PyTorch's, side by side; ARGS=model.pt... (needs PEERS_PYTHON with torch)
+bench-peers: setup ## latency next to PyTorch, ONNX Runtime and OpenVINO, side by side; ARGS=model.pt... for models of yours
 	@$(CARGO) build -q --release -p frazil-tools --bins
-	@$(or $(PEERS_PYTHON),python3) tools/bench_peers.py $(ARGS)
+	@$(PEERS) tools/bench_peers.py $(or $(ARGS),--plot target/bench-peers.svg)
 
-bench-text: ## reading and writing text and archives next to PyTorch's and mlir-opt's; ARGS='--archive model.pt' (needs PEERS_PYTHON with torch)
+bench-text: ## reading and writing text and archives next to PyTorch's and mlir-opt's; ARGS='--archive model.pt'
 	@$(CARGO) build -q --release -p frazil --no-default-features --example reading_times
-	@$(or $(PEERS_PYTHON),python3) tools/bench_text.py $(ARGS)
+	@$(PEERS) tools/bench_text.py $(ARGS)
 
-bench-passes: ## passes and alias analysis next to PyTorch's; ARGS=--growth for how they grow (needs PEERS_PYTHON with torch)
+bench-passes: ## passes and alias analysis next to PyTorch's; ARGS=--growth for how they grow
 	@$(CARGO) build -q --release -p frazil --no-default-features --example pass_times
-	@$(or $(PEERS_PYTHON),python3) tools/bench_passes.py $(ARGS)
+	@$(PEERS) tools/bench_passes.py $(ARGS)
 
-bench-eager: ## what eager calls cost on small tensors next to PyTorch's (needs PEERS_PYTHON with torch)
+bench-eager: ## what eager calls cost on small tensors next to PyTorch's
 	@$(CARGO) build -q --release -p frazil --no-default-features --example eager_times
-	@$(or $(PEERS_PYTHON),python3) tools/bench_eager.py $(ARGS)
+	@$(PEERS) tools/bench_eager.py $(ARGS)

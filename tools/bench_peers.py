@@ -3,8 +3,8 @@
 
     python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,onnx] [--engine interp] [--json FILE] [--plot FILE.svg]
 
-needs a release build of jit-run (`make bench-peers` makes it), and `torch` and `safetensors` from PyPI in the Python that runs
-this, and what the peers below name. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
+needs a release build of jit-run, and `torch` and `safetensors` from PyPI in the Python that runs this, and what the peers below name;
+`make bench-peers` sees to both. Without a model it makes those of docs/benchmarks.md (tools/bench_models.py) below target. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
 
 The sides take turns within each round, so that whatever else happens on the machine happens to all of them; a round's figure
 is the median over its calls, and the printed figure the median over the rounds. Peers:
@@ -377,6 +377,13 @@ def plot(everything: list) -> str:
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>\n"])
 
 
+def bench_models() -> list:
+    """The models of docs/benchmarks.md. Another process makes them: this one is to stay small."""
+    folder = ROOT / "target/bench-models"
+    subprocess.run([sys.executable, "-W", "ignore", ROOT / "tools/bench_models.py", folder], check=True)
+    return sorted(folder.glob("*/model.pt"))
+
+
 def cell(value: float | None, width: int, digits: int = 0) -> str:
     return f"{value:{width}.{digits}f}" if value else " " * width
 
@@ -390,7 +397,7 @@ def main() -> None:
     parser.add_argument("--threads", default=[1, 2], type=lambda text: [int(number) for number in text.split(",")])
     parser.add_argument("--rounds", default=5, type=int)
     parser.add_argument("--seconds", default=1.0, type=float, help="time for each peer's turn")
-    parser.add_argument("--peers", default=["frozen"], type=lambda text: text.split(","))
+    parser.add_argument("--peers", default=["frozen", "onnx", "openvino"], type=lambda text: text.split(","))
     parser.add_argument("--engine", default="native", choices=["native", "interp"])
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to a file")
     parser.add_argument("--plot", type=pathlib.Path, help="write a picture of the latencies, in SVG")
@@ -400,7 +407,7 @@ def main() -> None:
         parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join(PEERS)}")
     if not options.jit_run.exists():
         parser.error(f"{options.jit_run} is missing: cargo build --release -p frazil-tools")
-    options.models = options.models or [ROOT / "tests/fixtures/models/residual_cnn/model.pt"]
+    options.models = options.models or bench_models()
     available = len(os.sched_getaffinity(0))
 
     print(f"{'model':28} {'threads':>7} {'side':8} {'median ms':>10} {'min ms':>10} {'GFLOP/s':>8} {'ready ms':>9} {'first ms':>9} {'cached':>7} {'peak MB':>8} {'shipped MB':>10} {'ratio':>6}")

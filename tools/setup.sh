@@ -19,7 +19,7 @@ fail() {
 requirements() {
     cat <<EOF
 $llvm/bin/llvm-config            llvm-22-dev
-$llvm/lib/libLLVM.so             llvm-22-dev
+$llvm/lib/libLLVMCore.a          llvm-22-dev
 $llvm/lib/libMLIRCAPIIR.a        libmlir-22-dev
 $llvm/lib/libPolly.a             libpolly-22-dev
 $llvm/lib/libclang.so            libclang-22-dev

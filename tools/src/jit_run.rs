@@ -6,7 +6,7 @@ use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
-use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -81,24 +81,30 @@ pub fn main() -> ExitCode {
     let options = Options::parse();
     tracing_to_stderr();
     let result = match &options.model {
-        Some(model) => run(&options, model),
-        None => serve(&options),
+        Some(model) => run(&options, model).map(Some),
+        None => serve(&options).map(|()| None),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(used) => {
+            // The process ends here: the system takes its memory back at once, faster than it is given back piece by piece.
+            std::mem::forget(used);
+            ExitCode::SUCCESS
+        }
         Err(failure) => print_failure(&failure, options.model.as_deref().unwrap_or(Path::new("-"))),
     }
 }
 
-fn run(options: &Options, model: &Path) -> Result<(), Failure> {
+/// Gives what it worked with.
+fn run(options: &Options, model: &Path) -> Result<(Model, Engine), Failure> {
     let progress = Progress::new();
     progress.stage("reading");
     let session = Session::new();
     let model = session.load(model)?;
-    match &options.calls {
-        Some(path) => run_case(options, &model, path, options.out.as_deref(), &progress),
-        None => run_inputs(options, &model, &progress),
-    }
+    let engine = match &options.calls {
+        Some(path) => run_case(options, &model, path, options.out.as_deref(), &progress)?,
+        None => run_inputs(options, &model, &progress)?,
+    };
+    Ok((model, engine))
 }
 
 /// Whether the environment says that nothing is to be compiled, for scripts that cannot change the arguments.
@@ -128,7 +134,7 @@ fn run_case(
     path: &Path,
     out: Option<&Path>,
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<Engine, Failure> {
     let case = Case::read(path)?;
     let tensors = CaseTensors::beside(path)?;
     let method_of = |i: usize| case.calls[i].method.clone().unwrap_or_else(|| case.method.clone());
@@ -148,13 +154,13 @@ fn run_case(
         let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
             return Err(Failure::Other(format!("{} has no call to measure", path.display())));
         };
-        return bench(options, &mut engine, method, args, progress);
+        return bench(options, &mut engine, method, args, progress).map(|()| engine);
     }
     if options.profile {
         let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
             return Err(Failure::Other(format!("{} has no call to measure", path.display())));
         };
-        return profile(options, &mut engine, method, args, progress);
+        return profile(options, &mut engine, method, args, progress).map(|()| engine);
     }
     let mut results = Results::default();
     for (method, args) in methods.iter().zip(&calls) {
@@ -176,10 +182,10 @@ fn run_case(
         write("tensors.safetensors", &tensors)?;
         write("results.json", json.as_bytes())?;
     }
-    Ok(())
+    Ok(engine)
 }
 
-fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(), Failure> {
+fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<Engine, Failure> {
     let args: Vec<Value> = options
         .inputs
         .iter()
@@ -188,10 +194,10 @@ fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(
     progress.stage("running");
     let mut engine = model.engine(&engine_options(options, vec![options.method.clone()], Vec::new()))?;
     if options.bench {
-        return bench(options, &mut engine, &options.method, &args, progress);
+        return bench(options, &mut engine, &options.method, &args, progress).map(|()| engine);
     }
     if options.profile {
-        return profile(options, &mut engine, &options.method, &args, progress);
+        return profile(options, &mut engine, &options.method, &args, progress).map(|()| engine);
     }
     let value = match engine.call(&options.method, &args) {
         Ok(value) => value,
@@ -211,7 +217,7 @@ fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<(
         }
         None => println!("{value:?}"),
     }
-    Ok(())
+    Ok(engine)
 }
 
 /// The tensors of a result, through tuples and lists.
@@ -222,7 +228,7 @@ fn tensors_of(value: &Value) -> Vec<frazil::Tensor> {
     }
 }
 
-fn tell(options: &Options, engine: &frazil::Engine) {
+fn tell(options: &Options, engine: &Engine) {
     if options.timing {
         for line in engine.notes() {
             eprintln!("{line}");
@@ -232,7 +238,7 @@ fn tell(options: &Options, engine: &frazil::Engine) {
 
 fn bench(
     options: &Options,
-    engine: &mut frazil::Engine,
+    engine: &mut Engine,
     method: &str,
     args: &[Value],
     progress: &Progress,
@@ -254,7 +260,7 @@ fn bench(
 
 fn profile(
     options: &Options,
-    engine: &mut frazil::Engine,
+    engine: &mut Engine,
     method: &str,
     args: &[Value],
     progress: &Progress,
@@ -304,7 +310,7 @@ fn serve(options: &Options) -> Result<(), Failure> {
             Err(e) => Err(Failure::Other(format!("not a job: {e}"))),
         };
         let answer = match result {
-            Ok(()) => serde_json::json!({ "done": 0 }),
+            Ok(_) => serde_json::json!({ "done": 0 }),
             Err(e) => serde_json::json!({ "done": 1, "error": e.to_string() }),
         };
         let mut out = std::io::stdout().lock();

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Makes the models that docs/benchmarks.md measures, with random weights, as NAME/model.pt, case.json and tensors.safetensors below OUT.
+
+    bench_models.py OUT [NAME...]
+
+needs `torch`, `torchvision` and `safetensors` from PyPI. What torchvision has is scripted, the transformers are plain modules with
+`scaled_dot_product_attention`, traced. A model that is there is left as it is.
+"""
+
+import json
+import pathlib
+import sys
+from typing import List
+
+import torch
+import torchvision
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int, heads: int, causal: bool):
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).reshape(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.out(y.transpose(1, 2).reshape(batch, length, width))
+
+
+class Layer(nn.Module):
+    """A layer of a transformer: normalisation before each part (GPT-2, ViT) or after it (BERT)."""
+
+    def __init__(self, width: int, heads: int, causal: bool, before: bool, gelu: str):
+        super().__init__()
+        self.before = before
+        self.attention = Attention(width, heads, causal)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate=gelu), nn.Linear(4 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.before:
+            x = x + self.attention(self.norm1(x))
+            return x + self.mlp(self.norm2(x))
+        x = self.norm1(x + self.attention(x))
+        return self.norm2(x + self.mlp(x))
+
+
+class Text(nn.Module):
+    """Tokens in; the last hidden states of an encoder, or the logits of a decoder whose head shares the embedding."""
+
+    def __init__(self, vocabulary: int, positions: int, width: int, heads: int, layers: int, decoder: bool):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(positions, width)
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.Sequential(*(Layer(width, heads, decoder, decoder, "tanh" if decoder else "none") for _ in range(layers)))
+        self.decoder = decoder
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        if self.decoder:
+            return F.linear(self.norm(self.layers(x)), self.tokens.weight)
+        return self.layers(self.norm(x))
+
+
+class Vision(nn.Module):
+    """DeiT-small: patches of 16 by 16 and a class token."""
+
+    def __init__(self, width: int = 384, heads: int = 6, layers: int = 12, patches: int = 196):
+        super().__init__()
+        self.patch = nn.Conv2d(3, width, 16, 16)
+        self.token = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.position = nn.Parameter(torch.randn(1, patches + 1, width) * 0.02)
+        self.layers = nn.Sequential(*(Layer(width, heads, False, True, "none") for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 1000)
+
+    def forward(self, image: Tensor) -> Tensor:
+        x = self.patch(image).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.position
+        return self.head(self.norm(self.layers(x))[:, 0])
+
+
+class Double(nn.Sequential):
+    def __init__(self, inputs: int, outputs: int):
+        super().__init__(
+            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True),
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
+
+
+class UNet(nn.Module):
+    def __init__(self, c: int = 16):
+        super().__init__()
+        self.down1, self.down2, self.down3 = Double(3, c), Double(c, 2 * c), Double(2 * c, 4 * c)
+        self.bottom = Double(4 * c, 8 * c)
+        self.up3, self.up2, self.up1 = (nn.ConvTranspose2d(2 * k * c, k * c, 2, 2) for k in (4, 2, 1))
+        self.join3, self.join2, self.join1 = Double(8 * c, 4 * c), Double(4 * c, 2 * c), Double(2 * c, c)
+        self.head = nn.Conv2d(c, 2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        a = self.down1(x)
+        b = self.down2(F.max_pool2d(a, 2))
+        c = self.down3(F.max_pool2d(b, 2))
+        d = self.bottom(F.max_pool2d(c, 2))
+        c = self.join3(torch.cat([c, self.up3(d)], 1))
+        b = self.join2(torch.cat([b, self.up2(c)], 1))
+        a = self.join1(torch.cat([a, self.up1(b)], 1))
+        return self.head(a)
+
+
+class LstmLoop(nn.Module):
+    """A loop over time written by hand, as scripted recurrent models have it."""
+
+    def __init__(self, width: int = 256):
+        super().__init__()
+        self.width = width
+        self.input, self.hidden = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.zeros(x.size(1), self.width)
+        c = torch.zeros(x.size(1), self.width)
+        outputs: List[Tensor] = []
+        for t in range(x.size(0)):
+            i, f, g, o = (self.input(x[t]) + self.hidden(h)).chunk(4, 1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+            outputs.append(h)
+        return torch.stack(outputs)
+
+
+def image(size: int = 224) -> Tensor:
+    return torch.randn(1, 3, size, size)
+
+
+def zoo(name: str):
+    return lambda: torch.jit.script(getattr(torchvision.models, name)(weights=None).eval()), image
+
+
+def text(vocabulary: int, positions: int, length: int, decoder: bool):
+    def tokens() -> Tensor:
+        return torch.randint(vocabulary, (1, length))
+
+    return lambda: torch.jit.trace(Text(vocabulary, positions, 768, 12, 12, decoder).eval(), tokens()), tokens
+
+
+def perceptron():
+    return torch.jit.script(nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)).eval())
+
+
+# A model's name, what makes it, and what makes an input of it.
+MODELS = {
+    "mlp": (perceptron, lambda: torch.randn(1, 784)),
+    "squeezenet1_1": zoo("squeezenet1_1"),
+    "unet": (lambda: torch.jit.script(UNet().eval()), lambda: image(128)),
+    "mobilenet_v2": zoo("mobilenet_v2"),
+    "efficientnet_b0": zoo("efficientnet_b0"),
+    "resnet18": zoo("resnet18"),
+    "resnet50": zoo("resnet50"),
+    "lstm_loop": (lambda: torch.jit.script(LstmLoop().eval()), lambda: torch.randn(32, 1, 256)),
+    "deit_small": (lambda: torch.jit.trace(Vision().eval(), image()), image),
+    "bert_base_128": text(30522, 512, 128, False),
+    "gpt2_64": text(50257, 1024, 64, True),
+}
+
+
+def make(name: str, folder: pathlib.Path) -> None:
+    torch.manual_seed(0)
+    module, argument = MODELS[name]
+    with torch.no_grad():
+        model, x = module(), argument()
+        result = model(x)
+    tensors = {"call0.arg0": x, "call0.result": result.contiguous()}
+    call = {"args": [{"tensor": "call0.arg0"}], "result": {"tensor": "call0.result"}}
+    folder.mkdir(parents=True)
+    save_file(tensors, folder / "tensors.safetensors")
+    model.save(folder / "model.pt")
+    # Last: a folder with a case is whole.
+    (folder / "case.json").write_text(json.dumps({"name": name, "method": "forward", "rtol": 1e-3, "atol": 1e-3, "calls": [call]}))
+
+
+def main() -> None:
+    if len(sys.argv) < 2 or (unknown := set(sys.argv[2:]) - MODELS.keys()):
+        sys.exit(__doc__ if len(sys.argv) < 2 else f"no such model: {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    for name in sys.argv[2:] or MODELS:
+        folder = pathlib.Path(sys.argv[1], name)
+        if not (folder / "case.json").exists():
+            make(name, folder)
+
+
+if __name__ == "__main__":
+    main()
