@@ -98,6 +98,8 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
     let mut of_var = String::new();
     let mut of_ops = String::new();
     let mut settings = BTreeSet::new();
+    let mut names = String::new();
+    let mut count = 0;
     for (name, overloads) in operators {
         let of_tensors: Vec<&Overload<'_>> = overloads.iter().filter(|o| o.is_of_tensors()).collect();
         if of_tensors.is_empty() || BY_HAND.contains(name) {
@@ -126,11 +128,13 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
             .collect();
         let _ = writeln!(
             out,
-            "    #[track_caller]\n    pub fn {}(&self{}) -> OpCall {{\n        self.start(\"aten::{name}\"){}\n    }}",
+            "    #[track_caller]\n    pub fn {}(&self{}) -> OpCall {{\n        self.start_known({count}){}\n    }}",
             identifier(method),
             parameters.concat(),
             given.concat(),
         );
+        let _ = writeln!(names, "    \"aten::{name}\",");
+        count += 1;
     }
     let mut of_call = String::new();
     for name in settings {
@@ -142,7 +146,8 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
     }
     let allow = "#[allow(clippy::should_implement_trait, clippy::too_many_arguments, clippy::wrong_self_convention, non_snake_case, reason = \"PyTorch's names\")]";
     format!(
-        "{allow}\n/// Operators that start from this tensor.\nimpl Var {{\n{of_var}}}\n\n\
+        "/// Operators that have methods; a method knows its operator's number.\nstatic NAMES: [&str; {count}] = [\n{names}];\n\n\
+         {allow}\n/// Operators that start from this tensor.\nimpl Var {{\n{of_var}}}\n\n\
          {allow}\n/// Operators that start from something other than one tensor.\nimpl Ops {{\n{of_ops}}}\n\n\
          {allow}\n/// Arguments by name.\nimpl OpCall {{\n{of_call}}}\n"
     )

@@ -187,3 +187,103 @@ fn arrays_keep_their_strides() -> Result<(), Error> {
     assert_eq!((view.shape(), view[[2, 1]]), (&[3, 2][..], 5.0));
     Ok(())
 }
+
+/// Calls keep what they prepared for the next one. Each of these asks for something else than the one before; what PyTorch 2.15 gives stands beside.
+#[test]
+fn calls_of_other_kinds_get_what_they_ask_for() {
+    let ops = ops();
+    let f = |data: &[f32], sizes: &[i64]| ops.var(Tensor::from_f32(data, sizes).unwrap());
+    let i = |data: &[i64], sizes: &[i64]| ops.var(Tensor::from_i64(data, sizes).unwrap());
+    type Sum = (Var, Var, DType, Vec<i64>, Vec<f64>);
+    let pairs: Vec<Sum> = vec![
+        (f(&[1.5], &[1]), f(&[2.0], &[1]), DType::Float, vec![1], vec![3.5]),
+        (i(&[3], &[1]), i(&[4], &[1]), DType::Long, vec![1], vec![7.0]),
+        (i(&[3], &[]), f(&[0.5], &[1]), DType::Float, vec![1], vec![3.5]),
+        (f(&[0.5], &[]), i(&[3, 4], &[2]), DType::Float, vec![2], vec![3.5, 4.5]),
+        (
+            i(&[3], &[1, 1]),
+            i(&[4, 5], &[2]),
+            DType::Long,
+            vec![1, 2],
+            vec![7.0, 8.0],
+        ),
+        (
+            i(&[4, 5], &[2]),
+            i(&[3], &[1, 1]),
+            DType::Long,
+            vec![1, 2],
+            vec![7.0, 8.0],
+        ),
+        (
+            f(&[1.0, 2.0], &[2, 1]),
+            f(&[10.0, 20.0], &[2]),
+            DType::Float,
+            vec![2, 2],
+            vec![11.0, 21.0, 12.0, 22.0],
+        ),
+        (
+            f(&[1.0, 2.0], &[1, 2]),
+            f(&[10.0, 20.0], &[1, 2]),
+            DType::Float,
+            vec![1, 2],
+            vec![11.0, 22.0],
+        ),
+        (f(&[], &[0]), f(&[1.0], &[1]), DType::Float, vec![0], vec![]),
+    ];
+    // Numbers are compiled in, and there are more of them than are kept.
+    let long: Vec<f32> = (0..3000).map(|n| n as f32).collect();
+    let long = f(&long, &[3000]);
+    for round in 0..3 {
+        for (a, b, dtype, sizes, data) in &pairs {
+            let sum = a.add(b).call().unwrap().get();
+            assert_eq!(
+                (sum.dtype(), sum.sizes(), sum.to_f64_vec()),
+                (*dtype, &sizes[..], data.clone())
+            );
+        }
+        for n in 0..7 {
+            let n = f64::from(n + round);
+            assert_eq!((&pairs[0].0 + n).unwrap().to_vec(), [1.5 + n]);
+            assert_eq!((&pairs[0].0 + -n).unwrap().to_vec(), [1.5 - n]);
+        }
+        let sum = long.add(&long).alpha(2).call().unwrap().to_vec();
+        assert!(sum.iter().enumerate().all(|(n, s)| *s == 3.0 * n as f64));
+        // Strided operands, and what is written after a call.
+        let x = f(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
+        let t = x.t().call().unwrap();
+        assert_eq!(x.add(&t).call().unwrap().to_vec(), [2.0, 5.0, 5.0, 8.0]);
+        x.mul_(2).call().unwrap();
+        assert_eq!(x.add(&t).call().unwrap().to_vec(), [4.0, 10.0, 10.0, 16.0]);
+        let message = pairs[6]
+            .1
+            .add(f(&[1.0; 3], &[3]))
+            .call()
+            .expect_err("sizes do not fit")
+            .to_string();
+        assert!(message.contains("must match the size of tensor b (3)"), "{message}");
+    }
+}
+
+#[test]
+fn threads_that_call_one_operator_do_not_meet() {
+    let ops = ops();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let ops = ops.clone();
+            scope.spawn(move || {
+                for n in 0..500 {
+                    let x = ops.var(Tensor::from_f32(&[n as f32, thread as f32], &[2]).unwrap());
+                    let y = (&x * &x).unwrap().selu().call().unwrap();
+                    let scale = 1.050_700_9_f32;
+                    let wanted = [(n * n) as f32 * scale, (thread * thread) as f32 * scale];
+                    assert!(
+                        y.to_vec()
+                            .iter()
+                            .zip(wanted)
+                            .all(|(a, b)| (a - f64::from(b)).abs() <= f64::from(b) * 1e-6)
+                    );
+                }
+            });
+        }
+    });
+}

@@ -11,7 +11,8 @@ use smallvec::{SmallVec, smallvec};
 /// The bytes of an operand, aligned for its dtype.
 pub(crate) enum OperandBytes {
     Snapshot(Bytes),
-    Copied(AlignedBytes),
+    /// Boxed, as it is rare and calls move operands about.
+    Copied(Box<AlignedBytes>),
 }
 
 impl OperandBytes {
@@ -22,7 +23,7 @@ impl OperandBytes {
         if bytes.as_ptr().align_offset(align) == 0 {
             OperandBytes::Snapshot(bytes)
         } else {
-            OperandBytes::Copied(AlignedBytes::copied(&bytes))
+            OperandBytes::Copied(Box::new(AlignedBytes::copied(&bytes)))
         }
     }
 

@@ -4,6 +4,7 @@ use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
 use crate::op::{Call, OpError, Operator, ProgramFn, ResultLayout, Results, Semantics, Variant};
+use crate::prepared;
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
 use crate::structured::{Program, TensorShape};
@@ -40,12 +41,20 @@ pub fn invoke(
         let results = if op.copies { copied(results)? } else { results };
         return write_results(op, values, results);
     }
-    let results = match &op.semantics {
-        Semantics::Kernel(_) | Semantics::Composite(_) => {
-            return Err(OpError::Unsupported("a composite outside of the interpreter".into()));
-        }
-        Semantics::Pointwise(_) | Semantics::Program(..) => run_program(ctx, op, values)?,
-    };
+    if let Semantics::Kernel(_) | Semantics::Composite(_) = op.semantics {
+        return Err(OpError::Unsupported("a composite outside of the interpreter".into()));
+    }
+    if op.variant == Variant::Functional
+        && let Some(results) = prepared::run_small(op, values)?
+    {
+        return Ok(results);
+    }
+    let tensors = prepared::tensors_of(values);
+    let results = prepared::run(ctx, op, values, &tensors)?;
+    // The layouts of row-major operands ask for nothing.
+    if op.variant == Variant::Functional && tensors.iter().all(Tensor::is_contiguous) {
+        return Ok(results);
+    }
     write_results(op, values, results)
 }
 
@@ -99,16 +108,6 @@ fn arg_of(value: &Value, args: &mut Args<'_>, cells: &mut Vec<TensorCell>) -> Ar
     }
 }
 
-fn run_program(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Results, OpError> {
-    let (args, cells) = args_of(ctx, &op.schema, values);
-    let program = op
-        .program(&args)?
-        .ok_or_else(|| OpError::Unsupported("an operator without a program".into()))?;
-    let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
-    let outputs = eval_program(&program, &tensors)?;
-    Ok(given(ctx, &op.schema, &program, &cells, outputs))
-}
-
 /// Runs the program that `build` makes for a kernel's call: what an entry for the interpreter does where only some arguments
 /// need more than the program.
 ///
@@ -123,27 +122,27 @@ pub fn run_as_program(call: &Call<'_>, build: ProgramFn) -> Result<Results, OpEr
 }
 
 /// A program's outputs as the operator's results.
-fn given(
+pub(crate) fn given(
     ctx: &Context,
     schema: &FunctionSchema,
     program: &Program,
     cells: &[TensorCell],
-    outputs: Vec<Tensor>,
+    outputs: impl IntoIterator<Item = Tensor>,
 ) -> Results {
     // An output that is an argument is that very variable.
     let value = |(tensor, id): (Tensor, &u32)| match cells.get(*id as usize) {
         Some(cell) => Value::Tensor(cell.clone()),
         None => tensor.into(),
     };
-    let values: Vec<Value> = outputs.into_iter().zip(&program.outputs).map(value).collect();
+    let values: Results = outputs.into_iter().zip(&program.outputs).map(value).collect();
     match schema.returns.as_slice() {
         [only] if matches!(ctx.type_kind(only.ty), TypeKind::List(_)) => {
             smallvec::smallvec![Value::List(crate::value::ListValue::new(
                 frazil_ir::types::TENSOR,
-                values
+                values.into_vec()
             ))]
         }
-        _ => values.into(),
+        _ => values,
     }
 }
 

@@ -106,6 +106,21 @@ impl Lanes {
         self.len() == 0
     }
 
+    /// Becomes `len` times the first lane of `src`, in the memory that is there.
+    pub(crate) fn fill_from(&mut self, src: &Lanes, len: usize) {
+        fn fill<T: Lane>(to: &mut Lanes, from: &[T], len: usize) {
+            let to = T::of_mut(to);
+            to.clear();
+            to.resize(len, from.first().copied().unwrap_or_default());
+        }
+        match src {
+            Lanes::F32(v) => fill(self, v, len),
+            Lanes::F64(v) => fill(self, v, len),
+            Lanes::I64(v) => fill(self, v, len),
+            Lanes::Complex(v) => fill(self, v, len),
+        }
+    }
+
     /// Becomes a copy of `src`, in the memory that is there.
     pub fn copy_from(&mut self, src: &Lanes) {
         fn copy<T: Lane>(to: &mut Lanes, from: &[T]) {

@@ -17,6 +17,7 @@ pub mod lanes;
 pub mod layout;
 pub mod op;
 pub mod pointwise;
+mod prepared;
 pub mod promote;
 pub mod registry;
 pub mod scalar;

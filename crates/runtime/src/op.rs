@@ -31,6 +31,7 @@
 use crate::args::Args;
 use crate::eval::EvalError;
 use crate::pointwise::Pointwise;
+use crate::prepared::Prepared;
 use crate::structured::Program;
 use crate::tensor::TensorError;
 use crate::value::Value;
@@ -185,6 +186,8 @@ pub struct Operator {
     /// What is a view of an argument is given as a copy: `view_copy` is `view` so.
     pub(crate) copies: bool,
     pub(crate) layout: ResultLayout,
+    /// What calls need beside their arguments; clones share it.
+    pub(crate) prepared: Arc<Prepared>,
 }
 
 impl Operator {
@@ -233,6 +236,7 @@ impl Operator {
             random: self.random,
             copies: self.copies,
             layout: self.layout,
+            prepared: Arc::default(),
         }
     }
 

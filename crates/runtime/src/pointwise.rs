@@ -6,7 +6,7 @@ use crate::expr::Expr;
 use crate::op::OpError;
 use crate::promote::{ResultType, compute_dtype, real_of};
 use crate::scalar::Scalar;
-use crate::structured::Program;
+use crate::structured::{Program, TensorId};
 use crate::sym::{Formula, Sym};
 use frazil_ir::DType;
 use std::cell::RefCell;
@@ -71,7 +71,14 @@ impl Pointwise {
         p.finish(&[out])
     }
 
-    fn append(&self, p: &mut ProgramBuilder, args: &Args<'_>) -> Result<u32, OpError> {
+    fn append(&self, p: &mut ProgramBuilder, args: &Args<'_>) -> Result<TensorId, OpError> {
+        let (ids, body) = self.parts(args)?;
+        p.pointwise(&ids, body)
+    }
+
+    /// The expression, and the tensors of the call that its inputs are. Both follow from the dtypes and ranks of tensors and the values of all else;
+    /// sizes have no part in it.
+    pub(crate) fn parts(&self, args: &Args<'_>) -> Result<(Vec<TensorId>, Expr), OpError> {
         let mut common = ResultType::new();
         let mut tensors: Vec<TensorArg> = Vec::new();
         for name in self.operands {
@@ -113,9 +120,8 @@ impl Pointwise {
             Promotion::ToBool => (promoted, DType::Bool),
             Promotion::Logical => (DType::Bool, DType::Bool),
         };
-        let ids: Vec<u32> = tensors.iter().map(|t| t.id).collect();
         let body = self.body(args, &tensors, compute, result)?;
-        p.pointwise(&ids, body)
+        Ok((tensors.iter().map(|t| t.id).collect(), body))
     }
 
     fn body(&self, args: &Args<'_>, tensors: &[TensorArg], compute: DType, result: DType) -> Result<Expr, OpError> {

@@ -316,6 +316,7 @@ impl Registry {
                 fixed_sizes: self.fixed_sizes.contains(name) || self.fixed_sizes.contains(&own_name),
                 random: self.random.contains(name) || self.random.contains(&own_name),
                 copies: false,
+                prepared: Arc::default(),
             })
         };
         let exact = if overload.is_empty() {

@@ -10,27 +10,43 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Owned buffers start at a multiple of this many bytes: one cache line, one AVX-512 register.
+/// Owned buffers of more than a few bytes start at a multiple of this many: one cache line, one AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
-/// Owned bytes that start at a multiple of [`ALIGNMENT`].
+/// Buffers up to this length need no memory of their own. They start at a multiple of 8 bytes, which is enough for elements of every dtype.
+const INLINE: usize = 64;
+
+/// Owned bytes. Those of more than [`INLINE`] start at a multiple of [`ALIGNMENT`].
 pub struct AlignedBytes {
-    /// Over-allocated; it never grows, so `start` stays right wherever the vector moves.
-    data: Vec<u8>,
-    start: usize,
+    memory: Memory,
     len: usize,
+}
+
+enum Memory {
+    Inline([u64; INLINE / 8]),
+    /// Over-allocated; it never grows, so `start` stays right wherever the vector moves.
+    Allocated {
+        data: Vec<u8>,
+        start: usize,
+    },
 }
 
 impl AlignedBytes {
     /// `len` zero bytes. The pages of large buffers are not touched.
     pub fn zeroed(len: usize) -> AlignedBytes {
-        let data = vec![0u8; len + ALIGNMENT];
-        // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
-        let start = match data.as_ptr().align_offset(ALIGNMENT) {
-            offset if offset <= ALIGNMENT => offset,
-            _ => 0,
+        let memory = match len {
+            0..=INLINE => Memory::Inline([0; INLINE / 8]),
+            _ => {
+                let data = vec![0u8; len + ALIGNMENT];
+                // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
+                let start = match data.as_ptr().align_offset(ALIGNMENT) {
+                    offset if offset <= ALIGNMENT => offset,
+                    _ => 0,
+                };
+                Memory::Allocated { data, start }
+            }
         };
-        AlignedBytes { data, start, len }
+        AlignedBytes { memory, len }
     }
 
     /// A copy of `bytes`.
@@ -42,12 +58,18 @@ impl AlignedBytes {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        &self.data[self.start..self.start + self.len]
+        match &self.memory {
+            Memory::Inline(words) => &bytemuck::cast_slice(words)[..self.len],
+            Memory::Allocated { data, start } => &data[*start..start + self.len],
+        }
     }
 
     /// The bytes, to be written.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.data[self.start..self.start + self.len]
+        match &mut self.memory {
+            Memory::Inline(words) => &mut bytemuck::cast_slice_mut(words)[..self.len],
+            Memory::Allocated { data, start } => &mut data[*start..*start + self.len],
+        }
     }
 }
 
@@ -177,6 +199,14 @@ impl Storage {
         Bytes(self.buffer.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
+    /// Lets `read` look at the contents as they are now, without a snapshot. Meant for moments: writers wait.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        if self.touch() {
+            return read(AlignedBytes::zeroed(self.len).as_slice());
+        }
+        read(self.buffer.read().unwrap_or_else(PoisonError::into_inner).as_slice())
+    }
+
     /// Lets `write` change the contents. Copies first where a snapshot is held or the bytes belong to a read-only source.
     pub fn write<R>(&self, write: impl FnOnce(&mut [u8]) -> R) -> R {
         if self.touch() {
@@ -220,11 +250,12 @@ mod tests {
 
     #[test]
     fn owned_bytes_are_aligned_and_stay_so() {
-        for len in [0, 1, 63, 64, 1000] {
+        for len in [0, 1, 63, 64, 65, 1000] {
             let bytes = AlignedBytes::zeroed(len);
             let moved = Box::new(bytes).clone();
             assert_eq!(moved.as_slice().len(), len);
-            assert_eq!(moved.as_slice().as_ptr().align_offset(ALIGNMENT), 0);
+            let alignment = if len > INLINE { ALIGNMENT } else { 8 };
+            assert_eq!(moved.as_slice().as_ptr().align_offset(alignment), 0);
         }
     }
 

@@ -81,8 +81,8 @@ impl Tensor {
         let tensor = Tensor {
             storage,
             dtype,
-            sizes: sizes.into(),
-            strides: strides.into(),
+            sizes: Dims::from_slice(sizes),
+            strides: Dims::from_slice(strides),
             offset,
         };
         if tensor.fits() {
@@ -140,7 +140,7 @@ impl Tensor {
         Tensor {
             storage: Storage::from_owned(bytes),
             dtype,
-            sizes: sizes.into(),
+            sizes: Dims::from_slice(sizes),
             strides,
             offset: 0,
         }

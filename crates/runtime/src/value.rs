@@ -26,6 +26,11 @@ impl TensorCell {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Looks at the tensor as it is now, without another handle on it. `look` must not use the variable.
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R {
+        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Gives the variable other sizes, strides or storage.
     pub fn set(&self, tensor: Tensor) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tensor;

@@ -2,12 +2,13 @@
 
 use super::Var;
 use frazil_ir::{DType, Device};
+use frazil_runtime::value::TensorCell;
 use frazil_runtime::{Scalar, Value};
 
 /// An argument as the caller has it; the operator's schema decides what becomes of it.
 #[derive(Clone, Debug)]
 pub enum Arg {
-    /// A tensor variable.
+    /// A tensor variable of a function that is being traced. Others are values.
     Var(Var),
     /// A number, string, device, `None`, or a value of another kind as it is.
     Value(Value),
@@ -18,17 +19,32 @@ pub enum Arg {
 impl Arg {
     /// `None`: what an optional argument has when it has nothing.
     pub const NONE: Arg = Arg::Value(Value::None);
+
+    /// The variable that it is, if it is a tensor.
+    pub(crate) fn as_cell(&self) -> Option<&TensorCell> {
+        match self {
+            Arg::Var(var) => Some(var.cell()),
+            Arg::Value(Value::Tensor(cell)) => Some(cell),
+            Arg::Value(_) | Arg::List(_) => None,
+        }
+    }
 }
 
 impl From<Var> for Arg {
     fn from(var: Var) -> Arg {
-        Arg::Var(var)
+        match var.ops().is_tracing() {
+            true => Arg::Var(var),
+            false => Arg::Value(Value::Tensor(var.into_cell())),
+        }
     }
 }
 
 impl From<&Var> for Arg {
     fn from(var: &Var) -> Arg {
-        Arg::Var(var.clone())
+        match var.ops().is_tracing() {
+            true => Arg::Var(var.clone()),
+            false => Arg::Value(Value::Tensor(var.cell().clone())),
+        }
     }
 }
 

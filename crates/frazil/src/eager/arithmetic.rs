@@ -1,6 +1,6 @@
 //! The operators of Rust on tensors. They give results, as shapes may not fit: `((&x * 2.0)? + &y)?`.
 
-use super::{Arg, Var};
+use super::{Arg, Var, known};
 use crate::Result;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
 
@@ -11,7 +11,7 @@ macro_rules! binary {
 
             #[track_caller]
             fn $method(self, other: T) -> Result<Var> {
-                self.start($operator).positional(other).call()
+                self.start_known(const { known($operator) }).positional(other).call()
             }
         }
 
@@ -63,7 +63,7 @@ macro_rules! numbers {
 
             #[track_caller]
             fn sub(self, var: &Var) -> Result<Var> {
-                var.start("aten::rsub").positional(self).call()
+                var.start_known(const { known("aten::rsub") }).positional(self).call()
             }
         }
 
@@ -72,7 +72,7 @@ macro_rules! numbers {
 
             #[track_caller]
             fn div(self, var: &Var) -> Result<Var> {
-                var.start("aten::reciprocal").call()?.start("aten::mul").positional(self).call()
+                var.start_known(const { known("aten::reciprocal") }).call()?.start_known(const { known("aten::mul") }).positional(self).call()
             }
         }
     )*};
@@ -85,7 +85,7 @@ impl Neg for &Var {
 
     #[track_caller]
     fn neg(self) -> Result<Var> {
-        self.start("aten::neg").call()
+        self.start_known(const { known("aten::neg") }).call()
     }
 }
 
@@ -94,6 +94,6 @@ impl Not for &Var {
 
     #[track_caller]
     fn not(self) -> Result<Var> {
-        self.start("aten::bitwise_not").call()
+        self.start_known(const { known("aten::bitwise_not") }).call()
     }
 }

@@ -6,6 +6,7 @@ use frazil_ir::{Context, Device, TypeId, TypeKind, types};
 use frazil_runtime::import::Importer;
 use frazil_runtime::value::ListValue;
 use frazil_runtime::{Operator, Registry, Scalar, Tensor, Value};
+use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// The overloads of an operator.
@@ -15,19 +16,36 @@ pub(super) struct Family {
 
 struct Overload {
     schema: Arc<FunctionSchema>,
-    /// What arguments are when they are left out; `None` for those that may not be.
-    defaults: Vec<Option<Value>>,
+    formals: Vec<Formal>,
+    /// So many leading arguments hold all that may not be left out.
+    required: usize,
+    /// So many leading arguments may be given by position.
+    positional: usize,
+    output_types: SmallVec<[TypeId; 2]>,
     /// What it does, looked up when it is first called.
     operator: OnceLock<Option<Operator>>,
 }
 
+/// An argument of the schema, as calls ask for it.
+struct Formal {
+    name: Box<str>,
+    ty: TypeId,
+    is_tensor: bool,
+    /// What it is when it is left out; `None` when it may not be.
+    default: Option<Value>,
+}
+
+/// Arguments by position.
+pub(super) type Positional = SmallVec<[Arg; 3]>;
+
 /// A call with everything decided.
-pub(super) struct Bound {
-    pub operator: Operator,
-    /// What was given for each argument of the schema; `None` for those that took their defaults.
+pub(super) struct Bound<'f> {
+    pub operator: &'f Operator,
+    /// What was given for each argument of the schema, `None` for those that took their defaults; empty where nobody asks.
     pub given: Vec<Option<Arg>>,
     /// All arguments as the operator takes them.
-    pub values: Vec<Value>,
+    pub values: SmallVec<[Value; 4]>,
+    pub output_types: &'f [TypeId],
 }
 
 /// Why a call means no overload.
@@ -49,21 +67,21 @@ impl Family {
     pub(super) fn find(registry: &Registry, operator: &str) -> Option<Family> {
         let name = registry.ctx().find_symbol(operator)?;
         let mut importer = Importer::new();
-        let overloads = registry.catalogue().overloads(name).map(|schema| Overload {
-            defaults: schema
-                .arguments
-                .iter()
-                .map(|a| importer.value(a.default.as_ref()?, None).ok())
-                .collect(),
-            schema,
-            operator: OnceLock::new(),
-        });
-        let overloads: Vec<_> = overloads.collect();
+        let overloads = registry.catalogue().overloads(name);
+        let overloads: Vec<_> = overloads
+            .map(|schema| Overload::new(registry.ctx(), schema, &mut importer))
+            .collect();
         (!overloads.is_empty()).then_some(Family { overloads })
     }
 
-    /// The first overload that fits exactly, else the first that fits with conversions.
-    pub(super) fn bind(&self, ops: &Ops, positional: &[Arg], named: &[(&str, Arg)]) -> Result<Bound, NoMatch> {
+    /// The first overload that fits exactly, else the first that fits with conversions. `noting` keeps what was given.
+    pub(super) fn bind(
+        &self,
+        ops: &Ops,
+        positional: &mut Positional,
+        named: &[(&str, Arg)],
+        noting: bool,
+    ) -> Result<Bound<'_>, NoMatch> {
         let ctx = ops.registry().ctx();
         let mut best: Option<(Fit, &Overload)> = None;
         for overload in &self.overloads {
@@ -81,50 +99,92 @@ impl Family {
         let operator = overload
             .operator
             .get_or_init(|| ops.registry().operator_of(Arc::clone(&overload.schema)));
-        let operator = operator.clone().ok_or_else(|| NoMatch::NoSemantics(shown(overload)))?;
-        let given = overload.given(ctx, positional, named);
-        let values = given.iter().zip(&overload.schema.arguments).zip(&overload.defaults);
-        let values = values.map(|((given, formal), default)| match given {
-            Some(arg) => value(ctx, formal, arg),
-            None => default.clone().unwrap_or_default(),
-        });
+        let operator = operator.as_ref().ok_or_else(|| NoMatch::NoSemantics(shown(overload)))?;
+        let given = match noting {
+            true => overload.given(positional, named),
+            false => Vec::new(),
+        };
         Ok(Bound {
-            values: values.collect(),
+            values: overload.values(ctx, positional, named),
             operator,
-            given: given.into_iter().map(|arg| arg.cloned()).collect(),
+            given,
+            output_types: &overload.output_types,
         })
     }
 }
 
 impl Overload {
-    /// What each argument is given.
-    fn given<'a>(&self, ctx: &Context, positional: &'a [Arg], named: &'a [(&str, Arg)]) -> Vec<Option<&'a Arg>> {
-        let each = |(i, formal): (usize, &Argument)| {
-            let by_name = || named.iter().find(|(name, _)| *name == ctx.name(formal.name));
-            positional.get(i).or_else(|| by_name().map(|(_, arg)| arg))
+    fn new(ctx: &Context, schema: Arc<FunctionSchema>, importer: &mut Importer) -> Overload {
+        let formal = |a: &Argument| Formal {
+            name: ctx.name(a.name).into(),
+            ty: a.ty,
+            is_tensor: matches!(ctx.type_kind(a.ty), TypeKind::Tensor(_)),
+            default: a.default.as_ref().and_then(|d| importer.value(d, None).ok()),
         };
-        self.schema.arguments.iter().enumerate().map(each).collect()
+        let formals: Vec<Formal> = schema.arguments.iter().map(formal).collect();
+        Overload {
+            required: formals.iter().rposition(|f| f.default.is_none()).map_or(0, |i| i + 1),
+            positional: schema.arguments.iter().take_while(|a| !a.keyword_only).count(),
+            output_types: schema.returns.iter().map(|r| r.ty).collect(),
+            operator: OnceLock::new(),
+            formals,
+            schema,
+        }
+    }
+
+    /// What argument `i` is given by name.
+    fn by_name<'a>(&self, i: usize, named: &'a [(&str, Arg)]) -> Option<&'a Arg> {
+        let name = &self.formals.get(i)?.name;
+        named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
+    }
+
+    /// What each argument is given.
+    fn given(&self, positional: &[Arg], named: &[(&str, Arg)]) -> Vec<Option<Arg>> {
+        let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
+        (0..self.formals.len()).map(each).collect()
+    }
+
+    /// All arguments as the operator takes them. The overload fits them.
+    fn values(&self, ctx: &Context, positional: &mut Positional, named: &[(&str, Arg)]) -> SmallVec<[Value; 4]> {
+        let mut values = SmallVec::with_capacity(self.formals.len());
+        let mut positional = positional.drain(..);
+        for (i, (formal, argument)) in self.formals.iter().zip(&self.schema.arguments).enumerate() {
+            values.push(match (positional.next(), self.by_name(i, named)) {
+                (Some(Arg::Value(tensor @ Value::Tensor(_))), _) if formal.is_tensor => tensor,
+                (Some(arg), _) => value(ctx, argument, &arg),
+                (None, Some(arg)) => value(ctx, argument, arg),
+                (None, None) => formal.default.clone().unwrap_or_default(),
+            });
+        }
+        values
     }
 
     fn fit(&self, ctx: &Context, positional: &[Arg], named: &[(&str, Arg)]) -> Option<Fit> {
-        let formals = &self.schema.arguments;
-        let free = formals.get(positional.len()..)?;
-        let is_free = |name: &str| free.iter().any(|f| ctx.name(f.name) == name);
-        let all_known = named.iter().all(|(name, _)| is_free(name));
-        if !all_known || formals.iter().take(positional.len()).any(|f| f.keyword_only) {
+        if positional.len() > self.positional || (named.is_empty() && positional.len() < self.required) {
             return None;
         }
         let mut worst = Fit::Exact;
-        for ((given, formal), default) in self
-            .given(ctx, positional, named)
-            .iter()
-            .zip(formals)
-            .zip(&self.defaults)
-        {
-            match given {
-                Some(arg) => worst = worst.max(fit(ctx, formal.ty, formal.broadcast.is_some(), arg)?),
-                None => {
-                    default.as_ref()?;
+        let mut meet = |i: usize, arg: &Arg| -> Option<()> {
+            let formal = self.formals.get(i)?;
+            if !(formal.is_tensor && arg.as_cell().is_some()) {
+                let broadcast = self.schema.arguments.get(i)?.broadcast.is_some();
+                worst = worst.max(fit(ctx, formal.ty, broadcast, arg)?);
+            }
+            Some(())
+        };
+        for (i, arg) in positional.iter().enumerate() {
+            meet(i, arg)?;
+        }
+        if !named.is_empty() {
+            let free = self.formals.get(positional.len()..)?;
+            if !named.iter().all(|(name, _)| free.iter().any(|f| *name == &*f.name)) {
+                return None;
+            }
+            for (i, formal) in self.formals.iter().enumerate().skip(positional.len()) {
+                match self.by_name(i, named) {
+                    Some(arg) => meet(i, arg)?,
+                    None if formal.default.is_none() => return None,
+                    None => {}
                 }
             }
         }
@@ -139,10 +199,12 @@ fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg) -> Option<Fit> {
     match (ctx.type_kind(ty), arg) {
         (TypeKind::Optional(_), Arg::Value(Value::None)) => Some(Fit::Exact),
         (TypeKind::Optional(element), _) => fit(ctx, element, broadcast, arg),
-        (TypeKind::Tensor(_), Arg::Var(_)) => Some(Fit::Exact),
+        (TypeKind::Tensor(_), _) if arg.as_cell().is_some() => Some(Fit::Exact),
         // A tensor with one element is a number where one is asked for, unless an overload takes it as it is.
-        (TypeKind::Number | TypeKind::Float | TypeKind::Bool, Arg::Var(var)) => converted(var.get().numel() == 1),
-        (TypeKind::Int, Arg::Var(var)) => converted(is_integer(&var.get())),
+        (TypeKind::Number | TypeKind::Float | TypeKind::Bool, Arg::Var(_) | Arg::Value(Value::Tensor(_))) => {
+            converted(arg.as_cell()?.get().numel() == 1)
+        }
+        (TypeKind::Int, Arg::Var(_) | Arg::Value(Value::Tensor(_))) => converted(is_integer(&arg.as_cell()?.get())),
         (TypeKind::List(element), Arg::List(items)) => {
             let mut worst = Fit::Exact;
             for item in items {
@@ -185,11 +247,16 @@ fn typed(ctx: &Context, ty: TypeId, repeated: usize, arg: &Arg) -> Value {
             let items = items.iter().map(|item| typed(ctx, element, 1, item)).collect();
             Value::List(ListValue::new(element, items))
         }
-        (TypeKind::List(element), Arg::Var(_) | Arg::Value(Value::Int(_) | Value::Float(_) | Value::Bool(_))) => {
-            Value::List(ListValue::new(element, vec![typed(ctx, element, 1, arg); repeated]))
-        }
-        (TypeKind::Int | TypeKind::Float | TypeKind::Number | TypeKind::Bool, Arg::Var(var)) => {
-            var.get().item().map(number).unwrap_or_default()
+        (
+            TypeKind::List(element),
+            Arg::Var(_) | Arg::Value(Value::Tensor(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_)),
+        ) => Value::List(ListValue::new(element, vec![typed(ctx, element, 1, arg); repeated])),
+        (
+            TypeKind::Int | TypeKind::Float | TypeKind::Number | TypeKind::Bool,
+            Arg::Var(_) | Arg::Value(Value::Tensor(_)),
+        ) => {
+            let one = arg.as_cell().and_then(|cell| cell.get().item().ok());
+            one.map(number).unwrap_or_default()
         }
         (TypeKind::Int | TypeKind::Float, Arg::Value(value)) => value.as_scalar().map_or(value.clone(), number),
         (TypeKind::Device, Arg::Value(Value::Str(text))) => Device::parse(text).map_or(Value::None, Value::Device),

@@ -3,6 +3,7 @@
 use super::{Arg, Var};
 use crate::{Error, Result};
 use frazil_ir::DType;
+use frazil_runtime::Value;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
 /// One of the places between the brackets.
@@ -115,9 +116,9 @@ impl Var {
         let (view, tensors) = self.view_at(indices.indices())?;
         let value = value.into();
         let call = match (tensors.is_empty(), value) {
-            (true, Arg::Var(value)) => view.start("aten::copy_").positional(value),
+            (true, value) if value.as_cell().is_some() => view.start("aten::copy_").positional(value),
             (true, value) => view.start("aten::fill_").positional(value),
-            (false, Arg::Value(value)) => {
+            (false, Arg::Value(value)) if !matches!(value, Value::Tensor(_)) => {
                 let number = value
                     .as_scalar()
                     .ok_or_else(|| Error::Call("only numbers and tensors can be stored".into()))?;

@@ -45,7 +45,7 @@ use frazil_runtime::value::TensorCell;
 use frazil_runtime::{Registry, Scalar, Tensor};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// The operators of a session, to be called. See the [module documentation](self).
 #[derive(Clone)]
@@ -59,7 +59,9 @@ pub struct Ops {
 struct Shared {
     registry: Arc<Registry>,
     interpreter: Interpreter,
-    /// Operators that have been called, by name.
+    /// Operators that have methods, by number.
+    known: Box<[OnceLock<Option<Family>>]>,
+    /// Others that have been called, by name.
     families: RwLock<HashMap<Box<str>, Option<Arc<Family>>>>,
 }
 
@@ -77,6 +79,7 @@ impl Session {
             shared: Arc::new(Shared {
                 registry: Arc::clone(self.registry()),
                 interpreter: Interpreter::new(Arc::clone(self.registry())),
+                known: NAMES.iter().map(|_| OnceLock::new()).collect(),
                 families: RwLock::default(),
             }),
             recorder: None,
@@ -105,7 +108,14 @@ impl Ops {
     /// A call of any operator by its name with namespace: `aten::add`, `mine::swish`. Arguments follow.
     #[track_caller]
     pub fn start(&self, operator: &str) -> OpCall {
-        OpCall::new(self.clone(), operator)
+        OpCall::new(self.clone(), call::Name::Other(operator.into()))
+    }
+
+    /// [`Ops::start`] of an operator that has a method.
+    #[track_caller]
+    #[inline]
+    fn start_known(&self, number: usize) -> OpCall {
+        OpCall::new(self.clone(), call::Name::Known(number))
     }
 
     /// The operator's overloads, looked up once.
@@ -159,6 +169,10 @@ impl Var {
         &self.ops
     }
 
+    pub(crate) fn into_cell(self) -> TensorCell {
+        self.cell
+    }
+
     pub(crate) fn cell(&self) -> &TensorCell {
         &self.cell
     }
@@ -167,6 +181,13 @@ impl Var {
     #[track_caller]
     pub fn start(&self, operator: &str) -> OpCall {
         self.ops.start(operator).positional(self)
+    }
+
+    /// [`Var::start`] of an operator that has a method.
+    #[track_caller]
+    #[inline]
+    fn start_known(&self, number: usize) -> OpCall {
+        self.ops.start_known(number).positional(self)
     }
 
     /// Gives the value a name in a graph that is being recorded, as the tracer of PyTorch takes them from Python's variables.
@@ -235,6 +256,30 @@ impl fmt::Debug for Var {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
     }
+}
+
+/// The number of an operator that has a method, for constants: of one that has none they do not compile.
+const fn known(name: &str) -> usize {
+    let mut number = 0;
+    while !is(NAMES[number].as_bytes(), name.as_bytes()) {
+        number += 1;
+    }
+    number
+}
+
+/// Equality in constants.
+const fn is(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 include!(concat!(env!("OUT_DIR"), "/methods.rs"));

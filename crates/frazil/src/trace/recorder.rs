@@ -243,7 +243,7 @@ impl Recorder {
 
     fn operand(&mut self, ty: TypeId, given: Option<&Arg>, value: &Value, range: Option<SourceRange>) -> ValueId {
         match (given, value) {
-            (Some(Arg::Var(var)), Value::Tensor(_)) => self.tensor(var.cell(), range),
+            (Some(_), Value::Tensor(cell)) => self.tensor(cell, range),
             (Some(Arg::List(items)), Value::List(list)) => {
                 let pairs: Vec<_> = items.iter().zip(list.items()).collect();
                 let items: Vec<_> = pairs
@@ -260,8 +260,9 @@ impl Recorder {
                     .collect();
                 self.builder(None).list(list.element, &items)
             }
-            (Some(Arg::Var(var)), number) => {
-                let Some(&(tensor, _)) = self.values.get(&var.cell().address()) else {
+            (Some(arg), number) => {
+                let known = arg.as_cell().and_then(|cell| self.values.get(&cell.address()));
+                let Some(&(tensor, _)) = known else {
                     return self.plain(number, range);
                 };
                 let (kind, ty) = match number {

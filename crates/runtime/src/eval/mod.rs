@@ -3,6 +3,7 @@
 mod binary;
 mod contraction;
 mod direct;
+mod elementwise;
 mod gather;
 mod gemm;
 mod nest;
@@ -12,6 +13,8 @@ pub mod special;
 mod structured;
 mod unary;
 
+pub(crate) use elementwise::Elementwise;
+pub(crate) use program::eval_outputs;
 pub use program::{eval_program, view_layout};
 pub use scalar_expr::{ExprEval, LaneSource};
 pub use structured::eval_structured;

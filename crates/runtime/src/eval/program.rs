@@ -4,6 +4,7 @@ use super::gather::eval_gather;
 use super::{EvalError, eval_structured};
 use crate::structured::{Affine, Dims, Program, Step, TensorId, TensorShape, ViewKind, ViewMap};
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 
 /// Runs `program` on `args` and gives its outputs. Outputs of view steps alias the argument that they view where its strides
 /// allow.
@@ -11,20 +12,27 @@ use crate::tensor::Tensor;
 /// # Errors
 /// When the arguments are not those that the program was made for, or the program is inconsistent.
 pub fn eval_program(program: &Program, args: &[Tensor]) -> Result<Vec<Tensor>, EvalError> {
+    Ok(eval_outputs(program, args)?.into_vec())
+}
+
+/// [`eval_program`].
+pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>, EvalError> {
     let matches = |(t, s): (&Tensor, &TensorShape)| t.dtype() == s.dtype && t.sizes() == s.sizes.as_slice();
     if args.len() != program.arguments.len() || !args.iter().zip(&program.arguments).all(matches) {
         return Err(EvalError::Malformed(
             "the arguments are not those that the program was made for",
         ));
     }
+    // What most small programs are needs no tables.
+    if let ([step], [only]) = (program.steps.as_slice(), program.outputs.as_slice())
+        && *only as usize == args.len()
+    {
+        return Ok(smallvec::smallvec![eval_step(step, args)?]);
+    }
     let last_use = last_uses(program);
     let mut tensors = args.to_vec();
     for (i, step) in program.steps.iter().enumerate() {
-        let result = match step {
-            Step::Compute(s) => eval_structured(s, &tensors)?,
-            Step::View(v) => eval_view(v, &tensors)?,
-            Step::Gather(g) => eval_gather(g, &tensors)?,
-        };
+        let result = eval_step(step, &tensors)?;
         tensors.push(result);
         for (t, last) in last_use.iter().enumerate() {
             // Numbers must stay; an empty tensor takes the place of one that nothing reads any more.
@@ -40,6 +48,14 @@ pub fn eval_program(program: &Program, args: &[Tensor]) -> Result<Vec<Tensor>, E
             .ok_or(EvalError::Malformed("an unknown output"))
     };
     program.outputs.iter().map(output).collect()
+}
+
+fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
+    match step {
+        Step::Compute(s) => eval_structured(s, tensors),
+        Step::View(v) => eval_view(v, tensors),
+        Step::Gather(g) => eval_gather(g, tensors),
+    }
 }
 
 /// For each tensor the last step that reads it, where it is not an output.

@@ -6,6 +6,7 @@ use crate::expr::{Expr, ExprOp, Number};
 use crate::lanes::{Lane, LaneKind, Lanes};
 use crate::simd::vectorised;
 use frazil_ir::DType;
+use std::borrow::Cow;
 
 /// Where an expression's leaves come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +20,19 @@ pub enum LaneSource {
 /// An expression with its registers, to be run over many chunks.
 #[derive(Clone)]
 pub struct ExprEval<'e> {
-    expr: &'e Expr,
+    expr: Cow<'e, Expr>,
     registers: Vec<Lanes>,
+}
+
+impl ExprEval<'static> {
+    /// [`ExprEval::new`] of an expression that it keeps.
+    pub(crate) fn owning(expr: Expr) -> Result<ExprEval<'static>, EvalError> {
+        let registers = ExprEval::new(&expr)?.registers;
+        Ok(ExprEval {
+            expr: Cow::Owned(expr),
+            registers,
+        })
+    }
 }
 
 impl<'e> ExprEval<'e> {
@@ -53,7 +65,16 @@ impl<'e> ExprEval<'e> {
             return Err(EvalError::Malformed("an empty expression"));
         }
         let registers = expr.nodes().iter().map(|n| Lanes::new(n.dtype)).collect();
-        Ok(ExprEval { expr, registers })
+        Ok(ExprEval {
+            expr: Cow::Borrowed(expr),
+            registers,
+        })
+    }
+
+    /// Gives the registers' memory back.
+    pub(crate) fn release(&mut self) {
+        let empty = self.expr.nodes().iter().map(|n| Lanes::new(n.dtype));
+        self.registers = empty.collect();
     }
 
     /// dtype of the result.

@@ -15,7 +15,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 
 /// Below this many scalar iterations the threads cost more than they bring.
-const PARALLEL_THRESHOLD: usize = 1 << 15;
+pub(super) const PARALLEL_THRESHOLD: usize = 1 << 15;
 
 /// Runs one loop nest over `tensors`, which its accesses number, and gives its row-major result.
 pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
@@ -470,7 +470,7 @@ fn load_dense(bytes: &[u8], dtype: DType, out: &mut Lanes) {
 }
 
 /// Stores lanes of dtype `from` as elements of dtype `to`.
-fn store(lanes: &Lanes, from: DType, to: DType, target: &mut [u8]) {
+pub(super) fn store(lanes: &Lanes, from: DType, to: DType, target: &mut [u8]) {
     let mut converted = Lanes::new(to);
     let lanes = if from == to {
         lanes

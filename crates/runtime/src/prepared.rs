@@ -1,0 +1,274 @@
+//! What operators keep from call to call: programs for the sizes, and expressions for the dtypes, that they were last given.
+//!
+//! Making a program costs some microseconds, which is more than small tensors take to compute. Programs say nothing of strides and elements, so that one
+//! serves all calls with equal dtypes, sizes and plain values; a pointwise expression serves all sizes.
+
+use crate::args::Args;
+use crate::call::{args_of, given};
+use crate::eval::{Elementwise, eval_outputs};
+use crate::op::{OpError, Operator, Results, Semantics};
+use crate::structured::{Dims, Program};
+use crate::tensor::Tensor;
+use crate::value::{TensorCell, Value};
+use frazil_ir::{Context, DType, Device};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Calls of so many kinds are kept.
+const KEPT: usize = 4;
+
+/// The tensors of a call in the program's numbering.
+pub(crate) type Tensors = SmallVec<[Tensor; 3]>;
+
+/// What an operator keeps. A call takes what it finds and puts it back, so that threads never share registers; what was not used for longest goes
+/// first.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "entries are large, and go in and out with every call")]
+pub(crate) struct Prepared(Mutex<Vec<Box<Entry>>>);
+
+/// What calls of one kind need.
+struct Entry {
+    kind: SmallVec<[Kind; 4]>,
+    made: Made,
+}
+
+enum Made {
+    Elementwise(Elementwise),
+    Program(Program),
+}
+
+/// What an entry can know of an argument.
+enum Kind {
+    None,
+    Bool(bool),
+    Int(i64),
+    /// By its bits: zeros have signs.
+    Float(u64),
+    Complex(u64, u64),
+    Str(Arc<str>),
+    Device(Device),
+    /// A tensor whose sizes have no part in what was made, only their number.
+    OfRank(DType, usize),
+    OfSizes(DType, Dims),
+    List(Vec<Kind>),
+    Opaque,
+}
+
+/// The tensors among `values`, lists element by element: those that [`args_of`] numbers.
+pub(crate) fn tensors_of(values: &[Value]) -> Tensors {
+    fn collect(value: &Value, tensors: &mut Tensors) {
+        match value {
+            Value::Tensor(cell) => tensors.push(cell.get()),
+            Value::List(list) => list.with(|items| items.iter().for_each(|v| collect(v, tensors))),
+            Value::Tuple(tuple) => tuple.items.iter().for_each(|v| collect(v, tensors)),
+            _ => {}
+        }
+    }
+    let mut tensors = Tensors::new();
+    values.iter().for_each(|v| collect(v, &mut tensors));
+    tensors
+}
+
+/// The results of `op` where it is pointwise, was called so before, and its tensors are small and dense: the sizes of all that have not one element are
+/// the result's, and nothing else is to be looked at. `None` where that is not so.
+pub(crate) fn run_small(op: &Operator, values: &[Value]) -> Result<Option<Results>, OpError> {
+    if !matches!(op.semantics, Semantics::Pointwise(_)) {
+        return Ok(None);
+    }
+    // So little is computed that the lock may be held; whoever finds it taken makes something of his own.
+    let Ok(mut kept) = op.prepared.0.try_lock() else {
+        return Ok(None);
+    };
+    let mut sizes = Dims::new();
+    for entry in kept.iter_mut().rev() {
+        if entry.stage(values, &mut sizes)
+            && let Made::Elementwise(e) = &mut entry.made
+        {
+            return Ok(e.run_staged(&sizes)?.map(|out| smallvec::smallvec![Value::Tensor(out)]));
+        }
+    }
+    Ok(None)
+}
+
+/// The functional results of `op`, whose semantics is no kernel or composite. `tensors` are [`tensors_of`] `values`.
+pub(crate) fn run(ctx: &Context, op: &Operator, values: &[Value], tensors: &[Tensor]) -> Result<Results, OpError> {
+    let mut entry = match op.prepared.take(|entry| entry.serves(values, tensors)) {
+        Some(entry) => entry,
+        None => Box::new(Entry::new(ctx, op, values)?),
+    };
+    let results = entry.run(ctx, op, values, tensors);
+    op.prepared.put(entry);
+    if let Some(results) = results? {
+        return Ok(results);
+    }
+    let program = program(op, &args_of(ctx, &op.schema, values).0)?;
+    results_of(ctx, op, &program, values, tensors)
+}
+
+impl Prepared {
+    fn take(&self, serves: impl Fn(&Entry) -> bool) -> Option<Box<Entry>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().rposition(|entry| serves(entry))?;
+        Some(kept.remove(at))
+    }
+
+    fn put(&self, entry: Box<Entry>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(entry);
+    }
+}
+
+impl Entry {
+    fn new(ctx: &Context, op: &Operator, values: &[Value]) -> Result<Entry, OpError> {
+        let (args, cells) = args_of(ctx, &op.schema, values);
+        let elementwise = match &op.semantics {
+            Semantics::Pointwise(entry) if !op.copies => {
+                let (inputs, body) = entry.parts(&args)?;
+                Elementwise::new(body, &inputs)?
+            }
+            _ => None,
+        };
+        let with_sizes = elementwise.is_none();
+        let made = match elementwise {
+            Some(elementwise) => Made::Elementwise(elementwise),
+            None => Made::Program(program(op, &args)?),
+        };
+        let mut cells = cells.iter();
+        let kind = values.iter().map(|v| Kind::of(v, with_sizes, &mut cells)).collect();
+        Ok(Entry { kind, made })
+    }
+
+    fn serves(&self, values: &[Value], tensors: &[Tensor]) -> bool {
+        let mut tensors = tensors.iter();
+        self.kind.len() == values.len() && self.kind.iter().zip(values).all(|(k, v)| k.covers(v, &mut tensors))
+    }
+
+    /// Reads the tensors of `values`, if this serves them, they are small and dense, and the sizes to which they broadcast are those of each that has
+    /// not one element. Else false.
+    fn stage(&mut self, values: &[Value], sizes: &mut Dims) -> bool {
+        let Made::Elementwise(elementwise) = &mut self.made else {
+            return false;
+        };
+        if self.kind.len() != values.len() {
+            return false;
+        }
+        let (mut tensors, mut count) = (0, None);
+        for (kind, value) in self.kind.iter().zip(values) {
+            let fits = match (kind, value) {
+                (Kind::OfRank(dtype, rank), Value::Tensor(cell)) => cell.with(|t| {
+                    if t.dtype() != *dtype || t.dim() != *rank {
+                        return false;
+                    }
+                    let numel = t.numel();
+                    if count.is_none() || (count == Some(1) && *rank >= sizes.len()) {
+                        count = Some(numel);
+                        *sizes = Dims::from_slice(t.sizes());
+                    } else if t.sizes() != sizes.as_slice() && (numel != 1 || *rank > sizes.len()) {
+                        return false;
+                    }
+                    tensors += 1;
+                    elementwise.stage(tensors - 1, t)
+                }),
+                // Tensors in lists are left to the general way.
+                (kind, value) => kind.covers(value, &mut std::iter::empty()),
+            };
+            if !fits {
+                return false;
+            }
+        }
+        count.is_some()
+    }
+
+    /// `None` where only a program knows.
+    fn run(
+        &mut self,
+        ctx: &Context,
+        op: &Operator,
+        values: &[Value],
+        tensors: &[Tensor],
+    ) -> Result<Option<Results>, OpError> {
+        match &mut self.made {
+            Made::Elementwise(e) => Ok(e.run(tensors)?.map(|out| smallvec::smallvec![Value::Tensor(out)])),
+            Made::Program(program) => results_of(ctx, op, program, values, tensors).map(Some),
+        }
+    }
+}
+
+impl Kind {
+    /// `tensors` gives the tensors of `value`, and goes on to what follows them.
+    fn of<'t>(value: &Value, with_sizes: bool, tensors: &mut impl Iterator<Item = &'t TensorCell>) -> Kind {
+        match value {
+            Value::None => Kind::None,
+            Value::Bool(b) => Kind::Bool(*b),
+            Value::Int(i) => Kind::Int(*i),
+            Value::Float(f) => Kind::Float(f.to_bits()),
+            Value::Complex(c) => Kind::Complex(c.re.to_bits(), c.im.to_bits()),
+            Value::Str(s) => Kind::Str(s.clone()),
+            Value::Device(d) => Kind::Device(*d),
+            Value::Tensor(_) => match tensors.next().map(TensorCell::get) {
+                Some(t) if with_sizes => Kind::OfSizes(t.dtype(), t.sizes().into()),
+                Some(t) => Kind::OfRank(t.dtype(), t.dim()),
+                None => Kind::Opaque,
+            },
+            Value::List(l) => {
+                Kind::List(l.with(|items| items.iter().map(|v| Kind::of(v, with_sizes, tensors)).collect()))
+            }
+            Value::Tuple(t) => Kind::List(t.items.iter().map(|v| Kind::of(v, with_sizes, tensors)).collect()),
+            Value::Dict(_) | Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_) => Kind::Opaque,
+        }
+    }
+
+    /// True when what was made for an argument of this kind serves `value`, whose tensors `tensors` gives.
+    fn covers<'t>(&self, value: &Value, tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
+        match (self, value) {
+            (Kind::None, Value::None) => true,
+            (Kind::Bool(a), Value::Bool(b)) => a == b,
+            (Kind::Int(a), Value::Int(b)) => a == b,
+            (Kind::Float(a), Value::Float(b)) => *a == b.to_bits(),
+            (Kind::Complex(re, im), Value::Complex(c)) => *re == c.re.to_bits() && *im == c.im.to_bits(),
+            (Kind::Str(a), Value::Str(b)) => a == b,
+            (Kind::Device(a), Value::Device(b)) => a == b,
+            (Kind::OfRank(dtype, rank), Value::Tensor(_)) => {
+                tensors.next().is_some_and(|t| t.dtype() == *dtype && t.dim() == *rank)
+            }
+            (Kind::OfSizes(dtype, sizes), Value::Tensor(_)) => tensors
+                .next()
+                .is_some_and(|t| t.dtype() == *dtype && t.sizes() == sizes.as_slice()),
+            (Kind::List(kinds), Value::List(l)) => l.with(|items| cover_all(kinds, items, tensors)),
+            (Kind::List(kinds), Value::Tuple(t)) => cover_all(kinds, &t.items, tensors),
+            (
+                Kind::Opaque,
+                Value::Dict(_) | Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_),
+            ) => true,
+            _ => false,
+        }
+    }
+}
+
+fn cover_all<'t>(kinds: &[Kind], values: &[Value], tensors: &mut impl Iterator<Item = &'t Tensor>) -> bool {
+    kinds.len() == values.len() && kinds.iter().zip(values).all(|(k, v)| k.covers(v, tensors))
+}
+
+fn program(op: &Operator, args: &Args<'_>) -> Result<Program, OpError> {
+    op.program(args)?
+        .ok_or_else(|| OpError::Unsupported("an operator without a program".into()))
+}
+
+fn results_of(
+    ctx: &Context,
+    op: &Operator,
+    program: &Program,
+    values: &[Value],
+    tensors: &[Tensor],
+) -> Result<Results, OpError> {
+    let outputs = eval_outputs(program, tensors)?;
+    // Only results that are arguments ask for the variables.
+    let cells = match program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
+        true => args_of(ctx, &op.schema, values).1,
+        false => Vec::new(),
+    };
+    Ok(given(ctx, &op.schema, program, &cells, outputs))
+}
