@@ -11,6 +11,7 @@ pub mod progress;
 pub mod reduce;
 mod reduce_module;
 pub mod shape;
+pub mod stress;
 
 pub use failure::{Failure, print_failure};
 

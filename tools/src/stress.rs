@@ -1,0 +1,274 @@
+//! Many threads that load, freeze, compile and run models at once, and check every result against the recorded one.
+//!
+//! What may go wrong between threads needs chances: sessions, models, the operators of eager programs and directories of compiled code are shared by some
+//! threads and made anew by others, in an order that differs from thread to thread.
+
+use crate::case::{CaseError, CaseTensors, value_from_json};
+use frazil::eager::Ops;
+use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Tensor, Value};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folders of models: each folder in them that holds `model.pt`, `case.json` and `tensors.safetensors` is one.
+    pub models: Vec<PathBuf>,
+    /// How long threads begin something new.
+    pub time: Duration,
+    /// How many there are.
+    pub threads: usize,
+    /// Where the order of things starts.
+    pub seed: u64,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Rounds by what they did.
+    pub rounds: BTreeMap<String, usize>,
+    /// Results that were compared.
+    pub results: usize,
+    /// What was wrong, the first of all threads; they stop then.
+    pub failure: Option<String>,
+}
+
+/// A model with its recorded calls.
+struct Subject {
+    name: String,
+    path: PathBuf,
+    case: Recorded,
+    tensors: CaseTensors,
+    /// The model of the session that threads share.
+    shared: Model,
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    preserve: Vec<String>,
+    calls: Vec<RecordedCall>,
+    rtol: f64,
+    atol: f64,
+}
+
+#[derive(Deserialize)]
+struct RecordedCall {
+    method: Option<String>,
+    args: Vec<Json>,
+    result: Json,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs until the time is over or something is wrong.
+///
+/// # Errors
+/// When the models cannot be read.
+pub fn run(options: &Options) -> Result<Report, Failure> {
+    let session = Session::new();
+    let mut subjects = Vec::new();
+    for folder in &options.models {
+        let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?
+            .map(|e| Ok(e?.path()))
+            .collect::<std::io::Result<_>>()?;
+        entries.sort();
+        for path in entries.iter().filter(|path| path.join("model.pt").is_file()) {
+            subjects.push(Subject::read(&session, path)?);
+        }
+    }
+    if subjects.is_empty() {
+        return Err("there are no models".into());
+    }
+    let cache = tempfile::tempdir()?;
+    let ops = session.eager();
+    let end = Instant::now() + options.time;
+    let stop = AtomicBool::new(false);
+    let report = Mutex::new(Report::default());
+    std::thread::scope(|scope| {
+        for thread in 0..options.threads as u64 {
+            let (subjects, ops, cache, stop, report) = (&subjects, &ops, cache.path(), &stop, &report);
+            scope.spawn(move || {
+                let mut random = Random(options.seed ^ (thread + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+                    let subject = &subjects[random.below(subjects.len())];
+                    let (what, outcome) = round(subject, ops, cache, &mut random);
+                    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                    *report.rounds.entry(what.to_owned()).or_default() += 1;
+                    match outcome {
+                        Ok(results) => report.results += results,
+                        Err(e) => {
+                            stop.store(true, Ordering::Relaxed);
+                            report
+                                .failure
+                                .get_or_insert_with(|| format!("{what}, {}: {e}", subject.name));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// One thing that a thread does: its name, and how many results were right.
+fn round(subject: &Subject, ops: &Ops, cache: &Path, random: &mut Random) -> (&'static str, Result<usize, Failure>) {
+    let threads = 1 + random.below(2);
+    match random.below(6) {
+        0 => (
+            "shared model",
+            subject.calls(&subject.shared, &subject.options(threads)),
+        ),
+        1 => (
+            "new session",
+            subject
+                .load()
+                .and_then(|m| subject.calls(&m, &subject.options(threads))),
+        ),
+        2 => {
+            let options = EngineOptions {
+                cache_dir: Some(cache.to_owned()),
+                ..subject.options(threads)
+            };
+            ("shared directory", subject.calls(&subject.shared, &options))
+        }
+        3 => {
+            let options = EngineOptions {
+                kind: EngineKind::Interpreter,
+                ..subject.options(threads)
+            };
+            ("interpreter", subject.calls(&subject.shared, &options))
+        }
+        4 => {
+            let options = EngineOptions {
+                fuse: false,
+                ..subject.options(threads)
+            };
+            ("without fusion", subject.calls(&subject.shared, &options))
+        }
+        _ => ("eager", eager(ops, random)),
+    }
+}
+
+/// Sums and products that are exact in floats.
+fn eager(ops: &Ops, random: &mut Random) -> Result<usize, Failure> {
+    for round in 0..64 {
+        let n = 1 + random.below(300);
+        let x: Vec<f32> = (0..n).map(|i| (i % 50) as f32).collect();
+        let var = ops.var(Tensor::from_f32(&x, &[n as i64])?);
+        let y = (((&var * &var)? + round as f64)? - &var)?.relu().call()?;
+        let wanted: Vec<f64> = x
+            .iter()
+            .map(|&x| f64::from((x * x + round as f32 - x).max(0.0)))
+            .collect();
+        let sum = y.sum().call()?.to_vec();
+        if y.to_vec() != wanted || sum != [wanted.iter().sum::<f64>()] {
+            return Err(format!("{n} elements, round {round}: {:?}", y.to_vec()).into());
+        }
+    }
+    Ok(64)
+}
+
+impl Subject {
+    fn read(session: &Session, folder: &Path) -> Result<Subject, Failure> {
+        let path = folder.join("model.pt");
+        Ok(Subject {
+            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            case: serde_json::from_slice(&std::fs::read(folder.join("case.json"))?)?,
+            tensors: CaseTensors::beside(&folder.join("case.json"))?,
+            shared: session.load(&path)?,
+            path,
+        })
+    }
+
+    fn load(&self) -> Result<Model, Failure> {
+        Ok(Session::new().load(&self.path)?)
+    }
+
+    fn method<'a>(&'a self, call: &'a RecordedCall) -> &'a str {
+        call.method
+            .as_deref()
+            .or(self.case.method.as_deref())
+            .unwrap_or("forward")
+    }
+
+    fn options(&self, threads: usize) -> EngineOptions {
+        let mut methods: Vec<String> = self.case.calls.iter().map(|c| self.method(c).to_owned()).collect();
+        methods.sort();
+        methods.dedup();
+        EngineOptions {
+            threads,
+            methods,
+            preserve: self.case.preserve.clone(),
+            ..EngineOptions::default()
+        }
+    }
+
+    /// All calls on a new engine of `model`.
+    fn calls(&self, model: &Model, options: &EngineOptions) -> Result<usize, Failure> {
+        let mut engine = model.engine(options)?;
+        for (i, call) in self.case.calls.iter().enumerate() {
+            let args = call.args.iter().map(|a| value_from_json(a, &self.tensors));
+            let args = args.collect::<Result<Vec<Value>, CaseError>>()?;
+            match (engine.call(self.method(call), &args), call.result.get("raises")) {
+                (Ok(result), None) => {
+                    let wanted = value_from_json(&call.result, &self.tensors)?;
+                    if !self.agree(&result, &wanted) {
+                        return Err(format!("call {i} gives {result:?} in the place of {wanted:?}").into());
+                    }
+                }
+                (Err(CallError::Raised(_)), Some(_)) => {}
+                (Ok(result), Some(_)) => return Err(format!("call {i} gives {result:?} and does not raise").into()),
+                (Err(e), _) => return Err(format!("call {i}: {e}").into()),
+            }
+        }
+        Ok(self.case.calls.len())
+    }
+
+    fn agree(&self, a: &Value, b: &Value) -> bool {
+        let all = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.agree(a, b));
+        let near = |a: f64, b: f64| {
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= self.case.atol + self.case.rtol * b.abs()
+        };
+        match (a, b) {
+            (Value::Tensor(a), Value::Tensor(b)) => {
+                let (a, b) = (a.get(), b.get());
+                let alike = a.dtype() == b.dtype() && a.sizes() == b.sizes();
+                alike && a.to_f64_vec().iter().zip(b.to_f64_vec()).all(|(&a, b)| near(a, b))
+            }
+            (Value::List(a), Value::List(b)) => all(&a.items(), &b.items()),
+            (Value::Tuple(a), Value::Tuple(b)) => all(&a.items, &b.items),
+            (Value::Dict(a), Value::Dict(b)) => a.with(|a| {
+                b.with(|b| {
+                    let same = |(k, v)| b.get(k).is_some_and(|other| self.agree(v, other));
+                    a.len() == b.len() && a.iter().all(same)
+                })
+            }),
+            (Value::Float(a), Value::Float(b)) => near(*a, *b),
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::None, Value::None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A small generator (xorshift): what it gives has to be different, not good.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) as usize % n.max(1)
+    }
+}
