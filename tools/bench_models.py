@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes the models that docs/benchmarks.md measures, with random weights, as NAME/model.pt, case.json and tensors.safetensors below OUT.
 
-    bench_models.py OUT [NAME...]
+    bench_models.py OUT [NAME... | kernels]
 
 needs `torch`, `torchvision` and `safetensors` from PyPI. What torchvision has is scripted, the transformers are plain modules with
-`scaled_dot_product_attention`, traced. A model that is there is left as it is.
+`scaled_dot_product_attention`, traced. `kernels` are models of one operator each. A model that is there is left as it is.
 """
 
 import json
@@ -153,6 +153,26 @@ def perceptron():
     return torch.jit.script(nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)).eval())
 
 
+def operator(module: nn.Module, *shape: int):
+    return lambda: torch.jit.script(module.eval()), lambda: torch.randn(shape)
+
+
+def kernels() -> dict:
+    """Products, the convolutions of ResNet and MobileNet, and what is bound by memory."""
+    models = {f"gemm_{n}": operator(nn.Linear(n, n, bias=False), n, n) for n in (256, 512, 768, 1024, 1536, 2048)}
+    for channels, outputs, size, kernel, stride in (
+        (64, 64, 56, 3, 1), (128, 128, 28, 3, 1), (256, 256, 14, 3, 1), (512, 512, 7, 3, 1), (128, 128, 56, 3, 2),
+        (256, 64, 56, 1, 1), (64, 256, 56, 1, 1), (512, 128, 28, 1, 1), (1024, 256, 14, 1, 1), (512, 2048, 7, 1, 1)):
+        conv = nn.Conv2d(channels, outputs, kernel, stride, kernel // 2, bias=False)
+        models[f"conv{kernel}x{kernel}_s{stride}_{channels}_{outputs}_{size}"] = operator(conv, 1, channels, size, size)
+    for channels, size, stride in ((32, 112, 1), (96, 112, 2), (144, 56, 1), (192, 28, 1), (384, 14, 1), (960, 7, 1)):
+        conv = nn.Conv2d(channels, channels, 3, stride, 1, groups=channels, bias=False)
+        models[f"depthwise_s{stride}_{channels}_{size}"] = operator(conv, 1, channels, size, size)
+    rows = {"relu": nn.ReLU(), "gelu": nn.GELU(), "silu": nn.SiLU(), "softmax": nn.Softmax(-1), "layer_norm": nn.LayerNorm(1024)}
+    # 16 MB in and out: more than the caches of a core.
+    return models | {name: operator(module, 4096, 1024) for name, module in rows.items()}
+
+
 # A model's name, what makes it, and what makes an input of it.
 MODELS = {
     "mlp": (perceptron, lambda: torch.randn(1, 784)),
@@ -171,7 +191,7 @@ MODELS = {
 
 def make(name: str, folder: pathlib.Path) -> None:
     torch.manual_seed(0)
-    module, argument = MODELS[name]
+    module, argument = (MODELS | kernels())[name]
     with torch.no_grad():
         model, x = module(), argument()
         result = model(x)
@@ -185,9 +205,13 @@ def make(name: str, folder: pathlib.Path) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) < 2 or (unknown := set(sys.argv[2:]) - MODELS.keys()):
-        sys.exit(__doc__ if len(sys.argv) < 2 else f"no such model: {', '.join(unknown)}; there are {', '.join(MODELS)}")
-    for name in sys.argv[2:] or MODELS:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    small = kernels()
+    names = [one for name in sys.argv[2:] or MODELS for one in (small if name == "kernels" else [name])]
+    if unknown := [name for name in names if name not in MODELS and name not in small]:
+        sys.exit(f"no such model: {', '.join(unknown)}; there are {', '.join(MODELS)}, kernels, {', '.join(small)}")
+    for name in names:
         folder = pathlib.Path(sys.argv[1], name)
         if not (folder / "case.json").exists():
             make(name, folder)

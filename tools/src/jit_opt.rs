@@ -127,7 +127,7 @@ enum EmitKind {
     Asm,
     /// An object file
     Obj,
-    /// A shared library and a C header
+    /// A shared library, or a static one where the name ends in .a, and a C header
     Lib,
 }
 
@@ -142,7 +142,7 @@ impl EmitKind {
             "ll" => EmitKind::Llvm,
             "s" => EmitKind::Asm,
             "o" => EmitKind::Obj,
-            "so" => EmitKind::Lib,
+            "so" | "a" => EmitKind::Lib,
             _ => return None,
         })
     }
@@ -237,7 +237,7 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
         (None, None) => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
-                "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .mlir, .ll, .s, .o or .so, or --emit",
+                "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .mlir, .ll, .s, .o, .so or .a, or --emit",
                 path.display()
             ))
         }),

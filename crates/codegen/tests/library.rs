@@ -106,6 +106,43 @@ fn a_c_program_runs_the_library() {
     }
 }
 
+/// Two models in one program, each a static library of its own: only their interfaces may be seen, or their insides would clash.
+#[test]
+fn static_libraries_share_a_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut second = plan();
+    second.name = "second".into();
+    for plan in [plan(), second] {
+        let library = directory.path().join(format!("lib{}.a", plan.name));
+        aot::write_library(&plan, &host_target(), &library).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let both = format!(
+        "#include \"libsecond.h\"\n{}",
+        PROGRAM
+            .replace("\"two_layers.h\"", "\"libtwo_layers.h\"")
+            .replace("return 0;", "second_instance *other; return second_create(0, &other);")
+    );
+    std::fs::write(directory.path().join("main.c"), both).unwrap();
+    let output = Command::new("cc")
+        .current_dir(directory.path())
+        .args([
+            "-Wall",
+            "-Werror",
+            "-o",
+            "main",
+            "main.c",
+            "-L.",
+            "-ltwo_layers",
+            "-lsecond",
+            "-lm",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("./main").current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success(), "exit status {:?}", output.status);
+}
+
 #[test]
 fn every_stage_has_text() {
     let (plan, target) = (plan(), host_target());

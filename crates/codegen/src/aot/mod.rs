@@ -1,7 +1,8 @@
 //! Plans to files: objects, texts, and shared libraries with a C header.
 //!
 //! A library is linked by `cc` from the kernels' objects, the runtime's object (`crates/rt`), the constants, and a C file with the
-//! tables of steps and the interface. It needs the C library and libm, nothing else.
+//! tables of steps and the interface. It needs the C library and libm, nothing else. A static one is the same in one object, in which
+//! `objcopy` has made everything but the interface local, so that a program can have several.
 
 mod header;
 mod source;
@@ -12,7 +13,7 @@ use crate::package::Contents;
 use crate::plan::Plan;
 use crate::target::Target;
 use frazil_syntax::write_atomically;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,15 +37,15 @@ pub enum EmitFileError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The C compiler could not be started.
-    #[error("{command} could not be started: {source}; a C compiler is needed to link libraries")]
+    /// The C compiler, or another program that it comes with, could not be started.
+    #[error("{command} could not be started: {source}; a C compiler and its tools are needed to link libraries")]
     NoLinker {
         /// Its name.
         command: String,
         /// What the system said.
         source: std::io::Error,
     },
-    /// The C compiler failed.
+    /// The C compiler, or another program that it comes with, failed.
     #[error("{command} failed:\n{stderr}")]
     Linker {
         /// Its name.
@@ -90,11 +91,15 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
     let merged = directory.path().join("merged.o");
     let mut arguments: Vec<OsString> = vec!["-r".into(), "-nostdlib".into(), "-o".into(), merged.clone().into()];
     arguments.extend(objects);
-    link(directory.path(), &arguments)?;
+    compile_c(directory.path(), &arguments)?;
     std::fs::read(&merged).map_err(|source| EmitFileError::Io { path: merged, source })
 }
 
-/// Writes the shared library `library` and, beside it, the C header of the same name with the extension `h`. Gives the header's path.
+/// Writes the library `library`, a static one where its extension is `a` and else a shared one, and, beside it, the C header of the same
+/// name with the extension `h`. Gives the header's path.
+///
+/// # Errors
+/// When a kernel cannot be compiled, the C compiler fails, or a file cannot be written; then nothing is.
 pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<PathBuf, EmitFileError> {
     Contents::of(plan).validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
     check_standalone(plan)?;
@@ -104,8 +109,22 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
         return Err(EmitFileError::Name(plan.name.clone()));
     }
     let directory = temporary()?;
-    let mut objects = write_objects(plan, target, directory.path())?;
-    let file = |name: &str| directory.path().join(name);
+    let parts = library_parts(plan, target, directory.path())?;
+    let output = match library.extension() {
+        Some(extension) if extension == "a" => link_static(plan, directory.path(), parts)?,
+        _ => link_shared(plan, directory.path(), parts)?,
+    };
+    let bytes = std::fs::read(&output).map_err(|source| EmitFileError::Io { path: output, source })?;
+    let header_path = library.with_extension("h");
+    replace(&header_path, header(plan).as_bytes())?;
+    replace(library, &bytes)?;
+    Ok(header_path)
+}
+
+/// Writes what a library is linked from to `directory`; gives the names of the objects and sources.
+fn library_parts(plan: &Plan, target: &Target, directory: &Path) -> Result<Vec<OsString>, EmitFileError> {
+    let mut parts = write_objects(plan, target, directory)?;
+    let file = |name: &str| directory.join(name);
     write(&file("runtime.o"), RUNTIME)?;
     // An empty section has no address of its own.
     for (name, constants) in [
@@ -117,34 +136,42 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
     }
     write(&file("model.h"), header(plan).as_bytes())?;
     write(&file("model.c"), source::source(plan).as_bytes())?;
-    write(
-        &file("exports.map"),
-        format!("{{ global: {}_*; local: *; }};\n", plan.name).as_bytes(),
-    )?;
-    objects.push("runtime.o".into());
-    objects.push("model.c".into());
-    let output = file("library.so");
-    let mut arguments: Vec<OsString> = [
-        "-shared",
-        "-fPIC",
-        "-O2",
-        "-std=gnu11",
-        "-pthread",
-        "-Wl,-z,noexecstack",
-    ]
-    .into_iter()
-    .chain(["-Wl,--version-script=exports.map", "-Wl,--no-undefined", "-s", "-o"])
-    .map(OsString::from)
-    .collect();
+    parts.push("runtime.o".into());
+    parts.push("model.c".into());
+    Ok(parts)
+}
+
+/// How the C file of a library is compiled.
+const C_OPTIONS: [&str; 4] = ["-fPIC", "-O2", "-std=gnu11", "-pthread"];
+
+/// Links `parts` in `directory` to a shared library; gives its path.
+fn link_shared(plan: &Plan, directory: &Path, parts: Vec<OsString>) -> Result<PathBuf, EmitFileError> {
+    let exports = format!("{{ global: {}_*; local: *; }};\n", plan.name);
+    write(&directory.join("exports.map"), exports.as_bytes())?;
+    let output = directory.join("library.so");
+    let mut arguments: Vec<OsString> = C_OPTIONS
+        .into_iter()
+        .chain(["-shared", "-Wl,-z,noexecstack", "-Wl,--version-script=exports.map"])
+        .chain(["-Wl,--no-undefined", "-s", "-o"])
+        .map(OsString::from)
+        .collect();
     arguments.push(output.clone().into());
-    arguments.extend(objects);
+    arguments.extend(parts);
     arguments.push("-lm".into());
-    link(directory.path(), &arguments)?;
-    let bytes = std::fs::read(&output).map_err(|source| EmitFileError::Io { path: output, source })?;
-    let header_path = library.with_extension("h");
-    replace(&header_path, header(plan).as_bytes())?;
-    replace(library, &bytes)?;
-    Ok(header_path)
+    compile_c(directory, &arguments)?;
+    Ok(output)
+}
+
+/// Makes one object of `parts` in `directory`, and an archive of that; gives its path.
+fn link_static(plan: &Plan, directory: &Path, parts: Vec<OsString>) -> Result<PathBuf, EmitFileError> {
+    let mut arguments: Vec<OsString> = C_OPTIONS.into_iter().map(OsString::from).collect();
+    arguments.extend(["-r", "-nostdlib", "-o", "library.o"].map(OsString::from));
+    arguments.extend(parts);
+    compile_c(directory, &arguments)?;
+    let keep = format!("--keep-global-symbol={}_*", plan.name);
+    run("objcopy", directory, ["--wildcard", &keep, "library.o"])?;
+    run("ar", directory, ["rcs", "library.a", "library.o"])?;
+    Ok(directory.join("library.a"))
 }
 
 fn temporary() -> Result<tempfile::TempDir, EmitFileError> {
@@ -190,9 +217,19 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
 }
 
 /// Runs the C compiler, `$CC` or `cc`, in `directory`.
-fn link(directory: &Path, arguments: &[OsString]) -> Result<(), EmitFileError> {
-    let command = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let output = Command::new(&command).current_dir(directory).args(arguments).output();
+fn compile_c(directory: &Path, arguments: &[OsString]) -> Result<(), EmitFileError> {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    run(&compiler, directory, arguments)
+}
+
+/// Runs `command` in `directory`.
+fn run(
+    command: &str,
+    directory: &Path,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<(), EmitFileError> {
+    let output = Command::new(command).current_dir(directory).args(arguments).output();
+    let command = command.to_owned();
     match output {
         Err(source) => Err(EmitFileError::NoLinker { command, source }),
         Ok(o) if o.status.success() => Ok(()),
