@@ -56,6 +56,9 @@ struct Options {
     /// Tell where the time of the first call goes: a row a kernel
     #[arg(long, conflicts_with = "bench")]
     profile: bool,
+    /// With --profile: write the steps of one run to FILE, for Perfetto or Chrome's trace viewer
+    #[arg(long, value_name = "FILE.json", requires = "profile")]
+    trace: Option<PathBuf>,
     /// Keep native code in DIR, for the next start
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
@@ -272,7 +275,14 @@ fn profile(
     tell(options, engine);
     progress.done();
     match profile {
-        Some(profile) => println!("{profile}"),
+        Some(profile) => {
+            println!("{profile}");
+            if let Some(path) = &options.trace {
+                let text = profile.chrome_trace();
+                write_atomically(path, |file| file.write_all(text.as_bytes()))
+                    .map_err(|e| Failure::io("write", path, e))?;
+            }
+        }
         None => {
             let why = "there is no profile: the method does not run natively as a whole (--strict says why)";
             return Err(Failure::Other(why.to_owned()));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tracing::warn;
 
 /// Changes whenever the same spec gives other code, or files have another form.
-const FORMAT: &str = concat!("frazil ", env!("CARGO_PKG_VERSION"), " objects 1");
+const FORMAT: &str = concat!("frazil ", env!("CARGO_PKG_VERSION"), " objects 2");
 
 /// A directory of objects.
 #[derive(Clone, Debug)]

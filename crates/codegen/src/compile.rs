@@ -8,7 +8,7 @@ use crate::native::{CompileError, compile_kernel, host_target};
 use crate::package::{Contents, Package};
 use crate::pages::Pages;
 use crate::plan::{Buffer, Call, Constants, Plan, Port};
-use crate::profile::{self, CallInfo, Profile};
+use crate::profile::{self, CallInfo, Clock, Profile};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
 use frazil_runtime::structured::TensorShape;
@@ -250,24 +250,24 @@ impl Executable {
         outputs: &mut [&mut [u8]],
         time: Duration,
     ) -> Result<Profile, RunError> {
-        let mut times = vec![Duration::ZERO; self.code.infos.len()];
+        let mut clock = Clock::new(self.code.infos.len());
         // Caches and pages are warm afterwards.
         self.run(inputs, outputs)?;
-        let (start, mut runs) = (Instant::now(), 0);
-        while runs < 3 || start.elapsed() < time {
-            self.run_timed(inputs, outputs, Some(&mut times))?;
-            runs += 1;
+        let start = Instant::now();
+        while clock.runs < 3 || start.elapsed() < time {
+            clock.start();
+            self.run_timed(inputs, outputs, Some(&mut clock))?;
         }
         let peak = profile::peak(&self.code.target, self.threads);
-        Ok(Profile::new(&self.code.infos, &times, runs, peak))
+        Ok(Profile::new(&self.code.infos, &clock, peak))
     }
 
-    /// Runs the function, and adds each call's time to `times`.
+    /// Runs the function, and tells `clock` each call's time.
     fn run_timed(
         &mut self,
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
-        times: Option<&mut [Duration]>,
+        clock: Option<&mut Clock>,
     ) -> Result<(), RunError> {
         check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
         check("output", &self.code.outputs, outputs.iter().map(|b| b.len()))?;
@@ -275,7 +275,7 @@ impl Executable {
         let results = outputs.len() - self.code.checks.len();
         let addresses: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
         // SAFETY: sizes are checked.
-        unsafe { self.run_steps(&inputs, &addresses, times)? };
+        unsafe { self.run_steps(&inputs, &addresses, clock)? };
         let checks = &self.code.checks;
         let truths = outputs[results..].iter().map(|b| b.first().is_some_and(|&x| x != 0));
         match checks.iter().zip(truths).find(|(_, raised)| *raised) {
@@ -299,7 +299,7 @@ impl Executable {
         &mut self,
         inputs: &[*const c_void],
         outputs: &[*mut c_void],
-        mut times: Option<&mut [Duration]>,
+        mut clock: Option<&mut Clock>,
     ) -> Result<(), RunError> {
         let memory = Memory {
             inputs: inputs.as_ptr(),
@@ -315,30 +315,30 @@ impl Executable {
             None => Runner::Serial,
         };
         let code = &self.code;
-        let stretch = |from: usize, to: usize, times: &mut Option<&mut [Duration]>| match times {
+        let stretch = |from: usize, to: usize, clock: &mut Option<&mut Clock>| match clock {
             // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
             None => unsafe { frazil_rt::run(&code.steps[from..to], &memory, &runner) },
-            Some(times) => {
+            Some(clock) => {
                 for i in from..to {
                     let start = Instant::now();
                     // SAFETY: as above.
                     unsafe { frazil_rt::run(&code.steps[i..=i], &memory, &runner) };
-                    times[code.call_of[i]] += start.elapsed();
+                    clock.add(code.call_of[i], start);
                 }
             }
         };
         let mut done = 0;
         for host in &code.hosts {
-            stretch(done, host.after, &mut times);
+            stretch(done, host.after, &mut clock);
             done = host.after;
             let start = Instant::now();
             // SAFETY: as above.
             unsafe { run_host(&host.call, &code.buffers[host.buffers.clone()], &memory)? };
-            if let Some(times) = &mut times {
-                times[host.number] += start.elapsed();
+            if let Some(clock) = &mut clock {
+                clock.add(host.number, start);
             }
         }
-        stretch(done, code.steps.len(), &mut times);
+        stretch(done, code.steps.len(), &mut clock);
         Ok(())
     }
 }

@@ -39,6 +39,60 @@ pub(crate) fn calls(plan: &Plan) -> Vec<CallInfo> {
     plan.calls.iter().enumerate().filter_map(info).collect()
 }
 
+/// The time of each call, as runs go on.
+pub(crate) struct Clock {
+    /// Sums over all runs.
+    sums: Vec<Duration>,
+    /// The steps of the last run: number of the call, when it began and how long it took.
+    last: Vec<(usize, Duration, Duration)>,
+    begin: Instant,
+    /// Runs that were begun.
+    pub runs: u32,
+}
+
+impl Clock {
+    pub fn new(calls: usize) -> Clock {
+        Clock {
+            sums: vec![Duration::ZERO; calls],
+            last: Vec::new(),
+            begin: Instant::now(),
+            runs: 0,
+        }
+    }
+
+    /// Begins a run.
+    pub fn start(&mut self) {
+        self.runs += 1;
+        self.last.clear();
+        self.begin = Instant::now();
+    }
+
+    /// A step of the call `number`, begun at `start`, has just ended.
+    pub fn add(&mut self, number: usize, start: Instant) {
+        let time = start.elapsed();
+        self.sums[number] += time;
+        self.last
+            .push((number, start.saturating_duration_since(self.begin), time));
+    }
+}
+
+/// A step of a run.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// The kernel's family and sizes.
+    pub kernel: String,
+    /// When it began, from the beginning of the run.
+    pub start: Duration,
+    /// How long it took.
+    pub time: Duration,
+    /// Floating-point operations of the whole call.
+    pub flops: i64,
+    /// The bytes that the whole call reads and writes at least.
+    pub bytes: i64,
+    /// The operators that the call computes.
+    pub origins: Vec<String>,
+}
+
 /// The calls of one kernel together.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -65,11 +119,14 @@ pub struct Profile {
     pub runs: u32,
     /// What a matrix product whose operands stay in cache reaches on the same threads: floating-point operations a second.
     pub peak: f64,
+    /// The steps of the last run, in order.
+    pub spans: Vec<Span>,
 }
 
 impl Profile {
-    /// Adds up `times`, the sums over `runs` runs of the time of each call.
-    pub(crate) fn new(calls: &[CallInfo], times: &[Duration], runs: u32, peak: f64) -> Profile {
+    /// What `clock` says of `calls`.
+    pub(crate) fn new(calls: &[CallInfo], clock: &Clock, peak: f64) -> Profile {
+        let (times, runs) = (&clock.sums, clock.runs);
         let mut rows: Vec<(u32, Row)> = Vec::new();
         for (call, time) in calls.iter().zip(times) {
             let at = rows.iter().position(|(k, _)| *k == call.kernel).unwrap_or_else(|| {
@@ -97,7 +154,43 @@ impl Profile {
         }
         let mut rows: Vec<Row> = rows.into_iter().map(|(_, r)| r).collect();
         rows.sort_by_key(|r| std::cmp::Reverse(r.time));
-        Profile { rows, runs, peak }
+        let span = |&(number, start, time): &(usize, Duration, Duration)| {
+            let call = calls.get(number)?;
+            Some(Span {
+                kernel: call.what.clone(),
+                start,
+                time,
+                flops: call.flops,
+                bytes: call.bytes,
+                origins: call.origins.clone(),
+            })
+        };
+        let spans = clock.last.iter().filter_map(span).collect();
+        Profile {
+            rows,
+            runs,
+            peak,
+            spans,
+        }
+    }
+
+    /// The last run in the form that Chrome's trace viewer and Perfetto read: an event a step, with its operators.
+    pub fn chrome_trace(&self) -> String {
+        let microseconds = |time: Duration| time.as_secs_f64() * 1e6;
+        let event = |span: &Span| {
+            serde_json::json!({
+                "name": span.kernel,
+                "cat": "kernel",
+                "ph": "X",
+                "pid": 1,
+                "tid": 1,
+                "ts": microseconds(span.start),
+                "dur": microseconds(span.time),
+                "args": { "flops": span.flops, "bytes": span.bytes, "operators": span.origins },
+            })
+        };
+        let events: Vec<_> = self.spans.iter().map(event).collect();
+        serde_json::json!({ "traceEvents": events, "displayTimeUnit": "ns" }).to_string()
     }
 }
 

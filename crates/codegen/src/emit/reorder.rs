@@ -5,39 +5,99 @@ use super::builder::{Emitter, Int, Val};
 use crate::kernel::{BlockedShape, CopyChannels, Reorder, ReorderDirection};
 
 /// Emits all tasks.
-pub fn emit(kernel: &mut Kernel<'_>, spec: &Reorder) {
+pub fn emit<'c>(kernel: &mut Kernel<'c>, spec: &Reorder) {
     let s = &spec.blocked;
     let pixels = s.height * s.width;
+    let (whole_blocks, rest) = (s.channels / s.block, s.channels % s.block);
     kernel.for_each_task(|e, buffers, task| {
         let at = e.delinearize(task, &[s.batch, s.channel_blocks()]);
         let blocked = e.linear([(s.batch_stride, at[0]), (s.plane_elements(), at[1])], 0);
         let plain = e.linear([(s.channels * pixels, at[0]), (s.block * pixels, at[1])], 0);
-        let first = e.mul(at[1], s.block);
-        let left = e.sub(s.channels, first);
-        let lanes = if s.channels % s.block == 0 {
-            Int::Const(s.block)
-        } else {
-            e.min(left, s.block)
+        let (from, to) = match spec.direction {
+            ReorderDirection::ToBlocked => (plain, blocked),
+            ReorderDirection::ToPlain => (blocked, plain),
         };
-        match spec.direction {
-            ReorderDirection::ToBlocked => {
-                let (from, to) = (e.f32_offset(buffers[0], plain), e.f32_offset(buffers[1], blocked));
-                copy_planes(e, lanes, pixels, (from, pixels, 1), (to, 1, s.block));
-                let f32_zero = e.f32_constant(0.0, None);
-                e.for_each(lanes, s.block, 1, |e, lane| {
-                    e.for_each(0, pixels, 1, |e, p| {
-                        let offset = e.linear([(1, lane), (s.block, p)], 0);
-                        let address = e.f32_offset(to, offset);
-                        e.store(f32_zero, address, 4);
-                    });
-                });
-            }
-            ReorderDirection::ToPlain => {
-                let (from, to) = (e.f32_offset(buffers[0], blocked), e.f32_offset(buffers[1], plain));
-                copy_planes(e, lanes, pixels, (from, 1, s.block), (to, pixels, 1));
+        let (from, to) = (e.f32_offset(buffers[0], from), e.f32_offset(buffers[1], to));
+        let block = |e: &mut Emitter<'c>, channels| reorder_block(e, spec, channels, from, to);
+        match (whole_blocks, rest) {
+            (_, 0) => block(e, s.block),
+            (0, _) => block(e, rest),
+            _ => {
+                let is_whole = e.compare("slt", at[1], whole_blocks);
+                let then = |e: &mut Emitter<'c>, channels| {
+                    block(e, channels);
+                    Vec::new()
+                };
+                e.if_else(is_whole, &[], |e| then(e, s.block), |e| then(e, rest));
             }
         }
     });
+}
+
+/// Reorders a block with so many channels, as many pixels at a time as a block has lanes.
+fn reorder_block<'c>(e: &mut Emitter<'c>, spec: &Reorder, channels: i64, from: Val<'c>, to: Val<'c>) {
+    let (block, pixels) = (spec.blocked.block, spec.blocked.height * spec.blocked.width);
+    let rest = pixels % block;
+    let tile = |e: &mut Emitter<'c>, first: Int<'c>, count: i64| {
+        let plain = Rows {
+            count: channels,
+            distance: pixels,
+            lanes: count,
+        };
+        let blocked = Rows {
+            count,
+            distance: block,
+            lanes: block,
+        };
+        let pixel = e.mul(first, block);
+        match spec.direction {
+            ReorderDirection::ToBlocked => {
+                let (from, to) = (e.f32_offset(from, first), e.f32_offset(to, pixel));
+                transpose(e, block, (from, plain), (to, blocked));
+            }
+            ReorderDirection::ToPlain => {
+                let (from, to) = (e.f32_offset(from, pixel), e.f32_offset(to, first));
+                transpose(e, block, (from, blocked), (to, plain));
+            }
+        }
+    };
+    e.for_each(0, pixels - rest, block, |e, first| tile(e, first, block));
+    if rest > 0 {
+        tile(e, Int::Const(pixels - rest), rest);
+    }
+}
+
+/// Rows of a small matrix in memory: how many there are, how far apart, and how many elements of each.
+struct Rows {
+    count: i64,
+    distance: i64,
+    lanes: i64,
+}
+
+/// Transposes a matrix of at most `block` by `block`; what is written beyond the one that is read is zero.
+fn transpose<'c>(e: &mut Emitter<'c>, block: i64, (from, read): (Val<'c>, Rows), (to, write): (Val<'c>, Rows)) {
+    let zero = e.f32_constant(0.0, Some(block));
+    let mask = (read.lanes < block).then(|| e.mask(Int::Const(read.lanes), block));
+    let rows = (0..block).map(|row| {
+        if row >= read.count {
+            return zero;
+        }
+        let address = e.f32_offset(from, Int::Const(row * read.distance));
+        match mask {
+            Some(mask) => e.load_masked(address, mask, block),
+            None => e.load_vector(address, block),
+        }
+    });
+    let rows = rows.collect();
+    let columns = e.transpose(rows);
+    let mask = (write.lanes < block).then(|| e.mask(Int::Const(write.lanes), block));
+    for (row, column) in (0..write.count).zip(columns) {
+        let address = e.f32_offset(to, Int::Const(row * write.distance));
+        match mask {
+            Some(mask) => e.store_masked(column, address, mask),
+            None => e.store(column, address, 4),
+        }
+    }
 }
 
 /// Emits all tasks.
