@@ -2,7 +2,9 @@
 
 #[cfg(feature = "codegen")]
 use crate::code_cache::CodeCache;
+use crate::hooks::{HookId, Hooks};
 use crate::{Error, FreezeOptions, Model, Result};
+use frazil_ir::Graph;
 use frazil_runtime::Value;
 use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
 #[cfg(feature = "codegen")]
@@ -81,6 +83,7 @@ impl From<ExecError> for CallError {
 /// An instance of a model whose methods can be called; what a call changes, the next one sees.
 pub struct Engine {
     instance: Instance,
+    hooks: Hooks,
     #[cfg(feature = "codegen")]
     native: Option<crate::native::Cache>,
 }
@@ -194,6 +197,7 @@ impl Engine {
         }
         Ok(Engine {
             instance,
+            hooks: Hooks::default(),
             #[cfg(feature = "codegen")]
             native,
         })
@@ -207,11 +211,51 @@ impl Engine {
         Ok(&self.instance.running()?.model)
     }
 
-    /// Calls `method`; arguments that are missing take their defaults.
+    /// The graph that runs when `method` is called (`ScriptModule.graph_for`): the frozen one, for native engines, of which kernels are made for the
+    /// arguments that come.
     ///
     /// # Errors
-    /// When the program raises, and when it cannot be run.
+    /// When it cannot be frozen, or there is no such method.
+    pub fn graph_for(&mut self, method: &str) -> Result<&Graph> {
+        self.model()?.graph(method)
+    }
+
+    /// Runs `hook` on the arguments of every later call of `forward` (`Module.register_forward_pre_hook`). What it gives takes their place.
+    pub fn register_forward_pre_hook(
+        &mut self,
+        hook: impl FnMut(&[Value]) -> Result<Option<Vec<Value>>, CallError> + Send + 'static,
+    ) -> HookId {
+        self.hooks.add_before(Box::new(hook))
+    }
+
+    /// Runs `hook` on the arguments and the result of every later call of `forward` (`Module.register_forward_hook`). What it gives takes the
+    /// result's place.
+    pub fn register_forward_hook(
+        &mut self,
+        hook: impl FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send + 'static,
+    ) -> HookId {
+        self.hooks.add_after(Box::new(hook))
+    }
+
+    /// Removes a hook; false when it was removed before.
+    pub fn remove_hook(&mut self, hook: HookId) -> bool {
+        self.hooks.remove(hook)
+    }
+
+    /// Calls `method`; arguments that are missing take their defaults. Around `forward` run the hooks that were registered.
+    ///
+    /// # Errors
+    /// When the program or a hook raises, and when it cannot be run.
     pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
+        if self.hooks.is_empty() || method != "forward" {
+            return self.run(method, args);
+        }
+        let args = self.hooks.before(args)?;
+        let result = self.run(method, &args)?;
+        self.hooks.after(&args, result)
+    }
+
+    fn run(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         #[cfg(feature = "codegen")]
         if let Some(native) = &mut self.native
             && let Some(result) = native.call(&mut self.instance, method, args)?

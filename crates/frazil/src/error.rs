@@ -89,6 +89,14 @@ pub enum Error {
     /// A trace that gives another graph, or other constants, for other inputs.
     #[error(transparent)]
     TracingCheck(#[from] crate::trace::TracingCheckError),
+    /// Something of PyTorch's that has no counterpart here.
+    #[error("`{name}` has no counterpart here: {reason}")]
+    NoCounterpart {
+        /// PyTorch's name.
+        name: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),

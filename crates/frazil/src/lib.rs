@@ -39,6 +39,7 @@ mod describe;
 pub mod eager;
 mod engine;
 mod error;
+mod hooks;
 mod identity;
 mod model;
 #[cfg(feature = "codegen")]
@@ -57,6 +58,7 @@ pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::Profile;
+pub use hooks::{Hook, HookId, PreHook};
 pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions, pipeline_of_reproducer};
 #[cfg(feature = "codegen")]
 pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};

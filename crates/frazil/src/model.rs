@@ -222,6 +222,26 @@ impl Model {
         frazil_torchscript::save(&self.module, self.session.registry().catalogue(), out, options)
     }
 
+    /// Adds the functions of a source text as methods (`ScriptModule.define`). Each has the module as its first argument, and may call the other
+    /// methods.
+    ///
+    /// # Errors
+    /// When the source has mistakes, or there is a method of that name; the model is unchanged then.
+    pub fn define(&mut self, source: &str) -> Result<()> {
+        let class = self.module.object(self.module.root).class;
+        let unit = self.module.unit.clone();
+        let file = "<define>";
+        let unit = self
+            .session
+            .with_source_options(|o| frazil_torchscript::define_methods(file, source, unit, class, o));
+        let unit = unit.map_err(|source| Error::Load {
+            path: file.into(),
+            source,
+        })?;
+        self.module_mut().unit = unit;
+        Ok(())
+    }
+
     /// Something that calls methods, on an instance of the module of its own.
     ///
     /// # Errors
@@ -278,7 +298,7 @@ impl Graphs {
     }
 
     /// The function called `name`, or the only one.
-    fn function(&self, name: &str) -> Result<FunctionId> {
+    pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
         let ctx = self.session.ctx();
         let functions: Vec<_> = self.unit.functions().collect();
         let named = functions

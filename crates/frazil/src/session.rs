@@ -6,7 +6,7 @@ use frazil_ir::{Context, Graph};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
-use frazil_torchscript::Source;
+use frazil_torchscript::{Known, LoadOptions, Source};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -118,27 +118,56 @@ impl Session {
             ))
         })?;
         if path.extension().is_some_and(|e| e == "py") {
-            // As PyTorch's compiler does. What cannot be folded is as right.
-            let fold = |graph: &mut Graph| {
-                let pass = ConstantPropagation {
-                    immutable_only: true,
-                    ..ConstantPropagation::default()
-                };
-                let _ = pass.run(graph, &mut PassContext::new(&*self.registry));
-            };
-            let mut options = self.load_options();
-            options.fold = Some(&fold);
-            let source = frazil_torchscript::load_source(&path.display().to_string(), &text, &options);
-            return Ok(match source.map_err(load)? {
-                Source::Module(module) => Loaded::Model(Model::new(self.clone(), *module)),
-                Source::Unit(unit) => Loaded::Graphs(Graphs::of_unit(self.clone(), unit)),
-            });
+            return self.script(path, &text, &[]);
         }
         crate::text::parse(self, path, &text)
     }
 
-    fn load_options(&self) -> frazil_torchscript::LoadOptions<'_> {
-        frazil_torchscript::LoadOptions::new(self.ctx(), self.registry.catalogue())
+    /// Compiles TorchScript source (`torch.jit.script`) that may call functions from elsewhere: traced ones, or those of other sources, each by the name that
+    /// stands beside it. Of several functions the one of that name is meant. `path` is for messages.
+    ///
+    /// # Errors
+    /// When the source has mistakes, or `known` functions are not there or belong to another session.
+    pub fn script(&self, path: &Path, text: &str, known: &[(&str, &Graphs)]) -> Result<Loaded> {
+        let mut functions = Vec::new();
+        for (name, graphs) in known {
+            if !Arc::ptr_eq(self.ctx(), graphs.session().ctx()) {
+                return Err(Error::Unsupported(format!("`{name}` belongs to another session")));
+            }
+            functions.push(Known {
+                name,
+                unit: graphs.unit(),
+                function: graphs.function(name)?,
+            });
+        }
+        let file = path.display().to_string();
+        let source = self.with_source_options(|o| frazil_torchscript::load_source_with(&file, text, &functions, o));
+        let source = source.map_err(|source| Error::Load {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(match source {
+            Source::Module(module) => Loaded::Model(Model::new(self.clone(), *module)),
+            Source::Unit(unit) => Loaded::Graphs(Graphs::of_unit(self.clone(), unit)),
+        })
+    }
+
+    /// Does something with the options for source: constants are folded as PyTorch's compiler does. What cannot be folded is as right.
+    pub(crate) fn with_source_options<R>(&self, act: impl FnOnce(&LoadOptions<'_>) -> R) -> R {
+        let fold = |graph: &mut Graph| {
+            let pass = ConstantPropagation {
+                immutable_only: true,
+                ..ConstantPropagation::default()
+            };
+            let _ = pass.run(graph, &mut PassContext::new(&*self.registry));
+        };
+        let mut options = self.load_options();
+        options.fold = Some(&fold);
+        act(&options)
+    }
+
+    fn load_options(&self) -> LoadOptions<'_> {
+        LoadOptions::new(self.ctx(), self.registry.catalogue())
     }
 }
 

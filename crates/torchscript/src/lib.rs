@@ -12,5 +12,6 @@ mod versions;
 
 pub use export::{SaveError, SaveOptions, function_module, save, save_bytes};
 pub use frontend::{
-    Fold, LoadError, LoadOptions, Source, SourceError, compile_source, load, load_archive, load_bytes, load_source,
+    Fold, Known, LoadError, LoadOptions, Source, SourceError, compile_source, define_methods, load, load_archive,
+    load_bytes, load_source, load_source_with,
 };

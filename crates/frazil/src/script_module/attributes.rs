@@ -83,20 +83,35 @@ impl Model {
     }
 
     fn register(&mut self, name: &str, kind: AttributeKind, ty: TypeId, value: Constant) -> Result<()> {
+        self.register_at(self.module().root, name, kind, ty, value)
+    }
+
+    /// Adds an attribute to an object, or replaces the one of that name.
+    pub(super) fn register_at(
+        &mut self,
+        object: ObjectId,
+        name: &str,
+        kind: AttributeKind,
+        ty: TypeId,
+        value: Constant,
+    ) -> Result<()> {
         if name.is_empty() || name.contains('.') {
             return Err(Error::Attribute(format!(
                 "an attribute name can't be empty or contain \".\", got: \"{name}\""
             )));
         }
-        let root = self.module().root;
-        let class = self.module().object(root).class;
-        self.only_instance(root, class)?;
-        if self.root().has_method(name) {
+        let class = self.module().object(object).class;
+        let symbol = self.session().ctx().symbol(name);
+        let known = self.module().class_of(object).and_then(|c| c.attributes.get(&symbol));
+        // An attribute that stays what it is changes no class.
+        if !known.is_some_and(|a| a.ty == ty && a.kind == kind) {
+            self.only_instance(object, class)?;
+        }
+        if self.root().at(object).has_method(name) {
             return Err(Error::Attribute(format!(
                 "attribute '{name}' already exists as a method"
             )));
         }
-        let symbol = self.session().ctx().symbol(name);
         let module = self.module_mut();
         let Some(def) = module.unit.classes.get_mut(&class) else {
             return Err(Error::Attribute("the module has no class".to_owned()));
@@ -104,25 +119,25 @@ impl Model {
         let new = !def.attributes.contains_key(&symbol);
         def.add_attribute(symbol, ty, kind);
         match new {
-            true => module.object_mut(root).slots.push(value),
+            true => module.object_mut(object).slots.push(value),
             false => {
-                module.set_attribute(root, symbol, value);
+                module.set_attribute(object, symbol, value);
             }
         }
         Ok(())
     }
 
     /// A class gives all its objects the same attributes: one of several cannot get more.
-    fn only_instance(&self, root: ObjectId, class: SymbolId) -> Result<()> {
+    fn only_instance(&self, object: ObjectId, class: SymbolId) -> Result<()> {
         let mut others = self
             .module()
             .objects()
-            .filter(|(id, o)| *id != root && o.class == class);
+            .filter(|(id, o)| *id != object && o.class == class);
         match others.next() {
             None => Ok(()),
             Some(_) => Err(Error::Unsupported(format!(
                 "other submodules are of class {} too, and would need the attribute as well",
-                ScriptModule::original_name(self.root())
+                ScriptModule::original_name(self.root().at(object))
             ))),
         }
     }

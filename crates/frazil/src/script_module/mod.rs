@@ -3,11 +3,13 @@
 //! [`ScriptModule`] is a view of one object of a [`Model`]. Tensors that it hands out share the module's memory until one of
 //! the two is written: they are values, and a module changes only through methods of [`Model`].
 
+mod adopt;
 mod attributes;
 mod convert;
 mod rewrite;
 mod state_dict;
 mod tensor_file;
+mod unavailable;
 
 pub use state_dict::{IncompatibleKeys, StateDict};
 pub use tensor_file::{from_safetensors, read_safetensors, to_safetensors, write_safetensors};

@@ -3,6 +3,7 @@
 mod annotation;
 mod construct;
 mod emit;
+mod extend;
 mod library;
 mod objects;
 mod program;
@@ -12,13 +13,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{CompilationUnit, Context, Graph, Module, ObjectId};
+use frazil_ir::{CompilationUnit, Context, Graph, Module};
 
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
 use program::{ArchiveSources, Program};
 
 pub(crate) use source::MAX_DEPTH;
 
+pub use extend::{Known, define_methods, load_source_with};
 pub use source::SourceError;
 
 /// Why a module cannot be loaded.
@@ -142,21 +144,7 @@ pub enum Source {
 /// # Errors
 /// When the text does not compile, or a constructor does what only Python can.
 pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<Source> {
-    with_stack(|| {
-        let mut program = Program::new(options, &program::NoSources);
-        program.fold = options.fold;
-        program.operators_first = options.operators_first;
-        let root = program.define_text(file, text)?;
-        program.compile_all()?;
-        Ok(match root {
-            Some(root) => {
-                let module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
-                Source::Module(Box::new(module))
-            }
-            None => Source::Unit(program.unit),
-        })
-    })
-    .map_err(LoadError::Thread)?
+    load_source_with(file, text, &[], options)
 }
 
 /// Source trees are walked recursively, down to [`source::MAX_DEPTH`]; the caller's stack may be too small for that.

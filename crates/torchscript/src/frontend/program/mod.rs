@@ -1,5 +1,6 @@
 //! The program of an archive or text: its classes and functions, found by qualified name and defined when they are first needed.
 
+mod adopt;
 mod class;
 mod comments;
 mod decorators;

@@ -1,0 +1,43 @@
+//! What `torch.jit.ScriptModule` has and a module without Python, autograd and other devices cannot have: methods of those names that say why.
+
+use crate::{Error, Model, Result};
+
+const PYTHON: &str = "it is for Python's classes; source is loaded whole";
+const NO_AUTOGRAD: &str = "there is no autograd";
+const NO_DEVICE: &str = "the host is the only device";
+const NO_STATE_HOOKS: &str = "state dictionaries are values that callers can change before and after";
+
+macro_rules! unavailable {
+    ($($name:ident $reason:expr;)*) => {
+        impl Model {$(
+            #[doc = concat!("`", stringify!($name), "` of PyTorch's modules, which has no counterpart here.")]
+            ///
+            /// # Errors
+            /// Always: [`Error::NoCounterpart`] with the reason.
+            pub fn $name(&self) -> Result<()> {
+                Err(Error::NoCounterpart { name: stringify!($name), reason: $reason })
+            }
+        )*}
+    };
+}
+
+unavailable! {
+    call_super_init PYTHON;
+    cuda NO_DEVICE;
+    dump_patches PYTHON;
+    forward_magic_method PYTHON;
+    get_extra_state PYTHON;
+    ipu NO_DEVICE;
+    mtia NO_DEVICE;
+    register_backward_hook NO_AUTOGRAD;
+    register_full_backward_hook NO_AUTOGRAD;
+    register_full_backward_pre_hook NO_AUTOGRAD;
+    register_load_state_dict_post_hook NO_STATE_HOOKS;
+    register_load_state_dict_pre_hook NO_STATE_HOOKS;
+    register_state_dict_post_hook NO_STATE_HOOKS;
+    register_state_dict_pre_hook NO_STATE_HOOKS;
+    set_extra_state PYTHON;
+    to_empty "weights without values are of no use here";
+    xpu NO_DEVICE;
+    zero_grad NO_AUTOGRAD;
+}

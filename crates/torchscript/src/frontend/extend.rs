@@ -1,0 +1,64 @@
+//! Source that goes with what is there: functions that call functions of other units, and methods that are added to a class.
+
+use super::program::{NoSources, Program};
+use super::{LoadError, LoadOptions, Result, Source, with_stack};
+use frazil_ir::{CompilationUnit, FunctionId, ObjectId, SymbolId};
+
+/// A function of another unit, and the name that source calls it by. Its unit has the source's context.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'u> {
+    /// What the source calls it.
+    pub name: &'u str,
+    /// The unit that it is of.
+    pub unit: &'u CompilationUnit,
+    /// Which of that unit's functions.
+    pub function: FunctionId,
+}
+
+/// [`load_source`](super::load_source) of a text that may call `known` functions too. They, and what they need, are part of what comes back; of
+/// classes and functions with one name the first is taken.
+///
+/// # Errors
+/// As [`load_source`](super::load_source).
+pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &LoadOptions<'_>) -> Result<Source> {
+    with_stack(|| {
+        let mut program = Program::new(options, &NoSources);
+        program.fold = options.fold;
+        program.operators_first = options.operators_first;
+        for known in known {
+            program.know(known);
+        }
+        let root = program.define_text(file, text)?;
+        program.compile_all()?;
+        Ok(match root {
+            Some(root) => {
+                let module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
+                Source::Module(Box::new(module))
+            }
+            None => Source::Unit(program.unit),
+        })
+    })
+    .map_err(LoadError::Thread)?
+}
+
+/// The unit with the functions of `text` as further methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
+///
+/// # Errors
+/// When the text does not compile, or the class is not there or has a method of the name.
+pub fn define_methods(
+    file: &str,
+    text: &str,
+    unit: CompilationUnit,
+    class: SymbolId,
+    options: &LoadOptions<'_>,
+) -> Result<CompilationUnit> {
+    with_stack(|| {
+        let mut program = Program::new(options, &NoSources);
+        program.fold = options.fold;
+        program.adopt(unit);
+        program.define_text_methods(file, text, class)?;
+        program.compile_all()?;
+        Ok(program.unit)
+    })
+    .map_err(LoadError::Thread)?
+}
