@@ -250,3 +250,31 @@ fn corpus_archives_open() {
         }
     }
 }
+
+/// PyTorch ends every archive with a 64-bit end of directory, which it does not need; readers that look for the directory from behind may miss an entry
+/// whose header is as long as that end.
+#[test]
+fn archives_with_64_bit_ends_open_whatever_their_names_are() {
+    for top in [
+        "a",
+        "traced_function.torch",
+        "traced_functions.torch",
+        "a_longer_name.than.those",
+    ] {
+        let [data, version] = ["data.pkl", "version"].map(|name| format!("{top}/{name}"));
+        let mut bytes = zip(&[(&data, b"\x80\x02N."), (&version, b"3")], CompressionMethod::Stored);
+        let end = bytes.split_off(bytes.len() - 22);
+        let field = |at: usize| u64::from(u32::from_le_bytes(end[at..at + 4].try_into().expect("four bytes")));
+        let (size, start, at) = (field(12), field(16), bytes.len() as u64);
+        let mut end64 = vec![
+            0x50, 0x4b, 6, 6, 44, 0, 0, 0, 0, 0, 0, 0, 0x1e, 3, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ];
+        end64.extend([2, 2, size, start].iter().flat_map(|n: &u64| n.to_le_bytes()));
+        let mut locator = vec![0x50, 0x4b, 6, 7, 0, 0, 0, 0];
+        locator.extend(at.to_le_bytes());
+        locator.extend([1, 0, 0, 0]);
+        bytes.extend(end64.into_iter().chain(locator).chain(end));
+        let archive = open(bytes).unwrap_or_else(|e| panic!("{top}: {e}"));
+        assert!(archive.contains("data.pkl") && archive.contains("version"), "{top}");
+    }
+}

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use memmap2::Mmap;
+use zip::read::{ArchiveOffset, Config};
+use zip::result::ZipResult;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::error::ArchiveError;
@@ -102,6 +104,15 @@ struct Entry {
     stored: Option<Range<usize>>,
 }
 
+/// Opens a zip file, which begins with its first byte unless something was put in front of it. PyTorch's have 64-bit ends of directory that they do not need:
+/// where the first name is as long as those, a search for the beginning finds the second entry.
+fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor<SharedBytes>>> {
+    let config = Config {
+        archive_offset: ArchiveOffset::Known(0),
+    };
+    ZipArchive::with_config(config, Cursor::new(bytes.clone())).or_else(|_| ZipArchive::new(Cursor::new(bytes.clone())))
+}
+
 /// The checked directory of a zip file whose entries all lie in one top directory.
 #[derive(Debug)]
 pub struct ZipDirectory {
@@ -120,7 +131,7 @@ impl ZipDirectory {
     pub fn open(bytes: SharedBytes, limits: Limits) -> Result<ZipDirectory, ArchiveError> {
         let length = bytes.as_ref().len();
         let damaged = |reason: String| ArchiveError::NotAnArchive { reason, length };
-        let mut zip = ZipArchive::new(Cursor::new(bytes.clone())).map_err(|e| damaged(e.to_string()))?;
+        let mut zip = open_at_start(&bytes).map_err(|e| damaged(e.to_string()))?;
         if zip.len() > limits.entries {
             return Err(ArchiveError::Limit {
                 entry: String::new(),
