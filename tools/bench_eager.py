@@ -27,6 +27,9 @@ CALLS = {
     "relu": lambda x, y: x.relu(),
     "t": lambda x, y: x.t(),
     "selu": lambda x, y: torch.selu(x),
+    "sum": lambda x, y: x.sum(),
+    "mm": lambda x, y: x.mm(y),
+    "add_": lambda x, y: x.add_(y),
 }
 
 

@@ -57,6 +57,27 @@ const CASES: &[Case] = &[
         rest: Vec::new,
         tensors: 1,
     },
+    Case {
+        name: "sum",
+        call: |x, _| x.sum(),
+        overload: ("aten::sum", ""),
+        rest: || vec![Value::None],
+        tensors: 1,
+    },
+    Case {
+        name: "mm",
+        call: |x, y| x.mm(y),
+        overload: ("aten::mm", ""),
+        rest: Vec::new,
+        tensors: 2,
+    },
+    Case {
+        name: "add_",
+        call: |x, y| x.add_(y),
+        overload: ("aten::add_", "Tensor"),
+        rest: || vec![Value::Int(1)],
+        tensors: 2,
+    },
 ];
 
 const ROUNDS: u32 = 20_000;
