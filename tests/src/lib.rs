@@ -4,6 +4,7 @@ pub mod case;
 pub mod compare;
 pub mod expectations;
 pub mod frozen;
+pub mod pages;
 pub mod runner;
 pub mod value;
 pub mod workspace;

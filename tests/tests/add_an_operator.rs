@@ -1,6 +1,5 @@
 //! What `docs/add-an-operator.md` tells, done by a crate that only uses the public interface: a dialect of its own.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use frazil_passes::PassRegistry;
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::pointwise::{Pointwise, Promotion};
 use frazil_runtime::{Registry, Tensor, Value};
-use frazil_tests::workspace;
+use frazil_tests::pages::assert_shown;
 
 const SCHEMAS: &str = "\
 mine::swish(Tensor self, *, float beta=1.) -> Tensor
@@ -79,16 +78,5 @@ fn integers_become_floats_as_the_rule_says() {
 
 #[test]
 fn the_page_shows_what_is_run_here() {
-    let root = workspace::root();
-    let page = fs::read_to_string(root.join("docs/add-an-operator.md")).expect("the page");
-    let here = fs::read_to_string(root.join("tests/tests/add_an_operator.rs")).expect("this file");
-    let blocks: Vec<&str> = page
-        .split("```rust\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("\n```").next())
-        .collect();
-    assert_eq!(blocks.len(), 3);
-    for block in blocks {
-        assert!(here.contains(block), "the page shows something else:\n{block}");
-    }
+    assert_shown("docs/add-an-operator.md", "tests/tests/add_an_operator.rs", 3);
 }

@@ -1,0 +1,31 @@
+//! Pages of `docs` whose code a test holds too.
+
+use crate::workspace::root;
+use std::fs;
+
+/// The blocks of code of a page in the language `language`, without their fences.
+///
+/// # Panics
+/// When there is no such page.
+pub fn blocks_of(page: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(page)).expect("a page that can be read");
+    let fence = format!("```{language}\n");
+    let bodies = text.split(&fence).skip(1);
+    bodies
+        .filter_map(|rest| rest.split("\n```").next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Checks that the page has `count` blocks of Rust, and that each of them stands in the test `file` as it is.
+///
+/// # Panics
+/// When it is not so.
+pub fn assert_shown(page: &str, file: &str, count: usize) {
+    let here = fs::read_to_string(root().join(file)).expect("the test's file");
+    let blocks = blocks_of(page, "rust");
+    assert_eq!(blocks.len(), count, "{page}");
+    for block in blocks {
+        assert!(here.contains(&block), "{page} shows something else:\n{block}");
+    }
+}
