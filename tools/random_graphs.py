@@ -12,12 +12,15 @@ Left out is also what PyTorch itself leaves to chance (`by_chance`): an operand 
 and the parts of spectra and of solutions that are NaN once something is not finite.
 
 A graph counts only where its results are those of the same graph under errors of rounding: with an error of a few units in the last
-place of each result nothing may change by more than the tolerance. So a floor of what is nearly whole tells nothing.
+place of each result nothing may change by more than the tolerance. So a floor of what is nearly whole tells nothing. Spectra and what
+comes of factorisations are off by units of the largest element that went in or came out, as their algorithms are: zeros of theirs may
+be of either sign, and not quite zero.
 """
 
 import argparse
 import io
 import json
+import math
 import os
 import random
 import re
@@ -85,6 +88,9 @@ LEFT = ("layout", "device", "pin_memory", "generator", "memory_format")
 # Read while they are written: whole matrices, and elements in another order.
 WRITES_FIRST = re.compile(r"^(add(mm|bmm|mv|r)|baddbmm|masked_scatter|index_\w+|scatter\w*)_$")
 OF_FINITE = re.compile(r"^_?(fft_|linalg_|stft|istft|pinverse|lu|triangular_solve|cholesky)")
+# What is off by units of the largest element.
+OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
+CALLED = re.compile(r"torch\.ops\.aten\.(\w+)\(")
 
 
 def by_chance(name, values):
@@ -94,10 +100,16 @@ def by_chance(name, values):
         return memory[0] in memory[1:]
     if name == "cov":
         # Overwrites a single observation.
-        return values[0].numel() == 1
+        return values[0].dim() == 0 or values[0].shape[-1] == 1
+    if name == "scaled_dot_product_attention":
+        # A row of scores that are NaN is lost where it does not fill a vector.
+        return any(not t.isfinite().all() for t in values)
     if name in ("gelu", "gelu_"):
         # NaN for infinity where eight are computed at once, infinity elsewhere.
         return any(t.isinf().any() for t in values)
+    if name in ("neg", "neg_", "negative", "negative_"):
+        # Of complex numbers zero minus each where several are computed at once: the sign of a zero part.
+        return any(t.is_complex() and (torch.view_as_real(t.resolve_conj().resolve_neg()) == 0).any() for t in values)
     if name in ("signbit", "copysign", "copysign_"):
         return any(t.isnan().any() for t in values)
     if name in ("matrix_exp", "linalg_matrix_exp"):
@@ -206,21 +218,43 @@ class Graph:
         """The environment after all steps; each float result is off by `noise` units in the last place."""
         env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
         for target, text, writes in self.steps:
-            result = eval(text, {"torch": torch, **env})
+            scale, seen = 0.0, env
+            if noise is not None and not writes and (called := CALLED.match(text)) and OF_LARGEST.match(called[1]):
+                names = re.findall(r"\b[at]\d+\b", text)
+                scale = max((largest(env[n]) for n in names), default=0.0)
+                seen = {**env, **{n: moved(env[n], noise) for n in names}}
+            result = eval(text, {"torch": torch, **seen})
             if noise is not None and isinstance(result, torch.Tensor):
                 memory = result.untyped_storage().data_ptr()
                 if writes or all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
-                    noisy(result, noise)
+                    noisy(result, noise, max(scale, largest(result)) if scale else 0.0)
             env[target] = result
         return env
 
 
-def noisy(t, noise):
-    """Moves the elements of a new tensor by some units in the last place."""
+def largest(value):
+    """The largest magnitude in a tensor or a list of them."""
+    found = [t.abs().max().item() for t in leaves({"": value}) if t.numel() and t.dtype != torch.bool]
+    return max((float(x) for x in found), default=0.0)
+
+
+def moved(value, noise):
+    """A copy whose elements are off by some units of the largest, each by others."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()) or not value.numel():
+        return value
+    scale = largest(value) * noise * torch.finfo(value.dtype).eps
+    steps = (torch.arange(value.numel()) % 5 - 2).reshape(value.shape) / 2
+    return value + (steps * (1 + 1j) if value.is_complex() else steps).to(value.dtype) * scale if math.isfinite(scale) else value
+
+
+def noisy(t, noise, scale):
+    """Moves the elements of a new tensor by some units in the last place, of their own or of `scale`."""
     if (t.is_floating_point() or t.is_complex()) and t.numel() and all(s > 0 or n == 1 for s, n in zip(t.stride(), t.shape)):
-        real = torch.view_as_real(t) if t.is_complex() and not t.is_conj() else t
-        if real.is_floating_point():
-            t.mul_(1 + noise * torch.finfo(real.dtype).eps)
+        eps = torch.finfo(t.dtype).eps
+        t.mul_(1 + noise * eps)
+        if scale and math.isfinite(scale):
+            error = noise * eps * scale
+            t.add_(complex(error, error) if t.is_complex() else error)
 
 
 def grow(rng, table, seed, steps):

@@ -3,7 +3,7 @@
 use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
-use crate::op::{Call, OpError, Operator, ProgramFn, ResultLayout, Results, Semantics, Variant};
+use crate::op::{Call, OpError, Operator, ResultLayout, Results, Semantics, Variant};
 use crate::prepared;
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
@@ -113,7 +113,10 @@ fn arg_of(value: &Value, args: &mut Args<'_>, cells: &mut Vec<TensorCell>) -> Ar
 ///
 /// # Errors
 /// Those of `build` and of the evaluation.
-pub fn run_as_program(call: &Call<'_>, build: ProgramFn) -> Result<Results, OpError> {
+pub fn run_as_program(
+    call: &Call<'_>,
+    build: impl FnOnce(&Args<'_>) -> Result<Program, OpError>,
+) -> Result<Results, OpError> {
     let (args, cells) = args_of(call.ctx, call.schema, call.args);
     let program = build(&args)?;
     let tensors: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
@@ -129,7 +132,7 @@ pub(crate) fn given(
     cells: &[TensorCell],
     outputs: impl IntoIterator<Item = Tensor>,
 ) -> Results {
-    // An output that is an argument is that very variable.
+    // An output that is an argument is that very variable, if it is among the `cells`.
     let value = |(tensor, id): (Tensor, &u32)| match cells.get(*id as usize) {
         Some(cell) => Value::Tensor(cell.clone()),
         None => tensor.into(),

@@ -216,7 +216,8 @@ impl Exporter {
             let shared = Arc::as_ptr(tensor.storage()) as usize;
             self.storages.entry(shared).or_insert_with(|| origin.storage.clone());
         }
-        let is_same = tensor.dtype() == origin.dtype
+        let is_same = tensor.marks().is_none()
+            && tensor.dtype() == origin.dtype
             && tensor.offset() == origin.offset
             && tensor.sizes() == origin.sizes.as_slice()
             && tensor.strides() == origin.strides.as_slice();
@@ -234,6 +235,7 @@ impl Exporter {
     /// # Errors
     /// When it does not fit its storage.
     pub fn tensor(&mut self, t: &Tensor) -> Result<TensorData, TensorError> {
+        let t = &t.resolved()?;
         let storage = self
             .storages
             .entry(Arc::as_ptr(t.storage()) as usize)

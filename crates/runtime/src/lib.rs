@@ -15,6 +15,7 @@ pub mod import;
 pub mod interp;
 pub mod lanes;
 pub mod layout;
+pub mod marks;
 pub mod op;
 pub mod pointwise;
 mod prepared;

@@ -185,6 +185,8 @@ pub struct Operator {
     pub(crate) random: bool,
     /// What is a view of an argument is given as a copy: `view_copy` is `view` so.
     pub(crate) copies: bool,
+    /// A view that is its argument as it stands is that variable, not another one on the same elements.
+    pub(crate) gives_itself: bool,
     pub(crate) layout: ResultLayout,
     /// What calls need beside their arguments; clones share it.
     pub(crate) prepared: Arc<Prepared>,
@@ -235,6 +237,7 @@ impl Operator {
             fixed_sizes: self.fixed_sizes,
             random: self.random,
             copies: self.copies,
+            gives_itself: self.gives_itself,
             layout: self.layout,
             prepared: Arc::default(),
         }

@@ -265,8 +265,8 @@ fn results_of(
     tensors: &[Tensor],
 ) -> Result<Results, OpError> {
     let outputs = eval_outputs(program, tensors)?;
-    // Only results that are arguments ask for the variables.
-    let cells = match program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
+    // Only results that are arguments ask for the variables; a view of an argument as it stands is a variable of its own.
+    let cells = match op.gives_itself && program.outputs.iter().any(|&id| (id as usize) < tensors.len()) {
         true => args_of(ctx, &op.schema, values).1,
         false => Vec::new(),
     };

@@ -30,6 +30,7 @@ pub struct Registry {
     eager: IndexMap<String, KernelFn>,
     fixed_sizes: HashSet<String>,
     random: HashSet<String>,
+    give_themselves: HashSet<String>,
     layouts: IndexMap<String, ResultLayout>,
     /// Other names of operators.
     aliases: IndexMap<String, String>,
@@ -85,6 +86,7 @@ impl Registry {
             eager: IndexMap::new(),
             fixed_sizes: HashSet::new(),
             random: HashSet::new(),
+            give_themselves: HashSet::new(),
             layouts: IndexMap::new(),
             aliases: IndexMap::new(),
             libraries: Vec::new(),
@@ -161,6 +163,12 @@ impl Registry {
     /// kernels.
     pub fn fixed_sizes(&mut self, names: &[&str]) {
         self.fixed_sizes.extend(names.iter().map(ToString::to_string));
+    }
+
+    /// Notes views that give back the variable of their argument where nothing has to be done. Other views always give another variable,
+    /// whose sizes and strides can be changed without changing the argument's.
+    pub fn give_themselves(&mut self, names: &[&str]) {
+        self.give_themselves.extend(names.iter().map(ToString::to_string));
     }
 
     /// Says how the results of operators lie in memory. Pointwise entries need no word: theirs lie as their operands do.
@@ -316,6 +324,7 @@ impl Registry {
                 fixed_sizes: self.fixed_sizes.contains(name) || self.fixed_sizes.contains(&own_name),
                 random: self.random.contains(name) || self.random.contains(&own_name),
                 copies: false,
+                gives_itself: semantics.form() != Form::View || self.give_themselves.contains(name),
                 prepared: Arc::default(),
             })
         };

@@ -4,6 +4,7 @@ use crate::access::{OperandBytes, Reader, Walk};
 use crate::element::{Element, elements, with_element};
 use crate::lanes::{CHUNK, Lane, Lanes};
 use crate::layout;
+use crate::marks::Marks;
 use crate::scalar::Scalar;
 use crate::storage::{AlignedBytes, Storage};
 use crate::structured::Dims;
@@ -57,6 +58,10 @@ pub enum TensorError {
 
 /// A window on a [`Storage`]: element `index` lies at `offset + Σ index[i] * strides[i]`. Cloning gives another handle on
 /// the same elements.
+///
+/// A window may carry [`Marks`]: its elements are then the conjugates, or the negatives, of what lies in memory. Reading and writing
+/// through a tensor's methods and in programs sees to that; who looks at [`Tensor::storage`] asks [`Tensor::contiguous`] or
+/// [`Tensor::resolved`] first, whose results carry none.
 #[derive(Clone)]
 pub struct Tensor {
     storage: Arc<Storage>,
@@ -64,6 +69,7 @@ pub struct Tensor {
     sizes: Dims,
     strides: Dims,
     offset: i64,
+    marks: Marks,
 }
 
 /// No tensor may have more bytes than this: larger requests come from broken or hostile programs.
@@ -84,6 +90,7 @@ impl Tensor {
             sizes: Dims::from_slice(sizes),
             strides: Dims::from_slice(strides),
             offset,
+            marks: Marks::default(),
         };
         if tensor.fits() {
             Ok(tensor)
@@ -143,6 +150,7 @@ impl Tensor {
             sizes: Dims::from_slice(sizes),
             strides,
             offset: 0,
+            marks: Marks::default(),
         }
     }
 
@@ -238,12 +246,32 @@ impl Tensor {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
 
-    /// The same storage and dtype under other sizes, strides and offset.
-    pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor, TensorError> {
-        Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)
+    /// What the elements are of what lies in memory.
+    pub fn marks(&self) -> Marks {
+        self.marks
     }
 
-    /// The same bytes read as another dtype of the same width (`view_as_real` and `view(dtype)` build on this).
+    /// The same window with `marks` in the place of its own.
+    pub fn with_marks(&self, marks: Marks) -> Tensor {
+        Tensor { marks, ..self.clone() }
+    }
+
+    /// The tensor itself when it carries no marks, else a copy of its elements with the same strides where those fill memory.
+    pub fn resolved(&self) -> Result<Tensor, TensorError> {
+        if self.marks.is_none() {
+            Ok(self.clone())
+        } else {
+            self.deep_copy_preserving_strides()
+        }
+    }
+
+    /// The same storage, dtype and marks under other sizes, strides and offset.
+    pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor, TensorError> {
+        let view = Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)?;
+        Ok(view.with_marks(self.marks))
+    }
+
+    /// The same bytes read as another dtype (`view_as_real` and `view(dtype)` build on this), without marks.
     pub fn reinterpret(
         &self,
         dtype: DType,
@@ -304,9 +332,9 @@ impl Tensor {
         })
     }
 
-    /// The tensor itself when it is row-major, else a row-major copy.
+    /// The tensor itself when it is row-major and carries no marks, else a row-major copy.
     pub fn contiguous(&self) -> Result<Tensor, TensorError> {
-        if self.is_contiguous() {
+        if self.is_contiguous() && self.marks.is_none() {
             Ok(self.clone())
         } else {
             self.deep_copy()
@@ -361,6 +389,13 @@ impl Tensor {
     /// same storage is allowed: the old contents are read.
     pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {
         let src = src.expand(&self.sizes)?;
+        // Equal marks on both sides are none.
+        let same = self.dtype == src.dtype && self.marks == src.marks;
+        let (read_as, write_as) = if same {
+            Default::default()
+        } else {
+            (src.marks, self.marks)
+        };
         if layout::may_overlap_itself(&self.sizes, &self.strides) {
             return Err(TensorError::Overlap);
         }
@@ -368,7 +403,7 @@ impl Tensor {
         if numel == 0 {
             return Ok(());
         }
-        if self.dtype == src.dtype && self.is_whole() && src.is_whole() && self.storage.adopt(&src.storage) {
+        if same && self.is_whole() && src.is_whole() && self.storage.adopt(&src.storage) {
             return Ok(());
         }
         let bytes = OperandBytes::of(&src);
@@ -387,12 +422,14 @@ impl Tensor {
             while start < numel {
                 let len = CHUNK.min(numel - start);
                 reader.read(&walk, start, len, &mut loaded);
+                read_as.apply(&mut loaded);
                 let lanes = if src.dtype == self.dtype {
-                    &loaded
+                    &mut loaded
                 } else {
                     converted.convert_from(&loaded, src.dtype, self.dtype);
-                    &converted
+                    &mut converted
                 };
+                write_as.apply(lanes);
                 self.write_chunk(target, &walk, start, lanes);
                 start += len;
             }
@@ -444,6 +481,7 @@ impl Tensor {
         };
         let mut lanes = Lanes::new(self.dtype);
         reader.read(&walk, 0, 1, &mut lanes);
+        self.marks.apply(&mut lanes);
         Ok(match &lanes {
             Lanes::F32(v) => Scalar::Float(v.first().copied().map_or(0.0, f64::from)),
             Lanes::F64(v) => Scalar::Float(v.first().copied().unwrap_or_default()),

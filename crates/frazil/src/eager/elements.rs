@@ -38,9 +38,10 @@ impl<T: Pod> Elements<T> {
                 E::DTYPE
             )));
         }
+        let tensor = tensor.resolved()?;
         Ok(Elements {
             bytes: tensor.storage().bytes(),
-            tensor: tensor.clone(),
+            tensor,
             element: PhantomData,
         })
     }

@@ -110,8 +110,9 @@ macro_rules! float_functions {
                 }),
                 BinaryOp::Pow => zip(a, b, out, <$t>::powf),
                 BinaryOp::Atan2 => zip(a, b, out, <$t>::atan2),
-                BinaryOp::Maximum => zip(a, b, out, |x, y| if x.is_nan() || x > y { x } else { y }),
-                BinaryOp::Minimum => zip(a, b, out, |x, y| if x.is_nan() || x < y { x } else { y }),
+                // Of equals, zeros of both signs among them, the first.
+                BinaryOp::Maximum => zip(a, b, out, |x, y| if y.is_nan() || y > x { y } else { x }),
+                BinaryOp::Minimum => zip(a, b, out, |x, y| if y.is_nan() || y < x { y } else { x }),
                 BinaryOp::Fmax => zip(a, b, out, <$t>::max),
                 BinaryOp::Fmin => zip(a, b, out, <$t>::min),
                 BinaryOp::Hypot => zip(a, b, out, $hypot),

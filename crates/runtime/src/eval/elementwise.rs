@@ -52,10 +52,11 @@ impl Elementwise {
         }))
     }
 
-    /// Reads tensor number `at` of a call, to be followed by [`Elementwise::run_staged`]. False for one that is not dense, or large.
+    /// Reads tensor number `at` of a call, to be followed by [`Elementwise::run_staged`]. False for one that is not dense, carries marks,
+    /// or is large.
     pub(crate) fn stage(&mut self, at: usize, t: &Tensor) -> bool {
         let numel = t.numel() as usize;
-        if numel > SMALL || !t.is_contiguous() {
+        if numel > SMALL || !t.is_contiguous() || !t.marks().is_none() {
             return false;
         }
         if self.staged.len() == at {
@@ -99,10 +100,13 @@ impl Elementwise {
     }
 
     /// The row-major result for `tensors`, which have the dtypes that the expression was made for. `None` where loop nests do better (there are
-    /// enough elements for several threads) or have to say what is wrong (the sizes do not broadcast).
+    /// enough elements for several threads, or marks to resolve) or have to say what is wrong (the sizes do not broadcast).
     pub(crate) fn run(&mut self, tensors: &[Tensor]) -> Result<Option<TensorCell>, EvalError> {
         let operands: SmallVec<[&Tensor; 3]> = self.inputs.iter().filter_map(|&t| tensors.get(t as usize)).collect();
         let mut sizes = Dims::new();
+        if operands.iter().any(|t| !t.marks().is_none()) {
+            return Ok(None);
+        }
         for operand in &operands {
             match layout::broadcast(&sizes, operand.sizes()) {
                 Some(wider) => sizes = wider,

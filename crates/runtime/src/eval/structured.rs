@@ -20,6 +20,14 @@ pub(super) const PARALLEL_THRESHOLD: usize = 1 << 15;
 /// Runs one loop nest over `tensors`, which its accesses number, and gives its row-major result.
 pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     let byte_size = Tensor::byte_size(s.output.dtype, &s.output.sizes)?;
+    // Loops read memory: marked operands are resolved before.
+    let resolved: Vec<Tensor>;
+    let tensors = if tensors.iter().all(|t| t.marks().is_none()) {
+        tensors
+    } else {
+        resolved = tensors.iter().map(Tensor::resolved).collect::<Result<_, _>>()?;
+        &resolved
+    };
     let bytes: Vec<OperandBytes> = tensors.iter().map(OperandBytes::of).collect();
     let nest = Nest::new(s, tensors, &bytes)?;
     if let Some(result) = contraction::run(s, &nest)? {

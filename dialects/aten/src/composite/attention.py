@@ -48,3 +48,28 @@ def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, 
     if not norm_first:
         x = torch.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
     return x
+
+# With the logarithms of the sums by which the weights are divided, which lie query by query.
+def _scaled_dot_product_flash_attention_for_cpu(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, attn_mask: Optional[Tensor], scale: Optional[float]) -> Tuple[Tensor, Tensor]:
+    if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {(B, H, T, K)}")
+    if dropout_p != 0.0:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    factor = 1.0 / float(query.size(-1)) ** 0.5
+    if scale is not None:
+        factor = scale
+    wide = query
+    if query.dtype != torch.float64:
+        wide = query.to(torch.float32)
+    scores = torch.matmul(wide, key.to(wide.dtype).transpose(-2, -1)) * factor
+    if is_causal:
+        seen = torch.tril(torch.ones([query.size(2), key.size(2)], dtype=torch.bool))
+        scores = scores.masked_fill(torch.logical_not(seen), float("-inf"))
+    if attn_mask is not None:
+        if attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(torch.logical_not(attn_mask), float("-inf"))
+        else:
+            scores = scores + attn_mask.to(wide.dtype)
+    sums = torch.logsumexp(scores, [-1])
+    out = torch.scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, scale=scale)
+    return out, sums.transpose(1, 2).clone(memory_format=0).transpose(1, 2)

@@ -81,35 +81,44 @@ def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
     out.narrow(0, 0, count).copy_(found.narrow(0, 0, count))
     return out
 
-# Of equal bins over a range the last one has both its edges.
-def helper_histogram(self: Tensor, edges: Tensor, weight: Optional[Tensor], density: bool) -> Tensor:
-    bins = edges.size(0) - 1
-    x = self.reshape([-1])
-    inside = torch.logical_and(x >= edges[0], x <= edges[bins])
-    if weight is not None:
-        w = weight.reshape([-1])
-    else:
-        w = torch.ones([x.size(0)], dtype=self.dtype)
-    place = torch.clamp(torch.searchsorted(edges, x, right=True) - 1, 0, bins - 1)
-    out = torch.zeros([bins], dtype=self.dtype).index_add(0, place, torch.where(inside, w, torch.zeros([], dtype=self.dtype)))
-    if density:
-        out = out / out.sum() / torch.diff(edges)
+def helper_product(sizes: List[int]) -> int:
+    out = 1
+    for s in sizes:
+        out = out * s
     return out
 
-def histogram__bins_tensor(self: Tensor, bins: Tensor, weight: Optional[Tensor], density: bool) -> Tuple[Tensor, Tensor]:
-    return helper_histogram(self, bins, weight, density), bins.clone()
+# Each gradient goes to the place that its maximum came from, of `n` dimensions in one.
+def helper_to_maxima(grad_output: Tensor, self: Tensor, indices: Tensor, n: int) -> Tensor:
+    if grad_output.dtype != self.dtype:
+        raise RuntimeError("expected the gradient to have the dtype of the input")
+    if indices.dtype != torch.int64:
+        raise RuntimeError("expected scalar type Long for the indices")
+    if grad_output.size() != indices.size():
+        raise RuntimeError("expected as many indices as gradients")
+    if self.numel() == 0 or grad_output.numel() == 0:
+        out = torch.zeros_like(self)
+    else:
+        lead: List[int] = []
+        for d in range(self.dim() - n):
+            lead.append(self.size(d))
+        flat = torch.zeros(lead + [self.numel() // max(1, helper_product(lead))], dtype=self.dtype)
+        out = flat.scatter_add(-1, indices.reshape(lead + [-1]), grad_output.reshape(lead + [-1])).reshape(self.size())
+    return out
 
-def histogram__bin_ct(self: Tensor, bins: int, range: Optional[List[float]], weight: Optional[Tensor], density: bool) -> Tuple[Tensor, Tensor]:
-    low = 0.0
-    high = 1.0
-    if range is not None:
-        low = range[0]
-        high = range[1]
-    elif self.numel() > 0:
-        low = float(self.min())
-        high = float(self.max())
-    if low == high:
-        low = low - 0.5
-        high = high + 0.5
-    edges = torch.linspace(low, high, bins + 1, dtype=self.dtype)
-    return helper_histogram(self, edges, weight, density), edges
+def max_pool2d_with_indices_backward(grad_output: Tensor, self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool, indices: Tensor) -> Tensor:
+    return helper_to_maxima(grad_output, self, indices, 2)
+
+def max_pool3d_with_indices_backward(grad_output: Tensor, self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool, indices: Tensor) -> Tensor:
+    return helper_to_maxima(grad_output, self, indices, 3)
+
+def adaptive_max_pool2d_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+    return helper_to_maxima(grad_output, self, indices, 2)
+
+def adaptive_max_pool3d_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+    return helper_to_maxima(grad_output, self, indices, 3)
+
+def fractional_max_pool2d_backward(grad_output: Tensor, self: Tensor, kernel_size: List[int], output_size: List[int], indices: Tensor) -> Tensor:
+    return helper_to_maxima(grad_output, self, indices, 2)
+
+def fractional_max_pool3d_backward(grad_output: Tensor, self: Tensor, kernel_size: List[int], output_size: List[int], indices: Tensor) -> Tensor:
+    return helper_to_maxima(grad_output, self, indices, 3)

@@ -73,25 +73,19 @@ def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
     if self.dim() < 2 or self.size(-1) != self.size(-2):
         raise RuntimeError("cholesky_inverse: A must be batches of square matrices")
     one = torch.eye(self.size(-1), dtype=self.dtype).expand(self.size())
+    if torch.is_complex(self):
+        # The diagonal of the factor's inverse counts as real, but for its last element, which is scaled.
+        inverse = torch.linalg_solve_triangular(self, one, upper=upper, left=True, unitriangular=False)
+        diagonal = torch.diagonal(inverse, 0, -2, -1)
+        inverse = inverse - torch.diag_embed(diagonal - torch.real(diagonal))
+        out = inverse.mH @ inverse
+        if upper:
+            out = inverse @ inverse.mH
+        if self.size(-1) > 0:
+            last = diagonal.narrow(-1, self.size(-1) - 1, 1)
+            torch.diagonal(out, 0, -2, -1).narrow(-1, self.size(-1) - 1, 1).copy_(last * torch.real(last))
+        return out.mT.clone(memory_format=0).mT
     return helper_cholesky_solve(one, self, upper)
-
-# The reflections I - tau v vᴴ one after the other; v has a one on the diagonal and zeros above it.
-def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    m = input.size(-2)
-    n = input.size(-1)
-    if m < n or tau.size(-1) > n:
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], and that to tau.shape[-1]")
-    shape: List[int] = []
-    for d in range(input.dim() - 2):
-        shape.append(input.size(d))
-    shape.append(m)
-    shape.append(m)
-    out = torch.eye(m, dtype=input.dtype).expand(shape)
-    below = torch.tril(input, -1) + torch.eye(m, n, dtype=input.dtype)
-    for i in range(tau.size(-1)):
-        v = below.narrow(-1, i, 1)
-        out = out - torch.matmul(torch.matmul(out, v), v.mH) * tau.narrow(-1, i, 1).unsqueeze(-1)
-    return out.narrow(-1, 0, n).mT.clone(memory_format=0).mT
 
 def svd(self: Tensor, some: bool, compute_uv: bool) -> Tuple[Tensor, Tensor, Tensor]:
     u, s, vh = torch.linalg_svd(self, not some)

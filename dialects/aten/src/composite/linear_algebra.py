@@ -43,6 +43,9 @@ def vdot(self: Tensor, other: Tensor) -> Tensor:
     return torch.dot(torch.conj(self), other)
 
 def linalg_vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    # Of two vectors the dimension is not looked at.
+    if x.dim() == 1 and y.dim() == 1:
+        return torch.vdot(x, y)
     return (torch.conj(x) * y).sum([dim])
 
 def helper_cross(self: Tensor, other: Tensor, dim: int) -> Tensor:

@@ -21,18 +21,22 @@ macro_rules! sources {
 }
 
 /// The sources, by subject. Each is compiled when one of its operators is first looked up.
-const SOURCES: [Source; 14] = sources![
+const SOURCES: [Source; 18] = sources![
     "attention.py",
     "backward.py",
     "combinatorics.py",
+    "differences.py",
     "dropout.py",
     "factorizations.py",
+    "histograms.py",
     "layers.py",
+    "least_squares.py",
     "linear_algebra.py",
     "losses.py",
     "norms.py",
     "recurrent.py",
     "sampling.py",
+    "segments.py",
     "spectra.py",
     "statistics.py",
     "windows.py",

@@ -72,25 +72,53 @@ def helper_fractional_starts(samples: Tensor, input: int, output: int, kernel: i
     ends = torch.arange(output) == output - 1
     return torch.where(ends, last + (input - kernel), steps)
 
-def fractional_max_pool2d(self: Tensor, kernel_size: List[int], output_size: List[int], random_samples: Tensor) -> Tuple[Tensor, Tensor]:
+# The samples of each image begin with the last dimension in two, with the first in three.
+def helper_fractional(self: Tensor, kernel_size: List[int], output_size: List[int], random_samples: Tensor) -> Tuple[Tensor, Tensor]:
+    n = len(output_size)
     x = self
-    if self.dim() == 3:
+    if self.dim() == n + 1:
         x = self.unsqueeze(0)
-    samples = random_samples.reshape([x.size(0), x.size(1), 2])
-    xs = helper_fractional_starts(samples.select(-1, 0), x.size(3), output_size[1], kernel_size[1])
-    ys = helper_fractional_starts(samples.select(-1, 1), x.size(2), output_size[0], kernel_size[0])
-    rows = ys.unsqueeze(-1) + torch.arange(kernel_size[0])
-    cols = xs.unsqueeze(-1) + torch.arange(kernel_size[1])
-    # [batch, channels, output rows, output columns, kernel rows, kernel columns]
-    places = rows.unsqueeze(3).unsqueeze(-1) * x.size(3) + cols.unsqueeze(2).unsqueeze(-2)
-    flat = places.reshape([x.size(0), x.size(1), -1])
-    values = torch.gather(x.reshape([x.size(0), x.size(1), -1]), -1, flat)
-    window = [x.size(0), x.size(1), output_size[0], output_size[1], kernel_size[0] * kernel_size[1]]
-    out, at = torch.max(values.reshape(window), -1, False)
-    indices = torch.gather(flat.reshape(window), -1, at.unsqueeze(-1)).squeeze(-1)
-    if self.dim() == 3:
+    if x.dim() != n + 2:
+        raise RuntimeError("fractional_max_pool" + str(n) + "d(): Expected " + str(n + 1) + "D or " + str(n + 2) + "D tensor, but got: " + str(self.size()))
+    lead = [x.size(0), x.size(1)]
+    samples = random_samples.reshape(lead + [n])
+    # [batch, channels, outputs of each dimension, kernel of each dimension]
+    places = torch.zeros(lead + [1] * (2 * n), dtype=torch.int64)
+    window = 1
+    for i in range(n):
+        size = x.size(2 + i)
+        if output_size[i] + kernel_size[i] - 1 > size - (n - 2):
+            raise RuntimeError("fractional_max_pool" + str(n) + "d(): pool " + str(kernel_size[i]) + " too large relative to input " + str(size))
+        sample = i
+        if n == 2:
+            sample = 1 - i
+        starts = helper_fractional_starts(samples.select(-1, sample), size, output_size[i], kernel_size[i])
+        own = starts.unsqueeze(-1) + torch.arange(kernel_size[i])
+        wide = lead + [1] * (2 * n)
+        wide[2 + i] = output_size[i]
+        wide[2 + n + i] = kernel_size[i]
+        places = places * size + own.reshape(wide)
+        window = window * kernel_size[i]
+    flat = places.reshape(lead + [-1])
+    shape = lead + output_size + [window]
+    values = torch.gather(x.reshape(lead + [-1]), -1, flat).reshape(shape)
+    out, at = torch.max(values, -1, False)
+    if values.is_floating_point():
+        # Of several NaN the last.
+        last = values.size(-1) - 1 - torch.argmax(values.isnan().to(torch.int64).flip([-1]), -1)
+        at = torch.where(out.isnan(), last, at)
+    indices = torch.gather(flat.reshape(shape), -1, at.unsqueeze(-1)).squeeze(-1)
+    if self.dim() == n + 1:
         out = out.squeeze(0)
         indices = indices.squeeze(0)
+    return out, indices
+
+def fractional_max_pool2d(self: Tensor, kernel_size: List[int], output_size: List[int], random_samples: Tensor) -> Tuple[Tensor, Tensor]:
+    out, indices = helper_fractional(self, kernel_size, output_size, random_samples)
+    return out, indices
+
+def fractional_max_pool3d(self: Tensor, kernel_size: List[int], output_size: List[int], random_samples: Tensor) -> Tuple[Tensor, Tensor]:
+    out, indices = helper_fractional(self, kernel_size, output_size, random_samples)
     return out, indices
 
 # The elements of each window from floor(o * size / out) to ceil((o + 1) * size / out), [out, longest]; the last one again where a window is shorter.
@@ -131,6 +159,10 @@ def helper_adaptive_max(self: Tensor, output_size: List[int]) -> Tuple[Tensor, T
     places = places.reshape(output_size + [window])
     values = torch.index_select(flat, -1, places.reshape([-1])).reshape(shape + [window])
     out, at = torch.max(values, -1, False)
+    if values.is_floating_point():
+        # Of several NaN the last.
+        last = values.size(-1) - 1 - torch.argmax(values.isnan().to(torch.int64).flip([-1]), -1)
+        at = torch.where(out.isnan(), last, at)
     indices = torch.gather(places.expand(shape + [window]), -1, at.unsqueeze(-1)).squeeze(-1)
     return out, indices
 

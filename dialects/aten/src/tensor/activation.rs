@@ -96,7 +96,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
                 ));
             }
             x.gt(lambda)
-                .select(x - lambda, x.lt(-lambda).select(x + lambda, x.is_nan().select(x, 0.0)))
+                .select(x - lambda, x.lt(-lambda).select(x + lambda, x * 0.0))
         }),
     ),
     (

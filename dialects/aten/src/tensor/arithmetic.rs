@@ -341,11 +341,16 @@ fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
 }
 
-/// One limit; as a number it may be one that a small integer cannot hold, unless nothing could be within it.
+/// The first operand with one limit, the second.
 fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
+    limit(b, b.x(0), (b.x(1), b.constant_operand(1)), op)
+}
+
+/// `x` with a limit; as a number it may be one that a small integer cannot hold, unless nothing could be within it.
+fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, number): (Sym<'f>, Option<f64>), op: BinaryOp) -> Sym<'f> {
     let dtype = b.compute();
-    let (Some(limit), Some((least, largest))) = (b.constant_operand(1), small_range(dtype)) else {
-        return b.x(0).binary(op, b.x(1));
+    let (Some(limit), Some((least, largest))) = (number, small_range(dtype)) else {
+        return x.binary(op, to);
     };
     let (name, nothing) = match op {
         BinaryOp::Maximum => ("min", limit > largest),
@@ -357,16 +362,17 @@ fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
             "Clamp {name} value {limit} is outside the representable range of {dtype}"
         )));
     }
-    let x = b.x(0).cast(DType::Long);
+    let x = x.cast(DType::Long);
     x.binary(op, x.constant(limit.trunc())).cast(dtype)
 }
 
-/// The least and the largest number of an integer of one or two bytes.
+/// The least and the largest number of an integer of up to four bytes.
 fn small_range(dtype: DType) -> Option<(f64, f64)> {
     match dtype {
         DType::Byte => Some((0.0, 255.0)),
         DType::Char => Some((-128.0, 127.0)),
         DType::Short => Some((-32768.0, 32767.0)),
+        DType::Int => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
         _ => None,
     }
 }
@@ -378,8 +384,9 @@ fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
             "torch.clamp: At least one of 'min' or 'max' must not be None",
         ));
     }
-    let x = low.map_or(b.x(0), |low| b.x(0).maximum(low));
-    high.map_or(x, |high| x.minimum(high))
+    let bound = |x, to: Option<Sym<'f>>, n, op| to.map_or(x, |to| limit(b, x, (to, b.constant_operand(n)), op));
+    let x = bound(b.x(0), low, 1, BinaryOp::Maximum);
+    bound(x, high, 2, BinaryOp::Minimum)
 }
 
 fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {

@@ -1,7 +1,7 @@
 //! Complex numbers and their parts.
 //!
 //! Programs know real tensors only, for which most of these are the identity; the interpreter does complex ones here.
-//! PyTorch's `conj` only marks a tensor; here it conjugates a copy, which can only be told apart by writing to one of both.
+//! `conj` and `imag` of a conjugate are views with a mark ([`frazil_runtime::marks`]), through which writes reach the original.
 
 use super::ProgramRow;
 use frazil_ir::DType;
@@ -11,6 +11,7 @@ use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
 use frazil_runtime::element::ComplexDoubleElement;
 use frazil_runtime::layout::broadcast;
+use frazil_runtime::marks::Marks;
 use frazil_runtime::op::Form::{Pointwise, View};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{complex_of, compute_dtype, promote_types, real_of};
@@ -45,6 +46,9 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::isreal", is_real),
 ];
 
+/// Those that give back their argument where nothing has to be done.
+pub(super) const GIVE_THEMSELVES: &[&str] = &["aten::real", "aten::conj", "aten::resolve_conj", "aten::resolve_neg"];
+
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::conj_physical_", |c| {
         let t = c.tensor(0)?;
@@ -53,15 +57,30 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         }
         one(c.arg(0).clone())
     }),
-    ("aten::imag", |c| part(c, 1)),
+    ("aten::imag", imaginary),
+    ("aten::_neg_view", |c| {
+        let t = c.tensor(0)?;
+        if t.dtype() == DType::Bool {
+            return Err(OpError::raised("\"neg_cpu\" not implemented for 'Bool'"));
+        }
+        one(t.with_marks(t.marks().negated()))
+    }),
+    ("aten::is_conj", |c| one(c.tensor(0)?.marks().conjugate)),
+    ("aten::is_neg", |c| one(c.tensor(0)?.marks().negative)),
     ("aten::view_as_real", |c| {
         let t = c.tensor(0)?;
         if !t.dtype().is_complex() {
             return Err(OpError::raised("view_as_real is only supported for complex tensors"));
         }
+        if t.marks().conjugate {
+            return Err(OpError::raised(
+                "view_as_real has no view of a conjugate: resolve_conj gives a copy that has one",
+            ));
+        }
         let (sizes, strides) = (t.sizes().iter().copied(), t.strides().iter().map(|s| 2 * s));
         let (sizes, strides): (Vec<i64>, Vec<i64>) = (sizes.chain([2]).collect(), strides.chain([1]).collect());
-        one(t.reinterpret(real_of(t.dtype()), &sizes, &strides, 2 * t.offset())?)
+        let view = t.reinterpret(real_of(t.dtype()), &sizes, &strides, 2 * t.offset())?;
+        one(view.with_marks(t.marks()))
     }),
     ("aten::view_as_complex", view_as_complex),
     ("aten::complex", |c| joined(c, Complex64::new)),
@@ -70,11 +89,13 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 
 /// What the interpreter does where a tensor is complex.
 pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::real", |c| on_complex(c, itself, |t| part_of(t, 0))),
-    ("aten::conj", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
-    ("aten::_conj", |c| on_complex(c, itself, |t| mapped(t, |z| z.conj()))),
-    ("aten::resolve_conj", |c| one(c.arg(0).clone())),
-    ("aten::resolve_neg", |c| one(c.arg(0).clone())),
+    ("aten::real", |c| {
+        on_complex(c, itself, |t| part_of(t, 0, t.marks().negative))
+    }),
+    ("aten::conj", |c| on_complex(c, itself, |t| Ok(conjugated(t)))),
+    ("aten::_conj", |c| on_complex(c, itself, |t| Ok(conjugated(t)))),
+    ("aten::resolve_conj", |c| resolved(c, |marks| marks.conjugate)),
+    ("aten::resolve_neg", |c| resolved(c, |marks| marks.negative)),
     ("aten::conj_physical", |c| {
         on_complex(c, itself, |t| mapped(t, |z| z.conj()))
     }),
@@ -162,27 +183,46 @@ fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<Tensor, OpEr
     Ok(laid_out_as(&out, std::slice::from_ref(t))?)
 }
 
-/// A view of the real (0) or imaginary (1) parts.
-fn part_of(t: &Tensor, which: i64) -> Result<Tensor, OpError> {
-    let strides: Vec<i64> = t.strides().iter().map(|s| 2 * s).collect();
-    Ok(t.reinterpret(real_of(t.dtype()), t.sizes(), &strides, 2 * t.offset() + which)?)
+/// The conjugate as a view.
+fn conjugated(t: &Tensor) -> Tensor {
+    t.with_marks(t.marks().conjugated())
 }
 
-fn part(call: &Call<'_>, which: i64) -> Result<Results, OpError> {
+/// The tensor itself without a mark of the kind, else a copy without any.
+fn resolved(call: &Call<'_>, marked: fn(Marks) -> bool) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    if marked(t.marks()) {
+        one(t.resolved()?)
+    } else {
+        one(call.arg(0).clone())
+    }
+}
+
+/// A view of the real (0) or imaginary (1) parts, or of their negatives.
+fn part_of(t: &Tensor, which: i64, negative: bool) -> Result<Tensor, OpError> {
+    let strides: Vec<i64> = t.strides().iter().map(|s| 2 * s).collect();
+    let part = t.reinterpret(real_of(t.dtype()), t.sizes(), &strides, 2 * t.offset() + which)?;
+    Ok(part.with_marks(Marks {
+        conjugate: false,
+        negative,
+    }))
+}
+
+fn imaginary(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     if !t.dtype().is_complex() {
         return Err(OpError::raised(
             "imag is not implemented for tensors with non-complex dtypes.",
         ));
     }
-    one(part_of(&t, which)?)
+    one(part_of(&t, 1, t.marks().negative != t.marks().conjugate)?)
 }
 
 fn conjugate_transposed(t: &Tensor) -> Result<Tensor, OpError> {
     let (mut sizes, mut strides) = (t.sizes().to_vec(), t.strides().to_vec());
     let rank = t.dim();
     if rank == 0 {
-        return mapped(t, |z| z.conj());
+        return Ok(conjugated(t));
     }
     if rank < 2 {
         return Err(OpError::raised(
@@ -191,7 +231,7 @@ fn conjugate_transposed(t: &Tensor) -> Result<Tensor, OpError> {
     }
     sizes.swap(rank - 1, rank - 2);
     strides.swap(rank - 1, rank - 2);
-    mapped(&t.as_strided(&sizes, &strides, t.offset())?, |z| z.conj())
+    Ok(conjugated(&t.as_strided(&sizes, &strides, t.offset())?))
 }
 
 /// Pairs of the last dimension as complex numbers, over the same memory.
@@ -212,7 +252,8 @@ fn view_as_complex(call: &Call<'_>) -> Result<Results, OpError> {
         return Err(OpError::raised("Tensor must have strides and an offset divisible by 2"));
     }
     let strides: Vec<i64> = strides.iter().map(|s| s / 2).collect();
-    one(t.reinterpret(complex_of(t.dtype()), sizes, &strides, t.offset() / 2)?)
+    let view = t.reinterpret(complex_of(t.dtype()), sizes, &strides, t.offset() / 2)?;
+    one(view.with_marks(t.marks()))
 }
 
 /// Complex numbers from two real tensors that broadcast.

@@ -414,9 +414,10 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     }
     if let ([lead @ .., _], [.., width]) = (q.sizes(), v.sizes())
         && rank.min(k.rank()).min(v.rank()) >= 2
-        && (*width == 0 || lead.contains(&0))
+        && (lead.contains(&0) || v.shape.numel() == 0)
     {
-        // Of a result without elements nothing is checked.
+        // Nothing is attended to, and nothing is checked; it is a sum.
+        let dtype = if dtype == DType::Bool { DType::Long } else { dtype };
         let mut sizes = lead.to_vec();
         sizes.push(*width);
         let mut p = ProgramBuilder::new(args);

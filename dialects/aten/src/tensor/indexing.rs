@@ -258,8 +258,15 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
             .is_none_or(|i| matches!(i.dtype(), DType::Bool | DType::Byte))
     };
     if values.numel() == 1 && !call.flag(3)? && indices.iter().all(is_mask) {
-        // Masks are filled with one value, whatever its dimensions.
+        // Masks are filled with one value, whatever its dimensions; one without dimensions says of all places whether they are.
         values = values.reshape(&[])?;
+        let mut masks = indices.iter().filter_map(Value::as_tensor);
+        if let (Some(only), None) = (masks.next(), masks.next())
+            && only.dim() == 0
+            && !only.item()?.as_bool()
+        {
+            return Ok(());
+        }
     }
     if values.dtype() != t.dtype() && values.dim() > 0 {
         return Err(OpError::raised(format!(
@@ -360,6 +367,10 @@ fn scaled(t: &Tensor, factor: f64) -> Result<Tensor, OpError> {
 
 fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let dim = wrap_dim(call.int(1)?, t.dim())?;
+    if t.numel() == 0 {
+        // Nothing is written, and so no index looked at.
+        return Ok(());
+    }
     let size = t.sizes().get(dim).copied().unwrap_or(1);
     let indices = call
         .tensor(2)?
@@ -424,6 +435,10 @@ fn scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
 fn source_of(src: &Tensor, index: &Tensor) -> Result<Tensor, OpError> {
     if src.dim() == 0 || index.numel() == 0 {
         return Ok(src.reshape(&[src.numel()])?);
+    }
+    if index.dim() == 0 && src.dim() == 1 {
+        // A number is a vector of one element here.
+        return Ok(src.as_strided(&[1], src.strides(), src.offset())?);
     }
     if src.dim() != index.dim() || index.sizes().iter().zip(src.sizes()).any(|(i, s)| i > s) {
         return Err(OpError::raised(format!(

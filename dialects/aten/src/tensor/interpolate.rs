@@ -34,7 +34,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 
 /// Which input elements an output element reads.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     /// The one at ⌊o · scale⌋.
     Nearest,
     /// The one at ⌊(o + ½) · scale⌋.
@@ -53,19 +53,19 @@ pub(super) struct Axis {
     pub align_corners: bool,
 }
 
-pub(super) fn bilinear(args: &Args<'_>) -> Result<Program, OpError> {
+fn bilinear(args: &Args<'_>) -> Result<Program, OpError> {
     resized(args, 2, Kind::Linear)
 }
 
-pub(super) fn bicubic(args: &Args<'_>) -> Result<Program, OpError> {
+fn bicubic(args: &Args<'_>) -> Result<Program, OpError> {
     resized(args, 2, Kind::Cubic)
 }
 
-/// The two axes of images, of a call whose first argument they are.
-pub(super) fn image_axes(args: &Args<'_>) -> Result<Vec<Axis>, OpError> {
+/// The `n` axes of the images that a call's first argument is.
+pub(super) fn axes_of(args: &Args<'_>, n: usize) -> Result<Vec<Axis>, OpError> {
     let x = args.tensor("input")?;
-    check_rank(&x, 2)?;
-    axes(args, &x, 2)
+    check_rank(&x, n)?;
+    axes(args, &x, n)
 }
 
 fn check_rank(x: &TensorArg, n: usize) -> Result<(), OpError> {
@@ -79,7 +79,7 @@ fn check_rank(x: &TensorArg, n: usize) -> Result<(), OpError> {
     )))
 }
 
-fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, OpError> {
+pub(super) fn resized(args: &Args<'_>, n: usize, kind: Kind) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     check_rank(&x, n)?;
     let nearest = matches!(kind, Kind::Nearest | Kind::NearestExact);

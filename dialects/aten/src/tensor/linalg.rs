@@ -5,10 +5,10 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::build::broadcast_error;
 use frazil_runtime::element::ComplexDoubleElement;
-use frazil_runtime::layout::{broadcast, contiguous_strides};
+use frazil_runtime::layout::{self, contiguous_strides};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::real_of;
-use nalgebra::{DMatrix, SVD, Schur, SymmetricEigen};
+use nalgebra::{DMatrix, SVD, SymmetricEigen};
 use num_complex::Complex64;
 
 pub(super) type Matrix = DMatrix<Complex64>;
@@ -23,7 +23,6 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::linalg_eigvalsh", |c| {
         Ok(hermitian(c)?.into_iter().take(1).collect())
     }),
-    ("aten::linalg_eigvals", eigenvalues),
     ("aten::linalg_inv", |c| {
         Ok(inverse(c, true)?.into_iter().take(1).collect())
     }),
@@ -44,7 +43,6 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         Ok(cholesky(c, true)?.into_iter().take(1).collect())
     }),
     ("aten::linalg_cholesky_ex", |c| cholesky(c, c.flag(2)?)),
-    ("aten::linalg_qr", qr),
     ("aten::linalg_matrix_exp", |c| {
         let batch = Batch::of(c)?;
         let sizes = [batch.rows, batch.columns];
@@ -55,7 +53,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
 ];
 
 /// Iterations after which a decomposition is given up.
-const PATIENCE: usize = 10_000;
+pub(super) const PATIENCE: usize = 10_000;
 
 /// The matrices of the last two dimensions of a tensor.
 pub(super) struct Batch {
@@ -117,7 +115,20 @@ impl Batch {
         })
     }
 
-    fn square(&self, call: &Call<'_>) -> Result<&Batch, OpError> {
+    /// Both tensors with their leading dimensions broadcast.
+    pub(super) fn broadcast(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<(Batch, Batch), OpError> {
+        let split = |t: &Tensor| t.sizes().split_at(t.dim().saturating_sub(2)).0.to_vec();
+        let (lead_a, lead_b) = (split(a), split(b));
+        let lead = layout::broadcast(&lead_a, &lead_b).ok_or_else(|| broadcast_error(&lead_a, &lead_b))?;
+        let wide = |t: &Tensor| -> Result<Batch, OpError> {
+            let own = t.sizes().get(t.dim().saturating_sub(2)..).unwrap_or(&[]);
+            let sizes: Vec<i64> = lead.iter().chain(own).copied().collect();
+            Batch::read(call, &t.expand(&sizes)?)
+        };
+        Ok((wide(a)?, wide(b)?))
+    }
+
+    pub(super) fn square(&self, call: &Call<'_>) -> Result<&Batch, OpError> {
         if self.rows == self.columns {
             return Ok(self);
         }
@@ -172,11 +183,11 @@ fn reals(values: impl IntoIterator<Item = f64>) -> Vec<Complex64> {
 }
 
 /// Whether some number is infinite or none at all: the iterations of eigenvalues would not end well.
-fn is_finite(m: &Matrix) -> bool {
+pub(super) fn is_finite(m: &Matrix) -> bool {
     m.iter().all(|x| x.re.is_finite() && x.im.is_finite())
 }
 
-fn not_converged(call: &Call<'_>) -> OpError {
+pub(super) fn not_converged(call: &Call<'_>) -> OpError {
     words(
         call,
         "The algorithm failed to converge because the input matrix contained non-finite values.",
@@ -279,33 +290,6 @@ fn hermitian(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// The eigenvalues of square matrices, in no particular order.
-fn eigenvalues(call: &Call<'_>) -> Result<Results, OpError> {
-    let batch = Batch::of(call)?;
-    let dtype = frazil_runtime::promote::complex_of(batch.dtype);
-    let of = |m: &Matrix| {
-        if m.is_empty() {
-            return Ok(Vec::new());
-        }
-        if !is_finite(m) {
-            return Err(words(call, "input tensor should not contain infs or NaNs."));
-        }
-        let schur = Schur::try_new(m.clone(), f64::EPSILON, PATIENCE).ok_or_else(|| not_converged(call))?;
-        let mut values: Vec<Complex64> = schur.unpack().1.diagonal().iter().copied().collect();
-        // Of a conjugate pair LAPACK gives the one with the positive imaginary part first.
-        if !batch.dtype.is_complex() {
-            for pair in 1..values.len() {
-                let (a, b) = (values[pair - 1], values[pair]);
-                if a.im < 0.0 && (a - b.conj()).norm() <= 1e-9 * a.norm() {
-                    values.swap(pair - 1, pair);
-                }
-            }
-        }
-        Ok(values)
-    };
-    one(batch.square(call)?.mapped(dtype, &[batch.rows], of)?)
-}
-
 /// The inverses, and for each matrix 0, or else the number of the first pivot that is zero.
 fn inverse(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
     let batch = Batch::of(call)?;
@@ -376,19 +360,6 @@ fn signed_logarithm(call: &Call<'_>) -> Result<Results, OpError> {
     ])
 }
 
-/// Both tensors with their leading dimensions broadcast.
-fn broadcast_batches(call: &Call<'_>, a: &Tensor, b: &Tensor) -> Result<(Batch, Batch), OpError> {
-    let split = |t: &Tensor| t.sizes().split_at(t.dim().saturating_sub(2)).0.to_vec();
-    let (lead_a, lead_b) = (split(a), split(b));
-    let lead = broadcast(&lead_a, &lead_b).ok_or_else(|| broadcast_error(&lead_a, &lead_b))?;
-    let wide = |t: &Tensor| -> Result<Batch, OpError> {
-        let own = t.sizes().get(t.dim().saturating_sub(2)..).unwrap_or(&[]);
-        let sizes: Vec<i64> = lead.iter().chain(own).copied().collect();
-        Batch::read(call, &t.expand(&sizes)?)
-    };
-    Ok((wide(a)?, wide(b)?))
-}
-
 /// X of A X = B, or of X A = B.
 fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
@@ -402,7 +373,7 @@ fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
     } else {
         b
     };
-    let (a, b) = broadcast_batches(call, &a, &b)?;
+    let (a, b) = Batch::broadcast(call, &a, &b)?;
     a.square(call)?;
     let fits = if left { a.rows == b.rows } else { a.rows == b.columns };
     if !fits {
@@ -443,7 +414,7 @@ fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
 /// `linalg_solve_triangular(A, B, upper, left, unitriangular)`, by substitution.
 fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     let (upper, left, unit) = (call.flag(2)?, call.flag(3)?, call.flag(4)?);
-    let (a, b) = broadcast_batches(call, &call.tensor(0)?, &call.tensor(1)?)?;
+    let (a, b) = Batch::broadcast(call, &call.tensor(0)?, &call.tensor(1)?)?;
     a.square(call)?;
     if (if left { b.rows } else { b.columns }) != a.rows {
         return Err(words(call, "Incompatible shapes of A and B for the equation"));
@@ -510,68 +481,6 @@ fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
         by_columns(&batch.tensor(batch.dtype, &sizes, &values)?)?.into(),
         batch.infos(&infos)?.into()
     ])
-}
-
-/// Q and R by Householder's reflections, with LAPACK's signs.
-fn qr(call: &Call<'_>) -> Result<Results, OpError> {
-    let batch = Batch::of(call)?;
-    let (m, n) = (batch.rows as usize, batch.columns as usize);
-    let mode = call.text(1)?;
-    let complete = mode == "complete";
-    if !complete && mode != "reduced" && mode != "r" {
-        return Err(words(
-            call,
-            &format!("received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"),
-        ));
-    }
-    let k = m.min(n);
-    let kept = if complete { m } else { k };
-    let (mut qs, mut rs) = (Vec::new(), Vec::new());
-    for matrix in &batch.matrices {
-        let mut r = matrix.clone();
-        let mut reflections = Vec::new();
-        for c in 0..k {
-            let alpha = r[(c, c)];
-            let below: f64 = (c + 1..m).map(|i| r[(i, c)].norm_sqr()).sum();
-            if below == 0.0 && alpha.im == 0.0 {
-                continue;
-            }
-            let beta = -(alpha.norm_sqr() + below).sqrt().copysign(alpha.re);
-            let tau = (Complex64::new(beta, 0.0) - alpha) / beta;
-            let mut v = vec![Complex64::ZERO; m];
-            v[c] = Complex64::ONE;
-            for i in c + 1..m {
-                v[i] = r[(i, c)] / (alpha - beta);
-            }
-            reflect(&mut r, &v, tau.conj());
-            reflections.push((v, tau));
-        }
-        let mut q = Matrix::from_fn(m, kept, |i, j| if i == j { Complex64::ONE } else { Complex64::ZERO });
-        for (v, tau) in reflections.iter().rev() {
-            reflect(&mut q, v, *tau);
-        }
-        let upper = Matrix::from_fn(kept, n, |i, j| if i <= j { r[(i, j)] } else { Complex64::ZERO });
-        qs.extend(elements(&q));
-        rs.extend(elements(&upper));
-    }
-    let (rows, kept) = (batch.rows, kept as i64);
-    let q = if mode == "r" {
-        Tensor::zeros(batch.dtype, &[0])?
-    } else {
-        by_columns(&batch.tensor(batch.dtype, &[rows, kept], &qs)?)?
-    };
-    let r = by_columns(&batch.tensor(batch.dtype, &[kept, batch.columns], &rs)?)?;
-    Ok(smallvec::smallvec![q.into(), r.into()])
-}
-
-/// m ← (1 - tau v vᴴ) m
-fn reflect(m: &mut Matrix, v: &[Complex64], tau: Complex64) {
-    for c in 0..m.ncols() {
-        let overlap: Complex64 = v.iter().enumerate().map(|(r, v)| v.conj() * m[(r, c)]).sum();
-        for (r, v) in v.iter().enumerate() {
-            m[(r, c)] -= tau * v * overlap;
-        }
-    }
 }
 
 /// e^m: Taylor's series of a part small enough, squared as often as it was halved.

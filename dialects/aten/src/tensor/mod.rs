@@ -7,6 +7,7 @@ mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod eigen;
 mod einsum;
 mod embedding;
 mod fft;
@@ -14,6 +15,7 @@ mod gather;
 mod indexing;
 mod interpolate;
 mod join;
+mod ldl;
 mod linalg;
 mod lu;
 mod math;
@@ -23,9 +25,11 @@ mod padding;
 mod pooling;
 mod random;
 mod reduction;
+mod reflections;
 mod resample;
 mod rotations;
 mod scans;
+mod segments;
 mod sets;
 mod softmax;
 mod sorting;
@@ -84,6 +88,7 @@ const ON_IMAGES: &[&str] = &[
     "aten::max_pool1d_with_indices",
     "aten::max_pool2d",
     "aten::max_pool2d_with_indices",
+    "aten::max_pool2d_with_indices_backward",
     "aten::max_pool3d",
     "aten::max_pool3d_with_indices",
     "aten::max_unpool2d",
@@ -114,6 +119,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("aten::matrix_exp", "aten::linalg_matrix_exp"),
     ("aten::multiply", "aten::mul"),
     ("aten::negative", "aten::neg"),
+    ("aten::orgqr", "aten::linalg_householder_product"),
     ("aten::slogdet", "aten::linalg_slogdet"),
     ("aten::special_gammainc", "aten::igamma"),
     ("aten::special_gammaincc", "aten::igammac"),
@@ -160,15 +166,19 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(contraction::KERNELS);
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
+    registry.kernels(eigen::KERNELS);
     registry.kernels(embedding::KERNELS);
     registry.kernels(fft::KERNELS);
     registry.kernels(indexing::KERNELS);
+    registry.kernels(ldl::KERNELS);
     registry.kernels(linalg::KERNELS);
     registry.kernels(lu::KERNELS);
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
+    registry.kernels(reflections::KERNELS);
     registry.kernels(resample::KERNELS);
     registry.kernels(scans::KERNELS);
+    registry.kernels(segments::KERNELS);
     registry.kernels(sets::KERNELS);
     registry.kernels(sorting::KERNELS);
     registry.kernels(special::KERNELS);
@@ -177,10 +187,20 @@ pub(crate) fn register(registry: &mut Registry) {
         registry.fixed_sizes(names);
     }
     // All of these modules: their results are as large as the operands and numbers say.
-    for kernels in [fft::KERNELS, linalg::KERNELS, lu::KERNELS, special::KERNELS] {
+    for kernels in [
+        eigen::KERNELS,
+        fft::KERNELS,
+        ldl::KERNELS,
+        linalg::KERNELS,
+        lu::KERNELS,
+        reflections::KERNELS,
+        special::KERNELS,
+    ] {
         registry.fixed_sizes(&kernels.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
     registry.aliases(ALIASES);
+    registry.give_themselves(complex::GIVE_THEMSELVES);
+    registry.give_themselves(views::GIVE_THEMSELVES);
     registry.eager(indexing::EAGER);
     registry.layouts(ResultLayout::Elementwise, ELEMENTWISE);
     registry.layouts(ResultLayout::ChannelsLast(3), ON_IMAGES);

@@ -10,7 +10,7 @@ use frazil_runtime::call::run_as_program;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::op::Form::{Composite, Pointwise};
 use frazil_runtime::op::{Call, KernelFn, OpError};
-use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
@@ -155,9 +155,7 @@ fn scale_and_shift(
 fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     if x.shape.numel() == 0 {
-        let mut p = ProgramBuilder::new(args);
-        let out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
-        return p.finish(&[out]);
+        return normalised_nothing(args, &x);
     }
     let (rank, c) = (x.rank(), channels(&x)?);
     let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
@@ -184,6 +182,26 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let scale = per_channel(&mut p, scale, c, rank)?;
     let shift = per_channel(&mut p, shift, c, rank)?;
     let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
+    p.finish(&[out])
+}
+
+/// Of a batch without elements only the dtype and the sizes count: those of a product with the first weight and a sum with the first bias.
+fn normalised_nothing(args: &Args<'_>, x: &TensorArg) -> Result<Program, OpError> {
+    let mut p = ProgramBuilder::new(args);
+    let mut out = p.map(&[x.id], x.dtype(), |_, x| x[0])?;
+    for name in ["weight", "bias"] {
+        let Some(parameter) = args.opt_tensor(name)? else {
+            continue;
+        };
+        if parameter.sizes().first().is_none_or(|&n| n == 0) {
+            return Err(OpError::raised(format!("the {name} has no first element to select")));
+        }
+        let first = p.select(parameter.id, 0, 0);
+        let types = ResultType::new().tensor(p.dtype(out), p.rank(out));
+        let dtype = types.tensor(parameter.dtype(), parameter.rank() - 1).dtype();
+        let dtype = dtype.unwrap_or(x.dtype());
+        out = p.map(&[out, first], dtype, |_, x| x[0].cast(dtype) + x[1].cast(dtype))?;
+    }
     p.finish(&[out])
 }
 

@@ -1,7 +1,8 @@
-//! Interpolation with weights that are worked out per output element: with antialiasing, where a window grows with the scale, and of
-//! bytes, whose weights PyTorch rounds to sixteen bits and whose dimensions it rounds one after the other.
+//! Interpolation with weights that are worked out per output element: with antialiasing, where a window grows with the scale; of
+//! bytes, whose weights PyTorch rounds to sixteen bits and whose dimensions it rounds one after the other; and of images with elements
+//! that are not finite, which only those outputs may see whose windows they are in.
 
-use super::interpolate::{self, Axis};
+use super::interpolate::{self, Axis, Kind};
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::call::args_of;
@@ -11,6 +12,10 @@ use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 /// The shape of a weight over the distance from the place that is asked for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Filter {
+    /// The input at or before the place.
+    Nearest,
+    /// The input whose middle is nearest.
+    NearestExact,
     /// 1 - |x|
     Triangle,
     /// Keys' cubic, with a = -½ where it antialiases and -¾ elsewhere.
@@ -19,30 +24,61 @@ pub(super) enum Filter {
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::_upsample_bilinear2d_aa", |c| {
-        resampled(c, Filter::Triangle, true)
+        resampled(c, 2, Filter::Triangle, true)
     }),
-    ("aten::_upsample_bicubic2d_aa", |c| resampled(c, Filter::Cubic, true)),
+    ("aten::_upsample_bicubic2d_aa", |c| resampled(c, 2, Filter::Cubic, true)),
 ];
 
-/// Bytes are interpolated here, other dtypes by the programs of these operators.
+/// Bytes and what is not finite are interpolated here, the rest by the programs of these operators.
 pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::upsample_bilinear2d", |c| either(c, Filter::Triangle)),
-    ("aten::upsample_bilinear2d.vec", |c| either(c, Filter::Triangle)),
-    ("aten::upsample_bicubic2d", |c| either(c, Filter::Cubic)),
-    ("aten::upsample_bicubic2d.vec", |c| either(c, Filter::Cubic)),
+    ("aten::upsample_nearest1d", |c| either(c, 1, Kind::Nearest)),
+    ("aten::upsample_nearest1d.vec", |c| either(c, 1, Kind::Nearest)),
+    ("aten::upsample_nearest2d", |c| either(c, 2, Kind::Nearest)),
+    ("aten::upsample_nearest2d.vec", |c| either(c, 2, Kind::Nearest)),
+    ("aten::upsample_nearest3d", |c| either(c, 3, Kind::Nearest)),
+    ("aten::upsample_nearest3d.vec", |c| either(c, 3, Kind::Nearest)),
+    ("aten::_upsample_nearest_exact1d", |c| either(c, 1, Kind::NearestExact)),
+    ("aten::_upsample_nearest_exact1d.vec", |c| {
+        either(c, 1, Kind::NearestExact)
+    }),
+    ("aten::_upsample_nearest_exact2d", |c| either(c, 2, Kind::NearestExact)),
+    ("aten::_upsample_nearest_exact2d.vec", |c| {
+        either(c, 2, Kind::NearestExact)
+    }),
+    ("aten::_upsample_nearest_exact3d", |c| either(c, 3, Kind::NearestExact)),
+    ("aten::_upsample_nearest_exact3d.vec", |c| {
+        either(c, 3, Kind::NearestExact)
+    }),
+    ("aten::upsample_linear1d", |c| either(c, 1, Kind::Linear)),
+    ("aten::upsample_linear1d.vec", |c| either(c, 1, Kind::Linear)),
+    ("aten::upsample_bilinear2d", |c| either(c, 2, Kind::Linear)),
+    ("aten::upsample_bilinear2d.vec", |c| either(c, 2, Kind::Linear)),
+    ("aten::upsample_trilinear3d", |c| either(c, 3, Kind::Linear)),
+    ("aten::upsample_trilinear3d.vec", |c| either(c, 3, Kind::Linear)),
+    ("aten::upsample_bicubic2d", |c| either(c, 2, Kind::Cubic)),
+    ("aten::upsample_bicubic2d.vec", |c| either(c, 2, Kind::Cubic)),
 ];
 
-fn either(call: &Call<'_>, filter: Filter) -> Result<Results, OpError> {
-    match (call.tensor(0)?.dtype(), filter) {
-        (DType::Byte, _) => resampled(call, filter, false),
-        (_, Filter::Triangle) => frazil_runtime::call::run_as_program(call, interpolate::bilinear),
-        (_, Filter::Cubic) => frazil_runtime::call::run_as_program(call, interpolate::bicubic),
+fn either(call: &Call<'_>, n: usize, kind: Kind) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let filter = match kind {
+        Kind::Nearest => Filter::Nearest,
+        Kind::NearestExact => Filter::NearestExact,
+        Kind::Linear => Filter::Triangle,
+        Kind::Cubic => Filter::Cubic,
+    };
+    let rounds = t.dtype() == DType::Byte && n == 2 && matches!(kind, Kind::Linear | Kind::Cubic);
+    let finite = || t.to_f64_vec().iter().all(|x| x.is_finite());
+    if rounds || t.dtype().is_floating_point() && !finite() {
+        return resampled(call, n, filter, false);
     }
+    frazil_runtime::call::run_as_program(call, |args| interpolate::resized(args, n, kind))
 }
 
 impl Filter {
     fn radius(self) -> f64 {
         match self {
+            Filter::Nearest | Filter::NearestExact => 0.0,
             Filter::Triangle => 1.0,
             Filter::Cubic => 2.0,
         }
@@ -52,6 +88,7 @@ impl Filter {
         let x = x.abs();
         let a = if antialias { -0.5 } else { -0.75 };
         match self {
+            Filter::Nearest | Filter::NearestExact => f64::from(u8::from(x == 0.0)),
             Filter::Triangle => (1.0 - x).max(0.0),
             Filter::Cubic if x < 1.0 => ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0,
             Filter::Cubic if x < 2.0 => ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
@@ -66,12 +103,12 @@ struct Window {
     weights: Vec<f64>,
 }
 
-fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Vec<Window> {
+fn windows(axis: &Axis, filter: Filter, antialias: bool, wide: bool) -> Vec<Window> {
     let window = |o: i64| {
         if antialias {
             wide_window(axis, filter, o)
         } else {
-            narrow_window(axis, filter, o)
+            narrow_window(axis, filter, wide, o)
         }
     };
     (0..axis.output).map(window).collect()
@@ -98,22 +135,28 @@ fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// The two or four inputs around; those outside count for the nearest one inside.
-fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
-    let place = if axis.align_corners {
-        axis.scale * output as f64
-    } else {
-        axis.scale * (output as f64 + 0.5) - 0.5
-    };
-    let place = if filter == Filter::Triangle {
-        place.max(0.0)
-    } else {
-        place
+/// The one, two or four inputs around; those outside count for the nearest one inside. Places of doubles are doubles (`wide`), others
+/// floats.
+fn narrow_window(axis: &Axis, filter: Filter, wide: bool, output: i64) -> Window {
+    let rounded = |x: f64| if wide { x } else { f64::from(x as f32) };
+    let (scale, output) = (rounded(axis.scale), output as f64);
+    let place = match filter {
+        Filter::Nearest => rounded(scale * output),
+        Filter::NearestExact => rounded(scale * (output + 0.5)),
+        Filter::Triangle | Filter::Cubic if axis.align_corners => rounded(scale * output),
+        Filter::Triangle => rounded(rounded(scale * (output + 0.5)) - 0.5).max(0.0),
+        Filter::Cubic => rounded(rounded(scale * (output + 0.5)) - 0.5),
     };
     let at = (place.floor() as i64).min(axis.input - 1);
     let fraction = (place - at as f64).clamp(0.0, 1.0);
     let radius = filter.radius() as i64;
     let inside = |i: i64| i.clamp(0, axis.input - 1);
+    if radius == 0 {
+        return Window {
+            first: inside(at) as usize,
+            weights: vec![1.0],
+        };
+    }
     let (low, high) = (at - radius + 1, at + radius);
     let first = inside(low);
     let mut weights = vec![0.0; (inside(high) - first + 1) as usize];
@@ -166,10 +209,10 @@ fn along(values: &[f64], inner: usize, axis: &Axis, windows: &[Window], bytes: b
     out
 }
 
-fn resampled(call: &Call<'_>, filter: Filter, antialias: bool) -> Result<Results, OpError> {
+fn resampled(call: &Call<'_>, n: usize, filter: Filter, antialias: bool) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let (args, _) = args_of(call.ctx, call.schema, call.args);
-    let axes = interpolate::image_axes(&args)?;
+    let axes = interpolate::axes_of(&args, n)?;
     let bytes = t.dtype() == DType::Byte;
     if !(bytes || t.dtype().is_floating_point()) {
         let (name, dtype) = (call.ctx.name(call.schema.name), t.dtype().type_name());
@@ -181,7 +224,8 @@ fn resampled(call: &Call<'_>, filter: Filter, antialias: bool) -> Result<Results
     for (i, axis) in axes.iter().enumerate().rev() {
         if axis.input != axis.output {
             let inner: i64 = sizes[3 + i..].iter().product();
-            values = along(&values, inner as usize, axis, &windows(axis, filter, antialias), bytes);
+            let windows = windows(axis, filter, antialias, bytes || t.dtype() == DType::Double);
+            values = along(&values, inner as usize, axis, &windows, bytes);
             sizes[2 + i] = axis.output;
         }
     }

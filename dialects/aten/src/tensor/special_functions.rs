@@ -256,10 +256,11 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;
     }
-    if x < 1.0 || x.is_nan() || q.is_nan() {
+    if x < 1.0 {
         return f64::NAN;
     }
     if q <= 0.0 {
+        // The pole counts before an order that is no number.
         if q == q.floor() {
             return f64::INFINITY;
         }
@@ -267,10 +268,17 @@ pub(super) fn zeta(x: f64, q: f64) -> f64 {
             return f64::NAN;
         }
     }
+    if x.is_nan() || q.is_nan() {
+        return f64::NAN;
+    }
     let mut sum = 0.0;
     let mut a = q;
     while a < 12.0 {
-        sum += a.powf(-x);
+        let term = a.powf(-x);
+        sum += term;
+        if a > q && term.abs() < f64::EPSILON / 2.0 * sum.abs() {
+            return sum;
+        }
         a += 1.0;
     }
     let power = a.powf(-x);

@@ -124,8 +124,29 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
 ];
 
-/// A view never copies, whatever the strides.
-pub(super) const EAGER: &[(&str, KernelFn)] = &[("aten::view", view)];
+/// A view never copies, whatever the strides; a row of elements copies what is not row-major.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[
+    ("aten::view", view),
+    ("aten::ravel", |c| {
+        let t = c.tensor(0)?;
+        let row_major = if t.is_contiguous() { t } else { t.deep_copy()? };
+        one(row_major.reshape(&[row_major.numel()])?)
+    }),
+];
+
+/// Those that give back their argument where nothing has to be done.
+pub(super) const GIVE_THEMSELVES: &[&str] = &[
+    "aten::adjoint",
+    "aten::atleast_1d",
+    "aten::atleast_2d",
+    "aten::atleast_3d",
+    "aten::broadcast_tensors",
+    "aten::flatten",
+    "aten::mH",
+    "aten::mT",
+    "aten::matrix_H",
+    "aten::positive",
+];
 
 /// The tensor variable that argument 0 is.
 fn cell<'a>(call: &'a Call<'_>) -> Result<&'a TensorCell, OpError> {
@@ -147,6 +168,11 @@ fn restrided(call: &Call<'_>, functional: &str) -> Result<Results, OpError> {
 
 /// The same memory as elements of another dtype: the last dimension grows or shrinks with the width of an element.
 fn reinterpreted(t: &Tensor, dtype: DType) -> Result<Tensor, OpError> {
+    if !t.marks().is_none() {
+        return Err(OpError::raised(
+            "conjugates and negatives that are views cannot be viewed as another dtype",
+        ));
+    }
     let (old, new) = (t.dtype().size() as i64, dtype.size() as i64);
     let (mut sizes, mut strides, mut offset) = (t.sizes().to_vec(), t.strides().to_vec(), t.offset());
     if old == new {
