@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-include!("common/classify.rs");
+include!("common/classify.in");
 
 #[test]
 fn the_program_of_the_readme_runs() {
@@ -13,7 +13,7 @@ fn the_program_of_the_readme_runs() {
     let readme = read("README.md");
     let (_, rest) = readme.split_once("```rust\n").expect("a program");
     let program = rest.split_once("```").expect("its end").0;
-    assert_eq!(program, read("crates/frazil/tests/common/classify.rs"));
+    assert_eq!(program, read("crates/frazil/tests/common/classify.in"));
 
     // The only test of its process.
     std::env::set_current_dir(root.join("tests/fixtures/models/residual_cnn")).expect("the folder of the model");
