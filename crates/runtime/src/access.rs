@@ -53,7 +53,7 @@ pub(crate) struct Reader<'a> {
     dtype: DType,
     base: i64,
     strides: Dims,
-    bounds: SmallVec<[Bound; 4]>,
+    bounds: Vec<Bound>,
     fill: f64,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         }
         let mut base = tensor.offset();
         let mut strides: Dims = smallvec![0; rank];
-        let mut bounds = SmallVec::new();
+        let mut bounds = Vec::new();
         let empty = extents.contains(&0);
         for (affine, (&size, &stride)) in access.map.iter().zip(tensor.sizes().iter().zip(tensor.strides())) {
             if affine.coefficients.len() != rank {
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
             dtype,
             base: 0,
             strides,
-            bounds: SmallVec::new(),
+            bounds: Vec::new(),
             fill: 0.0,
         }
     }

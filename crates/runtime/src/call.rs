@@ -44,14 +44,15 @@ pub fn invoke(
     if let Semantics::Kernel(_) | Semantics::Composite(_) = op.semantics {
         return Err(OpError::Unsupported("a composite outside of the interpreter".into()));
     }
-    if op.variant == Variant::Functional
-        && let Some(results) = prepared::run_small(op, values)?
-    {
-        return Ok(results);
+    if let Some(results) = prepared::run_small(op, values)? {
+        // The layouts of row-major operands ask for nothing.
+        return match op.variant {
+            Variant::Functional => Ok(results),
+            Variant::InPlace | Variant::Out => write_results(op, values, results),
+        };
     }
     let tensors = prepared::tensors_of(values);
     let results = prepared::run(ctx, op, values, &tensors)?;
-    // The layouts of row-major operands ask for nothing.
     if op.variant == Variant::Functional && tensors.iter().all(Tensor::is_contiguous) {
         return Ok(results);
     }
