@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes random expression graphs and what PyTorch computes for them, as cases for `tests/tests/operators.rs`.
 
-    random_graphs.py OUT [--count=N] [--seed=N] [--steps=N] [--strides]
+    random_graphs.py OUT [--count=N] [--seed=N] [--steps=N] [--strides] [--fusable]
 
 A graph is a TorchScript method: some inputs of mixed dtypes and layouts (also empty, zero-dimensional, transposed, broadcast), then
 calls of operators that `docs/operators.md` says the interpreter runs, with arguments made up by the types and names of their
-schemas. Calls that PyTorch refuses are tried again with others; one graph in thirty ends with a call that it refuses, which has to
+schemas; with `--fusable` they aim at what native code fuses (`fusable_graphs.py`). Calls that PyTorch refuses are tried again with others; one graph in thirty ends with a call that it refuses, which has to
 raise. In-place forms write through views that are kept. All values are results, at the end and so after all writes.
 
 Left out is also what PyTorch itself leaves to chance (`by_chance`): an operand that a call overwrites while it reads it, signs of NaN,
@@ -31,6 +31,7 @@ import torch
 from safetensors.torch import save_file
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "fixtures"))
+import fusable_graphs  # noqa: E402
 from make_operators import encode, save  # noqa: E402
 
 warnings.filterwarnings("ignore")
@@ -214,10 +215,17 @@ class Graph:
 
     def __init__(self, inputs):
         self.inputs, self.steps = inputs, []
+        # Constants by name, and the names of the values that are results: all, unless said otherwise.
+        self.constants, self.results = {}, None
+
+    def given(self, env):
+        """The results among all values."""
+        return env if self.results is None else {n: env[n] for n in self.results}
 
     def run(self, noise=None):
         """The environment after all steps; each float result is off by `noise` units in the last place."""
         env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
+        env.update({n: t.clone() for n, t in self.constants.items()})
         for target, text, writes in self.steps:
             scale, seen = 0.0, env
             if noise is not None and not writes and (called := CALLED.match(text)) and OF_LARGEST.match(called[1]):
@@ -349,6 +357,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--strides", action="store_true")
+    parser.add_argument("--fusable", action="store_true")
     parser.add_argument("--page", default=os.path.join(os.path.dirname(__file__), "../docs/operators.md"))
     options = parser.parse_args()
     table = operators(options.page)
@@ -372,16 +381,24 @@ def main():
         seed += 1
         rng = random.Random(seed)
         try:
-            graph, env, kinds, error = grow(rng, table, seed, options.steps)
+            if options.fusable:
+                graph, error = Graph([]), None
+                env = fusable_graphs.grow(rng, seed, options.steps, graph)
+                kinds = {n: "Tensor" if isinstance(v, torch.Tensor) else "Other" for n, v in env.items()}
+            else:
+                graph, env, kinds, error = grow(rng, table, seed, options.steps)
             dtypes = {t.dtype for t in leaves(env)}
             tolerance = max((TOLERANCE.get(d, (0, 0)) for d in dtypes), default=(0, 0))
-            results = list(env) + (["t_last"] if error else [])
+            results = list(graph.given(env)) + (["t_last"] if error else [])
             parameters = "".join(f", a{i}: Tensor" for i in range(len(graph.inputs)))
-            body = "".join(f"    {target} = {text}\n" for target, text, _ in graph.steps)
+            body = "".join(f"    {name} = self.{name}\n" for name in graph.constants)
+            body += "".join(f"    {target} = {text}\n" for target, text, _ in graph.steps)
             given = ", ".join(results)
             if options.strides:
                 given += "".join(f", {n}.stride()" for n in results if kinds.get(n) == "Tensor")
             module = type(f"Graph{seed}", (torch.jit.ScriptModule,), {})()
+            for name, tensor in graph.constants.items():
+                module.register_buffer(name, tensor.clone())
             module.define(f"def forward(self{parameters}):\n{body}    return ({given}, 0)\n")
             saved = io.BytesIO()
             save(module, saved)
@@ -396,10 +413,12 @@ def main():
                 if error:
                     continue
                 runs = [graph.run(), graph.run(2.0), graph.run(-2.0)]
-                if not all(same(a, b, tuple(x / 2 for x in tolerance)) for r in runs for a, b in zip(leaves(env), leaves(r))):
+                wanted = leaves(graph.given(env))
+                if not all(same(a, b, tuple(x / 2 for x in tolerance))
+                           for r in runs for a, b in zip(wanted, leaves(graph.given(r)))):
                     continue
                 own = leaves(dict(enumerate(scripted)))
-                if len(own) != len(leaves(env)) or not all(same(a, b, tolerance) for a, b in zip(own, leaves(env))):
+                if len(own) != len(wanted) or not all(same(a, b, tolerance) for a, b in zip(own, wanted)):
                     continue
         except Exception:
             continue

@@ -1,0 +1,387 @@
+"""Graphs of what native code fuses, for `random_graphs.py --fusable`.
+
+Chains of pointwise operators, reductions, norms, softmax, products, convolutions, pooling, attention and views, on sizes that leave odd
+tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and infinities among the elements of every third graph. What is not
+a result may vanish into other kernels, so only values that nothing else reads are results, and a few others.
+
+Left to chance by PyTorch, and so not made: convolutions whose weights are not finite (whether their products with the padding count
+depends on the kernel that it takes), and attention, group norms and resizing of what is not finite.
+"""
+
+import math
+
+import torch
+
+SIZES = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65]
+DTYPES = [torch.float32] * 12 + [torch.float64] * 3 + [torch.float16, torch.bfloat16] * 2 + [torch.int64, torch.int32]
+MOST = 20_000
+
+UNARY = ("relu neg abs exp sigmoid tanh gelu silu sqrt rsqrt reciprocal erf sin cos floor ceil round trunc sign log1p expm1 hardswish "
+         "hardsigmoid hardtanh leaky_relu elu softplus mish log_sigmoid square relu6 isnan logical_not selu log exp2 frac").split()
+BINARY = "add sub mul div maximum minimum fmax fmin eq lt ge ne pow atan2 remainder fmod floor_divide logical_and hypot xlogy".split()
+REDUCTIONS = "sum mean amax amin prod logsumexp any all nansum argmax argmin var std norm max min count_nonzero cumsum".split()
+
+
+class Scene:
+    """A graph that grows: its values, and what it is made of."""
+
+    def __init__(self, rng, seed, graph):
+        self.rng, self.graph = rng, graph
+        self.generator = torch.Generator().manual_seed(seed)
+        self.dtype = rng.choice(DTYPES)
+        self.salt = rng.random() < 0.35
+        # Few different sizes, so that tensors fit each other.
+        self.sizes = [rng.choice(SIZES) for _ in range(3)]
+        if rng.random() < 0.05:
+            self.sizes.append(0)
+        self.env, self.read, self.steps = {}, set(), 0
+
+    def size(self):
+        return self.rng.choice(self.sizes)
+
+    def tensor(self, sizes, dtype=None, constant=None, finite=False):
+        """The name of a new input or constant."""
+        rng, dtype = self.rng, dtype or self.dtype
+        if math.prod(sizes) > MOST:
+            raise ValueError("too large")
+        if dtype.is_floating_point:
+            t = torch.randn(sizes, generator=self.generator, dtype=torch.float32)
+            if self.salt and not finite and rng.random() < 0.5:
+                for place in range(rng.randrange(5), t.numel(), rng.choice([3, 5, 17, 40])):
+                    t.view(-1)[place] = rng.choice([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 100.0])
+            t = t.to(dtype)
+        elif dtype == torch.bool:
+            t = torch.randint(0, 2, sizes, generator=self.generator) > 0
+        else:
+            t = torch.randint(-8, 9, sizes, generator=self.generator).to(dtype)
+        if rng.random() < 0.4 if constant is None else constant:
+            name = f"w{len(self.graph.constants)}"
+            self.graph.constants[name] = t
+        else:
+            name = f"a{len(self.graph.inputs)}"
+            self.graph.inputs.append(t)
+        self.env[name] = t.clone()
+        return name
+
+    def places(self, sizes, extent):
+        """The name of a tensor of numbers below `extent`."""
+        name = self.tensor(sizes, torch.int64)
+        t = self.env[name]
+        t.remainder_(max(extent, 1))
+        (self.graph.constants.__setitem__(name, t.clone()) if name in self.graph.constants
+         else self.graph.inputs.__setitem__(int(name[1:]), t.clone()))
+        return name
+
+    def partner(self, sizes):
+        """The name of a tensor that broadcasts to `sizes`."""
+        rng = self.rng
+        fit = [n for n, v in self.env.items() if isinstance(v, torch.Tensor) and v.dtype != torch.bool and v.dim() <= len(sizes)
+               and all(a in (1, b) for a, b in zip(reversed(v.shape), reversed(sizes)))]
+        if fit and rng.random() < 0.6:
+            return rng.choice(fit)
+        own = [1 if rng.random() < 0.3 else s for s in sizes]
+        return self.tensor(own[rng.randint(0, len(own)) if rng.random() < 0.3 else 0:])
+
+    def add(self, text, writes=False):
+        result = eval(text, {"torch": torch, **self.env})
+        for t in result if isinstance(result, (list, tuple)) else [result]:
+            if not isinstance(t, torch.Tensor) or t.numel() > MOST:
+                raise ValueError("not a tensor, or too large")
+        name = f"t{len(self.graph.steps)}"
+        self.graph.steps.append((name, text, writes))
+        self.env[name] = result
+        for other in self.env:
+            if other in text and other != name:
+                self.read.add(other)
+        return name
+
+
+def unary(s, n, x):
+    name = s.rng.choice(UNARY)
+    if name == "gelu":
+        if x.isinf().any():
+            return None
+        return f"torch.ops.aten.gelu({n}, approximate={s.rng.choice(['none', 'tanh'])!r})"
+    return f"torch.ops.aten.{name}({n})"
+
+
+def binary(s, n, x):
+    name, other = s.rng.choice(BINARY), s.partner(list(x.shape))
+    if s.rng.random() < 0.2:
+        other = repr(s.rng.choice([0.5, 2.0, -1.0, 3.0, 0.0])) if x.is_floating_point() else s.rng.choice("123")
+        if name in ("maximum", "minimum", "fmax", "fmin", "atan2", "logical_and", "hypot"):
+            name = "mul"
+    elif s.rng.random() < 0.3:
+        return f"torch.ops.aten.{name}({other}, {n})"
+    return f"torch.ops.aten.{name}({n}, {other})"
+
+
+def choose(s, n, x):
+    form = s.rng.randrange(6)
+    if form == 0:
+        return f"torch.ops.aten.clamp({n}, {s.rng.choice(['-1.0', 'None'])}, 1.0)"
+    if form == 1:
+        return f"torch.ops.aten.where({n} > 0, {n}, {s.partner(list(x.shape))})"
+    if form == 2:
+        mask = s.tensor(list(x.shape), torch.bool)
+        return f"torch.ops.aten.masked_fill({n}, {mask}, {s.rng.choice(['0.0', '-1.0', 'float(-10000)'])})"
+    if form == 3:
+        return f"torch.ops.aten.tril({n}, {s.rng.randint(-2, 2)})" if x.dim() >= 2 else None
+    if form == 4:
+        return f"torch.ops.aten.addcmul({n}, {s.partner(list(x.shape))}, {s.partner(list(x.shape))}, value=0.5)"
+    return f"torch.ops.aten.lerp({n}, {s.tensor(list(x.shape), x.dtype)}, 0.25)"
+
+
+def reduction(s, n, x):
+    name = s.rng.choice(REDUCTIONS)
+    if x.dim() == 0:
+        return f"torch.ops.aten.sum({n})"
+    dim, keep = s.rng.randint(-x.dim(), x.dim() - 1), s.rng.random() < 0.5
+    if name in ("sum", "mean", "amax", "amin", "logsumexp", "nansum", "norm", "var", "std") and s.rng.random() < 0.4:
+        dims = sorted(s.rng.sample(range(x.dim()), s.rng.randint(1, x.dim())))
+        if name == "norm":
+            return f"torch.ops.aten.norm({n}, 2, {dims}, {keep})"
+        if name in ("var", "std"):
+            return f"torch.ops.aten.{name}({n}, {dims}, correction={s.rng.randint(0, 1)}, keepdim={keep})"
+        return f"torch.ops.aten.{name}({n}, {dims}, {keep})"
+    if name == "cumsum":
+        return f"torch.ops.aten.cumsum({n}, {dim})"
+    if name in ("amax", "amin", "logsumexp"):
+        return f"torch.ops.aten.{name}({n}, [{dim}], {keep})"
+    if name == "norm":
+        return f"torch.ops.aten.norm({n}, {s.rng.choice([1, 2, 3, float('inf')])!r}, [{dim}], {keep})".replace("inf", "float('inf')")
+    if name in ("max", "min"):
+        return f"torch.ops.aten.{name}({n}, {dim}, {keep})[{s.rng.randint(0, 1)}]"
+    if name == "count_nonzero":
+        return f"torch.ops.aten.count_nonzero({n}, [{dim}])"
+    if name in ("var", "std"):
+        return f"torch.ops.aten.{name}({n}, [{dim}], True, {keep})"
+    if name in ("sum", "mean", "nansum"):
+        return f"torch.ops.aten.{name}({n}, [{dim}], {keep})"
+    return f"torch.ops.aten.{name}({n}, {dim}, {keep})"
+
+
+def normalise(s, n, x):
+    form, rng = s.rng.randrange(6), s.rng
+    if x.dim() == 0 or not x.is_floating_point():
+        return None
+    weight = lambda k: s.tensor([k], x.dtype) if rng.random() < 0.7 else "None"
+    if form == 0:
+        return f"torch.ops.aten.softmax({n}, {rng.randint(-x.dim(), x.dim() - 1)})"
+    if form == 1:
+        return f"torch.ops.aten.log_softmax({n}, {rng.randint(-x.dim(), x.dim() - 1)})"
+    if form == 2:
+        k = rng.randint(1, min(2, x.dim()))
+        own = list(x.shape[-k:])
+        scale = lambda: s.tensor(own, x.dtype) if rng.random() < 0.7 else "None"
+        return f"torch.ops.aten.layer_norm({n}, {own}, {scale()}, {scale()}, 1e-5)"
+    if x.dim() < 2:
+        return None
+    c = x.shape[1]
+    if form == 3:
+        if not x.isfinite().all():
+            return None
+        groups = rng.choice([g for g in range(1, max(c, 1) + 1) if c % g == 0])
+        return f"torch.ops.aten.group_norm({n}, {groups}, {weight(c)}, {weight(c)}, 1e-5)"
+    if form == 4:
+        mean, var = s.tensor([c], x.dtype), s.tensor([c], x.dtype)
+        return f"torch.ops.aten.batch_norm({n}, {weight(c)}, {weight(c)}, {mean}, torch.ops.aten.abs({var}), False, 0.1, 1e-5, False)"
+    return f"torch.ops.aten.rms_norm({n}, [{x.shape[-1]}], {s.tensor([x.shape[-1]], x.dtype)})"
+
+
+def product(s, n, x):
+    rng, form = s.rng, s.rng.randrange(7)
+    if x.dim() == 0 or x.dtype == torch.bool:
+        return None
+    k = x.shape[-1]
+    if form <= 1:
+        m = s.size()
+        bias = s.tensor([m], x.dtype) if rng.random() < 0.7 else "None"
+        return f"torch.ops.aten.linear({n}, {s.tensor([m, k], x.dtype, constant=rng.random() < 0.7)}, {bias})"
+    if form == 2:
+        lead = list(x.shape[:-2]) if rng.random() < 0.5 else []
+        lead = [1 if rng.random() < 0.2 else v for v in lead]
+        return f"torch.ops.aten.matmul({n}, {s.tensor(lead + [k, s.size()], x.dtype)})"
+    if form == 3:
+        return f"torch.ops.aten.matmul({n}, {s.tensor([k], x.dtype)})"
+    if form == 4 and x.dim() >= 2:
+        return f"torch.ops.aten.matmul({n}, {n}.transpose(-1, -2))"
+    if form == 5 and x.dim() == 2:
+        other = s.tensor([k, s.size()], x.dtype)
+        alpha, beta = rng.choice([1, 2, -1]), rng.choice([1, 1, 0, 3])
+        return f"torch.ops.aten.addmm({s.partner([x.shape[0], s.env[other].shape[1]])}, {n}, {other}, beta={beta}, alpha={alpha})"
+    if form == 6 and x.dim() == 3:
+        other = s.tensor([x.shape[0], k, s.size()], x.dtype)
+        return f"torch.ops.aten.baddbmm({s.partner([1, s.env[other].shape[2]])}, {n}, {other})"
+    return None
+
+
+def convolution(s, n, x):
+    rng, spatial = s.rng, x.dim() - 2
+    if not 1 <= spatial <= 3 or x.dtype == torch.bool:
+        return None
+    c = x.shape[1]
+    groups = rng.choice([1, 1, 1] + [g for g in range(1, c + 1) if c % g == 0])
+    out = rng.choice([1, 2, 3, 7, 8, 16, 17, 32])
+    out = groups * max(1, out // groups) if rng.random() < 0.8 else groups * rng.randint(1, 2)
+    kernel = [rng.choice([1, 3, 3, 2, 5]) for _ in range(spatial)]
+    if rng.random() < 0.6:
+        kernel = kernel[:1] * spatial
+    stride, padding = rng.choice([1, 1, 2, 3]), rng.choice([0, 1, 1, 2])
+    dilation = rng.choice([1, 1, 1, 2])
+    bias = s.tensor([out], x.dtype) if rng.random() < 0.7 else "None"
+    constant = rng.random() < 0.8
+    if rng.random() < 0.2:
+        weight = s.tensor([c, out // groups] + kernel, x.dtype, constant, True)
+        return (f"torch.ops.aten.conv_transpose{spatial}d({n}, {weight}, {bias}, {[stride] * spatial}, {[padding] * spatial}, "
+                f"{[rng.choice([0, 0, stride - 1])] * spatial}, {groups}, {[dilation] * spatial})")
+    weight = s.tensor([out, c // groups] + kernel, x.dtype, constant, True)
+    return (f"torch.ops.aten.conv{spatial}d({n}, {weight}, {bias}, {[stride] * spatial}, {[padding] * spatial}, {[dilation] * spatial}, "
+            f"{groups})")
+
+
+def pool(s, n, x):
+    rng, spatial = s.rng, x.dim() - 2
+    if not 1 <= spatial <= 3:
+        return None
+    form, kernel, stride = rng.randrange(5), rng.choice([1, 2, 3, 3]), rng.choice([1, 2, 2, 3])
+    padding, ceil = rng.randint(0, kernel // 2), rng.random() < 0.3
+    every = lambda v: [v] * spatial
+    if form == 0:
+        return f"torch.ops.aten.max_pool{spatial}d({n}, {every(kernel)}, {every(stride)}, {every(padding)}, {every(1)}, {ceil})"
+    if form == 1:
+        return f"torch.ops.aten.avg_pool{spatial}d({n}, {every(kernel)}, {every(stride)}, {every(padding)}, {ceil}, {rng.random() < 0.5})"
+    if form == 2:
+        return f"torch.ops.aten.adaptive_avg_pool{spatial}d({n}, {every(rng.choice([1, 1, 2, 3]))})"
+    if not x.isfinite().all():
+        return None
+    if form == 3 and spatial == 2:
+        return f"torch.ops.aten.upsample_nearest2d({n}, [{x.shape[2] * 2}, {x.shape[3] + 3}], None, None)"
+    if form == 4 and spatial == 2:
+        return f"torch.ops.aten.upsample_bilinear2d({n}, [{x.shape[2] * 2}, {x.shape[3] + 3}], {rng.random() < 0.5}, None, None)"
+    return None
+
+
+def view(s, n, x):
+    rng, form, rank = s.rng, s.rng.randrange(13), x.dim()
+    if rank == 0:
+        return f"{n}.unsqueeze(0)"
+    d = rng.randint(-rank, rank - 1)
+    if form == 0:
+        return f"{n}.transpose({d}, {rng.randint(-rank, rank - 1)})"
+    if form == 1:
+        return f"{n}.permute({rng.sample(range(rank), rank)})"
+    if form == 2:
+        return f"{n}.reshape([-1])" if rng.random() < 0.3 else f"{n}.flatten({rng.randrange(rank)})"
+    if form == 3:
+        first = rng.randint(0, max(x.shape[d] // 2, 0))
+        return f"torch.ops.aten.slice({n}, {d}, {first}, {rng.randint(first, x.shape[d])}, {rng.choice([1, 1, 2, 3])})"
+    if form == 4:
+        return f"{n}.unsqueeze({d})"
+    if form == 5:
+        return f"torch.ops.aten.flip({n}, [{d}])" if rng.random() < 0.5 else f"torch.ops.aten.roll({n}, [{rng.randint(-3, 3)}], [{d}])"
+    if form == 6:
+        return f"torch.ops.aten.cat([{n}, {s.tensor(list(x.shape), x.dtype)}, {n}][:{rng.randint(1, 3)}], {d})"
+    if form == 7:
+        return f"torch.ops.aten.stack([{n}, {n}], {d})"
+    if form == 8:
+        pads = [rng.randint(-1, 3) for _ in range(2 * rng.randint(1, min(rank, 2)))]
+        return f"torch.ops.aten.constant_pad_nd({n}, {pads}, {rng.choice([0.0, 1.5])})"
+    if form == 9:
+        return f"torch.ops.aten.chunk({n}, 2, {d})[{rng.randint(0, 1)}]"
+    if form == 10:
+        return f"torch.ops.aten.select({n}, {d}, {rng.randrange(max(x.shape[d], 1))})"
+    if form == 11:
+        parts = [k for k in (2, 3, 4, 8) if x.shape[d] % k == 0 and x.shape[d]]
+        return f"torch.ops.aten.unflatten({n}, {d}, [{parts[-1]}, -1])" if parts else f"{n}.contiguous()"
+    return f"torch.ops.aten.index_select({n}, {d}, {s.places([s.size()], x.shape[d])})"
+
+
+def gathered(s, n, x):
+    form = s.rng.randrange(3)
+    if x.dim() == 0:
+        return None
+    d = s.rng.randrange(x.dim())
+    if form == 0:
+        return f"torch.ops.aten.gather({n}, {d}, {s.places(list(x.shape), x.shape[d])})"
+    if form == 1 and x.dim() == 2:
+        return f"torch.ops.aten.embedding({n}, {s.places([s.size(), s.size()], x.shape[0])})"
+    return f"{n}[{s.places([s.size()], x.shape[0])}]"
+
+
+def attention(s, n, x):
+    if x.dim() not in (3, 4) or not x.is_floating_point() or x.numel() == 0 or s.salt:
+        return None
+    length, width = s.size(), s.size()
+    lead = list(x.shape[:-2])
+    key, value = s.tensor(lead + [length, x.shape[-1]], x.dtype), s.tensor(lead + [length, width], x.dtype)
+    mask = s.tensor([x.shape[-2], length], s.rng.choice([torch.bool, x.dtype])) if s.rng.random() < 0.4 else "None"
+    causal = mask == "None" and s.rng.random() < 0.4
+    if s.rng.random() < 0.5:
+        return f"torch.ops.aten.scaled_dot_product_attention({n}, {key}, {value}, {mask}, 0.0, {causal})"
+    return f"torch.ops.aten.matmul(torch.ops.aten.softmax(torch.ops.aten.matmul({n}, {key}.transpose(-1, -2)) * 0.5, -1), {value})"
+
+
+def converted(s, n, x):
+    return f"{n}.to({s.rng.choice([torch.float32, torch.float32, torch.float64, torch.int32, torch.int64, torch.bfloat16, torch.bool])!r})"
+
+
+def written(s, n, x):
+    """An in-place form, perhaps of a part."""
+    if n[0] != "t" or x.dim() == 0:
+        return None
+    target = n
+    if s.rng.random() < 0.6:
+        d = s.rng.randrange(x.dim())
+        first = s.rng.randint(0, x.shape[d] // 2)
+        target = f"torch.ops.aten.slice({n}, {d}, {first}, {s.rng.randint(first, x.shape[d])})"
+    form = s.rng.randrange(4)
+    if form == 0:
+        return f"torch.ops.aten.mul_({target}, 0.5)"
+    if form == 1:
+        return f"torch.ops.aten.relu_({target})"
+    if form == 2:
+        return f"torch.ops.aten.fill_({target}, 1)"
+    return f"torch.ops.aten.copy_({target}, {s.tensor([1] * (x.dim() - 1) + [1], x.dtype)})"
+
+
+KINDS = [(unary, 6), (binary, 6), (choose, 2), (reduction, 4), (normalise, 3), (product, 4), (convolution, 4), (pool, 2), (view, 6),
+         (gathered, 1), (attention, 1), (converted, 1), (written, 1)]
+
+
+def grow(rng, seed, steps, graph):
+    """Grows `graph`, which is empty; gives its values."""
+    s = Scene(rng, seed, graph)
+    rank = rng.choice([1, 2, 2, 3, 3, 4, 4, 4, 5])
+    first = [s.size() for _ in range(rank)]
+    while math.prod(first) > MOST:
+        first[rng.randrange(rank)] = rng.choice([1, 2, 3, 7])
+    s.tensor(first, constant=False)
+    wanted, tries = rng.randint(2, steps), 0
+    while len(graph.steps) < wanted and tries < 12 * steps:
+        tries += 1
+        values = [(n, v) for n, v in s.env.items() if isinstance(v, torch.Tensor) and n[0] != "w"]
+        # Mostly the last: chains.
+        name, x = values[-1] if rng.random() < 0.3 else rng.choice(values[-4:])
+        made = [n for n, v in values if n[0] == "t"]
+        if made and rng.random() < 0.6:
+            name, x = made[-1], s.env[made[-1]]
+        kind = rng.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
+        if x.dtype == torch.bool and kind not in (view, choose, converted, reduction):
+            continue
+        before = len(graph.inputs), dict(graph.constants), dict(s.env)
+        try:
+            text = kind(s, name, x)
+            if text is None:
+                raise ValueError("does not fit")
+            s.add(text, kind is written)
+        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
+            if kind is written:
+                raise
+            # Operands that nothing uses are taken back.
+            del graph.inputs[before[0]:]
+            graph.constants, s.env = before[1], before[2]
+    graph.results = [n for n in s.env if n[0] == "t" and (n not in s.read or rng.random() < 0.15)]
+    if not graph.results:
+        raise ValueError("nothing computed")
+    return s.env
