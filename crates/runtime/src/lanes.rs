@@ -252,9 +252,9 @@ pub fn wrap_integers(v: &mut [i64], dtype: DType) {
 }
 
 /// A float to an integer as C++ compiled for x86-64 does it, which is what PyTorch's users see: what does not fit gives the
-/// most negative value of the conversion's width (64 bits, or 32 for `Int`).
+/// most negative value of the conversion's width (64 bits for `Long`, 32 for what is narrower).
 fn truncate(x: f64, to: DType) -> i64 {
-    if to == DType::Int {
+    if to != DType::Long {
         let inside = x > -2_147_483_649.0 && x < 2_147_483_648.0;
         return if inside { x as i64 } else { i64::from(i32::MIN) };
     }

@@ -1,4 +1,5 @@
-//! Reads at places that tensors name, and calls of operators that have no program.
+//! What depends on elements although shapes do not: reads at places that tensors name and division by zero, which are checked, and calls of
+//! operators that have no program.
 
 use super::operators::{Refusal, tensors_in};
 use super::{ResultSpec, Specialiser};
@@ -7,9 +8,10 @@ use crate::graph::Origin;
 use crate::host::HostCall;
 use frazil_ir::{DType, Graph, NodeId};
 use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::op::{Operator, Results};
-use frazil_runtime::structured::{Combine, Program, Step, TensorId, TensorShape};
+use frazil_runtime::structured::{Combine, Iteration, Program, Step, Structured, TensorId, TensorShape};
 use frazil_runtime::value::{TensorCell, Value};
 
 impl Specialiser<'_> {
@@ -60,6 +62,18 @@ impl Specialiser<'_> {
             self.checks.push((id, message));
         }
         Ok(())
+    }
+
+    /// Appends a check that no integer of a nest's body is divided by zero.
+    pub(super) fn check_divisors(&mut self, s: &Structured, origins: &[Origin]) {
+        if s.domain.contains(&0) {
+            return;
+        }
+        if let Some(check) = divides_by_zero(s) {
+            let place = origins.first().map(Origin::to_string).unwrap_or_default();
+            let id = self.tensors.compute(check, origins.to_vec());
+            self.checks.push((id, format!("{place}: ZeroDivisionError")));
+        }
     }
 
     /// Appends a call of an operator without a program, whose results have the sizes of `like`.
@@ -140,6 +154,50 @@ fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
         Value::Tuple(t) => Some(ResultSpec::Tuple(all(&t.items)?)),
         _ => None,
     }
+}
+
+/// Whether the body of `s` divides an integer by zero anywhere: one truth value. `None` when it divides by nothing but other constants.
+fn divides_by_zero(s: &Structured) -> Option<Structured> {
+    let mut body = s.body.clone();
+    let divisors = s.body.nodes().iter().filter_map(|node| match node.op {
+        ExprOp::Binary(
+            BinaryOp::Div | BinaryOp::DivTrunc | BinaryOp::DivFloor | BinaryOp::Fmod | BinaryOp::Remainder,
+            _,
+            divisor,
+        ) if node.dtype.is_integral() => Some(divisor),
+        _ => None,
+    });
+    let is_other = |id: ExprId| {
+        let mut node = s.body.node(id);
+        while let ExprOp::Cast(inner) = node.op {
+            node = s.body.node(inner);
+        }
+        matches!(node.op, ExprOp::Const(n) if n.as_i64() != 0)
+    };
+    let mut any: Option<ExprId> = None;
+    for divisor in divisors.filter(|&d| !is_other(d)) {
+        let zero = body.int(0, body.node(divisor).dtype);
+        let is_zero = body.binary(BinaryOp::Eq, divisor, zero);
+        any = Some(match any {
+            Some(any) => body.binary(BinaryOp::Or, any, is_zero),
+            None => is_zero,
+        });
+    }
+    let domain = s.domain.clone();
+    Some(Structured {
+        iterations: domain.iter().map(|_| Iteration::Reduction).collect(),
+        combine: (!domain.is_empty()).then_some(Combine::Or),
+        domain,
+        inputs: s.inputs.clone(),
+        body: body.finish(any?),
+        accumulate: DType::Bool,
+        finish: None,
+        finish_inputs: Default::default(),
+        output: TensorShape {
+            dtype: DType::Bool,
+            sizes: Default::default(),
+        },
+    })
 }
 
 /// Whether any element of a tensor lies outside of `valid`: one truth value.

@@ -196,6 +196,13 @@ impl Store {
         contents.is_some_and(|c| c.is_input && c.version > 0)
     }
 
+    /// True for a variable that was made in this run and has been written since.
+    pub fn is_written(&self, cell: &TensorCell) -> bool {
+        let variable = self.variables.get(&cell.address());
+        let contents = variable.and_then(|v| self.contents.get(&v.storage));
+        contents.is_some_and(|c| !c.is_input && c.version > 0)
+    }
+
     /// The present contents of a variable.
     fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
         let variable = self.variables.get_mut(&cell.address())?;

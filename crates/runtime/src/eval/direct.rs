@@ -68,6 +68,13 @@ impl Long<'_, '_> {
                 }
                 let factor = short.get(at as usize).copied().unwrap_or(T::ZERO);
                 let inside = done + run.low..done + run.high;
+                // Outside of the operand are zeros, which are multiplied too: infinity times them is NaN.
+                if factor * T::ZERO != T::ZERO {
+                    for outside in [done..inside.start, inside.end..done + run.len] {
+                        let outside = results.get_mut(outside).unwrap_or_default();
+                        outside.iter_mut().for_each(|r| *r = *r + factor * T::ZERO);
+                    }
+                }
                 done += run.len;
                 add_multiple(factor, data, &run, results.get_mut(inside).unwrap_or_default());
             });

@@ -41,7 +41,7 @@ impl Matrix {
 }
 
 /// A float type that the `gemm` crate multiplies.
-pub(super) trait GemmFloat: Pod + Send + Sync + Add<Output = Self> + Mul<Output = Self> {
+pub(super) trait GemmFloat: Pod + Send + Sync + PartialEq + Add<Output = Self> + Mul<Output = Self> {
     /// 0
     const ZERO: Self;
     /// 1

@@ -39,10 +39,10 @@ impl<'c> ExprEmitter<'_, 'c> {
                 self.round_to_half(value, to)
             }
             (true, false) => {
-                // Through i64, as the compilers that PyTorch is built with do it for the narrow types.
-                let wide = self.e.shaped("i64", lanes);
-                let value = self.e.op1("arith.fptosi", &[a], wide);
-                if to == DType::Long {
+                // As the compilers that PyTorch is built with do it: through 64 bits, or through 32 for the narrower types.
+                let width = if to == DType::Long { DType::Long } else { DType::Int };
+                let value = self.truncate(a, from, width);
+                if to == width {
                     value
                 } else {
                     self.e.op1("arith.trunci", &[value], ty)
@@ -60,6 +60,25 @@ impl<'c> ExprEmitter<'_, 'c> {
                 }
             }
         }
+    }
+
+    /// A float without its fraction as an Int or Long: the most negative of these where it does not fit, or is NaN.
+    fn truncate(&mut self, a: Val<'c>, from: DType, to: DType) -> Val<'c> {
+        let lanes = self.lanes;
+        let half = (8 * to.size() - 1) as i32;
+        let (low, high) = (
+            self.float(-f64::from(half).exp2() - 1.0, from),
+            self.float(f64::from(half).exp2(), from),
+        );
+        let (above, below) = (self.e.cmpf("ogt", a, low, lanes), self.e.cmpf("olt", a, high, lanes));
+        let inside = self.bin("arith.andi", above, below);
+        // The conversion of what does not fit has no defined result.
+        let zero = self.float(0.0, from);
+        let fitting = self.e.select(inside, a, zero);
+        let ty = self.e.shaped(element_type(to).unwrap_or("i64"), lanes);
+        let value = self.e.op1("arith.fptosi", &[fitting], ty);
+        let most_negative = self.number(i64::MIN >> (64 - 8 * to.size()), to);
+        self.e.select(inside, value, most_negative)
     }
 
     /// The f32 nearest to `a` that is a number of `dtype`.

@@ -145,7 +145,8 @@ impl<'c> ExprEmitter<'_, 'c> {
         let (zero, one, minus) = (self.number(0, dtype), self.number(1, dtype), self.number(-1, dtype));
         let mut result = one;
         let mut base = a;
-        for bit in 0..(8 * dtype.size() as i64 - 1).min(6) {
+        let sign_bits = i64::from(dtype != DType::Byte);
+        for bit in 0..8 * dtype.size() as i64 - sign_bits {
             let mask = self.number(1 << bit, dtype);
             let on = self.bin("arith.andi", b, mask);
             let on = self.e.cmpi("ne", on, zero, lanes);
@@ -153,7 +154,6 @@ impl<'c> ExprEmitter<'_, 'c> {
             result = self.e.select(on, product, result);
             base = self.bin("arith.muli", base, base);
         }
-        // Exponents of 64 and more: only 0, 1 and −1 keep a meaning, everything else is a power of two modulo the width.
         if dtype == DType::Byte {
             return result;
         }

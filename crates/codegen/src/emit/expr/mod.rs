@@ -251,8 +251,6 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
                 let fixed = self.bin("arith.addf", r, b);
                 self.e.select(fix, fixed, r)
             }
-            // A comparison and a selection that keep a NaN in either place: an unordered comparison picks `a` when it is the
-            // NaN, and the second operand of the ordered one when that is.
             B::Maximum => self.nan_select("ogt", a, b),
             B::Minimum => self.nan_select("olt", a, b),
             B::Fmax => self.bin("arith.maxnumf", a, b),
@@ -273,21 +271,14 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
         }
     }
 
-    /// `a predicate b ? a : b`, but NaN when either is. When `b` is a constant number, one instruction.
+    /// `b predicate a ? b : a`, but NaN when either is: the comparison is false for a NaN in `a`, and one in `b` is picked. Of equals it is
+    /// `a`, which tells zeros apart. When `b` is a constant, all of it is one instruction.
     fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
         let lanes = self.lanes;
-        if self.e.is_constant(b) {
-            // `b predicate a` is false for a NaN in `a`, which then is the result.
-            let take = self.e.cmpf(predicate, b, a, lanes);
-            return self.e.select(take, b, a);
-        }
-        if self.e.is_constant(a) {
-            return self.nan_select(predicate, b, a);
-        }
-        let take = self.e.cmpf(predicate, a, b, lanes);
-        let larger = self.e.select(take, a, b);
-        let nan = self.e.cmpf("uno", a, a, lanes);
-        self.e.select(nan, a, larger)
+        let take = self.e.cmpf(predicate, b, a, lanes);
+        let chosen = self.e.select(take, b, a);
+        let nan = self.e.cmpf("uno", b, b, lanes);
+        self.e.select(nan, b, chosen)
     }
 
     /// Python's floor division of floats: exact where the quotient rounds across an integer.
