@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Stretches of one run.
 const MAX_STRETCHES: usize = 512;
 /// Stretches after which a method is left to the interpreter where that may run it: it goes on by numbers that are hardly ever the same.
-const PATIENCE: usize = 16;
+const PATIENCE: usize = 64;
 /// Stretches of a method for one kind of arguments that are kept; with more, a run forgets those that it does not use.
 const MAX_KEPT: usize = 2 * MAX_STRETCHES;
 
@@ -326,7 +326,7 @@ fn views(spec: &ResultSpec) -> Vec<u32> {
         ResultSpec::View(n, ..) => vec![*n],
         ResultSpec::List(_, items) | ResultSpec::Tuple(items) => items.iter().flat_map(views).collect(),
         ResultSpec::Dict(_, _, entries) => entries.iter().flat_map(|(_, v)| views(v)).collect(),
-        ResultSpec::Tensor(_) | ResultSpec::Input(_) | ResultSpec::Value(_) => Vec::new(),
+        ResultSpec::Tensor(_) | ResultSpec::Number(_) | ResultSpec::Input(_) | ResultSpec::Value(_) => Vec::new(),
     }
 }
 

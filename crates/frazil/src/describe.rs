@@ -1,8 +1,8 @@
 //! Values as native code is specialised on them: tensors by their shapes, everything else as it is.
 
 use crate::InputSpec;
-use frazil_codegen::specialise::{self, ObjectSpec};
-use frazil_ir::{Context, Device};
+use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};
+use frazil_ir::{Context, Device, SymbolId};
 use frazil_runtime::Tensor;
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::value::{Key, ObjectValue, TensorCell, Value};
@@ -29,6 +29,8 @@ pub(crate) enum Argument {
     Same(u32),
     /// The object of this number.
     Object(u32),
+    /// A number that code is told when it runs.
+    Number(NumberKind),
     List(Vec<Argument>),
     Tuple(Vec<Argument>),
     Dict(Vec<(Argument, Argument)>),
@@ -118,6 +120,14 @@ pub(crate) fn describe_cells(args: &[Value]) -> Option<(Vec<Argument>, Vec<speci
     Some((keys, specs, found.tensors))
 }
 
+/// [`describe`]s an attribute that holds a number as a number that code is told when it runs; `None` for other values.
+fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
+    let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
+    let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
+    found.tensors.push(TensorCell::new(tensor));
+    Some((Argument::Number(kind), specialise::InputSpec::Number(kind)))
+}
+
 /// What a method is called with, and the state that it finds.
 pub(crate) struct Situation {
     /// What code is specialised on.
@@ -133,8 +143,14 @@ pub(crate) struct Situation {
 }
 
 impl Situation {
-    /// `None` when there is something that native code does not take.
-    pub fn new(ctx: &Context, own: Option<&ObjectValue>, args: &[Value]) -> Option<Situation> {
+    /// `None` when there is something that native code does not take. `changes` says which attributes of a class the method sets: of
+    /// numbers among these, code serves all values, as they are hardly ever the same in two calls.
+    pub fn new(
+        ctx: &Context,
+        own: Option<&ObjectValue>,
+        args: &[Value],
+        changes: &dyn Fn(SymbolId, usize) -> bool,
+    ) -> Option<Situation> {
         let mut found = Found {
             tensors: Vec::new(),
             objects: Some(own.cloned().into_iter().collect()),
@@ -143,7 +159,12 @@ impl Situation {
         let (mut keys, specs): (Vec<_>, Vec<_>) = described?.into_iter().unzip();
         let mut objects = Vec::new();
         while let Some(object) = found.objects.as_ref()?.get(objects.len()).cloned() {
-            let slots: Option<Vec<_>> = object.slots().iter().map(|v| describe(v, &mut found)).collect();
+            let slot = |(number, value): (usize, &Value)| {
+                let changes = changes(object.class(), number);
+                let as_number = changes.then(|| describe_number(value, &mut found)).flatten();
+                as_number.or_else(|| describe(value, &mut found))
+            };
+            let slots: Option<Vec<_>> = object.slots().iter().enumerate().map(slot).collect();
             let (mut described, slots): (Vec<_>, Vec<_>) = slots?.into_iter().unzip();
             described.push(Argument::Str(ctx.name(object.class()).into()));
             keys.push(Argument::Tuple(described));

@@ -14,12 +14,12 @@ use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
 use frazil_codegen::target::Target;
 use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
-use frazil_ir::{DType, Graph, TypeId};
+use frazil_ir::{DType, Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_runtime::import::Importer;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -313,6 +313,8 @@ pub(crate) struct Cache {
     methods: HashMap<(String, Vec<Argument>), Entry>,
     /// Those that run stretch by stretch, by name, arguments, and state.
     courses: HashMap<(String, Vec<Argument>), Course>,
+    /// The attributes that methods set.
+    sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
     /// Those of earlier processes.
     kept: Option<CodeCache>,
     pub(crate) notes: Vec<String>,
@@ -327,6 +329,7 @@ impl Cache {
             specialisations: engine.specialisations,
             methods: HashMap::new(),
             courses: HashMap::new(),
+            sets: HashMap::new(),
             kept,
             notes: Vec::new(),
             compile_time: Duration::ZERO,
@@ -371,7 +374,16 @@ impl Cache {
     fn course(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
         let running = instance.running()?;
         let module = running.model.module();
-        let Some(situation) = Situation::new(module.ctx(), running.root(), args) else {
+        let graph = running.model.graph(method)?;
+        let sets = self
+            .sets
+            .entry(method.to_owned())
+            .or_insert_with(|| attributes_set(graph));
+        let changes = |class, slot: usize| {
+            let attribute = module.unit.class(class).and_then(|c| c.attributes.get_index(slot));
+            attribute.is_some_and(|(name, _)| sets.contains(&(class, *name)))
+        };
+        let Some(situation) = Situation::new(module.ctx(), running.root(), args, &changes) else {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), situation.keys.clone());
@@ -382,7 +394,7 @@ impl Cache {
         let known = self.notes.len();
         let compiled = Method {
             name: method,
-            graph: running.model.graph(method)?,
+            graph,
             module,
             registry: running.model.session().registry(),
             options: &self.options,
@@ -510,6 +522,19 @@ fn with_defaults(model: &Model, method: &str, args: &[Value]) -> Result<Option<V
         all.push(Importer::new().value(default, Some(module))?);
     }
     Ok(Some(all))
+}
+
+/// The attributes that a graph sets: classes and names.
+fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
+    let nodes = graph.nodes_recursive(graph.root()).into_iter();
+    let sets = nodes.filter(|&n| graph.kind(n) == symbols::PRIM_SET_ATTR);
+    let attribute = |node| {
+        let TypeKind::Class(class) = graph.ctx().type_kind(graph.ty(graph.operand(node, 0)?)) else {
+            return None;
+        };
+        Some((class, graph.attribute_symbol(node, symbols::ATTR_NAME)?))
+    };
+    sets.filter_map(attribute).collect()
 }
 
 /// The types of the results of `method`.

@@ -236,3 +236,147 @@ def f(x, y):
         vec![part(0).into(), part(1).into()]
     });
 }
+
+/// The results of `method` on each of the arguments, and how many stretches had been compiled after each.
+fn stretches(source: &str, method: &str, arguments: &[Vec<Value>]) -> (Vec<String>, Vec<usize>) {
+    let mut engine = engine(&model(source), EngineKind::Native, method);
+    let mut compiled = Vec::new();
+    let results = arguments.iter().map(|given| {
+        let result = engine.call(method, given).expect("it runs");
+        let notes = engine.notes();
+        compiled.push(notes.iter().filter(|note| note.contains("stretch")).count());
+        text(&result)
+    });
+    (results.collect(), compiled)
+}
+
+#[test]
+fn numbers_are_told_when_code_runs() {
+    let source = "
+def f(table, start, steps: int):
+    out: List[int] = []
+    score = 0.0
+    tok = 1
+    h = start
+    n = 0
+    while tok != 0 and n < steps:
+        h = h * 0.5 + torch.embedding(table, torch.tensor([tok]))[0]
+        p = h.softmax(0)
+        tok = int(p.argmax())
+        score = score + float(p[tok])
+        out.append(tok)
+        n += 1
+    return out, h, score
+";
+    let rows: [f32; 25] = [
+        0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 3.0, 1.0, 0.0, 5.0, 0.0, 0.0, 2.0, 0.0, 0.0, 4.0, 0.0, 0.0, 1.0, 1.0, 6.0,
+        2.0, 0.0, 0.0,
+    ];
+    let table = Tensor::from_f32(&rows, &[5, 5]).expect("25 elements");
+    let call = |start: [f32; 5]| vec![table.clone().into(), floats(&start), Value::Int(4)];
+    let (results, compiled) = stretches(
+        source,
+        "f",
+        &[
+            call([0.0; 5]),
+            call([0.0, 0.0, 0.0, 8.0, 0.0]),
+            call([0.0, 8.0, 0.0, 0.0, 0.0]),
+            call([0.0, 0.0, 0.0, 0.0, 8.0]),
+            call([0.0, 0.0, 9.0, 0.0, 8.0]),
+        ],
+    );
+    // What PyTorch gives: tokens and scores.
+    let wanted = [
+        ("((2, 0),", "1.66668"),
+        ("((3, 1, 2, 0),", "3.09568"),
+        ("((1, 2, 0),", "2.39135"),
+        ("((4, 1, 2, 0),", "3.25414"),
+        ("((2, 0),", "1.66993"),
+    ];
+    for (result, (tokens, score)) in results.iter().zip(wanted) {
+        assert!(result.starts_with(tokens) && result.contains(score), "{result}");
+    }
+    // Of each length one: whether another token follows is all that has to be known. The last two calls find everything there.
+    assert!(compiled[4] <= 9, "{compiled:?}");
+    assert_eq!(compiled[2], compiled[4], "{compiled:?}");
+}
+
+#[test]
+fn loops_on_a_float_compile_each_round_once() {
+    let source = "
+def g(x):
+    total = 0.0
+    n = 0
+    while float(x.norm()) > 1.0:
+        x = x * 0.5
+        total = total + float(x.sum()) / 3
+        n += 1
+    return x, n, total
+";
+    let call = |x: [f32; 3]| vec![floats(&x)];
+    let (results, compiled) = stretches(
+        source,
+        "g",
+        &[call([8.0, 3.0, -2.0]), call([7.0, 4.0, 2.0]), call([7.5, 3.0, 0.0])],
+    );
+    // What PyTorch gives.
+    for (result, end) in results.iter().zip(["4, 2.8125)", "4, 4.0625)", "4, 3.28125)"]) {
+        assert!(result.ends_with(end), "{result}");
+    }
+    assert_eq!(compiled, [6, 6, 6]);
+}
+
+#[test]
+fn counters_in_attributes_do_not_compile_anew() {
+    let source = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.rate = 1.0
+    def forward(self, x):
+        self.calls += 1
+        self.rate = self.rate * 0.5
+        if self.calls % 3 == 0:
+            x = x + 1
+        return x * self.calls, x.masked_fill(x > 2, self.rate), torch.tensor([self.calls, 7]), self.calls, -self.rate
+model = Net().eval()
+";
+    let (results, compiled) = stretches(source, "forward", &vec![vec![floats(&[1.0, 2.0, 3.0])]; 6]);
+    // What PyTorch gives.
+    let last = r#"(torch.float32[3]["12.0000", "18.0000", "24.0000"], torch.float32[3]["2.0000", "0.0156", "0.0156"], torch.int64[2]["6.0000", "7.0000"], 6, -0.015625)"#;
+    assert_eq!(results[5], last);
+    assert!(
+        results[4].contains(r#"["5.0000", "10.0000", "15.0000"]"#),
+        "{}",
+        results[4]
+    );
+    // Up to the condition, and after it in both ways.
+    assert_eq!(compiled, [2, 2, 3, 3, 3, 3]);
+}
+
+#[test]
+fn numbers_as_indices_bounds_and_results() {
+    let source = "
+def k(x, rows):
+    i = int(rows[0])
+    j = int(rows.sum())
+    big = max(i, j) if i > 100 else j
+    return x[i], x[:, j - 1], x.select(0, -1 - i), i // 2 + j % 3, [i, j], (float(i), bool(rows[1] > 1)), torch.full([2], i)
+";
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let x = Tensor::from_f32(&x, &[3, 4]).expect("12 elements");
+    let call = |rows: [i64; 2]| {
+        let rows = Tensor::from_i64(&rows, &[2]).expect("2 elements");
+        vec![x.clone().into(), rows.into()]
+    };
+    let (results, _) = stretches(source, "k", &[call([1, 0]), call([0, 2]), call([2, 1]), call([1, 2])]);
+    // What PyTorch gives.
+    let wanted = [
+        r#"(torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], torch.float32[3]["0.0000", "4.0000", "8.0000"], torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], 1, (1, 1), (1.0, false), torch.int64[2]["1.0000", "1.0000"])"#,
+        r#"(torch.float32[4]["0.0000", "1.0000", "2.0000", "3.0000"], torch.float32[3]["1.0000", "5.0000", "9.0000"], torch.float32[4]["8.0000", "9.0000", "10.0000", "11.0000"], 2, (0, 2), (0.0, true), torch.int64[2]["0.0000", "0.0000"])"#,
+        r#"(torch.float32[4]["8.0000", "9.0000", "10.0000", "11.0000"], torch.float32[3]["2.0000", "6.0000", "10.0000"], torch.float32[4]["0.0000", "1.0000", "2.0000", "3.0000"], 1, (2, 3), (2.0, false), torch.int64[2]["2.0000", "2.0000"])"#,
+        r#"(torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], torch.float32[3]["2.0000", "6.0000", "10.0000"], torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], 0, (1, 3), (1.0, true), torch.int64[2]["1.0000", "1.0000"])"#,
+    ];
+    assert_eq!(results, wanted);
+}

@@ -203,7 +203,7 @@ impl Specialiser<'_> {
             self.refuse(graph, node, "prim::If", "does not have two blocks");
             return Ok(());
         };
-        let condition = graph.operand(node, 0).and_then(|v| frame.get(v));
+        let condition = self.known_slot(frame, graph.operand(node, 0))?;
         let taken = match condition {
             Some(Value::Bool(true)) => then,
             Some(Value::Bool(false)) => other,
@@ -246,7 +246,10 @@ impl Specialiser<'_> {
             self.refuse(graph, node, "prim::Loop", "does not have one block");
             return Ok(());
         };
-        let inputs: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
+        let mut inputs: Vec<Slot> = graph.operands(node).map(|v| frame.get(v)).collect();
+        for (input, variable) in inputs.iter_mut().zip(graph.operands(node)).take(2) {
+            *input = self.known_slot(frame, Some(variable))?;
+        }
         let (Some(Some(Value::Int(trips))), Some(Some(Value::Bool(first)))) = (inputs.first(), inputs.get(1)) else {
             self.scan(graph, body);
             return Ok(());
@@ -258,8 +261,9 @@ impl Specialiser<'_> {
             let arguments = std::iter::once(Some(Value::Int(i))).chain(carried);
             frame.set_all(graph.parameters(body), arguments);
             let mut results = self.block(frame, body)?.into_iter();
-            go = match results.next() {
-                Some(Some(Value::Bool(b))) => b,
+            let goes_on = results.next().flatten().map(|value| self.known(value)).transpose()?;
+            go = match goes_on {
+                Some(Value::Bool(b)) => b,
                 _ => {
                     // Whether the loop goes on depends on something unsupported: so does all that it gives.
                     frame.set_all(graph.node_outputs(node), results.map(|_| None));
@@ -307,6 +311,9 @@ impl Specialiser<'_> {
 
     fn is_instance(&self, value: &Value, ty: TypeId) -> bool {
         let ctx = self.ctx;
+        if let Some(own) = self.number_type(value) {
+            return types::is_subtype(ctx, own, ty);
+        }
         match (ctx.type_kind(ty), value) {
             (TypeKind::Any, _) | (TypeKind::Optional(_), Value::None) => true,
             (TypeKind::Optional(e), v) => self.is_instance(v, e),

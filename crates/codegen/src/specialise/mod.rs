@@ -8,6 +8,7 @@
 
 mod control;
 mod indirect;
+mod number;
 mod operators;
 mod store;
 mod stretch;
@@ -21,10 +22,12 @@ use frazil_runtime::import::Importer;
 use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
 use indexmap::IndexMap;
-use std::collections::{BTreeSet, HashSet};
+use number::Number;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use store::Store;
 
+pub use number::NumberKind;
 pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
 
 /// What is known of an input.
@@ -44,6 +47,8 @@ pub enum InputSpec {
     Same(u32),
     /// The object of this number in [`Start::objects`].
     Object(u32),
+    /// A number that a run tells, as a tensor of [`NumberKind::dtype`] without dimensions. Of a [`Stretch`] only.
+    Number(NumberKind),
 }
 
 /// What a result of the graph is, in terms of the compiled function's outputs.
@@ -59,8 +64,10 @@ pub enum ResultSpec {
     Tuple(Vec<ResultSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
-    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] only, as is the next.
+    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] only.
     Input(u32),
+    /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only, as is the next.
+    Number(u32),
     /// A view of the input tensor of this number, which is dense: sizes, strides and offset.
     View(u32, Vec<i64>, Vec<i64>, i64),
 }
@@ -135,6 +142,8 @@ struct Specialiser<'a> {
     objects: Vec<ObjectValue>,
     /// Lists and dictionaries that the caller sees, and what they held.
     shared: Vec<(Value, Vec<Value>)>,
+    /// Variables that hold numbers, by address.
+    numbers: HashMap<usize, Number>,
     registry: &'a Registry,
     ctx: &'a Arc<Context>,
     tensors: TensorGraph,
@@ -167,6 +176,7 @@ impl ResultSpec {
         let all = |items: &[ResultSpec]| -> Vec<Value> { items.iter().map(|r| r.value_with(leaf)).collect() };
         match self {
             ResultSpec::Tensor(_) | ResultSpec::Input(_) | ResultSpec::View(..) => leaf(self),
+            ResultSpec::Number(i) => number::number_in(&leaf(&ResultSpec::Tensor(*i))).unwrap_or_default(),
             ResultSpec::Value(v) => v.clone(),
             ResultSpec::Tuple(items) => Value::tuple(all(items)),
             ResultSpec::List(element, items) => Value::List(ListValue::new(*element, all(items))),
@@ -195,6 +205,7 @@ impl<'a> Specialiser<'a> {
             inputs: Vec::new(),
             objects: Vec::new(),
             shared: Vec::new(),
+            numbers: HashMap::new(),
             registry,
             ctx,
             tensors: TensorGraph::new(),
@@ -251,6 +262,17 @@ impl Specialiser<'_> {
                 self.inputs.push(cell.clone());
                 Value::Tensor(cell)
             }
+            InputSpec::Number(kind) => {
+                let shape = TensorShape {
+                    dtype: kind.dtype(),
+                    sizes: Default::default(),
+                };
+                let id = self.tensors.input(shape.clone());
+                let cell = self.store.fresh(id, &shape, false)?;
+                self.inputs.push(cell.clone());
+                self.note_number(&cell, *kind);
+                Value::Tensor(cell)
+            }
             InputSpec::Same(number) => {
                 let cell = self.inputs.get(*number as usize);
                 Value::Tensor(
@@ -298,6 +320,9 @@ impl Specialiser<'_> {
         let all = |s: &mut Self, items: &[Value]| items.iter().map(|v| s.result(v, index)).collect::<Result<_, _>>();
         Ok(match value {
             Value::Tensor(cell) => {
+                if let Some(number) = self.number_result(value)? {
+                    return Ok(number);
+                }
                 if let Some(view) = self.input_view(cell) {
                     return Ok(view);
                 }

@@ -56,6 +56,15 @@ impl Specialiser<'_> {
         let Some(values) = slots.into_iter().collect::<Option<Vec<Value>>>() else {
             return Ok(nothing);
         };
+        let values = match self.with_numbers(graph, node, values) {
+            Ok(Ok(number)) => return Ok(vec![Some(number)]),
+            Ok(Err(values)) => values,
+            Err(Refusal::Fatal(e)) => return Err(e),
+            Err(Refusal::Reason(reason)) => {
+                self.refuse(graph, node, &op.schema().full_name(self.ctx), reason);
+                return Ok(nothing);
+            }
+        };
         match self.call(graph, node, &op, &values) {
             Ok(results) => Ok(results.into_iter().map(Some).collect()),
             Err(Refusal::Fatal(e)) => Err(e),
@@ -101,7 +110,13 @@ impl Specialiser<'_> {
         None
     }
 
-    fn call(&mut self, graph: &Graph, node: NodeId, op: &Operator, values: &[Value]) -> Result<Vec<Value>, Refusal> {
+    pub(super) fn call(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        op: &Operator,
+        values: &[Value],
+    ) -> Result<Vec<Value>, Refusal> {
         let mut cells = Vec::new();
         values.iter().for_each(|v| tensors_in(v, &mut cells));
         let known = cells.iter().all(|c| !self.store.knows(c));
@@ -276,6 +291,7 @@ impl Specialiser<'_> {
                     for access in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
                         access.tensor = tensors.get(access.tensor as usize).ok_or_else(malformed)?.id;
                     }
+                    self.check_divisors(&s, origins);
                     Made {
                         id: self.tensors.compute(s, origins.to_vec()),
                         cell: None,
@@ -404,7 +420,7 @@ impl Specialiser<'_> {
             .map_err(Refusal::from)
     }
 
-    fn converted(&mut self, id: TensorId, dtype: frazil_ir::DType) -> TensorId {
+    pub(super) fn converted(&mut self, id: TensorId, dtype: frazil_ir::DType) -> TensorId {
         let shape = self.tensors.shape(id).clone();
         if shape.dtype == dtype {
             return id;

@@ -157,7 +157,7 @@ impl Specialiser<'_> {
         Ok(Next::Return { results, writes, sets })
     }
 
-    fn all_unsupported(&mut self) -> LowerError {
+    pub(super) fn all_unsupported(&mut self) -> LowerError {
         let mut all = std::mem::take(&mut self.unsupported);
         all.dedup();
         LowerError::Unsupported(all)
@@ -179,19 +179,11 @@ impl Specialiser<'_> {
         op: &Operator,
         values: &[Value],
     ) -> Result<Vec<Value>, Refusal> {
-        let answers = self.answers.unwrap_or_default();
-        if let Some(answer) = answers.get(self.answered) {
-            self.answered += 1;
-            self.earlier_checks = self.checks.len();
-            let given = answer.iter().map(|spec| self.input(spec, false));
-            return Ok(given.collect::<Result<_, _>>()?);
+        if let Some(given) = self.answer()? {
+            return Ok(given);
         }
-        if !self.unsupported.is_empty() {
-            return Err(self.all_unsupported().into());
-        }
-        self.waiting = Some(self.host(graph, node, op, values, Vec::new())?);
-        let operator = op.schema().full_name(self.ctx);
-        Err(LowerError::Waits { operator }.into())
+        let call = self.host(graph, node, op, values, Vec::new())?;
+        Err(self.wait_for(call).into())
     }
 
     /// Notes the tensors of a frame that waits which nodes still to come may read.
@@ -222,9 +214,13 @@ impl Specialiser<'_> {
         Ok(())
     }
 
-    /// A tensor that the caller sees already: an input, or a view of one. Only where a driver can give such.
+    /// A tensor that is there already: an input, what a call gave and nobody has written since, or a view of one. Only where a driver can
+    /// give such.
     pub(super) fn input_view(&self, cell: &TensorCell) -> Option<ResultSpec> {
         self.answers?;
+        if self.store.is_written(cell) {
+            return None;
+        }
         let own = self.inputs.iter().position(|input| input.is(cell));
         if let Some(number) = own {
             return Some(ResultSpec::Input(number as u32));
