@@ -120,7 +120,7 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
         doc(out, overloads);
         let parameters: Vec<String> = required
             .iter()
-            .map(|name| format!(", {}: impl Into<Arg>", identifier(name)))
+            .map(|name| format!(", {}: impl Into<Arg<'a>>", identifier(name)))
             .collect();
         let given: Vec<String> = required
             .iter()
@@ -128,7 +128,7 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
             .collect();
         let _ = writeln!(
             out,
-            "    #[track_caller]\n    pub fn {}(&self{}) -> OpCall {{\n        self.start_known({count}){}\n    }}",
+            "    #[track_caller]\n    pub fn {}<'a>(&'a self{}) -> OpCall<'a> {{\n        self.start_known({count}){}\n    }}",
             identifier(method),
             parameters.concat(),
             given.concat(),
@@ -140,7 +140,7 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
     for name in settings {
         let _ = writeln!(
             of_call,
-            "    /// Gives argument `{name}`.\n    pub fn {}(self, value: impl Into<Arg>) -> OpCall {{\n        self.with(\"{name}\", value)\n    }}",
+            "    /// Gives argument `{name}`.\n    pub fn {}(self, value: impl Into<Arg<'a>>) -> OpCall<'a> {{\n        self.with(\"{name}\", value)\n    }}",
             identifier(name),
         );
     }
@@ -149,7 +149,7 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
         "/// Operators that have methods; a method knows its operator's number.\nstatic NAMES: [&str; {count}] = [\n{names}];\n\n\
          {allow}\n/// Operators that start from this tensor.\nimpl Var {{\n{of_var}}}\n\n\
          {allow}\n/// Operators that start from something other than one tensor.\nimpl Ops {{\n{of_ops}}}\n\n\
-         {allow}\n/// Arguments by name.\nimpl OpCall {{\n{of_call}}}\n"
+         {allow}\n/// Arguments by name.\nimpl<'a> OpCall<'a> {{\n{of_call}}}\n"
     )
 }
 

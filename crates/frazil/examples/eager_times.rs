@@ -15,7 +15,7 @@ type Failure = Box<dyn std::error::Error>;
 /// A call, and its operator with all arguments but the tensors, in order.
 struct Case {
     name: &'static str,
-    call: fn(&Var, &Var) -> OpCall,
+    call: for<'a> fn(&'a Var, &'a Var) -> OpCall<'a>,
     overload: (&'static str, &'static str),
     rest: fn() -> Vec<Value>,
     tensors: usize,

@@ -287,3 +287,36 @@ fn threads_that_call_one_operator_do_not_meet() {
         }
     });
 }
+
+#[test]
+fn calls_that_were_made_before_do_the_same() -> Result<(), Error> {
+    let ops = ops();
+    // The first call of a kind prepares what the later ones use.
+    for round in 1..=3 {
+        let x = counting(&ops, &[2, 3]);
+        let row = x.at(1)?;
+        row.add_(&row).call()?;
+        assert_eq!(elements(&x), [0.0, 1.0, 2.0, 6.0, 8.0, 10.0], "round {round}");
+        x.t().call()?.mul_(-1.0).call()?;
+        assert_eq!(elements(&row), [-6.0, -8.0, -10.0]);
+        // A snapshot is held while its storage is written.
+        let before = x.get().to_f64_vec();
+        let detached = x.detach().call()?;
+        x.relu_().call()?;
+        assert_eq!(elements(&detached), vec![0.0; 6]);
+        assert_ne!(before, elements(&x));
+        assert_eq!(elements(&x.add(1).call()?.sum().call()?), [6.0]);
+        let twice = x.add(1).call()?.mm(&counting(&ops, &[3, 2])).call()?;
+        assert_eq!(elements(&twice), [6.0, 9.0, 6.0, 9.0]);
+
+        let counts = ops.var(Tensor::from_i64(&[4, 0], &[2])?);
+        let refused = [
+            counts.add_(&counting(&ops, &[2])).call(),
+            counts.add_(&ops.var(Tensor::from_i64(&[1, 2, 3, 4], &[2, 2])?)).call(),
+            counts.remainder(&counts).call(),
+        ];
+        assert!(refused.iter().all(Result::is_err), "round {round}: {refused:?}");
+        assert_eq!(counts.get().to_i64_vec(), [4, 0]);
+    }
+    Ok(())
+}

@@ -3,8 +3,8 @@
 use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
-use crate::op::{Call, OpError, Operator, ResultLayout, Results, Semantics, Variant};
-use crate::prepared;
+use crate::op::{Call, KernelFn, OpError, Operator, ResultLayout, Results, Semantics, Variant};
+use crate::prepared::{self, Look, Seen, Small};
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
 use crate::structured::{Program, TensorShape};
@@ -12,6 +12,7 @@ use crate::tensor::{Tensor, TensorError};
 use crate::value::{TensorCell, Value};
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Attribute, Context, Graph, TypeId, TypeKind};
+use smallvec::SmallVec;
 
 /// Calls `op`, whose semantics is a program or a kernel, on complete operands.
 ///
@@ -24,19 +25,14 @@ pub fn invoke(
     output_types: &[TypeId],
     attributes: &[Attribute],
 ) -> Result<Results, OpError> {
-    let call = Call {
-        ctx,
-        schema: &op.schema,
-        args: values,
-        output_types,
-        attributes,
-    };
-    let kernel = match (op.eager, &op.semantics) {
-        (Some(kernel), _) => Some(kernel),
-        (None, Semantics::Kernel(kernel)) => Some(*kernel),
-        _ => None,
-    };
-    if let Some(kernel) = kernel {
+    if let Some(kernel) = kernel_of(op) {
+        let call = Call {
+            ctx,
+            schema: &op.schema,
+            args: values,
+            output_types,
+            attributes,
+        };
         let results = kernel(&call)?;
         let results = if op.copies { copied(results)? } else { results };
         return write_results(op, values, results);
@@ -44,12 +40,8 @@ pub fn invoke(
     if let Semantics::Kernel(_) | Semantics::Composite(_) = op.semantics {
         return Err(OpError::Unsupported("a composite outside of the interpreter".into()));
     }
-    if let Some(results) = prepared::run_small(op, values)? {
-        // The layouts of row-major operands ask for nothing.
-        return match op.variant {
-            Variant::Functional => Ok(results),
-            Variant::InPlace | Variant::Out => write_results(op, values, results),
-        };
+    if let Some(results) = invoke_small(ctx, op, values)? {
+        return Ok(results);
     }
     let tensors = prepared::tensors_of(values);
     let results = prepared::run(ctx, op, values, &tensors)?;
@@ -57,6 +49,79 @@ pub fn invoke(
         return Ok(results);
     }
     write_results(op, values, results)
+}
+
+/// [`invoke`] with arguments that are borrowed where that is enough: what it costs to share them is a good part of a small call.
+///
+/// # Errors
+/// Those of [`invoke`].
+pub fn invoke_given(
+    ctx: &Context,
+    op: &Operator,
+    args: &[Given<'_>],
+    output_types: &[TypeId],
+) -> Result<Results, OpError> {
+    if kernel_of(op).is_none()
+        && let Some(results) = invoke_small(ctx, op, args)?
+    {
+        return Ok(results);
+    }
+    invoke(ctx, op, &values_of(args), output_types, &[])
+}
+
+/// The arguments as values.
+pub fn values_of(args: &[Given<'_>]) -> SmallVec<[Value; 4]> {
+    args.iter().map(|arg| arg.look().to_value()).collect()
+}
+
+/// An argument of a call.
+pub enum Given<'a> {
+    /// A variable.
+    Tensor(&'a TensorCell),
+    /// A value that somebody has.
+    Value(&'a Value),
+    /// A value that was made for the call.
+    Made(Value),
+}
+
+impl Look for Given<'_> {
+    fn look(&self) -> Seen<'_> {
+        match self {
+            Given::Tensor(cell) => Seen::Tensor(cell),
+            Given::Value(value) => value.look(),
+            Given::Made(value) => value.look(),
+        }
+    }
+}
+
+/// What runs in the place of a program.
+fn kernel_of(op: &Operator) -> Option<KernelFn> {
+    match (op.eager, &op.semantics) {
+        (Some(kernel), _) => Some(kernel),
+        (None, Semantics::Kernel(kernel)) => Some(*kernel),
+        _ => None,
+    }
+}
+
+/// The results of a call of few elements that was prepared, in the layout of its variant; `None` for any other.
+fn invoke_small(ctx: &Context, op: &Operator, args: &[impl Look]) -> Result<Option<Results>, OpError> {
+    let target = match (op.variant, args.first().map(Look::look)) {
+        (Variant::InPlace, Some(Seen::Tensor(cell))) => Some(cell),
+        _ => None,
+    };
+    let results = match (prepared::run_small(ctx, op, args, target)?, target) {
+        (Some(Small::Results(results)), _) => results,
+        (Some(Small::Written), Some(cell)) => return Ok(Some(smallvec::smallvec![Value::Tensor(cell.clone())])),
+        _ => return Ok(None),
+    };
+    match op.variant {
+        // The layouts of row-major operands, and of views, ask for nothing.
+        Variant::Functional => Ok(Some(results)),
+        Variant::InPlace | Variant::Out => {
+            let values: SmallVec<[Value; 4]> = args.iter().map(|arg| arg.look().to_value()).collect();
+            write_results(op, &values, results).map(Some)
+        }
+    }
 }
 
 /// The same results in memory of their own, row-major.

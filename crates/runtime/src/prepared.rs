@@ -5,9 +5,9 @@
 
 use crate::args::Args;
 use crate::call::{args_of, given};
-use crate::eval::{Elementwise, eval_outputs};
+use crate::eval::{Elementwise, EvalError, Staging, Tape, eval_outputs, eval_view};
 use crate::op::{OpError, Operator, Results, Semantics};
-use crate::structured::{Dims, Program};
+use crate::structured::{Dims, Program, Step, ViewKind, ViewMap};
 use crate::tensor::Tensor;
 use crate::value::{TensorCell, Value};
 use frazil_ir::{Context, DType, Device};
@@ -34,7 +34,48 @@ struct Entry {
 
 enum Made {
     Elementwise(Elementwise),
-    Program(Program),
+    Program {
+        program: Program,
+        /// What serves dense operands where there are few elements.
+        tape: Option<Box<Tape>>,
+    },
+}
+
+/// What became of a small call.
+pub(crate) enum Small {
+    /// The result is in the variable that it was to be written to.
+    Written,
+    Results(Results),
+}
+
+/// An argument that is looked at.
+pub(crate) enum Seen<'a> {
+    Tensor(&'a TensorCell),
+    Other(&'a Value),
+}
+
+impl Seen<'_> {
+    /// A value of its own.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            Seen::Tensor(cell) => Value::Tensor(TensorCell::clone(cell)),
+            Seen::Other(value) => Value::clone(value),
+        }
+    }
+}
+
+/// What can be looked at as an argument.
+pub(crate) trait Look {
+    fn look(&self) -> Seen<'_>;
+}
+
+impl Look for Value {
+    fn look(&self) -> Seen<'_> {
+        match self {
+            Value::Tensor(cell) => Seen::Tensor(cell),
+            other => Seen::Other(other),
+        }
+    }
 }
 
 /// What an entry can know of an argument.
@@ -69,22 +110,21 @@ pub(crate) fn tensors_of(values: &[Value]) -> Tensors {
     tensors
 }
 
-/// The results of `op` where it is pointwise, was called so before, and its tensors are small and dense: the sizes of all that have not one element are
-/// the result's, and nothing else is to be looked at. `None` where that is not so.
-pub(crate) fn run_small(op: &Operator, values: &[Value]) -> Result<Option<Results>, OpError> {
-    if !matches!(op.semantics, Semantics::Pointwise(_)) {
-        return Ok(None);
-    }
+/// The functional results of `op` where it was called so before, and its tensors are small and dense, so that nothing else is to be looked at; `None`
+/// where that is not so. A result that `target` is to have is written there at once, if it is as dense and of that dtype and those sizes.
+pub(crate) fn run_small(
+    ctx: &Context,
+    op: &Operator,
+    args: &[impl Look],
+    target: Option<&TensorCell>,
+) -> Result<Option<Small>, OpError> {
     // So little is computed that the lock may be held; whoever finds it taken makes something of his own.
     let Ok(mut kept) = op.prepared.0.try_lock() else {
         return Ok(None);
     };
-    let mut sizes = Dims::new();
     for entry in kept.iter_mut().rev() {
-        if entry.stage(values, &mut sizes)
-            && let Made::Elementwise(e) = &mut entry.made
-        {
-            return Ok(e.run_staged(&sizes)?.map(|out| smallvec::smallvec![Value::Tensor(out)]));
+        if let Some(small) = entry.run_small(ctx, op, args, target)? {
+            return Ok(Some(small));
         }
     }
     Ok(None)
@@ -134,7 +174,11 @@ impl Entry {
         let with_sizes = elementwise.is_none();
         let made = match elementwise {
             Some(elementwise) => Made::Elementwise(elementwise),
-            None => Made::Program(program(op, &args)?),
+            None => {
+                let program = program(op, &args)?;
+                let tape = Tape::new(&program)?.map(Box::new);
+                Made::Program { program, tape }
+            }
         };
         let mut cells = cells.iter();
         let kind = values.iter().map(|v| Kind::of(v, with_sizes, &mut cells)).collect();
@@ -146,40 +190,51 @@ impl Entry {
         self.kind.len() == values.len() && self.kind.iter().zip(values).all(|(k, v)| k.covers(v, &mut tensors))
     }
 
-    /// Reads the tensors of `values`, if this serves them, they are small and dense, and the sizes to which they broadcast are those of each that has
-    /// not one element. Else false.
-    fn stage(&mut self, values: &[Value], sizes: &mut Dims) -> bool {
-        let Made::Elementwise(elementwise) = &mut self.made else {
-            return false;
-        };
-        if self.kind.len() != values.len() {
-            return false;
+    fn run_small(
+        &mut self,
+        ctx: &Context,
+        op: &Operator,
+        args: &[impl Look],
+        target: Option<&TensorCell>,
+    ) -> Result<Option<Small>, OpError> {
+        if self.kind.len() != args.len() {
+            return Ok(None);
         }
-        let (mut tensors, mut count) = (0, None);
-        for (kind, value) in self.kind.iter().zip(values) {
-            let fits = match (kind, value) {
-                (Kind::OfRank(dtype, rank), Value::Tensor(cell)) => cell.with(|t| {
-                    if t.dtype() != *dtype || t.dim() != *rank {
-                        return false;
-                    }
-                    let numel = t.numel();
-                    if count.is_none() || (count == Some(1) && *rank >= sizes.len()) {
-                        count = Some(numel);
-                        *sizes = Dims::from_slice(t.sizes());
-                    } else if t.sizes() != sizes.as_slice() && (numel != 1 || *rank > sizes.len()) {
-                        return false;
-                    }
-                    tensors += 1;
-                    elementwise.stage(tensors - 1, t)
-                }),
-                // Tensors in lists are left to the general way.
-                (kind, value) => kind.covers(value, &mut std::iter::empty()),
-            };
-            if !fits {
-                return false;
+        match &mut self.made {
+            Made::Elementwise(elementwise) => {
+                let mut sizes = Dims::new();
+                if !stage_broadcast(&self.kind, &mut elementwise.staging, args, &mut sizes) {
+                    return Ok(None);
+                }
+                let dtype = elementwise.dtype();
+                let written = target.and_then(|cell| {
+                    cell.with(|t| match t.dtype() == dtype && t.sizes() == sizes.as_slice() {
+                        true => t.write_dense(|target| elementwise.run_staged(target)),
+                        false => None,
+                    })
+                });
+                if written.transpose()?.is_some() {
+                    return Ok(Some(Small::Written));
+                }
+                let out = Tensor::computed(dtype, &sizes, |target| elementwise.run_staged(target))?;
+                Ok(Some(Small::Results(smallvec::smallvec![Value::from(out)])))
+            }
+            Made::Program {
+                program,
+                tape: Some(tape),
+            } => {
+                if !stage(&self.kind, &mut tape.staging, args) {
+                    return Ok(None);
+                }
+                let results = given(ctx, &op.schema, program, &[], tape.run()?);
+                Ok(Some(Small::Results(results)))
+            }
+            Made::Program { program, tape: None } => {
+                let view = affine_view(program).and_then(|view| view_of(&self.kind, view, args));
+                let results = |view: Tensor| Small::Results(given(ctx, &op.schema, program, &[], [view]));
+                Ok(view.transpose()?.map(results))
             }
         }
-        count.is_some()
     }
 
     /// `None` where only a program knows.
@@ -191,10 +246,79 @@ impl Entry {
         tensors: &[Tensor],
     ) -> Result<Option<Results>, OpError> {
         match &mut self.made {
-            Made::Elementwise(e) => Ok(e.run(tensors)?.map(|out| smallvec::smallvec![Value::Tensor(out)])),
-            Made::Program(program) => results_of(ctx, op, program, values, tensors).map(Some),
+            Made::Elementwise(e) => Ok(e.run(tensors)?.map(|out| smallvec::smallvec![Value::from(out)])),
+            Made::Program { program, tape } => {
+                // Results are not to depend on which way was found first.
+                if let Some(tape) = tape
+                    && tensors.iter().enumerate().all(|(at, t)| tape.staging.stage(at, t))
+                {
+                    return Ok(Some(given(ctx, &op.schema, program, &[], tape.run()?)));
+                }
+                results_of(ctx, op, program, values, tensors).map(Some)
+            }
         }
     }
+}
+
+/// Reads the tensors of a call that `kinds` say it is, if they are small and dense. Else false. Tensors in lists are left to the general way.
+fn stage(kinds: &[Kind], staging: &mut Staging, args: &[impl Look]) -> bool {
+    let mut tensors = 0..;
+    kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
+        (Kind::OfSizes(dtype, sizes), Seen::Tensor(cell)) => cell.with(|t| {
+            let is_so = t.dtype() == *dtype && t.sizes() == sizes.as_slice();
+            is_so && tensors.next().is_some_and(|at| staging.stage(at, t))
+        }),
+        (kind, Seen::Other(value)) => kind.covers(value, &mut std::iter::empty()),
+        _ => false,
+    })
+}
+
+/// [`stage`] for a pointwise call: the sizes to which the tensors broadcast have to be those of each that has not one element.
+fn stage_broadcast(kinds: &[Kind], staging: &mut Staging, args: &[impl Look], sizes: &mut Dims) -> bool {
+    let (mut tensors, mut count) = (0.., None);
+    let staged = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
+        (Kind::OfRank(dtype, rank), Seen::Tensor(cell)) => cell.with(|t| {
+            if t.dtype() != *dtype || t.dim() != *rank {
+                return false;
+            }
+            let numel = t.numel();
+            if count.is_none() || (count == Some(1) && *rank >= sizes.len()) {
+                count = Some(numel);
+                *sizes = Dims::from_slice(t.sizes());
+            } else if t.sizes() != sizes.as_slice() && (numel != 1 || *rank > sizes.len()) {
+                return false;
+            }
+            tensors.next().is_some_and(|at| staging.stage(at, t))
+        }),
+        (kind, Seen::Other(value)) => kind.covers(value, &mut std::iter::empty()),
+        _ => false,
+    });
+    staged && count.is_some()
+}
+
+/// The view that a program is, if it is nothing else, and one that never has to copy.
+fn affine_view(program: &Program) -> Option<&ViewMap> {
+    match (program.steps.as_slice(), program.outputs.as_slice()) {
+        ([Step::View(view)], [1]) if view.tensor == 0 && matches!(view.kind, ViewKind::Affine(_)) => Some(view),
+        _ => None,
+    }
+}
+
+/// The view, if the call is one that `kinds` say.
+fn view_of(kinds: &[Kind], view: &ViewMap, args: &[impl Look]) -> Option<Result<Tensor, EvalError>> {
+    let mut result = None;
+    let is_so = kinds.iter().zip(args).all(|(kind, arg)| match (kind, arg.look()) {
+        (Kind::OfSizes(dtype, sizes), Seen::Tensor(cell)) => cell.with(|t| {
+            let is_so = t.dtype() == *dtype && t.sizes() == sizes.as_slice();
+            if is_so {
+                result = Some(eval_view(view, t));
+            }
+            is_so
+        }),
+        (kind, Seen::Other(value)) => kind.covers(value, &mut std::iter::empty()),
+        _ => false,
+    });
+    result.filter(|_| is_so)
 }
 
 impl Kind {

@@ -13,7 +13,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Owned buffers of more than a few bytes start at a multiple of this many: one cache line, one AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
-/// Buffers up to this length need no memory of their own. They start at a multiple of 8 bytes, which is enough for elements of every dtype.
+/// Buffers up to this length need no memory of their own: copying them costs less than counting who shares them. They start at a multiple of
+/// 8 bytes, which is enough for elements of every dtype.
 const INLINE: usize = 64;
 
 /// Owned bytes. Those of more than [`INLINE`] start at a multiple of [`ALIGNMENT`].
@@ -75,7 +76,13 @@ impl AlignedBytes {
 
 impl Clone for AlignedBytes {
     fn clone(&self) -> Self {
-        AlignedBytes::copied(self.as_slice())
+        match &self.memory {
+            Memory::Inline(words) => AlignedBytes {
+                memory: Memory::Inline(*words),
+                len: self.len,
+            },
+            Memory::Allocated { .. } => AlignedBytes::copied(self.as_slice()),
+        }
     }
 }
 
@@ -85,13 +92,26 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// The contents of a storage at one moment.
 #[derive(Clone)]
 enum Buffer {
-    Owned(AlignedBytes),
-    Shared { source: SharedBytes, range: Range<usize> },
+    /// Bytes that no one else has: clones are copies.
+    Inline(AlignedBytes),
+    Owned(Arc<AlignedBytes>),
+    Shared {
+        source: SharedBytes,
+        range: Range<usize>,
+    },
 }
 
 impl Buffer {
+    fn of(bytes: AlignedBytes) -> Buffer {
+        match bytes.memory {
+            Memory::Inline(_) => Buffer::Inline(bytes),
+            Memory::Allocated { .. } => Buffer::Owned(Arc::new(bytes)),
+        }
+    }
+
     fn as_slice(&self) -> &[u8] {
         match self {
+            Buffer::Inline(bytes) => bytes.as_slice(),
             Buffer::Owned(bytes) => bytes.as_slice(),
             // A source whose length changes behind our back gives an empty slice, which readers report as too short.
             Buffer::Shared { source, range } => (**source).as_ref().get(range.clone()).unwrap_or_default(),
@@ -101,7 +121,7 @@ impl Buffer {
 
 /// A snapshot of a storage's bytes; later writes to the storage do not show in it.
 #[derive(Clone)]
-pub struct Bytes(Arc<Buffer>);
+pub struct Bytes(Buffer);
 
 impl AsRef<[u8]> for Bytes {
     fn as_ref(&self) -> &[u8] {
@@ -119,7 +139,7 @@ impl std::ops::Deref for Bytes {
 
 /// The memory that tensors share. See the [module documentation](self).
 pub struct Storage {
-    buffer: RwLock<Arc<Buffer>>,
+    buffer: RwLock<Buffer>,
     len: usize,
     /// Only of storages without contents: whether somebody wanted them.
     touched: Option<AtomicBool>,
@@ -135,7 +155,7 @@ impl Storage {
     pub fn from_owned(bytes: AlignedBytes) -> Arc<Storage> {
         let len = bytes.len;
         Arc::new(Storage {
-            buffer: RwLock::new(Arc::new(Buffer::Owned(bytes))),
+            buffer: RwLock::new(Buffer::of(bytes)),
             len,
             touched: None,
         })
@@ -146,7 +166,7 @@ impl Storage {
     /// and both are noted ([`Storage::take_touched`]).
     pub fn unknown(len: usize) -> Arc<Storage> {
         Arc::new(Storage {
-            buffer: RwLock::new(Arc::new(Buffer::Owned(AlignedBytes::zeroed(0)))),
+            buffer: RwLock::new(Buffer::of(AlignedBytes::zeroed(0))),
             len,
             touched: Some(AtomicBool::new(false)),
         })
@@ -174,7 +194,7 @@ impl Storage {
     pub fn from_shared(source: SharedBytes, range: Range<usize>) -> Option<Arc<Storage>> {
         let len = (*source).as_ref().get(range.clone())?.len();
         Some(Arc::new(Storage {
-            buffer: RwLock::new(Arc::new(Buffer::Shared { source, range })),
+            buffer: RwLock::new(Buffer::Shared { source, range }),
             len,
             touched: None,
         }))
@@ -193,7 +213,7 @@ impl Storage {
     /// The contents as they are now.
     pub fn bytes(&self) -> Bytes {
         if self.touch() {
-            return Bytes(Arc::new(Buffer::Owned(AlignedBytes::zeroed(self.len))));
+            return Bytes(Buffer::of(AlignedBytes::zeroed(self.len)));
         }
         // A poisoned lock means that a writer panicked between element writes; the bytes are still bytes.
         Bytes(self.buffer.read().unwrap_or_else(PoisonError::into_inner).clone())
@@ -213,11 +233,12 @@ impl Storage {
             return write(AlignedBytes::zeroed(self.len).as_mut_slice());
         }
         let mut guard = self.buffer.write().unwrap_or_else(PoisonError::into_inner);
-        if let Buffer::Shared { .. } = **guard {
-            *guard = Arc::new(Buffer::Owned(AlignedBytes::copied(guard.as_slice())));
+        if let Buffer::Shared { .. } = *guard {
+            *guard = Buffer::of(AlignedBytes::copied(guard.as_slice()));
         }
-        match Arc::make_mut(&mut guard) {
-            Buffer::Owned(bytes) => write(bytes.as_mut_slice()),
+        match &mut *guard {
+            Buffer::Inline(bytes) => write(bytes.as_mut_slice()),
+            Buffer::Owned(bytes) => write(Arc::make_mut(bytes).as_mut_slice()),
             // Replaced above, under the same lock.
             Buffer::Shared { .. } => write(&mut []),
         }

@@ -11,7 +11,7 @@ use frazil_ir::DType;
 use smallvec::SmallVec;
 
 /// Sizes or strides of a tensor, in elements.
-pub type Dims = SmallVec<[i64; 6]>;
+pub type Dims = SmallVec<[i64; 4]>;
 
 /// Number of a tensor in a [`Program`]: first its arguments, then its temporaries in the order of the steps.
 pub type TensorId = u32;

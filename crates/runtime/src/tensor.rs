@@ -154,6 +154,28 @@ impl Tensor {
         }
     }
 
+    /// A row-major tensor whose elements `compute` writes over zeros.
+    pub(crate) fn computed<E: From<TensorError>>(
+        dtype: DType,
+        sizes: &[i64],
+        compute: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Tensor, E> {
+        let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
+        compute(bytes.as_mut_slice())?;
+        Ok(Tensor::from_buffer(bytes, dtype, sizes))
+    }
+
+    /// Lets `compute` write the elements in row-major order, where that is how they lie; `None` where it is not.
+    pub(crate) fn write_dense<E>(&self, compute: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Option<Result<(), E>> {
+        if !self.marks.is_none() || !self.is_contiguous() {
+            return None;
+        }
+        let width = self.dtype.size();
+        let first = self.offset as usize * width;
+        let target = first..first + self.numel() as usize * width;
+        self.storage.write(|bytes| bytes.get_mut(target).map(compute))
+    }
+
     /// A row-major tensor filled with `value`, converted to `dtype`.
     pub fn full(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, TensorError> {
         let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
@@ -267,8 +289,9 @@ impl Tensor {
 
     /// The same storage, dtype and marks under other sizes, strides and offset.
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor, TensorError> {
-        let view = Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)?;
-        Ok(view.with_marks(self.marks))
+        let mut view = Tensor::from_storage(self.storage.clone(), self.dtype, sizes, strides, offset)?;
+        view.marks = self.marks;
+        Ok(view)
     }
 
     /// The same bytes read as another dtype (`view_as_real` and `view(dtype)` build on this), without marks.

@@ -7,22 +7,25 @@ use frazil_runtime::{Scalar, Value};
 
 /// An argument as the caller has it; the operator's schema decides what becomes of it.
 #[derive(Clone, Debug)]
-pub enum Arg {
-    /// A tensor variable of a function that is being traced. Others are values.
+pub enum Arg<'a> {
+    /// A tensor variable that the caller keeps.
+    Borrowed(&'a Var),
+    /// A tensor variable.
     Var(Var),
     /// A number, string, device, `None`, or a value of another kind as it is.
     Value(Value),
     /// A list.
-    List(Vec<Arg>),
+    List(Vec<Arg<'a>>),
 }
 
-impl Arg {
+impl Arg<'_> {
     /// `None`: what an optional argument has when it has nothing.
-    pub const NONE: Arg = Arg::Value(Value::None);
+    pub const NONE: Arg<'static> = Arg::Value(Value::None);
 
     /// The variable that it is, if it is a tensor.
     pub(crate) fn as_cell(&self) -> Option<&TensorCell> {
         match self {
+            Arg::Borrowed(var) => Some(var.cell()),
             Arg::Var(var) => Some(var.cell()),
             Arg::Value(Value::Tensor(cell)) => Some(cell),
             Arg::Value(_) | Arg::List(_) => None,
@@ -30,65 +33,59 @@ impl Arg {
     }
 }
 
-impl From<Var> for Arg {
-    fn from(var: Var) -> Arg {
-        match var.ops().is_tracing() {
-            true => Arg::Var(var),
-            false => Arg::Value(Value::Tensor(var.into_cell())),
-        }
+impl From<Var> for Arg<'_> {
+    fn from(var: Var) -> Self {
+        Arg::Var(var)
     }
 }
 
-impl From<&Var> for Arg {
-    fn from(var: &Var) -> Arg {
-        match var.ops().is_tracing() {
-            true => Arg::Var(var.clone()),
-            false => Arg::Value(Value::Tensor(var.cell().clone())),
-        }
+impl<'a> From<&'a Var> for Arg<'a> {
+    fn from(var: &'a Var) -> Self {
+        Arg::Borrowed(var)
     }
 }
 
-impl From<&Arg> for Arg {
-    fn from(arg: &Arg) -> Arg {
+impl<'a> From<&Arg<'a>> for Arg<'a> {
+    fn from(arg: &Arg<'a>) -> Self {
         arg.clone()
     }
 }
 
-impl From<DType> for Arg {
+impl From<DType> for Arg<'_> {
     /// Schemas take dtypes by number.
-    fn from(dtype: DType) -> Arg {
+    fn from(dtype: DType) -> Self {
         Arg::Value(Value::Int(dtype.code()))
     }
 }
 
-impl From<Device> for Arg {
-    fn from(device: Device) -> Arg {
+impl From<Device> for Arg<'_> {
+    fn from(device: Device) -> Self {
         Arg::Value(Value::Device(device))
     }
 }
 
-impl From<&str> for Arg {
-    fn from(text: &str) -> Arg {
+impl From<&str> for Arg<'_> {
+    fn from(text: &str) -> Self {
         Arg::Value(Value::str(text))
     }
 }
 
-impl From<i32> for Arg {
-    fn from(i: i32) -> Arg {
+impl From<i32> for Arg<'_> {
+    fn from(i: i32) -> Self {
         Arg::Value(Value::Int(i64::from(i)))
     }
 }
 
-impl From<f32> for Arg {
-    fn from(f: f32) -> Arg {
+impl From<f32> for Arg<'_> {
+    fn from(f: f32) -> Self {
         Arg::Value(Value::Float(f64::from(f)))
     }
 }
 
 macro_rules! values {
     ($($ty:ty)*) => {$(
-        impl From<$ty> for Arg {
-            fn from(value: $ty) -> Arg {
+        impl From<$ty> for Arg<'_> {
+            fn from(value: $ty) -> Self {
                 Arg::Value(value.into())
             }
         }
@@ -97,26 +94,26 @@ macro_rules! values {
 
 values! { bool i64 f64 Scalar Value }
 
-impl<T: Into<Arg>> From<Option<T>> for Arg {
-    fn from(arg: Option<T>) -> Arg {
+impl<'a, T: Into<Arg<'a>>> From<Option<T>> for Arg<'a> {
+    fn from(arg: Option<T>) -> Self {
         arg.map_or(Arg::NONE, Into::into)
     }
 }
 
-impl<T: Into<Arg>> From<Vec<T>> for Arg {
-    fn from(items: Vec<T>) -> Arg {
+impl<'a, T: Into<Arg<'a>>> From<Vec<T>> for Arg<'a> {
+    fn from(items: Vec<T>) -> Self {
         Arg::List(items.into_iter().map(Into::into).collect())
     }
 }
 
-impl<T: Into<Arg>, const N: usize> From<[T; N]> for Arg {
-    fn from(items: [T; N]) -> Arg {
+impl<'a, T: Into<Arg<'a>>, const N: usize> From<[T; N]> for Arg<'a> {
+    fn from(items: [T; N]) -> Self {
         Arg::List(items.into_iter().map(Into::into).collect())
     }
 }
 
-impl<T: Clone + Into<Arg>> From<&[T]> for Arg {
-    fn from(items: &[T]) -> Arg {
+impl<'a, T: Clone + Into<Arg<'a>>> From<&[T]> for Arg<'a> {
+    fn from(items: &[T]) -> Self {
         items.to_vec().into()
     }
 }

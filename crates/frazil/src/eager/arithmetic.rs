@@ -6,16 +6,17 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
 
 macro_rules! binary {
     ($($trait:ident $method:ident $operator:literal;)*) => {$(
-        impl<T: Into<Arg>> $trait<T> for &Var {
+        impl<'a, T: Into<Arg<'a>>> $trait<T> for &Var {
             type Output = Result<Var>;
 
             #[track_caller]
             fn $method(self, other: T) -> Result<Var> {
+                let other: Arg<'a> = other.into();
                 self.start_known(const { known($operator) }).positional(other).call()
             }
         }
 
-        impl<T: Into<Arg>> $trait<T> for Var {
+        impl<'a, T: Into<Arg<'a>>> $trait<T> for Var {
             type Output = Result<Var>;
 
             #[track_caller]

@@ -3,6 +3,7 @@
 use super::{Arg, Ops};
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{Context, Device, TypeId, TypeKind, types};
+use frazil_runtime::call::Given;
 use frazil_runtime::import::Importer;
 use frazil_runtime::value::ListValue;
 use frazil_runtime::{Operator, Registry, Scalar, Tensor, Value};
@@ -14,14 +15,14 @@ pub(super) struct Family {
     overloads: Vec<Overload>,
 }
 
-struct Overload {
+pub(super) struct Overload {
     schema: Arc<FunctionSchema>,
     formals: Vec<Formal>,
     /// So many leading arguments hold all that may not be left out.
     required: usize,
     /// So many leading arguments may be given by position.
     positional: usize,
-    output_types: SmallVec<[TypeId; 2]>,
+    pub(super) output_types: SmallVec<[TypeId; 2]>,
     /// What it does, looked up when it is first called.
     operator: OnceLock<Option<Operator>>,
 }
@@ -36,17 +37,7 @@ struct Formal {
 }
 
 /// Arguments by position.
-pub(super) type Positional = SmallVec<[Arg; 3]>;
-
-/// A call with everything decided.
-pub(super) struct Bound<'f> {
-    pub operator: &'f Operator,
-    /// What was given for each argument of the schema, `None` for those that took their defaults; empty where nobody asks.
-    pub given: Vec<Option<Arg>>,
-    /// All arguments as the operator takes them.
-    pub values: SmallVec<[Value; 4]>,
-    pub output_types: &'f [TypeId],
-}
+pub(super) type Positional<'a> = SmallVec<[Arg<'a>; 3]>;
 
 /// Why a call means no overload.
 pub(super) enum NoMatch {
@@ -74,14 +65,13 @@ impl Family {
         (!overloads.is_empty()).then_some(Family { overloads })
     }
 
-    /// The first overload that fits exactly, else the first that fits with conversions. `noting` keeps what was given.
+    /// The first overload that fits exactly, else the first that fits with conversions; with its operator.
     pub(super) fn bind(
         &self,
         ops: &Ops,
-        positional: &mut Positional,
-        named: &[(&str, Arg)],
-        noting: bool,
-    ) -> Result<Bound<'_>, NoMatch> {
+        positional: &[Arg<'_>],
+        named: &[(&str, Arg<'_>)],
+    ) -> Result<(&Overload, &Operator), NoMatch> {
         let ctx = ops.registry().ctx();
         let mut best: Option<(Fit, &Overload)> = None;
         for overload in &self.overloads {
@@ -100,16 +90,7 @@ impl Family {
             .operator
             .get_or_init(|| ops.registry().operator_of(Arc::clone(&overload.schema)));
         let operator = operator.as_ref().ok_or_else(|| NoMatch::NoSemantics(shown(overload)))?;
-        let given = match noting {
-            true => overload.given(positional, named),
-            false => Vec::new(),
-        };
-        Ok(Bound {
-            values: overload.values(ctx, positional, named),
-            operator,
-            given,
-            output_types: &overload.output_types,
-        })
+        Ok((overload, operator))
     }
 }
 
@@ -133,38 +114,45 @@ impl Overload {
     }
 
     /// What argument `i` is given by name.
-    fn by_name<'a>(&self, i: usize, named: &'a [(&str, Arg)]) -> Option<&'a Arg> {
+    fn by_name<'a, 'b>(&self, i: usize, named: &'a [(&str, Arg<'b>)]) -> Option<&'a Arg<'b>> {
         let name = &self.formals.get(i)?.name;
         named.iter().find(|(n, _)| *n == &**name).map(|(_, arg)| arg)
     }
 
-    /// What each argument is given.
-    fn given(&self, positional: &[Arg], named: &[(&str, Arg)]) -> Vec<Option<Arg>> {
+    /// What each argument is given, `None` for those that take their defaults.
+    pub(super) fn given<'a>(&self, positional: &[Arg<'a>], named: &[(&str, Arg<'a>)]) -> Vec<Option<Arg<'a>>> {
         let each = |i| positional.get(i).or_else(|| self.by_name(i, named)).cloned();
         (0..self.formals.len()).map(each).collect()
     }
 
     /// All arguments as the operator takes them. The overload fits them.
-    fn values(&self, ctx: &Context, positional: &mut Positional, named: &[(&str, Arg)]) -> SmallVec<[Value; 4]> {
-        let mut values = SmallVec::with_capacity(self.formals.len());
-        let mut positional = positional.drain(..);
+    pub(super) fn args<'f>(
+        &'f self,
+        ctx: &Context,
+        positional: &'f [Arg<'_>],
+        named: &'f [(&str, Arg<'_>)],
+    ) -> SmallVec<[Given<'f>; 4]> {
+        let mut args = SmallVec::new();
         for (i, (formal, argument)) in self.formals.iter().zip(&self.schema.arguments).enumerate() {
-            values.push(match (positional.next(), self.by_name(i, named)) {
-                (Some(Arg::Value(tensor @ Value::Tensor(_))), _) if formal.is_tensor => tensor,
-                (Some(arg), _) => value(ctx, argument, &arg),
-                (None, Some(arg)) => value(ctx, argument, arg),
-                (None, None) => formal.default.clone().unwrap_or_default(),
+            let given = positional.get(i).or_else(|| self.by_name(i, named));
+            args.push(match (given, &formal.default) {
+                (Some(arg), _) => match arg.as_cell() {
+                    Some(cell) if formal.is_tensor => Given::Tensor(cell),
+                    _ => Given::Made(value(ctx, argument, arg)),
+                },
+                (None, Some(default)) => Given::Value(default),
+                (None, None) => Given::Made(Value::None),
             });
         }
-        values
+        args
     }
 
-    fn fit(&self, ctx: &Context, positional: &[Arg], named: &[(&str, Arg)]) -> Option<Fit> {
+    fn fit(&self, ctx: &Context, positional: &[Arg<'_>], named: &[(&str, Arg<'_>)]) -> Option<Fit> {
         if positional.len() > self.positional || (named.is_empty() && positional.len() < self.required) {
             return None;
         }
         let mut worst = Fit::Exact;
-        let mut meet = |i: usize, arg: &Arg| -> Option<()> {
+        let mut meet = |i: usize, arg: &Arg<'_>| -> Option<()> {
             let formal = self.formals.get(i)?;
             if !(formal.is_tensor && arg.as_cell().is_some()) {
                 let broadcast = self.schema.arguments.get(i)?.broadcast.is_some();
@@ -193,7 +181,7 @@ impl Overload {
 }
 
 /// How `arg` fits an argument of type `ty`, where a number may stand for a list of it if `broadcast`.
-fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg) -> Option<Fit> {
+fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg<'_>) -> Option<Fit> {
     let exact = |holds: bool| holds.then_some(Fit::Exact);
     let converted = |holds: bool| holds.then_some(Fit::Converted);
     match (ctx.type_kind(ty), arg) {
@@ -201,10 +189,10 @@ fn fit(ctx: &Context, ty: TypeId, broadcast: bool, arg: &Arg) -> Option<Fit> {
         (TypeKind::Optional(element), _) => fit(ctx, element, broadcast, arg),
         (TypeKind::Tensor(_), _) if arg.as_cell().is_some() => Some(Fit::Exact),
         // A tensor with one element is a number where one is asked for, unless an overload takes it as it is.
-        (TypeKind::Number | TypeKind::Float | TypeKind::Bool, Arg::Var(_) | Arg::Value(Value::Tensor(_))) => {
+        (TypeKind::Number | TypeKind::Float | TypeKind::Bool, arg) if arg.as_cell().is_some() => {
             converted(arg.as_cell()?.get().numel() == 1)
         }
-        (TypeKind::Int, Arg::Var(_) | Arg::Value(Value::Tensor(_))) => converted(is_integer(&arg.as_cell()?.get())),
+        (TypeKind::Int, arg) if arg.as_cell().is_some() => converted(is_integer(&arg.as_cell()?.get())),
         (TypeKind::List(element), Arg::List(items)) => {
             let mut worst = Fit::Exact;
             for item in items {
@@ -228,12 +216,12 @@ fn is_integer(tensor: &Tensor) -> bool {
 }
 
 /// What the operator gets for an argument that [`fit`]s.
-fn value(ctx: &Context, formal: &Argument, arg: &Arg) -> Value {
+fn value(ctx: &Context, formal: &Argument, arg: &Arg<'_>) -> Value {
     let repeated = formal.broadcast.unwrap_or(1) as usize;
     typed(ctx, formal.ty, repeated, arg)
 }
 
-fn typed(ctx: &Context, ty: TypeId, repeated: usize, arg: &Arg) -> Value {
+fn typed(ctx: &Context, ty: TypeId, repeated: usize, arg: &Arg<'_>) -> Value {
     let number = |scalar: Scalar| match ctx.type_kind(ty) {
         TypeKind::Int => Value::Int(scalar.as_i64()),
         TypeKind::Float => Value::Float(scalar.as_f64()),
@@ -249,11 +237,13 @@ fn typed(ctx: &Context, ty: TypeId, repeated: usize, arg: &Arg) -> Value {
         }
         (
             TypeKind::List(element),
-            Arg::Var(_) | Arg::Value(Value::Tensor(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_)),
+            Arg::Borrowed(_)
+            | Arg::Var(_)
+            | Arg::Value(Value::Tensor(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_)),
         ) => Value::List(ListValue::new(element, vec![typed(ctx, element, 1, arg); repeated])),
         (
             TypeKind::Int | TypeKind::Float | TypeKind::Number | TypeKind::Bool,
-            Arg::Var(_) | Arg::Value(Value::Tensor(_)),
+            Arg::Borrowed(_) | Arg::Var(_) | Arg::Value(Value::Tensor(_)),
         ) => {
             let one = arg.as_cell().and_then(|cell| cell.get().item().ok());
             one.map(number).unwrap_or_default()
@@ -261,6 +251,7 @@ fn typed(ctx: &Context, ty: TypeId, repeated: usize, arg: &Arg) -> Value {
         (TypeKind::Int | TypeKind::Float, Arg::Value(value)) => value.as_scalar().map_or(value.clone(), number),
         (TypeKind::Device, Arg::Value(Value::Str(text))) => Device::parse(text).map_or(Value::None, Value::Device),
         (_, Arg::Value(value)) => value.clone(),
+        (_, Arg::Borrowed(var)) => Value::Tensor(var.cell().clone()),
         (_, Arg::Var(var)) => Value::Tensor(var.cell().clone()),
         // Only where the schema says nothing of the elements.
         (_, Arg::List(items)) => Value::tuple(items.iter().map(|item| typed(ctx, types::ANY, 1, item)).collect()),

@@ -1,22 +1,25 @@
 //! Calls: an operator, what it is given, and running it.
 
-use super::bind::{Bound, Family, NoMatch, Positional};
+use super::bind::{Family, NoMatch, Positional};
 use super::{Arg, Ops, Var};
 use crate::{Error, Result};
-use frazil_runtime::call::invoke;
+use frazil_ir::TypeId;
+use frazil_runtime::call::{Given, invoke_given, values_of};
 use frazil_runtime::op::Results;
-use frazil_runtime::{Semantics, Value};
+use frazil_runtime::{Operator, Semantics, Value};
 use smallvec::SmallVec;
 use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
+use std::sync::Arc;
 
 /// A call of an operator, before it runs: arguments by name may still be given, each by a method of its name or by [`OpCall::with`].
 #[must_use = "nothing is computed before `call`"]
-pub struct OpCall {
-    ops: Ops,
+pub struct OpCall<'a> {
+    ops: &'a Ops,
     operator: Name,
-    positional: Positional,
-    named: Vec<(&'static str, Arg)>,
+    positional: Positional<'a>,
+    named: Vec<(&'static str, Arg<'a>)>,
     place: &'static Location<'static>,
 }
 
@@ -36,10 +39,10 @@ impl fmt::Display for Name {
     }
 }
 
-impl OpCall {
+impl<'a> OpCall<'a> {
     #[track_caller]
     #[inline]
-    pub(super) fn new(ops: Ops, operator: Name) -> OpCall {
+    pub(super) fn new(ops: &'a Ops, operator: Name) -> OpCall<'a> {
         OpCall {
             ops,
             operator,
@@ -51,14 +54,14 @@ impl OpCall {
 
     /// Gives the next argument by position.
     #[inline]
-    pub fn positional(mut self, value: impl Into<Arg>) -> OpCall {
+    pub fn positional(mut self, value: impl Into<Arg<'a>>) -> OpCall<'a> {
         self.positional.push(value.into());
         self
     }
 
     /// Gives argument `name`.
     #[inline]
-    pub fn with(mut self, name: &'static str, value: impl Into<Arg>) -> OpCall {
+    pub fn with(mut self, name: &'static str, value: impl Into<Arg<'a>>) -> OpCall<'a> {
         self.named.push((name, value.into()));
         self
     }
@@ -67,10 +70,10 @@ impl OpCall {
     ///
     /// # Errors
     /// When no overload takes these arguments, what the operator raises, and when the result is not one tensor.
-    pub fn call(mut self) -> Result<Var> {
-        let mut results = self.run()?;
+    pub fn call(self) -> Result<Var> {
+        let (mut results, ops) = self.run()?;
         match (results.pop(), results.is_empty()) {
-            (Some(Value::Tensor(cell)), true) => Ok(Var { cell, ops: self.ops }),
+            (Some(Value::Tensor(cell)), true) => Ok(ops.wrap(cell)),
             _ => Err(self.wrong_result("one tensor")),
         }
     }
@@ -79,10 +82,10 @@ impl OpCall {
     ///
     /// # Errors
     /// Those of [`OpCall::call`], and when there are not `N`.
-    pub fn call_tuple<const N: usize>(mut self) -> Result<[Var; N]> {
-        let results = self.run()?;
+    pub fn call_tuple<const N: usize>(self) -> Result<[Var; N]> {
+        let (results, ops) = self.run()?;
         let vars = results.iter().filter_map(|v| match v {
-            Value::Tensor(cell) => Some(self.ops.wrap(cell.clone())),
+            Value::Tensor(cell) => Some(ops.wrap(cell.clone())),
             _ => None,
         });
         let vars: Vec<Var> = vars.collect();
@@ -93,14 +96,14 @@ impl OpCall {
     ///
     /// # Errors
     /// Those of [`OpCall::call`], and when the result is no such list.
-    pub fn call_list(mut self) -> Result<Vec<Var>> {
-        let results = self.run()?;
+    pub fn call_list(self) -> Result<Vec<Var>> {
+        let (results, ops) = self.run()?;
         let items = match results.as_slice() {
             [Value::List(list)] => list.items(),
             _ => return Err(self.wrong_result("a list of tensors")),
         };
         let var = |v: &Value| match v {
-            Value::Tensor(cell) => Ok(self.ops.wrap(cell.clone())),
+            Value::Tensor(cell) => Ok(ops.wrap(cell.clone())),
             _ => Err(self.wrong_result("a list of tensors")),
         };
         items.iter().map(var).collect()
@@ -110,8 +113,8 @@ impl OpCall {
     ///
     /// # Errors
     /// Those of [`OpCall::call`], and when there is not one result.
-    pub fn call_value(mut self) -> Result<Value> {
-        let mut results = self.run()?;
+    pub fn call_value(self) -> Result<Value> {
+        let (mut results, _) = self.run()?;
         match results.pop() {
             Some(value) if results.is_empty() => Ok(value),
             _ => Err(self.wrong_result("one value")),
@@ -122,22 +125,20 @@ impl OpCall {
     ///
     /// # Errors
     /// When no overload takes these arguments, and what the operator raises.
-    pub fn call_values(mut self) -> Result<Vec<Value>> {
-        Ok(self.run()?.into_vec())
+    pub fn call_values(self) -> Result<Vec<Value>> {
+        Ok(self.run()?.0.into_vec())
     }
 
-    /// Runs it; `ops` are afterwards those that the results belong to.
-    fn run(&mut self) -> Result<Results> {
-        if let Some(recording) = self.recording() {
-            self.ops = recording;
-        }
+    /// Runs it; with the operators that the results belong to.
+    fn run(&self) -> Result<(Results, &Ops)> {
         let OpCall {
-            ops,
             operator: name,
             positional,
             named,
             place,
+            ..
         } = self;
+        let ops = self.recording().unwrap_or(self.ops);
         let no_match = |e: NoMatch| {
             Error::Call(match e {
                 NoMatch::NoSemantics(schema) => format!("nothing says what this operator does: {schema}"),
@@ -149,30 +150,32 @@ impl OpCall {
                 }
             })
         };
-        ops.with_family(name, |family| {
-            let family = family.ok_or_else(|| Error::Call(format!("there is no operator `{name}`")))?;
-            let bound = family
-                .bind(ops, positional, named, ops.is_tracing())
-                .map_err(no_match)?;
-            if !ops.is_tracing() {
-                return ops.run(&bound);
-            }
-            // Operands are noted before the call: in-place operators make other values of them.
-            let operands = ops
-                .record(|r| r.operands(bound.operator, &bound.given, &bound.values, place))
-                .transpose()?;
-            let results = ops.run(&bound)?;
-            if let Some(operands) = operands {
-                ops.record(|r| r.call(bound.operator, &operands, &results, place));
-            }
-            Ok(results)
-        })
+        let Some(family) = ops.family_of(name) else {
+            return Err(Error::Call(format!("there is no operator `{name}`")));
+        };
+        let (overload, operator) = family.bind(ops, positional, named).map_err(no_match)?;
+        let args = overload.args(ops.registry().ctx(), positional, named);
+        let run = || ops.run(operator, &args, &overload.output_types);
+        if !ops.is_tracing() {
+            return Ok((run()?, ops));
+        }
+        // Operands are noted before the call: in-place operators make other values of them.
+        let (given, values) = (overload.given(positional, named), values_of(&args));
+        let operands = ops
+            .record(|r| r.operands(operator, &given, &values, place))
+            .transpose()?;
+        let results = run()?;
+        if let Some(operands) = operands {
+            ops.record(|r| r.call(operator, &operands, &results, place));
+        }
+        Ok((results, ops))
     }
 
     /// The operators to call where an argument comes from a function that is being traced: those that record.
-    fn recording(&self) -> Option<Ops> {
-        fn find(arg: &Arg) -> Option<&Ops> {
+    fn recording(&self) -> Option<&Ops> {
+        fn find<'b>(arg: &'b Arg<'_>) -> Option<&'b Ops> {
             match arg {
+                Arg::Borrowed(var) => Some(var.ops()).filter(|ops| ops.is_tracing()),
                 Arg::Var(var) => Some(var.ops()).filter(|ops| ops.is_tracing()),
                 Arg::List(items) => items.iter().find_map(find),
                 Arg::Value(_) => None,
@@ -182,7 +185,7 @@ impl OpCall {
             return None;
         }
         let mut args = self.positional.iter().chain(self.named.iter().map(|(_, arg)| arg));
-        args.find_map(find).cloned()
+        args.find_map(find)
     }
 
     fn wrong_result(&self, expected: &str) -> Error {
@@ -190,29 +193,44 @@ impl OpCall {
     }
 }
 
+/// An operator's overloads, where they are kept.
+enum Found<'f> {
+    Known(&'f Family),
+    Other(Arc<Family>),
+}
+
+impl Deref for Found<'_> {
+    type Target = Family;
+
+    fn deref(&self) -> &Family {
+        match self {
+            Found::Known(family) => family,
+            Found::Other(family) => family,
+        }
+    }
+}
+
 impl Ops {
-    /// Does something with the operator's overloads, which are looked up once.
-    fn with_family<R>(&self, operator: &Name, act: impl FnOnce(Option<&Family>) -> R) -> R {
+    /// The operator's overloads, which are looked up once.
+    fn family_of(&self, operator: &Name) -> Option<Found<'_>> {
         match operator {
             Name::Known(number) => {
-                let known = self.shared.known.get(*number);
                 let find = || {
                     let name = super::NAMES.get(*number)?;
                     Family::find(&self.shared.registry, name)
                 };
-                act(known.and_then(|family| family.get_or_init(find).as_ref()))
+                let known = self.shared.known.get(*number)?;
+                known.get_or_init(find).as_ref().map(Found::Known)
             }
-            Name::Other(name) => act(self.family(name).as_deref()),
+            Name::Other(name) => self.family(name).map(Found::Other),
         }
     }
 
-    fn run(&self, bound: &Bound<'_>) -> Result<Results> {
-        let operator = bound.operator;
-        let ctx = self.registry().ctx();
+    fn run(&self, operator: &Operator, args: &[Given<'_>], output_types: &[TypeId]) -> Result<Results> {
         if let Semantics::Composite(_) = operator.semantics() {
-            let results = self.shared.interpreter.run_operator(operator, &bound.values);
+            let results = self.shared.interpreter.run_operator(operator, &values_of(args));
             return results.map_err(Error::Run);
         }
-        Ok(invoke(ctx, operator, &bound.values, bound.output_types, &[])?)
+        Ok(invoke_given(self.registry().ctx(), operator, args, output_types)?)
     }
 }

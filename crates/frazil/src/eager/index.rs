@@ -10,9 +10,9 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 #[derive(Clone, Debug)]
 pub enum Index {
     /// One position: the dimension goes.
-    At(Arg),
+    At(Arg<'static>),
     /// `start:end:step`; negative ends count from the end.
-    Slice(Option<Arg>, Option<Arg>, i64),
+    Slice(Option<Arg<'static>>, Option<Arg<'static>>, i64),
     /// `...`: as many whole dimensions as are left.
     Ellipsis,
     /// `None`: a new dimension of extent 1.
@@ -49,7 +49,7 @@ impl From<&Var> for Index {
     fn from(var: &Var) -> Index {
         let tensor = var.get();
         match tensor.dim() == 0 && tensor.dtype().is_integral() && tensor.dtype() != DType::Bool {
-            true => Index::At(var.into()),
+            true => Index::At(Arg::Var(var.clone())),
             false => Index::Tensor(var.clone()),
         }
     }
@@ -112,9 +112,9 @@ impl Var {
     /// # Errors
     /// When an index is out of range, or the value does not fit.
     #[track_caller]
-    pub fn set_at(&self, indices: impl Indices, value: impl Into<Arg>) -> Result<()> {
+    pub fn set_at<'a>(&self, indices: impl Indices, value: impl Into<Arg<'a>>) -> Result<()> {
         let (view, tensors) = self.view_at(indices.indices())?;
-        let value = value.into();
+        let value: Arg<'a> = value.into();
         let call = match (tensors.is_empty(), value) {
             (true, value) if value.as_cell().is_some() => view.start("aten::copy_").positional(value),
             (true, value) => view.start("aten::fill_").positional(value),
@@ -132,7 +132,7 @@ impl Var {
 
     /// The view that plain indices make, and the tensors that then index its dimensions.
     #[track_caller]
-    fn view_at(&self, indices: Vec<Index>) -> Result<(Var, Vec<Arg>)> {
+    fn view_at(&self, indices: Vec<Index>) -> Result<(Var, Vec<Arg<'static>>)> {
         let used = indices
             .iter()
             .filter(|i| !matches!(i, Index::Ellipsis | Index::NewAxis))
@@ -145,7 +145,7 @@ impl Var {
         let left =
             left.ok_or_else(|| Error::Call(format!("too many indices for tensor of dimension {}", self.get().dim())))?;
         let mut view = self.clone();
-        let mut tensors: Vec<Arg> = Vec::new();
+        let mut tensors: Vec<Arg<'static>> = Vec::new();
         let mut dim: i64 = 0;
         for index in indices {
             match index {

@@ -107,15 +107,15 @@ impl Ops {
 
     /// A call of any operator by its name with namespace: `aten::add`, `mine::swish`. Arguments follow.
     #[track_caller]
-    pub fn start(&self, operator: &str) -> OpCall {
-        OpCall::new(self.clone(), call::Name::Other(operator.into()))
+    pub fn start(&self, operator: &str) -> OpCall<'_> {
+        OpCall::new(self, call::Name::Other(operator.into()))
     }
 
     /// [`Ops::start`] of an operator that has a method.
     #[track_caller]
     #[inline]
-    fn start_known(&self, number: usize) -> OpCall {
-        OpCall::new(self.clone(), call::Name::Known(number))
+    fn start_known(&self, number: usize) -> OpCall<'_> {
+        OpCall::new(self, call::Name::Known(number))
     }
 
     /// The operator's overloads, looked up once.
@@ -169,24 +169,20 @@ impl Var {
         &self.ops
     }
 
-    pub(crate) fn into_cell(self) -> TensorCell {
-        self.cell
-    }
-
     pub(crate) fn cell(&self) -> &TensorCell {
         &self.cell
     }
 
     /// A call of any operator with this tensor as its first argument.
     #[track_caller]
-    pub fn start(&self, operator: &str) -> OpCall {
+    pub fn start(&self, operator: &str) -> OpCall<'_> {
         self.ops.start(operator).positional(self)
     }
 
     /// [`Var::start`] of an operator that has a method.
     #[track_caller]
     #[inline]
-    fn start_known(&self, number: usize) -> OpCall {
+    fn start_known(&self, number: usize) -> OpCall<'_> {
         self.ops.start_known(number).positional(self)
     }
 

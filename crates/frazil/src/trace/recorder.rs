@@ -198,7 +198,7 @@ impl Recorder {
     pub fn operands(
         &mut self,
         operator: &Operator,
-        given: &[Option<Arg>],
+        given: &[Option<Arg<'_>>],
         values: &[Value],
         place: &Location<'_>,
     ) -> Result<Vec<ValueId>> {
@@ -241,7 +241,7 @@ impl Recorder {
         same.then(|| Tensor::scalar(dtype, number))
     }
 
-    fn operand(&mut self, ty: TypeId, given: Option<&Arg>, value: &Value, range: Option<SourceRange>) -> ValueId {
+    fn operand(&mut self, ty: TypeId, given: Option<&Arg<'_>>, value: &Value, range: Option<SourceRange>) -> ValueId {
         match (given, value) {
             (Some(_), Value::Tensor(cell)) => self.tensor(cell, range),
             (Some(Arg::List(items)), Value::List(list)) => {

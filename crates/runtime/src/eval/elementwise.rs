@@ -3,35 +3,25 @@
 //! A loop nest says for each operand how its coordinates follow from the loops. Of a pointwise expression that is always the same, broadcasting, so
 //! that the operands' strides say it all; the expression itself depends on dtypes and not on sizes, and one check of it lasts for many calls.
 
+use super::staged::{SMALL, Staging};
 use super::structured::{PARALLEL_THRESHOLD, store};
 use super::{EvalError, ExprEval, LaneSource};
 use crate::access::{OperandBytes, Reader, Walk};
-use crate::element::{Element, with_element};
 use crate::expr::{Expr, ExprOp};
-use crate::lanes::{CHUNK, Lane, Lanes};
+use crate::lanes::{CHUNK, Lanes};
 use crate::layout;
-use crate::storage::AlignedBytes;
 use crate::structured::{Dims, TensorId};
 use crate::tensor::Tensor;
-use crate::value::TensorCell;
+use frazil_ir::DType;
 use smallvec::SmallVec;
-
-/// Operands of more elements are not staged and their registers not kept: there is one set of them for each operator of a graph.
-const SMALL: usize = 128;
 
 /// A pointwise expression with its registers.
 pub(crate) struct Elementwise {
     eval: ExprEval<'static>,
     /// Which tensors of the call the expression's inputs are.
     inputs: SmallVec<[TensorId; 3]>,
-    /// The call's tensors, for [`Elementwise::stage`].
-    staged: SmallVec<[Staged; 3]>,
-}
-
-/// The elements of an operand, read.
-struct Staged {
-    lanes: Lanes,
-    one: bool,
+    /// The call's tensors, for [`Elementwise::run_staged`].
+    pub(crate) staging: Staging,
 }
 
 impl Elementwise {
@@ -48,49 +38,15 @@ impl Elementwise {
         Ok(Some(Elementwise {
             eval: ExprEval::owning(body)?,
             inputs: inputs.into(),
-            staged: SmallVec::new(),
+            staging: Staging::default(),
         }))
     }
 
-    /// Reads tensor number `at` of a call, to be followed by [`Elementwise::run_staged`]. False for one that is not dense, carries marks,
-    /// or is large.
-    pub(crate) fn stage(&mut self, at: usize, t: &Tensor) -> bool {
-        let numel = t.numel() as usize;
-        if numel > SMALL || !t.is_contiguous() || !t.marks().is_none() {
-            return false;
-        }
-        if self.staged.len() == at {
-            self.staged.push(Staged {
-                lanes: Lanes::new(t.dtype()),
-                one: false,
-            });
-        }
-        let Some(staged) = self.staged.get_mut(at) else {
-            return false;
-        };
-        staged.one = numel == 1;
-        let first = t.offset() as usize;
-        t.storage().read(|bytes| {
-            with_element!(t.dtype(), T => {
-                let Ok(data) = bytemuck::try_cast_slice::<u8, <T as Element>::Raw>(bytes) else {
-                    // A mapped archive need not be aligned.
-                    return false;
-                };
-                let lanes = <T as Element>::Lane::of_mut(&mut staged.lanes);
-                lanes.clear();
-                // In range by construction: a tensor lies inside of its storage.
-                let elements = data.get(first..first + numel).unwrap_or_default();
-                lanes.extend(elements.iter().map(|&x| T::load(x)));
-                lanes.len() == numel
-            })
-        })
-    }
-
-    /// The result for the tensors that were staged, each of which has `sizes` or is one number.
-    pub(crate) fn run_staged(&mut self, sizes: &[i64]) -> Result<Option<TensorCell>, EvalError> {
-        let Elementwise { eval, inputs, staged } = self;
-        each_chunk(eval, sizes, |n, _, len, lanes| {
-            let operand = inputs.get(n).and_then(|&t| staged.get(t as usize));
+    /// Writes the row-major elements of the result for the tensors that were staged, each of which has the result's sizes or is one number.
+    pub(crate) fn run_staged(&mut self, target: &mut [u8]) -> Result<(), EvalError> {
+        let Elementwise { eval, inputs, staging } = self;
+        each_chunk(eval, target, |n, _, len, lanes| {
+            let operand = inputs.get(n).and_then(|&t| staging.get(t as usize));
             match operand {
                 Some(operand) if operand.one => lanes.fill_from(&operand.lanes, len),
                 Some(operand) => lanes.copy_from(&operand.lanes),
@@ -99,9 +55,14 @@ impl Elementwise {
         })
     }
 
+    /// dtype of the result.
+    pub(crate) fn dtype(&self) -> DType {
+        self.eval.dtype()
+    }
+
     /// The row-major result for `tensors`, which have the dtypes that the expression was made for. `None` where loop nests do better (there are
     /// enough elements for several threads, or marks to resolve) or have to say what is wrong (the sizes do not broadcast).
-    pub(crate) fn run(&mut self, tensors: &[Tensor]) -> Result<Option<TensorCell>, EvalError> {
+    pub(crate) fn run(&mut self, tensors: &[Tensor]) -> Result<Option<Tensor>, EvalError> {
         let operands: SmallVec<[&Tensor; 3]> = self.inputs.iter().filter_map(|&t| tensors.get(t as usize)).collect();
         let mut sizes = Dims::new();
         if operands.iter().any(|t| !t.marks().is_none()) {
@@ -124,27 +85,32 @@ impl Elementwise {
             end: sizes.len(),
             fixed: &fixed,
         };
-        each_chunk(&mut self.eval, &sizes, |n, start, len, lanes| {
-            if let Some(reader) = readers.get(n) {
-                reader.read(&walk, start, len, lanes);
-            }
-        })
+        let numel = layout::checked_numel(&sizes).unwrap_or(i64::MAX) as usize;
+        if numel >= PARALLEL_THRESHOLD {
+            return Ok(None);
+        }
+        let out = Tensor::computed(self.dtype(), &sizes, |target| {
+            each_chunk(&mut self.eval, target, |n, start, len, lanes| {
+                if let Some(reader) = readers.get(n) {
+                    reader.read(&walk, start, len, lanes);
+                }
+            })
+        })?;
+        if numel > SMALL {
+            self.eval.release();
+        }
+        Ok(Some(out))
     }
 }
 
-/// Evaluates chunk by chunk. `load` reads elements of an input: its number, the first element in row-major order, and how many.
+/// Evaluates chunk by chunk into `target`. `load` reads elements of an input: its number, the first element in row-major order, and how many.
 fn each_chunk(
     eval: &mut ExprEval<'_>,
-    sizes: &[i64],
+    target: &mut [u8],
     mut load: impl FnMut(usize, usize, usize, &mut Lanes),
-) -> Result<Option<TensorCell>, EvalError> {
-    let numel = layout::checked_numel(sizes).unwrap_or(i64::MAX) as usize;
-    if numel >= PARALLEL_THRESHOLD {
-        return Ok(None);
-    }
+) -> Result<(), EvalError> {
     let dtype = eval.dtype();
-    let mut out = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
-    for (at, target) in out.as_mut_slice().chunks_mut(CHUNK * dtype.size()).enumerate() {
+    for (at, target) in target.chunks_mut(CHUNK * dtype.size()).enumerate() {
         let (start, len) = (at * CHUNK, target.len() / dtype.size());
         let lanes = eval.run(len, &mut |source, lanes| {
             if let LaneSource::Input(n) = source {
@@ -153,10 +119,7 @@ fn each_chunk(
         })?;
         store(lanes, dtype, dtype, target);
     }
-    if numel > SMALL {
-        eval.release();
-    }
-    Ok(Some(TensorCell::new(Tensor::from_buffer(out, dtype, sizes))))
+    Ok(())
 }
 
 /// Reads an operand along a loop for each dimension of the result.

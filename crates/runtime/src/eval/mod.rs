@@ -10,14 +10,18 @@ mod nest;
 mod program;
 mod scalar_expr;
 pub mod special;
+mod staged;
 mod structured;
+mod tape;
 mod unary;
 
 pub(crate) use elementwise::Elementwise;
-pub(crate) use program::eval_outputs;
+pub(crate) use program::{eval_outputs, eval_view};
 pub use program::{eval_program, view_layout};
 pub use scalar_expr::{ExprEval, LaneSource};
+pub(crate) use staged::Staging;
 pub use structured::eval_structured;
+pub(crate) use tape::Tape;
 
 use thiserror::Error;
 

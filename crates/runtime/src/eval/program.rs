@@ -53,7 +53,10 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
 fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
     match step {
         Step::Compute(s) => eval_structured(s, tensors),
-        Step::View(v) => eval_view(v, tensors),
+        Step::View(v) => match tensors.get(v.tensor as usize) {
+            Some(base) => eval_view(v, base),
+            None => Err(EvalError::Malformed("a view of an unknown tensor")),
+        },
         Step::Gather(g) => eval_gather(g, tensors),
     }
 }
@@ -81,10 +84,8 @@ fn last_uses(program: &Program) -> Vec<Option<usize>> {
     last
 }
 
-fn eval_view(v: &ViewMap, tensors: &[Tensor]) -> Result<Tensor, EvalError> {
-    let base = tensors
-        .get(v.tensor as usize)
-        .ok_or(EvalError::Malformed("a view of an unknown tensor"))?;
+/// The view of `base` that `v` tells.
+pub(crate) fn eval_view(v: &ViewMap, base: &Tensor) -> Result<Tensor, EvalError> {
     match &v.kind {
         ViewKind::Reshape => Ok(base.reshape(&v.output.sizes)?),
         ViewKind::Affine(map) => {

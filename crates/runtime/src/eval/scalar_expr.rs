@@ -115,7 +115,7 @@ impl<'e> ExprEval<'e> {
     }
 }
 
-fn fill(out: &mut Lanes, c: Number, dtype: DType, len: usize) {
+pub(super) fn fill(out: &mut Lanes, c: Number, dtype: DType, len: usize) {
     let mut one = match c {
         Number::Int(i) => {
             let mut lanes = Lanes::new(dtype);

@@ -293,7 +293,7 @@ impl Kernel<'_, '_> {
                 } else {
                     scratch.converted.convert_from(lanes, body_dtype, wide);
                 }
-                fold(combine, wide, &mut scratch.converted, &mut acc, &mut scratch.spare)?;
+                fold(combine, wide, 1, &mut scratch.converted, &mut acc, &mut scratch.spare)?;
                 at += now;
             }
             scratch.sums.append(&acc);
@@ -341,7 +341,7 @@ fn widened<'l>(lanes: &'l Lanes, from: DType, wide: DType, converted: &'l mut La
 }
 
 /// The coordinates along loop `l` of `len` elements of the walk from `start` on.
-fn coordinates(walk: &Walk<'_>, l: usize, start: usize, len: usize, out: &mut Lanes) {
+pub(super) fn coordinates(walk: &Walk<'_>, l: usize, start: usize, len: usize, out: &mut Lanes) {
     let out = i64::of_mut(out);
     out.clear();
     if l < walk.first || l >= walk.end {
@@ -354,7 +354,7 @@ fn coordinates(walk: &Walk<'_>, l: usize, start: usize, len: usize, out: &mut La
 }
 
 /// Sums and products of floats are kept in `f64`.
-fn wide_dtype(combine: Combine, accumulate: DType) -> DType {
+pub(super) fn wide_dtype(combine: Combine, accumulate: DType) -> DType {
     match accumulate {
         DType::Half | DType::BFloat16 | DType::Float if matches!(combine, Combine::Add | Combine::Mul) => DType::Double,
         DType::Half | DType::BFloat16 => DType::Float,
@@ -363,7 +363,7 @@ fn wide_dtype(combine: Combine, accumulate: DType) -> DType {
 }
 
 /// Fills `out` with `len` neutral elements.
-fn initial(combine: Combine, dtype: DType, len: usize, out: &mut Lanes) {
+pub(super) fn initial(combine: Combine, dtype: DType, len: usize, out: &mut Lanes) {
     let (float, int) = match combine {
         Combine::Add | Combine::Or => (0.0, 0),
         Combine::Mul => (1.0, 1),
@@ -429,30 +429,36 @@ fn pairs<T: Copy>(acc: &mut [T], v: &[T], f: impl Fn(T, T) -> T) {
     );
 }
 
-/// Folds all `lanes` into the single lane of `acc`, by halves: pairwise for sums. What `lanes` holds afterwards is unspecified.
-fn fold(
+/// Folds `lanes` into the `width` lanes of `acc`, each of which takes every `width`-th one, by halves: pairwise for sums. What `lanes` holds afterwards
+/// is unspecified.
+pub(super) fn fold(
     combine: Combine,
     dtype: DType,
+    width: usize,
     lanes: &mut Lanes,
     acc: &mut Lanes,
     spare: &mut Lanes,
 ) -> Result<(), EvalError> {
-    // The upper half onto the lower one; the middle one of an odd number stays.
-    fn halve<T: Copy>(v: &mut Vec<T>, f: impl Fn(T, T) -> T + Copy) {
-        while v.len() > 1 {
-            let half = v.len().div_ceil(2);
+    /// Lanes of the lower half of so many; it has the middle one of an odd number.
+    fn half(lanes: usize, width: usize) -> usize {
+        (lanes / width).div_ceil(2) * width
+    }
+    // The upper half onto the lower one.
+    fn halve<T: Copy>(v: &mut Vec<T>, width: usize, f: impl Fn(T, T) -> T + Copy) {
+        while v.len() > width {
+            let half = half(v.len(), width);
             let (lower, upper) = v.split_at_mut(half);
             pairs(lower, upper, f);
             v.truncate(half);
         }
     }
+    let width = width.max(1);
     match (combine, &mut *lanes) {
-        (Combine::Add, Lanes::F64(v)) => halve(v, add),
-        (Combine::Max, Lanes::F32(v)) => halve(v, larger),
+        (Combine::Add, Lanes::F64(v)) => halve(v, width, add),
+        (Combine::Max, Lanes::F32(v)) => halve(v, width, larger),
         _ => {
-            while lanes.len() > 1 {
-                let odd = lanes.len() % 2;
-                let upper = lanes.split_off(lanes.len() / 2 + odd);
+            while lanes.len() > width {
+                let upper = lanes.split_off(half(lanes.len(), width));
                 let middle = lanes.split_off(upper.len());
                 join(combine, dtype, lanes, &upper, spare)?;
                 lanes.append(&middle);
