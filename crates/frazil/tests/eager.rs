@@ -306,13 +306,13 @@ fn calls_that_were_made_before_do_the_same() -> Result<(), Error> {
         assert_eq!(elements(&detached), vec![0.0; 6]);
         assert_ne!(before, elements(&x));
         assert_eq!(elements(&x.add(1).call()?.sum().call()?), [6.0]);
-        let twice = x.add(1).call()?.mm(&counting(&ops, &[3, 2])).call()?;
+        let twice = x.add(1).call()?.mm(counting(&ops, &[3, 2])).call()?;
         assert_eq!(elements(&twice), [6.0, 9.0, 6.0, 9.0]);
 
         let counts = ops.var(Tensor::from_i64(&[4, 0], &[2])?);
         let refused = [
-            counts.add_(&counting(&ops, &[2])).call(),
-            counts.add_(&ops.var(Tensor::from_i64(&[1, 2, 3, 4], &[2, 2])?)).call(),
+            counts.add_(counting(&ops, &[2])).call(),
+            counts.add_(ops.var(Tensor::from_i64(&[1, 2, 3, 4], &[2, 2])?)).call(),
             counts.remainder(&counts).call(),
         ];
         assert!(refused.iter().all(Result::is_err), "round {round}: {refused:?}");
