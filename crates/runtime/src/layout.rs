@@ -167,27 +167,14 @@ pub fn elementwise_strides(operands: &[(&[i64], &[i64])], sizes: &[i64]) -> Dims
     strides
 }
 
-/// True when two different indices may name one element: what in-place operators refuse to write through. Exact for the
-/// layouts that views produce; odd `as_strided` layouts are reported as overlapping when in doubt.
-pub fn may_overlap_itself(sizes: &[i64], strides: &[i64]) -> bool {
-    if sizes.contains(&0) {
-        return false;
-    }
-    let mut dims: Vec<(i64, i64)> = sizes
-        .iter()
-        .copied()
-        .zip(strides.iter().copied())
-        .filter(|d| d.0 != 1)
-        .collect();
-    dims.sort_by_key(|d| d.1.abs());
-    let mut reach = 0i64;
-    for (size, stride) in dims {
-        if stride.abs() <= reach {
-            return true;
-        }
-        reach = reach.saturating_add(stride.abs().saturating_mul(size - 1));
-    }
-    false
+/// True when all indices along a dimension name one element: what in-place operators refuse to write through. Windows that share
+/// elements otherwise (`unfold`) are written in row-major order, as PyTorch does.
+pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
+    !sizes.contains(&0)
+        && sizes
+            .iter()
+            .zip(strides)
+            .any(|(&size, &stride)| size > 1 && stride == 0)
 }
 
 /// The smallest and largest linear offset (relative to the first element) that `sizes` and `strides` reach; `None` for an
@@ -305,9 +292,10 @@ mod tests {
         assert!(!is_contiguous(&[2, 3], &[1, 2]));
         assert!(is_non_overlapping_and_dense(&[2, 3], &[1, 2]));
         assert!(!is_non_overlapping_and_dense(&[2, 3], &[0, 1]));
-        assert!(may_overlap_itself(&[2, 3], &[0, 1]));
-        assert!(!may_overlap_itself(&[2, 3], &[1, 2]));
-        assert!(may_overlap_itself(&[4, 3], &[1, 1]));
+        assert!(repeats_elements(&[2, 3], &[0, 1]));
+        assert!(!repeats_elements(&[2, 3], &[1, 2]));
+        assert!(!repeats_elements(&[4, 3], &[1, 1]));
+        assert!(!repeats_elements(&[0, 3], &[0, 1]));
     }
 
     #[test]

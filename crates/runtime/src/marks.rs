@@ -1,6 +1,8 @@
 //! Marks on windows: elements that are the conjugates or the negatives of what lies in memory.
 
-use crate::lanes::Lanes;
+use frazil_ir::DType;
+
+use crate::lanes::{Lanes, wrap_integers};
 
 /// What the elements of a window are of what its storage holds. PyTorch's `conj` of a complex tensor and `imag` of such a conjugate
 /// are views with a mark: a write through them changes the storage.
@@ -36,15 +38,19 @@ impl Marks {
         }
     }
 
-    /// Turns what memory holds into elements, and back: doing it twice changes nothing.
-    pub(crate) fn apply(self, lanes: &mut Lanes) {
+    /// Turns what memory of `dtype` holds into elements, and back: doing it twice changes nothing.
+    pub(crate) fn apply(self, lanes: &mut Lanes, dtype: DType) {
         if self.is_none() {
             return;
         }
         match lanes {
             Lanes::F32(v) if self.negative => v.iter_mut().for_each(|x| *x = -*x),
             Lanes::F64(v) if self.negative => v.iter_mut().for_each(|x| *x = -*x),
-            Lanes::I64(v) if self.negative => v.iter_mut().for_each(|x| *x = x.wrapping_neg()),
+            Lanes::I64(v) if self.negative => {
+                v.iter_mut().for_each(|x| *x = x.wrapping_neg());
+                // What is negative of an unsigned number is a large one.
+                wrap_integers(v, dtype);
+            }
             Lanes::Complex(v) => {
                 for z in v {
                     if self.conjugate {
@@ -109,5 +115,17 @@ mod tests {
         let resolved = negative.resolved().expect("copies");
         assert!(resolved.marks().is_none() && !resolved.shares_storage(&t));
         assert_eq!(resolved.to_f64_vec(), [7.0, 8.0]);
+    }
+
+    #[test]
+    fn the_negative_of_a_byte_is_a_byte_before_it_is_anything_else() {
+        // torch._neg_view(torch.tensor([5], dtype=torch.uint8)).to(torch.float32)
+        let t = Tensor::full(DType::Byte, &[1], crate::Scalar::Int(5)).expect("fits");
+        let negative = t.with_marks(t.marks().negated());
+        assert_eq!(
+            negative.to_dtype(DType::Float).expect("converts").to_vec::<f32>(),
+            [251.0]
+        );
+        assert_eq!(negative.item(), Ok(crate::Scalar::Int(251)));
     }
 }

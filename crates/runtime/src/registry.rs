@@ -370,7 +370,14 @@ impl Registry {
         let semantics = self
             .entry(&format!("{functional}.{overload}"))
             .or_else(|| self.entry(functional))?;
-        found(&semantics, Variant::InPlace)
+        let base = match overload.as_str() {
+            "" => functional.to_string(),
+            overload => format!("{functional}.{overload}"),
+        };
+        found(&semantics, Variant::InPlace).map(|op| Operator {
+            eager: self.eager.get(&base).copied(),
+            ..op
+        })
     }
 }
 

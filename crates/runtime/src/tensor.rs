@@ -412,6 +412,9 @@ impl Tensor {
     /// same storage is allowed: the old contents are read.
     pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {
         let src = src.expand(&self.sizes)?;
+        if src.is_same_window(self) {
+            return Ok(());
+        }
         // Equal marks on both sides are none.
         let same = self.dtype == src.dtype && self.marks == src.marks;
         let (read_as, write_as) = if same {
@@ -419,7 +422,7 @@ impl Tensor {
         } else {
             (src.marks, self.marks)
         };
-        if layout::may_overlap_itself(&self.sizes, &self.strides) {
+        if layout::repeats_elements(&self.sizes, &self.strides) {
             return Err(TensorError::Overlap);
         }
         let numel = self.numel() as usize;
@@ -445,19 +448,28 @@ impl Tensor {
             while start < numel {
                 let len = CHUNK.min(numel - start);
                 reader.read(&walk, start, len, &mut loaded);
-                read_as.apply(&mut loaded);
+                read_as.apply(&mut loaded, src.dtype);
                 let lanes = if src.dtype == self.dtype {
                     &mut loaded
                 } else {
                     converted.convert_from(&loaded, src.dtype, self.dtype);
                     &mut converted
                 };
-                write_as.apply(lanes);
+                write_as.apply(lanes, self.dtype);
                 self.write_chunk(target, &walk, start, lanes);
                 start += len;
             }
         });
         Ok(())
+    }
+
+    /// True when both name the same elements in the same order.
+    fn is_same_window(&self, other: &Tensor) -> bool {
+        let layout = |t: &Tensor| (t.dtype, t.marks, t.offset);
+        self.shares_storage(other)
+            && layout(self) == layout(other)
+            && self.sizes == other.sizes
+            && self.strides == other.strides
     }
 
     /// True when the tensor is its whole storage in row-major order.
@@ -504,7 +516,7 @@ impl Tensor {
         };
         let mut lanes = Lanes::new(self.dtype);
         reader.read(&walk, 0, 1, &mut lanes);
-        self.marks.apply(&mut lanes);
+        self.marks.apply(&mut lanes, self.dtype);
         Ok(match &lanes {
             Lanes::F32(v) => Scalar::Float(v.first().copied().map_or(0.0, f64::from)),
             Lanes::F64(v) => Scalar::Float(v.first().copied().unwrap_or_default()),

@@ -1,5 +1,6 @@
 //! Functions of two arguments over lanes.
 
+use super::complex;
 use crate::expr::BinaryOp;
 use crate::lanes::{Lane, Lanes, wrap_integers};
 use crate::simd::vectorised;
@@ -216,11 +217,7 @@ fn complex(op: BinaryOp, a: &[Complex<f64>], b: &[Complex<f64>], out: &mut Vec<C
         BinaryOp::Add => zip(a, b, out, |x, y| x + y),
         BinaryOp::Sub => zip(a, b, out, |x, y| x - y),
         BinaryOp::Mul => zip(a, b, out, |x, y| x * y),
-        // By zero each part is divided for itself.
-        BinaryOp::Div => zip(a, b, out, |x, y| match y == Complex::ZERO {
-            true => Complex::new(x.re / y.re.abs(), x.im / y.im.abs()),
-            false => x / y,
-        }),
+        BinaryOp::Div => zip(a, b, out, complex::div),
         // The logarithm of zero times an exponent without a real part has no value.
         BinaryOp::Pow => zip(a, b, out, |x, y| match x == Complex::ZERO && y.re == 0.0 {
             true => Complex::new(f64::NAN, f64::NAN),

@@ -1,6 +1,7 @@
 //! Evaluation of scalar expressions, loop nests and programs: the interpreter's tensor engine.
 
 mod binary;
+mod complex;
 mod contraction;
 mod direct;
 mod elementwise;

@@ -1,6 +1,6 @@
 //! Functions of one argument over lanes.
 
-use super::special;
+use super::{complex, special};
 use crate::expr::UnaryOp;
 use crate::lanes::{Lane, Lanes, wrap_integers};
 use crate::simd::vectorised;
@@ -94,7 +94,13 @@ macro_rules! float_functions {
                 UnaryOp::Lgamma => map(a, out, $lgamma),
                 UnaryOp::Digamma => map(a, out, wide(special::digamma)),
                 UnaryOp::Erfinv => map(a, out, wide(special::erfinv)),
-                UnaryOp::I0 => map(a, out, wide(special::i0)),
+                // A quotient of an exponential, which is infinite before the function is.
+                UnaryOp::I0 => map(a, out, |x: $t| {
+                    match x.is_finite() && x.abs().exp().is_infinite() {
+                        true => <$t>::INFINITY,
+                        false => wide(special::i0)(x),
+                    }
+                }),
                 // A float has no bits to complement, and the predicates were handled by the caller.
                 UnaryOp::Not | UnaryOp::BitNot | UnaryOp::IsNan | UnaryOp::IsInf => map(a, out, |x| x),
             }
@@ -117,48 +123,31 @@ fn integer(op: UnaryOp, a: &[i64], dtype: DType, out: &mut Vec<i64>) {
     wrap_integers(out, dtype);
 }
 
-/// The value of an odd function whose parts have the signs of its argument's: on a branch cut the sign of zero says which side is meant.
-fn signed_as(value: Complex<f64>, argument: Complex<f64>) -> Complex<f64> {
-    Complex::new(
-        value.re.abs().copysign(argument.re),
-        value.im.abs().copysign(argument.im),
-    )
-}
-
 fn complex(op: UnaryOp, a: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> bool {
     match op {
         UnaryOp::Neg => map(a, out, |x| -x),
         UnaryOp::Abs => map(a, out, |x: Complex<f64>| Complex::new(x.norm(), 0.0)),
-        UnaryOp::Exp => map(a, out, Complex::exp),
-        UnaryOp::Exp2 => map(a, out, Complex::exp2),
-        UnaryOp::Expm1 => map(a, out, |x: Complex<f64>| x.exp() - 1.0),
+        UnaryOp::Exp => map(a, out, complex::exp),
+        UnaryOp::Exp2 => map(a, out, complex::exp2),
+        UnaryOp::Expm1 => map(a, out, complex::expm1),
         UnaryOp::Log => map(a, out, Complex::ln),
         UnaryOp::Log2 => map(a, out, |x: Complex<f64>| x.ln() / std::f64::consts::LN_2),
         UnaryOp::Log10 => map(a, out, |x: Complex<f64>| x.ln() / std::f64::consts::LN_10),
-        UnaryOp::Log1p => map(a, out, |x: Complex<f64>| (x + 1.0).ln()),
-        UnaryOp::Sqrt => map(a, out, Complex::sqrt),
-        UnaryOp::Rsqrt => map(a, out, |x: Complex<f64>| match x == Complex::ZERO {
-            true => Complex::new(f64::INFINITY, f64::NAN),
-            false => x.sqrt().inv(),
-        }),
-        UnaryOp::Sin => map(a, out, Complex::sin),
-        UnaryOp::Cos => map(a, out, Complex::cos),
-        UnaryOp::Tan => map(a, out, Complex::tan),
-        UnaryOp::Asin => map(a, out, |x: Complex<f64>| signed_as(x.asin(), x)),
-        UnaryOp::Acos => map(a, out, |x: Complex<f64>| {
-            let y = x.acos();
-            Complex::new(y.re, y.im.abs().copysign(-x.im))
-        }),
-        UnaryOp::Atan => map(a, out, |x: Complex<f64>| signed_as(x.atan(), x)),
-        UnaryOp::Sinh => map(a, out, Complex::sinh),
-        UnaryOp::Cosh => map(a, out, Complex::cosh),
-        UnaryOp::Tanh => map(a, out, Complex::tanh),
-        UnaryOp::Asinh => map(a, out, |x: Complex<f64>| signed_as(x.asinh(), x)),
-        UnaryOp::Acosh => map(a, out, |x: Complex<f64>| {
-            let y = x.acosh();
-            Complex::new(y.re.abs(), y.im.abs().copysign(x.im))
-        }),
-        UnaryOp::Atanh => map(a, out, |x: Complex<f64>| signed_as(x.atanh(), x)),
+        UnaryOp::Log1p => map(a, out, complex::log1p),
+        UnaryOp::Sqrt => map(a, out, complex::sqrt),
+        UnaryOp::Rsqrt => map(a, out, complex::rsqrt),
+        UnaryOp::Sin => map(a, out, complex::sin),
+        UnaryOp::Cos => map(a, out, complex::cos),
+        UnaryOp::Tan => map(a, out, complex::tan),
+        UnaryOp::Asin => map(a, out, complex::asin),
+        UnaryOp::Acos => map(a, out, complex::acos),
+        UnaryOp::Atan => map(a, out, complex::atan),
+        UnaryOp::Sinh => map(a, out, complex::sinh),
+        UnaryOp::Cosh => map(a, out, complex::cosh),
+        UnaryOp::Tanh => map(a, out, complex::tanh),
+        UnaryOp::Asinh => map(a, out, complex::asinh),
+        UnaryOp::Acosh => map(a, out, complex::acosh),
+        UnaryOp::Atanh => map(a, out, complex::atanh),
         UnaryOp::Sign => map(
             a,
             out,

@@ -54,11 +54,12 @@ def diagflat(self: Tensor, offset: int) -> Tensor:
 def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return self.narrow(dim, start, length).clone()
 
+# No views by their signatures: what is marked as a conjugate or a negative is copied first.
 def unsafe_chunk(self: Tensor, chunks: int, dim: int) -> List[Tensor]:
-    return torch.chunk(self, chunks, dim)
+    return torch.chunk(self.resolve_conj().resolve_neg(), chunks, dim)
 
 def unsafe_split__Tensor(self: Tensor, split_size: int, dim: int) -> List[Tensor]:
-    return torch.split(self, split_size, dim)
+    return torch.split(self.resolve_conj().resolve_neg(), split_size, dim)
 
 def narrow__Tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start.dim() != 0 or torch.is_floating_point(start) or torch.is_complex(start) or start.dtype == torch.bool:

@@ -32,10 +32,12 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     m = self.size(-2)
     n = self.size(-1)
+    # A right side of one dimension less is a batch of vectors only where it has the sizes of one.
+    vectors = b.dim() == 1 or b.dim() == self.dim() - 1 and b.size() == self.size()[:-1]
     right = b
-    if b.dim() < self.dim():
+    if vectors:
         right = b.unsqueeze(-1)
-    if right.size(-2) != m:
+    if right.dim() < 2 or right.size(-2) != m:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other's")
     tolerance = float(max(m, n)) * 1.1920928955078125e-07
     if self.dtype == torch.float64 or self.dtype == torch.complex128:
@@ -47,6 +49,7 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
     wanted = helper_in_double(right)
     if m == 0 or n == 0:
         values = torch.zeros(batch + [0], dtype=torch.float64)
+        kept = values > 0
         solution = torch.zeros(batch + [n, right.size(-1)], dtype=wide.dtype)
     else:
         u, values, vh = torch.linalg_svd(wide, False)
@@ -54,12 +57,15 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
         kept = values > largest * tolerance
         if method == "gels":
             kept = values > 0
+        if method == "gelsy":
+            # The first pivot counts whatever the tolerance.
+            kept = torch.logical_or(kept, torch.logical_and(values == largest, largest > 0))
         inverse = torch.where(kept, 1.0 / values, torch.zeros_like(values))
         solution = torch.matmul(vh.mH, inverse.unsqueeze(-1) * torch.matmul(u.mH, wanted))
-    if n == 0 or m == 0:
+    if n == 0 or m == 0 or right.size(-1) == 0:
         rank = torch.zeros(batch, dtype=torch.int64)
     else:
-        rank = (values > values.narrow(-1, 0, 1) * tolerance).to(torch.int64).sum([-1])
+        rank = kept.to(torch.int64).sum([-1])
     residuals = torch.zeros([0], dtype=torch.float64)
     if m > n and method != "gelsy":
         if method == "gels" or bool((rank == n).all()):
@@ -69,7 +75,7 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
     rows = helper_batch(solution) + [max(m, n) - n, solution.size(-1)]
     out = torch.cat([solution, torch.zeros(rows, dtype=solution.dtype)], -2).to(self.dtype)
     out = out.mT.clone(memory_format=0).mT.narrow(-2, 0, n)
-    if b.dim() < self.dim():
+    if vectors:
         out = out.squeeze(-1)
         if residuals.numel() > 0:
             residuals = residuals.squeeze(-1).unsqueeze(-1)

@@ -15,10 +15,18 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
     return torch.norm(self - other, p)
 
+# Of power zero it is how many differences there are, of which NaN is none.
+def helper_distance(difference: Tensor, p: float) -> Tensor:
+    if p == 0.0:
+        out = torch.clamp(torch.ceil(torch.abs(difference)), max=1.0).sum([-1])
+    else:
+        out = torch.norm(difference, p, [-1], False)
+    return out
+
 def helper_cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     if x1.size(-1) != x2.size(-1):
         raise RuntimeError("X1 and X2 must have the same number of columns. X1: " + str(x1.size(-1)) + " X2: " + str(x2.size(-1)))
-    return torch.norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False)
+    return helper_distance(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: Optional[int]) -> Tensor:
     return helper_cdist(x1, x2, p)
@@ -30,7 +38,7 @@ def helper_pdist(self: Tensor, p: float) -> Tensor:
     if self.dim() != 2:
         raise RuntimeError("pdist only supports 2D tensors, got: " + str(self.dim()) + "D")
     n = self.size(0)
-    distances = torch.norm(self.unsqueeze(1) - self.unsqueeze(0), p, [-1], False)
+    distances = helper_distance(self.unsqueeze(1) - self.unsqueeze(0), p)
     return torch.masked_select(distances, torch.triu(torch.ones([n, n], dtype=torch.bool), 1))
 
 def pdist(self: Tensor, p: float) -> Tensor:
@@ -126,9 +134,9 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
         n = a.size(dims_self[i])
         m = b.size(dims_other[i])
         if n == 1 and m != 1:
-            b = b.sum([dims_other[i]], True)
+            b = b.sum([dims_other[i]], True, dtype=b.dtype)
         elif m == 1 and n != 1:
-            a = a.sum([dims_self[i]], True)
+            a = a.sum([dims_self[i]], True, dtype=a.dtype)
         elif n != m:
             raise RuntimeError("contracted dimensions need to match, but first has size " + str(n) + " in dim " + str(dims_self[i]) + " and second has size " + str(m) + " in dim " + str(dims_other[i]))
     left: List[int] = []
@@ -255,17 +263,21 @@ def helper_pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor]) ->
         out = torch.matmul(torch.adjoint(vh) * inverse.unsqueeze(-2), torch.adjoint(u))
     return out
 
+# Matrices without elements are not asked to be square.
+def helper_pinv_of(self: Tensor, hermitian: bool, atol: Optional[Tensor], rtol: Optional[Tensor]) -> Tensor:
+    return helper_pinv(helper_whole(self, hermitian and self.numel() > 0), atol, rtol)
+
 def linalg_pinv(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
-    return helper_pinv(helper_whole(self, hermitian), helper_given(0.0, self), helper_given(rcond, self))
+    return helper_pinv_of(self, hermitian, helper_given(0.0, self), helper_given(rcond, self))
 
 def linalg_pinv__rcond_tensor(self: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
-    return helper_pinv(helper_whole(self, hermitian), helper_given(0.0, self), rcond)
+    return helper_pinv_of(self, hermitian, helper_given(0.0, self), rcond)
 
 def linalg_pinv__atol_rtol_float(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
-    return helper_pinv(helper_whole(self, hermitian), helper_given(atol, self), helper_given(rtol, self))
+    return helper_pinv_of(self, hermitian, helper_given(atol, self), helper_given(rtol, self))
 
 def linalg_pinv__atol_rtol_tensor(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
-    return helper_pinv(helper_whole(self, hermitian), atol, rtol)
+    return helper_pinv_of(self, hermitian, atol, rtol)
 
 def pinverse(self: Tensor, rcond: float) -> Tensor:
     return helper_pinv(self, helper_given(0.0, self), helper_given(rcond, self))

@@ -142,9 +142,10 @@ def helper_adaptive_max(self: Tensor, output_size: List[int]) -> Tuple[Tensor, T
     shape: List[int] = []
     for d in range(lead):
         shape.append(self.size(d))
-    flat = self.reshape(shape + [-1])
-    if self.numel() == 0:
-        flat = self.reshape(shape + [self.numel() // max(1, self.size(0))])
+    image = 1
+    for i in range(n):
+        image = image * self.size(lead + i)
+    flat = self.reshape(shape + [image])
     for i in range(n):
         size = self.size(lead + i)
         if size == 0:

@@ -1,14 +1,19 @@
 //! Arithmetic, comparison, logic and bits, element by element.
 
+use super::complex::mapped;
 use super::{PointwiseRow, ProgramRow};
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
+use frazil_runtime::call::run_as_program;
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
-use frazil_runtime::op::{Form, OpError};
+use frazil_runtime::op::{Form, KernelFn, OpError, one};
 use frazil_runtime::pointwise::Promotion::{Default, IntToFloat, Logical, ToBool, Wide};
 use frazil_runtime::pointwise::{Body, Pointwise};
+use frazil_runtime::promote::real_of;
 use frazil_runtime::structured::Program;
 use frazil_runtime::sym::Sym;
+use frazil_runtime::value::Value;
+use num_complex::Complex64;
 
 const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
@@ -223,7 +228,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::isneginf",
         Pointwise::new(SELF, ToBool, |b| b.x(0).is_inf().and(b.x(0).lt(0.0))),
     ),
-    ("aten::nan_to_num", Pointwise::new(SELF, Default, nan_to_num)),
+    ("aten::nan_to_num", NAN_TO_NUM),
     (
         "aten::masked_fill",
         Pointwise::new(SELF, Default, masked_fill).with_others(&["mask", "value"]),
@@ -392,7 +397,7 @@ fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (start, end, weight) = (b.x(0), b.x(1), b.x(2));
     let difference = end - start;
-    let near = weight.abs().cast(frazil_runtime::promote::real_of(b.compute())).lt(0.5);
+    let near = weight.abs().cast(real_of(b.compute())).lt(0.5);
     near.select(
         start + weight * difference,
         end - difference * (b.constant(1.0) - weight),
@@ -429,6 +434,37 @@ fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let finite = error.is_nan().or(error.is_inf()).negated();
     equal.or(finite.and(error.le(y.abs() * rtol + x.constant(atol))))
 }
+
+/// Of complex numbers each part is one, which programs cannot say.
+pub(super) const EAGER: &[(&str, KernelFn)] = &[("aten::nan_to_num", |c| {
+    let t = c.tensor(0)?;
+    if !t.dtype().is_complex() {
+        if c.schema.is_mutable() && !t.dtype().is_floating_point() {
+            // Nothing is written, so the tensor may as well be one that cannot be.
+            return one(t);
+        }
+        return run_as_program(c, |args| NAN_TO_NUM.program(args));
+    }
+    let given = |n: usize, default: f64| match c.arg(n) {
+        Value::None => Ok(default),
+        _ => c.float(n),
+    };
+    let max = match real_of(t.dtype()) {
+        DType::Half => 65504.0,
+        DType::Double => f64::MAX,
+        _ => f64::from(f32::MAX),
+    };
+    let (nan, above, below) = (given(1, 0.0)?, given(2, max)?, given(3, -max)?);
+    let number = |x: f64| match x {
+        _ if x.is_nan() => nan,
+        f64::INFINITY => above,
+        f64::NEG_INFINITY => below,
+        _ => x,
+    };
+    one(mapped(&t, |z| Complex64::new(number(z.re), number(z.im)))?)
+})];
+
+const NAN_TO_NUM: Pointwise = Pointwise::new(SELF, Default, nan_to_num);
 
 /// NaN to `nan` (0), infinities to `posinf`, `neginf` (the largest and smallest finite numbers).
 fn nan_to_num<'f>(b: &Body<'f, '_>) -> Sym<'f> {

@@ -60,7 +60,8 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::imag", imaginary),
     ("aten::_neg_view", |c| {
         let t = c.tensor(0)?;
-        if t.dtype() == DType::Bool {
+        // PyTorch says so when the elements are wanted.
+        if t.dtype() == DType::Bool && t.numel() > 0 {
             return Err(OpError::raised("\"neg_cpu\" not implemented for 'Bool'"));
         }
         one(t.with_marks(t.marks().negated()))
@@ -176,7 +177,7 @@ fn is_real(args: &Args<'_>) -> Result<Program, OpError> {
 }
 
 /// A function of each number of a complex tensor, in its dtype and with its strides.
-fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<Tensor, OpError> {
+pub(super) fn mapped(t: &Tensor, f: impl Fn(Complex64) -> Complex64) -> Result<Tensor, OpError> {
     let numbers: Vec<Complex64> = t.to_dtype(DType::ComplexDouble)?.to_vec();
     let numbers: Vec<Complex64> = numbers.into_iter().map(f).collect();
     let out = Tensor::from_elements::<ComplexDoubleElement>(&numbers, t.sizes())?.to_dtype(t.dtype())?;

@@ -179,7 +179,8 @@ fn spectrum_dtype(t: &Tensor) -> Result<DType, OpError> {
     }
 }
 
-fn transformed(t: &Tensor, kind: Kind, plan: &[Along]) -> Result<Results, OpError> {
+/// The results of a plan; `lone` says that the operator knows one dimension only.
+fn transformed(t: &Tensor, kind: Kind, plan: &[Along], lone: bool) -> Result<Results, OpError> {
     let dtype = spectrum_dtype(t)?;
     if kind == Kind::FromReal && t.dtype().is_complex() {
         let dtype = t.dtype().type_name();
@@ -208,8 +209,17 @@ fn transformed(t: &Tensor, kind: Kind, plan: &[Along]) -> Result<Results, OpErro
     if !real {
         spectrum.transform(*last, kind, false)?;
     }
+    // The transform back of real numbers is the other one's conjugate, which is a mark.
+    let conjugate = real && !last.forward && plan.len() == 1 && (lone || kind == Kind::FromReal);
+    if conjugate {
+        spectrum.values.iter_mut().for_each(|z| *z = z.conj());
+    }
     let out = spectrum.tensor(if kind == Kind::ToReal { real_of(dtype) } else { dtype })?;
-    one(out.with_strides(&strides(t, kind, real, plan, out.sizes()))?)
+    let out = out.with_strides(&strides(t, kind, real, plan, out.sizes()))?;
+    one(match conjugate {
+        true => out.with_marks(out.marks().conjugated()),
+        false => out,
+    })
 }
 
 /// The strides of a result of `sizes`: each pass over dimensions leaves those innermost, and keeps the order of the others.
@@ -281,7 +291,7 @@ fn single(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpError
         forward,
         scale,
     };
-    transformed(&t, kind, &[along])
+    transformed(&t, kind, &[along], true)
 }
 
 /// `(self, s, dim, norm)`
@@ -293,6 +303,11 @@ fn several(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpErro
         _ => call.ints(i).map(Some),
     };
     let (lengths, dims) = (given(1)?, given(2)?);
+    if let (0, Some([first, ..])) = (rank, dims.as_deref()) {
+        return Err(OpError::raised(format!(
+            "Dimension specified as {first} but tensor has no dimensions"
+        )));
+    }
     let dims: Vec<usize> = match (&dims, &lengths) {
         (Some(dims), _) => dims.iter().map(|&d| wrap_dim(d, rank)).collect::<Result<_, _>>()?,
         (None, Some(lengths)) if lengths.len() <= rank => (rank - lengths.len()..rank).collect(),
@@ -329,5 +344,5 @@ fn several(call: &Call<'_>, kind: Kind, forward: bool) -> Result<Results, OpErro
             scale: scale(call.arg(3).as_str(), length, forward)?,
         });
     }
-    transformed(&t, kind, &plan)
+    transformed(&t, kind, &plan, false)
 }

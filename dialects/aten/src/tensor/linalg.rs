@@ -408,13 +408,32 @@ fn solve(call: &Call<'_>, left: bool, check: bool) -> Result<Results, OpError> {
     } else {
         out
     };
-    Ok(smallvec::smallvec![out.into(), a.infos(&infos)?.into()])
+    // There is one for each matrix that was given.
+    let given = Batch::read(call, &call.tensor(0)?)?;
+    let infos = if given.lead == a.lead {
+        infos
+    } else {
+        let pivots = |m: &Matrix| match m.is_empty() || m.clone().lu().is_invertible() {
+            true => 0,
+            false => first_zero_pivot(m),
+        };
+        given.matrices.iter().map(pivots).collect()
+    };
+    Ok(smallvec::smallvec![out.into(), given.infos(&infos)?.into()])
 }
 
 /// `linalg_solve_triangular(A, B, upper, left, unitriangular)`, by substitution.
 fn triangular(call: &Call<'_>) -> Result<Results, OpError> {
     let (upper, left, unit) = (call.flag(2)?, call.flag(3)?, call.flag(4)?);
-    let (a, b) = Batch::broadcast(call, &call.tensor(0)?, &call.tensor(1)?)?;
+    // What is solved for is of A's dtype; B's elements become that.
+    let a = call.tensor(0)?;
+    let b = call.tensor(1)?;
+    let b = if a.dtype().is_floating_point() || a.dtype().is_complex() {
+        b.to_dtype(a.dtype())?
+    } else {
+        b
+    };
+    let (a, b) = Batch::broadcast(call, &a, &b)?;
     a.square(call)?;
     if (if left { b.rows } else { b.columns }) != a.rows {
         return Err(words(call, "Incompatible shapes of A and B for the equation"));
@@ -485,6 +504,9 @@ fn cholesky(call: &Call<'_>, check: bool) -> Result<Results, OpError> {
 
 /// e^m: Taylor's series of a part small enough, squared as often as it was halved.
 fn exponential(m: &Matrix) -> Matrix {
+    if m.len() == 1 {
+        return m.map(Complex64::exp);
+    }
     let norm: f64 = m.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
     let halvings = if norm.is_finite() && norm > 0.5 {
         (norm.log2() + 1.0).ceil() as i32

@@ -176,15 +176,18 @@ fn log_add_complex<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 }
 
 fn logit<'f>(b: &Body<'f, '_>) -> Sym<'f> {
-    let x = b.x(0);
+    // Halves are rounded after each step.
+    let rounded = |x: Sym<'f>| x.cast(b.dtype()).cast(b.compute());
+    let one = b.constant(1.0);
     let x = if b.is_none("eps") {
-        x
+        b.x(0)
     } else {
         // With bounds the wrong way round the lower one counts first.
-        let (low, high) = (b.constant(b.value("eps")), b.constant(1.0) - b.constant(b.value("eps")));
-        x.lt(low).select(low, x.gt(high).select(high, x))
+        let low = rounded(b.constant(b.value("eps")));
+        let high = rounded(one - low);
+        b.x(0).lt(low).select(low, b.x(0).gt(high).select(high, b.x(0)))
     };
-    (x / (b.constant(1.0) - x)).log()
+    rounded(x / rounded(one - x)).log()
 }
 
 fn round_decimals<'f>(b: &Body<'f, '_>) -> Sym<'f> {

@@ -9,7 +9,7 @@ use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::call::run_as_program;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::op::Form::{Composite, Pointwise};
-use frazil_runtime::op::{Call, KernelFn, OpError};
+use frazil_runtime::op::{Call, KernelFn, OpError, one};
 use frazil_runtime::promote::{ResultType, compute_dtype};
 use frazil_runtime::structured::{Combine, Dims, Program, TensorId, TensorShape};
 
@@ -33,6 +33,11 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::instance_norm", |c| {
         if c.flag(5)? {
             keep_statistics(c, true, c.float(6)?)?;
+        }
+        let x = c.tensor(0)?;
+        if x.numel() == 0 && !x.dtype().is_floating_point() {
+            // Only what has elements has to be of floating point.
+            return one(Tensor::zeros(x.dtype(), x.sizes())?);
         }
         run_as_program(c, |a| instance_norm(a, true))
     }),

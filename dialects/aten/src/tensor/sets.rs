@@ -6,7 +6,7 @@ use frazil_ir::DType;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::{BoolElement, DoubleElement};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
-use frazil_runtime::promote::promote_types;
+use frazil_runtime::promote::{ResultType, promote_types};
 use frazil_runtime::value::Value;
 use frazil_runtime::{Scalar, Tensor};
 use std::cmp::Ordering;
@@ -50,11 +50,17 @@ fn number(s: Scalar) -> Tensor {
     }
 }
 
+/// A number as a tensor of the dtype that it has beside a sequence: -1 is 255 among bytes.
+fn number_beside(s: Scalar, sequence: &Tensor) -> Tensor {
+    let promoted = ResultType::new().tensor(sequence.dtype(), 1).scalar(s).dtype();
+    Tensor::scalar(promoted.unwrap_or(sequence.dtype()), s)
+}
+
 fn searchsorted(call: &Call<'_>) -> Result<Results, OpError> {
     let sequence = call.tensor(0)?;
     let values = match call.arg(1) {
         Value::Tensor(t) => t.get(),
-        _ => number(call.scalar(1)?),
+        _ => number_beside(call.scalar(1)?, &sequence),
     };
     let right = call.flag(3)? || call.arg(4).as_str() == Some("right");
     let sequence = match call.opt_tensor(5)? {
@@ -99,11 +105,11 @@ fn inserted(sequence: &Tensor, values: &Tensor, right: bool, one_row: bool) -> V
 }
 
 fn bucketize(call: &Call<'_>) -> Result<Results, OpError> {
+    let boundaries = call.tensor(1)?;
     let values = match call.arg(0) {
         Value::Tensor(t) => t.get(),
-        _ => number(call.scalar(0)?),
+        _ => number_beside(call.scalar(0)?, &boundaries),
     };
-    let boundaries = call.tensor(1)?;
     if boundaries.dim() != 1 {
         let rank = boundaries.dim();
         return Err(OpError::raised(format!(

@@ -55,7 +55,17 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     unary!("aten::special_i0e", f::i0e),
     unary!("aten::special_i1e", f::i1e),
     unary!("aten::special_log_ndtr", f::log_ndtr),
-    unary!("aten::special_modified_bessel_i1", f::i1),
+    // A quotient of an exponential, which is infinite before the function is.
+    ("aten::special_modified_bessel_i1", |c| {
+        let t = c.tensor(0)?;
+        let single = t.dtype() != DType::Double;
+        mapped(c, &t, |x| {
+            match single && (x.abs() as f32).exp().is_infinite() && x.is_finite() {
+                true => f64::INFINITY.copysign(x),
+                false => f::i1(x),
+            }
+        })
+    }),
     unary!("aten::special_modified_bessel_k0", f::k0),
     unary!("aten::special_modified_bessel_k1", f::k1),
     // By way of the error function, which in single precision is -1 early.
