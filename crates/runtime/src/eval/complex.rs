@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn values_of_pytorch() {
         const INF: f64 = f64::INFINITY;
-        let functions: [(fn(C) -> C, C, C); 25] = [
+        type Case = (fn(C) -> C, C, C);
+        let functions: [Case; 25] = [
             // torch.acos, asinh and acosh of complex128.
             (acos, C::new(-1e18, 1e18), C::new(2.356194490192345, -42.48625244473274)),
             (

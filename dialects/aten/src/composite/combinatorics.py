@@ -75,14 +75,16 @@ def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
     n = x.size(0)
     if N is not None:
         n = N
-    powers = torch.arange(n)
-    if not increasing:
-        powers = torch.flip(powers, [0])
-    base = x
+    base = x.unsqueeze(-1)
     if not torch.is_floating_point(x):
         if not torch.is_complex(x):
-            base = x.to(torch.int64)
-    return torch.pow(base.unsqueeze(-1), powers)
+            base = base.to(torch.int64)
+    # Each power is the one before times the base.
+    ones = torch.ones_like(base).narrow(-1, 0, min(n, 1))
+    out = torch.cat([ones, torch.cumprod(base.expand([x.size(0), max(n - 1, 0)]), -1)], -1)
+    if not increasing:
+        out = torch.flip(out, [1])
+    return out
 
 def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     base = torch.atleast_1d(x)

@@ -247,11 +247,12 @@ def helper_given(value: Optional[float], self: Tensor) -> Optional[Tensor]:
         out = torch.tensor(value, dtype=torch.float64)
     return out
 
-# The matrix that the lower triangle of a Hermitian one says.
+# The matrix that the lower triangle of a Hermitian one says, whose diagonal is real.
 def helper_whole(self: Tensor, hermitian: bool) -> Tensor:
     out = self
     if hermitian:
-        out = torch.tril(self) + torch.adjoint(torch.tril(self, -1))
+        below = torch.tril(self, -1)
+        out = below + torch.adjoint(below) + torch.diag_embed(torch.real(torch.diagonal(self, 0, -2, -1)))
     return out
 
 def helper_pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor]) -> Tensor:
