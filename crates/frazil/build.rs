@@ -147,9 +147,9 @@ fn methods(operators: &BTreeMap<&str, Vec<Overload<'_>>>) -> String {
     let allow = "#[allow(clippy::should_implement_trait, clippy::too_many_arguments, clippy::wrong_self_convention, non_snake_case, reason = \"PyTorch's names\")]";
     format!(
         "/// Operators that have methods; a method knows its operator's number.\nstatic NAMES: [&str; {count}] = [\n{names}];\n\n\
-         {allow}\n/// Operators that start from this tensor.\nimpl Var {{\n{of_var}}}\n\n\
-         {allow}\n/// Operators that start from something other than one tensor.\nimpl Ops {{\n{of_ops}}}\n\n\
-         {allow}\n/// Arguments by name.\nimpl<'a> OpCall<'a> {{\n{of_call}}}\n"
+         {allow}\n/// Operators that start from this tensor. The [module documentation](crate::eager) shows how they are called.\nimpl Var {{\n{of_var}}}\n\n\
+         {allow}\n/// Operators that start from something other than one tensor. The [`Ops`] documentation shows how they are called.\nimpl Ops {{\n{of_ops}}}\n\n\
+         {allow}\n/// Arguments by name, as in the example of [`OpCall`].\nimpl<'a> OpCall<'a> {{\n{of_call}}}\n"
     )
 }
 

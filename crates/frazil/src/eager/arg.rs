@@ -6,6 +6,16 @@ use frazil_runtime::value::TensorCell;
 use frazil_runtime::{Scalar, Value};
 
 /// An argument as the caller has it; the operator's schema decides what becomes of it.
+///
+/// ```
+/// use frazil::{Session, Tensor, eager::Arg};
+///
+/// # let ops = Session::new().eager();
+/// let x = ops.var(Tensor::from_f32(&[1.0, 5.0], &[2])?);
+/// let low = x.clamp().max(3).call()?; // whatever has a conversion: numbers, tensors, lists, dtypes, devices, strings
+/// assert_eq!(x.clamp().min(&low).max(Arg::NONE).call()?.to_vec(), [1.0, 5.0]);
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum Arg<'a> {
     /// A tensor variable that the caller keeps.
@@ -20,6 +30,8 @@ pub enum Arg<'a> {
 
 impl Arg<'_> {
     /// `None`: what an optional argument has when it has nothing.
+    ///
+    /// See [`Arg`] for an example.
     pub const NONE: Arg<'static> = Arg::Value(Value::None);
 
     /// The variable that it is, if it is a tensor.

@@ -14,6 +14,16 @@ use std::panic::Location;
 use std::sync::Arc;
 
 /// A call of an operator, before it runs: arguments by name may still be given, each by a method of its name or by [`OpCall::with`].
+///
+/// ```
+/// # use frazil::{Session, Tensor};
+/// # let ops = Session::new().eager();
+/// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+/// let call = x.sum().dim([0]).keepdim(true); // nothing is computed yet
+/// assert_eq!(call.call()?.sizes(), [1, 2]);
+/// assert!(x.sum().dim([7]).call().is_err());
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[must_use = "nothing is computed before `call`"]
 pub struct OpCall<'a> {
     ops: &'a Ops,
@@ -53,6 +63,14 @@ impl<'a> OpCall<'a> {
     }
 
     /// Gives the next argument by position.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+    /// assert_eq!(x.start("aten::transpose").positional(0).positional(1).call()?.to_vec(), [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     #[inline]
     pub fn positional(mut self, value: impl Into<Arg<'a>>) -> OpCall<'a> {
         self.positional.push(value.into());
@@ -60,6 +78,14 @@ impl<'a> OpCall<'a> {
     }
 
     /// Gives argument `name`.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// assert_eq!(x.add(&x).with("alpha", 10).call()?.to_vec(), [11.0, 22.0]); // as `x.add(&x).alpha(10)`
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     #[inline]
     pub fn with(mut self, name: &'static str, value: impl Into<Arg<'a>>) -> OpCall<'a> {
         self.named.push((name, value.into()));
@@ -67,6 +93,16 @@ impl<'a> OpCall<'a> {
     }
 
     /// Runs it and gives its result, a tensor.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, -2.0], &[2])?);
+    /// assert_eq!(x.relu().call()?.to_vec(), [1.0, 0.0]);
+    /// let error = x.sort().call().unwrap_err(); // it gives two tensors
+    /// assert_eq!(error.to_string(), "aten::sort does not give one tensor");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When no overload takes these arguments, what the operator raises, and when the result is not one tensor.
@@ -79,6 +115,15 @@ impl<'a> OpCall<'a> {
     }
 
     /// Runs it and gives its `N` results, tensors: `let [values, indices] = ...`.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[3.0, 1.0], &[2])?);
+    /// let [sorted, places] = x.sort().call_tuple()?;
+    /// assert_eq!((sorted.to_vec(), places.to_vec()), (vec![1.0, 3.0], vec![1.0, 0.0]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`OpCall::call`], and when there are not `N`.
@@ -93,6 +138,15 @@ impl<'a> OpCall<'a> {
     }
 
     /// Runs it and gives its result, a list of tensors.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0], &[3])?);
+    /// let parts = x.split(2).call_list()?;
+    /// assert_eq!((parts[0].to_vec(), parts[1].to_vec()), (vec![1.0, 2.0], vec![3.0]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`OpCall::call`], and when the result is no such list.
@@ -111,6 +165,15 @@ impl<'a> OpCall<'a> {
 
     /// Runs it and gives its only result, whatever it is.
     ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// let same = x.equal(&x).call_value()?; // `torch.equal` gives a truth value and no tensor
+    /// assert!(matches!(same, frazil::Value::Bool(true)));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`OpCall::call`], and when there is not one result.
     pub fn call_value(self) -> Result<Value> {
@@ -122,6 +185,16 @@ impl<'a> OpCall<'a> {
     }
 
     /// Runs it and gives all its results.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[3.0, 1.0], &[2])?);
+    /// let results = x.sort().call_values()?;
+    /// assert_eq!(results[0].as_tensor().map(|t| t.to_f64_vec()), Some(vec![1.0, 3.0]));
+    /// assert_eq!(results.len(), 2);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When no overload takes these arguments, and what the operator raises.

@@ -19,6 +19,17 @@ impl<T: Pod> AsRef<[u8]> for Owned<T> {
 }
 
 /// The elements of a tensor as they were when it was made: later writes to the tensor do not show, and nothing is copied.
+///
+/// ```
+/// use frazil::{Session, Tensor, eager::Elements, runtime::element::FloatElement};
+///
+/// # let ops = Session::new().eager();
+/// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+/// let elements = Elements::of::<FloatElement>(&x.get())?;
+/// x.fill_(0).call()?; // what is looked at stays
+/// assert_eq!(elements.as_slice(), Some(&[1.0f32, 2.0, 3.0, 4.0][..]));
+/// # Ok::<(), frazil::Error>(())
+/// ```
 pub struct Elements<T> {
     bytes: Bytes,
     tensor: Tensor,
@@ -27,6 +38,15 @@ pub struct Elements<T> {
 
 impl<T: Pod> Elements<T> {
     /// The elements of `tensor`, whose dtype must be `E`'s.
+    ///
+    /// ```
+    /// use frazil::{Tensor, eager::Elements, runtime::element::{FloatElement, LongElement}};
+    ///
+    /// let x = Tensor::from_i64(&[1, 2], &[2])?;
+    /// assert_eq!(Elements::of::<LongElement>(&x)?.as_slice(), Some(&[1, 2][..]));
+    /// assert!(Elements::of::<FloatElement>(&x).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the dtype is another.
@@ -47,6 +67,15 @@ impl<T: Pod> Elements<T> {
     }
 
     /// The elements in row-major order; `None` when they do not lie in memory so.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, eager::Elements, runtime::element::FloatElement};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+    /// assert!(Elements::of::<FloatElement>(&x.t().call()?.get())?.as_slice().is_none()); // columns do not lie in a row
+    /// assert_eq!(Elements::of::<FloatElement>(&x.at(1)?.get())?.as_slice(), Some(&[3.0f32, 4.0][..]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn as_slice(&self) -> Option<&[T]> {
         if !self.tensor.is_contiguous() {
             return None;
@@ -63,6 +92,15 @@ impl<T: Pod> Elements<T> {
     }
 
     /// The elements as a view of `ndarray`, whatever their strides; `None` where [`as_slice`](Self::as_slice) could not look at the storage either.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, eager::Elements, runtime::element::FloatElement};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+    /// let columns = Elements::of::<FloatElement>(&x.t().call()?.get())?;
+    /// assert_eq!(columns.view().map(|view| view[[0, 1]]), Some(3.0));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     #[cfg(feature = "ndarray")]
     pub fn view(&self) -> Option<ndarray::ArrayViewD<'_, T>> {
         use ndarray::ShapeBuilder;
@@ -80,6 +118,16 @@ impl<T: Pod> Elements<T> {
 
 impl Ops {
     /// A row-major tensor over the elements of a vector, which is not copied until something writes to the tensor.
+    ///
+    /// ```
+    /// use frazil::{Session, runtime::element::FloatElement};
+    ///
+    /// let ops = Session::new().eager();
+    /// let x = ops.from_vec::<FloatElement>(vec![1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.t().call()?.to_vec(), [1.0, 3.0, 2.0, 4.0]);
+    /// assert!(ops.from_vec::<FloatElement>(vec![1.0], &[2, 2]).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are not as many elements as `sizes` asks for.
@@ -103,6 +151,15 @@ impl Ops {
     }
 
     /// A tensor over an array of `ndarray`: row-major ones are not copied.
+    ///
+    /// ```
+    /// use frazil::{Session, runtime::element::FloatElement};
+    ///
+    /// let ops = Session::new().eager();
+    /// let x = ops.from_array::<FloatElement, _>(ndarray::arr2(&[[1.0, 2.0], [3.0, 4.0]]))?;
+    /// assert_eq!(x.sum().dim([0]).call()?.to_vec(), [4.0, 6.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the array is larger than a tensor may be.

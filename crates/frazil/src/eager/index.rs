@@ -7,6 +7,17 @@ use frazil_runtime::Value;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
 /// One of the places between the brackets.
+///
+/// ```
+/// use frazil::{Session, Tensor, eager::Index};
+///
+/// # let ops = Session::new().eager();
+/// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+/// assert_eq!(x.at((Index::Ellipsis, 0))?.to_vec(), [1.0, 3.0]); // `x[..., 0]`
+/// assert_eq!(x.at((1.., Index::NewAxis))?.sizes(), [1, 1, 2]); // `x[1:, None]`
+/// assert_eq!(x.at(Index::Slice(None, None, 2))?.to_vec(), [1.0, 2.0]); // `x[::2]`
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum Index {
     /// One position: the dimension goes.
@@ -96,6 +107,16 @@ tuples! { A B; A B C; A B C D; A B C D E; A B C D E F; }
 impl Var {
     /// `self[indices]`: a view, unless a tensor is among the indices.
     ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+    /// assert_eq!(x.at((0, -1))?.to_vec(), [2.0]); // `x[0, -1]`
+    /// assert_eq!(x.at(&x.gt(2).call()?)?.to_vec(), [3.0, 4.0]); // `x[x > 2]`
+    /// assert!(x.at(2).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an index is out of range, or there are too many.
     #[track_caller]
@@ -108,6 +129,15 @@ impl Var {
     }
 
     /// `self[indices] = value`, broadcast and converted.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?);
+    /// x.set_at((.., 0), 9)?; // `x[:, 0] = 9`
+    /// assert_eq!(x.to_vec(), [9.0, 2.0, 9.0, 4.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When an index is out of range, or the value does not fit.

@@ -48,6 +48,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// The operators of a session, to be called. See the [module documentation](self).
+///
+/// ```
+/// # use frazil::{Session, Tensor};
+/// let ops = Session::new().eager();
+/// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+/// assert_eq!(ops.cat([&x, &x]).call()?.to_vec(), [1.0, 2.0, 1.0, 2.0]); // it starts from a list, not from one tensor
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Ops {
     shared: Arc<Shared>,
@@ -66,6 +74,16 @@ struct Shared {
 }
 
 /// A tensor variable. Clones are the same variable. See the [module documentation](self).
+///
+/// ```
+/// # use frazil::{Session, Tensor};
+/// # let ops = Session::new().eager();
+/// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+/// let same = x.clone();
+/// same.mul_(3).call()?; // a clone is the same variable: `clone_tensor` copies
+/// assert_eq!(x.to_vec(), [3.0, 6.0]);
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Var {
     cell: TensorCell,
@@ -74,6 +92,8 @@ pub struct Var {
 
 impl Session {
     /// The session's operators, to be called on tensors.
+    ///
+    /// See the [module documentation](crate::eager) for an example.
     pub fn eager(&self) -> Ops {
         Ops {
             shared: Arc::new(Shared {
@@ -89,6 +109,14 @@ impl Session {
 
 impl Ops {
     /// A variable that holds `tensor`, whose memory it shares.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[4.0, 9.0], &[2])?);
+    /// assert_eq!(x.sqrt().call()?.to_vec(), [2.0, 3.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn var(&self, tensor: Tensor) -> Var {
         self.wrap(TensorCell::new(tensor))
     }
@@ -101,11 +129,27 @@ impl Ops {
     }
 
     /// A zero-dimensional tensor.
+    ///
+    /// ```
+    /// # use frazil::{Session, ir::DType};
+    /// # let ops = Session::new().eager();
+    /// let three = ops.scalar(DType::Long, 3.into());
+    /// assert_eq!((three.sizes(), three.to_vec()), (vec![], vec![3.0]));
+    /// ```
     pub fn scalar(&self, dtype: DType, value: Scalar) -> Var {
         self.var(Tensor::scalar(dtype, value))
     }
 
     /// A call of any operator by its name with namespace: `aten::add`, `mine::swish`. Arguments follow.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// assert_eq!(ops.start("aten::mul").positional(&x).positional(3).call()?.to_vec(), [3.0, 6.0]);
+    /// assert!(ops.start("mine::swish").positional(&x).call().is_err()); // no dialect has it
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     #[track_caller]
     pub fn start(&self, operator: &str) -> OpCall<'_> {
         OpCall::new(self, call::Name::Other(operator.into()))
@@ -143,6 +187,17 @@ impl Ops {
     }
 
     /// True in a traced function (`torch.jit.is_tracing`).
+    ///
+    /// ```
+    /// use frazil::{Session, Tensor, trace::TraceOptions};
+    ///
+    /// # let session = Session::new();
+    /// assert!(!session.eager().is_tracing());
+    /// let function = |x: &[frazil::eager::Var]| if x[0].ops().is_tracing() { x[0].neg().call() } else { Ok(x[0].clone()) };
+    /// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+    /// assert!(trace.graph("forward")?.to_string().contains("aten::neg"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn is_tracing(&self) -> bool {
         self.recorder.is_some()
     }
@@ -159,12 +214,33 @@ impl Ops {
 }
 
 impl Var {
-    /// The tensor as it is now.
+    /// The tensor as it is now, on the variable's memory: what in-place operators write later shows in it. [`Elements`] are a look that stays.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// let tensor = x.get();
+    /// assert_eq!(tensor.to_f64_vec(), [1.0, 2.0]);
+    /// x.fill_(0).call()?;
+    /// assert_eq!(tensor.to_f64_vec(), [0.0, 0.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn get(&self) -> Tensor {
         self.cell.get()
     }
 
     /// The operators that it calls.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, eager::Var};
+    /// fn twice(x: &Var) -> frazil::Result<Var> {
+    ///     x.ops().cat([x, x]).call() // no session is needed
+    /// }
+    /// let x = Session::new().eager().var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// assert_eq!(twice(&x)?.sizes(), [4]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn ops(&self) -> &Ops {
         &self.ops
     }
@@ -174,6 +250,8 @@ impl Var {
     }
 
     /// A call of any operator with this tensor as its first argument.
+    ///
+    /// See [`OpCall::positional`] for an example.
     #[track_caller]
     pub fn start(&self, operator: &str) -> OpCall<'_> {
         self.ops.start(operator).positional(self)
@@ -187,6 +265,15 @@ impl Var {
     }
 
     /// Gives the value a name in a graph that is being recorded, as the tracer of PyTorch takes them from Python's variables.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, trace::TraceOptions};
+    /// # let session = Session::new();
+    /// let function = |x: &[frazil::eager::Var]| x[0].relu().call()?.named("positive").neg().call();
+    /// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+    /// assert!(trace.graph("forward")?.to_string().contains("aten::neg(%positive)"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     #[must_use]
     pub fn named(self, name: &str) -> Var {
         self.ops.record(|r| r.name(&self.cell, name));
@@ -194,12 +281,24 @@ impl Var {
     }
 
     /// Extents, as plain numbers: constants in a graph that is being recorded.
+    ///
+    /// See [`Var::size`] for an example.
     pub fn sizes(&self) -> Vec<i64> {
         self.get().sizes().to_vec()
     }
 
     /// The extent of dimension `dim`, which counts from the end when it is negative, as a zero-dimensional tensor: where a number is asked for, it is
     /// one. A graph that is being recorded asks its own input then.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0, 3.0], &[1, 3])?);
+    /// assert_eq!((x.sizes(), x.size(-1)?.to_vec()), (vec![1, 3], vec![3.0]));
+    /// let flat = x.reshape([x.size(1)?]).call()?; // in a trace: the size of whatever comes in
+    /// assert_eq!(flat.sizes(), [3]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such dimension.
@@ -215,6 +314,15 @@ impl Var {
 
     /// The one element (`Tensor.item`).
     ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// assert_eq!(x.sum().call()?.item()?.as_f64(), 3.0);
+    /// assert!(x.item().is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is not exactly one.
     #[track_caller]
@@ -225,6 +333,15 @@ impl Var {
 
     /// The one element as a truth value, as `if` has it in Python.
     ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0, 2.0], &[2])?);
+    /// assert!(x.gt(0).call()?.all().call()?.is_true()?);
+    /// assert!(x.is_true().is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is not exactly one element.
     #[track_caller]
@@ -234,6 +351,14 @@ impl Var {
     }
 
     /// The elements in row-major order, converted (`Tensor.tolist`).
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_i64(&[1, 2, 3, 4], &[2, 2])?);
+    /// assert_eq!(x.t().call()?.to_vec(), [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     #[track_caller]
     pub fn to_vec(&self) -> Vec<f64> {
         self.leaves_the_trace("list");

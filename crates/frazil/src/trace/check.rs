@@ -15,6 +15,15 @@ use std::fmt;
 const MAX_LISTED: usize = 20;
 
 /// A trace that is another one for other inputs.
+///
+/// ```
+/// # use frazil::{Error, Session, Tensor, eager::Var, trace::TraceOptions};
+/// let options = TraceOptions { check_inputs: vec![vec![Tensor::from_f32(&[-1.0], &[1])?]], ..TraceOptions::default() };
+/// let function = |x: &[Var]| if x[0].is_true()? && x[0].to_vec()[0] > 0.0 { x[0].neg().call() } else { x[0].abs().call() };
+/// let refused = Session::new().trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &options);
+/// assert!(matches!(refused, Err(Error::TracingCheck(error)) if error.graph_diff.is_some()));
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TracingCheckError {
     /// The difference of the graphs, if they differ.

@@ -40,6 +40,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How a function is traced.
+///
+/// ```
+/// # use frazil::{Session, Tensor, trace::TraceOptions};
+/// # let session = Session::new();
+/// let options = TraceOptions { names: vec!["image".to_owned()], force_outplace: true, ..TraceOptions::default() };
+/// let trace = session.trace(|x| x[0].relu_().call(), &[Tensor::from_f32(&[1.0], &[1])?], &options)?;
+/// assert!(trace.graph("forward")?.to_string().contains("aten::relu(%image)"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
     /// Names of the inputs; those without one are called `x`, `x1`, `x2`, ...
@@ -70,6 +79,8 @@ impl Default for TraceOptions {
 }
 
 /// What a tracer warns of.
+///
+/// See [`TracerWarning`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
@@ -84,6 +95,16 @@ pub enum WarningKind {
 }
 
 /// Something about a trace that may be wrong.
+///
+/// ```
+/// # use frazil::{Session, Tensor, eager::Var, trace::{TraceOptions, WarningKind}};
+/// # let session = Session::new();
+/// let function = |x: &[Var]| if x[0].is_true()? { x[0].neg().call() } else { x[0].abs().call() };
+/// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+/// assert_eq!(trace.warnings[0].kind, WarningKind::Value);
+/// assert!(trace.warnings[0].text.starts_with("a tensor becomes a boolean"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracerWarning {
     /// What kind of thing.
@@ -104,6 +125,15 @@ impl fmt::Display for TracerWarning {
 }
 
 /// What a traced function gives.
+///
+/// ```
+/// # use frazil::{Session, Tensor, eager::Var, trace::TraceOptions};
+/// # let session = Session::new();
+/// let function = |x: &[Var]| Ok((x[0].neg().call()?, x[0].exp().call()?)); // tuples, vectors and variables become `Outputs`
+/// let trace = session.trace(function, &[Tensor::from_f32(&[0.0], &[1])?], &TraceOptions::default())?;
+/// assert!(trace.graph("forward")?.to_string().contains("prim::TupleConstruct(%0, %1)"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum Outputs {
     /// A tensor.
@@ -161,9 +191,13 @@ macro_rules! tuples {
 tuples! { A B; A B C; A B C D; A B C D E; }
 
 /// A function of a module's parameters and of tensors.
+///
+/// See [`Session::trace_module`] for an example.
 pub type MethodFn<'f> = dyn Fn(&Scope, &[Var]) -> Result<Outputs> + 'f;
 
 /// A method to trace: its name, what it does, and its example inputs.
+///
+/// See [`Session::trace_module`] for an example.
 pub struct Method<'f> {
     /// Its name: `forward`.
     pub name: &'f str,
@@ -174,6 +208,17 @@ pub struct Method<'f> {
 }
 
 /// A traced function or module.
+///
+/// ```
+/// # use frazil::{FreezeOptions, Session, Tensor, trace::TraceOptions};
+/// # let session = Session::new();
+/// let trace = session.trace(|x| x[0].neg().call(), &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+/// assert!(trace.warnings.is_empty() && trace.graph("forward")?.inputs().len() == 1);
+/// assert!(trace.loaded().code(None, false)?.contains("torch.neg(x)"));
+/// assert_eq!(trace.to_model().root().method_names(), ["forward"]);
+/// assert_eq!(trace.call("forward", &[Tensor::from_f32(&[4.0], &[1])?])?[0].to_vec(), [-4.0]);
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Trace {
     loaded: Loaded,
@@ -184,6 +229,8 @@ pub struct Trace {
 impl Trace {
     /// The graph of a method; a traced function is called `forward`.
     ///
+    /// See [`Trace`] for an example.
+    ///
     /// # Errors
     /// When there is no such method.
     pub fn graph(&self, name: &str) -> Result<TracedGraph<'_>> {
@@ -191,11 +238,15 @@ impl Trace {
     }
 
     /// What was traced as something that passes run on and that can be frozen, printed and written.
+    ///
+    /// See [`Trace`] for an example.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
     /// The module; one without attributes for a traced function.
+    ///
+    /// See [`Trace`] for an example.
     pub fn to_model(&self) -> Model {
         match &self.loaded {
             Loaded::Model(model) => model.clone(),
@@ -205,6 +256,8 @@ impl Trace {
 
     /// Calls a method in the reference interpreter and gives the tensors of its result.
     ///
+    /// See [`Trace`] for an example.
+    ///
     /// # Errors
     /// What the program raises.
     pub fn call(&self, method: &str, inputs: &[Tensor]) -> Result<Vec<Var>> {
@@ -213,6 +266,8 @@ impl Trace {
 }
 
 /// A graph that prints as PyTorch's graphs do.
+///
+/// See the [module documentation](self) for an example.
 pub struct TracedGraph<'t>(&'t Graph);
 
 impl std::ops::Deref for TracedGraph<'_> {
@@ -266,6 +321,8 @@ struct Recorded {
 impl Session {
     /// Records what `function` does with `inputs` (`torch.jit.trace`).
     ///
+    /// See the [module documentation](crate::trace) for an example.
+    ///
     /// # Errors
     /// Those of the function; when its result is a list or dictionary and `options` are strict; and when checking finds that other inputs give
     /// another graph.
@@ -286,6 +343,19 @@ impl Session {
 
     /// Records what several methods do with `parameters` and their inputs (`torch.jit.trace_module`). The parameters become attributes, in submodules by
     /// their dotted paths. `options.check_inputs` are for the first method; the others are checked on their example inputs.
+    ///
+    /// ```
+    /// use frazil::{Session, Tensor, trace::{Method, Parameters, TraceOptions}};
+    ///
+    /// let mut parameters = Parameters::new("Net");
+    /// parameters.parameter("layer.scale", Tensor::from_f32(&[2.0], &[1])?);
+    /// let x = [Tensor::from_f32(&[1.0], &[1])?];
+    /// let forward = Method { name: "forward", function: &|p, x| Ok((&x[0] * p.get("layer.scale")?)?.into()), inputs: &x };
+    /// let trace = Session::new().trace_module(&parameters, &[forward], &TraceOptions::default())?;
+    /// assert!(trace.to_model().root().has_attribute("layer.scale"));
+    /// assert_eq!(trace.call("forward", &[Tensor::from_f32(&[4.0], &[1])?])?[0].to_vec(), [8.0]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Session::trace`].
@@ -424,6 +494,16 @@ fn function_of(graph: Graph, name: &str) -> Function {
 impl Graphs {
     /// Calls a function on tensors. In a traced function the call itself is recorded, with the control flow that the callee has.
     ///
+    /// ```
+    /// # use frazil::{Loaded, Session, Tensor, trace::Outputs};
+    /// # let session = Session::new();
+    /// let source = "def clip(x):\n    if bool(x.sum() > 0):\n        return x * 2\n    return -x\n";
+    /// let Loaded::Graphs(functions) = session.script("clip.py".as_ref(), source, &[])? else { panic!() };
+    /// let x = session.eager().var(Tensor::from_f32(&[-3.0], &[1])?);
+    /// assert!(matches!(functions.call("clip", x.ops(), &[&x])?, Outputs::Tensor(y) if y.to_vec() == [3.0]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is no such function, it belongs to another session, or what it raises.
     #[track_caller]
@@ -453,6 +533,18 @@ impl Graphs {
 
     /// In a traced function calls `name` of these functions, whose control flow is part of the graph then; elsewhere runs `otherwise`
     /// (`torch.jit.script_if_tracing`).
+    ///
+    /// ```
+    /// # use frazil::{Loaded, Session, Tensor, eager::Var, trace::TraceOptions};
+    /// # let session = Session::new();
+    /// # let source = "def clip(x):\n    if bool(x.sum() > 0):\n        return x * 2\n    return -x\n";
+    /// # let Loaded::Graphs(functions) = session.script("clip.py".as_ref(), source, &[])? else { panic!() };
+    /// // with `clip` as above: `x * 2` where `x.sum() > 0`, else `-x`
+    /// let function = |x: &[Var]| functions.call_if_tracing("clip", x[0].ops(), &[&x[0]], |x| Ok(x[0].clone().into()));
+    /// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+    /// assert_eq!(trace.call("forward", &[Tensor::from_f32(&[-3.0], &[1])?])?[0].to_vec(), [3.0]); // the other branch
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Graphs::call`] and of `otherwise`.

@@ -18,6 +18,21 @@ use std::sync::Arc;
 const MAX_DEPTH: usize = 100;
 
 /// Parameters and buffers by dotted path: `layer1.0.weight` is attribute `weight` of submodule `0` of submodule `layer1`.
+///
+/// ```
+/// # use frazil::{Session, Tensor, trace::{Method, Parameters, TraceOptions}};
+/// let mut parameters = Parameters::new("Net");
+/// parameters.parameter("embed.weight", Tensor::from_f32(&[2.0], &[1])?).buffer("calls", Tensor::from_i64(&[0], &[1])?);
+/// parameters.share("head.weight", "embed.weight")?;
+/// assert!(parameters.share("tail.weight", "nothing").is_err());
+/// # let x = [Tensor::from_f32(&[1.0], &[1])?];
+/// # let forward = Method { name: "forward", function: &|p, x| Ok((&x[0] * p.get("head.weight")?)?.into()), inputs: &x };
+/// # let model = Session::new().trace_module(&parameters, &[forward], &TraceOptions::default())?.to_model();
+/// // of a model that was traced with them:
+/// assert!(model.state_dict()?.keys().eq(["calls", "embed.weight", "head.weight"]));
+/// assert_eq!(model.root().named_parameters(true)?.len(), 1); // one tensor under two names
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Parameters {
     name: String,
@@ -26,6 +41,8 @@ pub struct Parameters {
 
 impl Parameters {
     /// No parameters yet, of a module whose class is called `name`.
+    ///
+    /// See [`Parameters`] for an example.
     pub fn new(name: &str) -> Parameters {
         Parameters {
             name: name.to_owned(),
@@ -34,16 +51,22 @@ impl Parameters {
     }
 
     /// Adds a parameter. [`Parameters::share`] gives one tensor a second path.
+    ///
+    /// See [`Parameters`] for an example.
     pub fn parameter(&mut self, path: &str, tensor: Tensor) -> &mut Parameters {
         self.add(path, TensorCell::new(tensor), AttributeKind::Parameter)
     }
 
     /// Adds a buffer.
+    ///
+    /// See [`Parameters`] for an example.
     pub fn buffer(&mut self, path: &str, tensor: Tensor) -> &mut Parameters {
         self.add(path, TensorCell::new(tensor), AttributeKind::Buffer)
     }
 
     /// Adds the parameter or buffer at `other` under a second path.
+    ///
+    /// See [`Parameters`] for an example.
     ///
     /// # Errors
     /// When there is none.
@@ -185,6 +208,24 @@ impl Parameters {
 }
 
 /// The parameters of a module as its methods use them.
+///
+/// ```
+/// # use frazil::{Session, Tensor, eager::Var, trace::{Method, Outputs, Parameters, Scope, TraceOptions}};
+/// fn linear(p: &Scope, x: &Var) -> frazil::Result<Var> {
+///     x.mul(&p.get("weight")?).call()
+/// }
+/// let forward = |p: &Scope, x: &[Var]| {
+///     assert!(p.ops().is_tracing());
+///     Ok(Outputs::from(linear(&p.sub("layers.0"), &x[0])?))
+/// };
+/// # let mut parameters = Parameters::new("Net");
+/// # parameters.parameter("layers.0.weight", Tensor::from_f32(&[2.0], &[1])?);
+/// # let x = [Tensor::from_f32(&[1.0], &[1])?];
+/// let method = Method { name: "forward", function: &forward, inputs: &x };
+/// let trace = Session::new().trace_module(&parameters, &[method], &TraceOptions::default())?;
+/// assert_eq!(trace.call("forward", &x)?[0].to_vec(), [2.0]);
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Scope {
     ops: Ops,
@@ -217,11 +258,15 @@ impl Scope {
     }
 
     /// The operators, for tensors that the method makes.
+    ///
+    /// See [`Scope`] for an example.
     pub fn ops(&self) -> &Ops {
         &self.ops
     }
 
     /// The parameters of the submodule at a dotted path.
+    ///
+    /// See [`Scope`] for an example.
     #[must_use]
     pub fn sub(&self, path: &str) -> Scope {
         Scope {
@@ -231,6 +276,8 @@ impl Scope {
     }
 
     /// The parameter or buffer at a dotted path.
+    ///
+    /// See [`Scope`] for an example.
     ///
     /// # Errors
     /// When there is none.
