@@ -12,6 +12,17 @@ impl Model {
     /// Adds a copy of `child` as a submodule of this module, or puts it in the place of the submodule of that name (`Module.add_module`). Tensors are
     /// shared until one of the two is written.
     ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// # let source = |name: &str| format!("class {name}(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n");
+    /// # let mut model = session.script("a.py".as_ref(), &source("Net"), &[])?.to_model("forward")?;
+    /// # let head = session.script("b.py".as_ref(), &source("Head"), &[])?.to_model("forward")?;
+    /// model.add_module("head", &head)?;
+    /// assert_eq!(model.root().get_submodule("head")?.original_name(), "Head");
+    /// assert!(model.add_module("head.of", &head).is_err()); // that is `set_submodule`
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the name is not one, `child` belongs to another session, both models have different classes of one name, other objects are of
     /// this module's class, or a submodule of another class is to be replaced.
@@ -33,6 +44,18 @@ impl Model {
     }
 
     /// [`Model::add_module`] at a dotted path (`Module.set_submodule`).
+    ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// # let source = |name: &str| format!("class {name}(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n");
+    /// # let mut model = session.script("a.py".as_ref(), &source("Net"), &[])?.to_model("forward")?;
+    /// # let head = session.script("b.py".as_ref(), &source("Head"), &[])?.to_model("forward")?;
+    /// # let last = session.script("c.py".as_ref(), &source("Last"), &[])?.to_model("forward")?;
+    /// model.set_submodule("head", &head)?;
+    /// model.set_submodule("head.last", &last)?;
+    /// assert_eq!(model.root().get_submodule("head.last")?.original_name(), "Last");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Model::add_module`], and when the module on the way is not there.
@@ -68,6 +91,19 @@ impl Model {
 
     /// Calls `each` with the path of every submodule, those inside before those that hold them, and "" at the end (`Module.apply`). It may change the
     /// model; the paths are those from before.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let mut seen = Vec::new();
+    /// model.apply(|_model, path| {
+    ///     seen.push(path.to_owned());
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(seen, ["fc", ""]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of `each`, the first of which ends it.

@@ -11,6 +11,17 @@ use std::sync::Arc;
 impl Model {
     /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written.
     ///
+    /// ```
+    /// # use frazil::{Tensor, Value};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.set_attribute("fc.weight", &Value::from(Tensor::from_f32(&[1.0, 2.0], &[1, 2])?))?;
+    /// assert_eq!(model.root().get_parameter("fc.weight")?.to_f64_vec(), [1.0, 2.0]);
+    /// assert!(model.set_attribute("fc.weight", &Value::Int(1)).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is no such attribute, or the value is not of its type.
     pub fn set_attribute(&mut self, path: &str, value: &Value) -> Result<()> {
@@ -46,6 +57,17 @@ impl Model {
 
     /// Adds a parameter, or replaces the attribute of that name (`Module.register_parameter`).
     ///
+    /// ```
+    /// # use frazil::Tensor;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.register_parameter("scale", &Tensor::from_f32(&[2.0], &[1])?, true)?;
+    /// assert_eq!(model.root().get_parameter("scale")?.to_f64_vec(), [2.0]);
+    /// assert!(model.register_parameter("forward", &Tensor::from_f32(&[2.0], &[1])?, true).is_err()); // a method
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the name is not one, or other objects are of the module's class.
     pub fn register_parameter(&mut self, name: &str, tensor: &Tensor, requires_grad: bool) -> Result<()> {
@@ -56,6 +78,19 @@ impl Model {
 
     /// Adds a buffer, or replaces the attribute of that name (`Module.register_buffer`). One that is not `persistent` is kept out of state
     /// dictionaries, as a plain attribute is.
+    ///
+    /// ```
+    /// # use frazil::Tensor;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let zero = Tensor::from_f32(&[0.0], &[1])?;
+    /// model.register_buffer("kept", &zero, true)?;
+    /// model.register_buffer("scratch", &zero, false)?;
+    /// assert!(model.root().has_attribute("scratch") && model.root().get_buffer("scratch").is_err());
+    /// assert!(model.state_dict()?.keys().eq(["kept", "fc.weight", "fc.bias"]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the name is not one, or other objects are of the module's class.
@@ -73,6 +108,17 @@ impl Model {
     }
 
     /// Adds an attribute of the value's own type, or replaces the one of that name (`Module.register_attribute` of the C++ interface).
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.register_attribute("steps", &Value::Int(3))?;
+    /// model.define("def count(self):\n    return self.steps\n")?;
+    /// assert!(matches!(model.root().attribute("steps")?, Value::Int(3)));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the name is not one, other objects are of the module's class, or the value holds objects of another instance.

@@ -11,6 +11,17 @@ use std::sync::Arc;
 impl Model {
     /// Converts floating-point and complex parameters and buffers to `dtype` (`Module.to`). Other dtypes stay.
     ///
+    /// ```
+    /// # use frazil::ir::DType;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.to(DType::Double)?;
+    /// assert_eq!(model.root().get_parameter("fc.bias")?.dtype(), DType::Double);
+    /// assert!(model.to(DType::Int).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When `dtype` is neither floating-point nor complex.
     pub fn to(&mut self, dtype: DType) -> Result<()> {
@@ -25,6 +36,16 @@ impl Model {
 
     /// Converts every parameter and buffer to `dtype` (`Module.type`).
     ///
+    /// ```
+    /// # use frazil::ir::DType;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.to_type(DType::Int)?;
+    /// assert_eq!(model.root().get_parameter("fc.bias")?.dtype(), DType::Int);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn to_type(&mut self, dtype: DType) -> Result<()> {
@@ -32,6 +53,16 @@ impl Model {
     }
 
     /// Converts floating-point parameters and buffers to `torch.float16` (`Module.half`).
+    ///
+    /// ```
+    /// # use frazil::ir::DType;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.half()?; // likewise `bfloat16`, `float` and `double`
+    /// assert_eq!(model.root().get_parameter("fc.bias")?.dtype(), DType::Half);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When a tensor cannot be converted.
@@ -41,6 +72,8 @@ impl Model {
 
     /// Converts floating-point parameters and buffers to `torch.bfloat16` (`Module.bfloat16`).
     ///
+    /// See [`half`](Self::half) for an example.
+    ///
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn bfloat16(&mut self) -> Result<()> {
@@ -49,6 +82,8 @@ impl Model {
 
     /// Converts floating-point parameters and buffers to `torch.float32` (`Module.float`).
     ///
+    /// See [`half`](Self::half) for an example.
+    ///
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn float(&mut self) -> Result<()> {
@@ -56,6 +91,8 @@ impl Model {
     }
 
     /// Converts floating-point parameters and buffers to `torch.float64` (`Module.double`).
+    ///
+    /// See [`half`](Self::half) for an example.
     ///
     /// # Errors
     /// When a tensor cannot be converted.
@@ -77,6 +114,17 @@ impl Model {
     }
 
     /// Says of every parameter whether it would have gradients (`Module.requires_grad_`): carried for archives.
+    ///
+    /// ```
+    /// # use frazil::{EngineKind, EngineOptions};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.requires_grad_(false)?;
+    /// let text = frazil::Loaded::Model(model).ir_text(None);
+    /// assert!(!text.contains("requires_grad=1"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<()> {
         let parameters = self.state_of(AttributeKind::Parameter);
         self.replace(parameters, |t| {
@@ -91,6 +139,17 @@ impl Model {
 
     /// Sets the training flag of the module and everything below it (`Module.train`). Modules without one, such as frozen ones, stay
     /// as they are.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.eval();
+    /// assert!(!model.root().get_submodule("fc")?.is_training());
+    /// model.train(true);
+    /// assert!(model.root().get_submodule("fc")?.is_training());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn train(&mut self, mode: bool) {
         let objects: Vec<ObjectId> = self.root().named_modules().iter().map(|(_, m)| m.id()).collect();
         let training = self.session().ctx().symbol("training");
@@ -101,6 +160,8 @@ impl Model {
     }
 
     /// [`train(false)`](Self::train) (`Module.eval`).
+    ///
+    /// See [`train`](Self::train) for an example.
     pub fn eval(&mut self) {
         self.train(false);
     }

@@ -22,6 +22,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A module or submodule of a [`Model`].
+///
+/// ```
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+/// # def forward(self, x): return self.fc(x)\n";
+/// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// let fc = model.root().get_submodule("fc")?;
+/// assert_eq!((fc.original_name(), fc.get_parameter("weight")?.sizes()), ("Linear", &[1, 2][..]));
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct ScriptModule<'m> {
     module: &'m Module,
@@ -30,6 +39,8 @@ pub struct ScriptModule<'m> {
 
 impl Model {
     /// The module itself, as an object.
+    ///
+    /// See [`ScriptModule`] for an example.
     pub fn root(&self) -> ScriptModule<'_> {
         ScriptModule {
             module: self.module(),
@@ -40,6 +51,15 @@ impl Model {
 
 impl<'m> ScriptModule<'m> {
     /// The object behind it, which identifies it: a submodule that is reached in two ways has one.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let (root, fc) = (model.root(), model.root().get_submodule("fc")?);
+    /// assert!(fc.id() == root.named_children()[0].1.id() && fc.id() != root.id());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn id(self) -> ObjectId {
         self.object
     }
@@ -56,17 +76,37 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// Name of its Python class, without module path and mangling: `Net` (`ScriptModule.original_name`).
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert_eq!(model.root().original_name(), "Net"); // of class `__torch__.Net`
+    /// assert_eq!(model.root().extra_repr(), "original_name=Net");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn original_name(self) -> &'m str {
         let name = self.module.ctx().name(self.module.object(self.object).class);
         name.rsplit('.').next().unwrap_or(name)
     }
 
     /// What `ScriptModule.extra_repr` gives: `original_name=Net`.
+    ///
+    /// See [`original_name`](Self::original_name) for an example.
     pub fn extra_repr(self) -> String {
         format!("original_name={}", self.original_name())
     }
 
     /// Names of its methods.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert_eq!(model.root().method_names(), ["forward"]);
+    /// assert!(model.root().has_method("forward") && !model.root().has_method("backward"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn method_names(self) -> Vec<&'m str> {
         let ctx = self.module.ctx();
         let methods = self.class().map(|c| c.methods.keys().map(|m| ctx.name(*m)));
@@ -74,6 +114,8 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// True when it has a method of that name.
+    ///
+    /// See [`method_names`](Self::method_names) for an example.
     pub fn has_method(self, name: &str) -> bool {
         self.method_names().contains(&name)
     }
@@ -90,6 +132,17 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// Direct submodules (`Module.named_children`): each object once, under its first name.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// for (name, child) in model.root().named_children() {
+    ///     assert_eq!((name, child.original_name()), ("fc", "Linear"));
+    /// }
+    /// assert_eq!(model.root().named_children().len(), 1);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn named_children(self) -> Vec<(&'m str, ScriptModule<'m>)> {
         let mut seen = HashSet::new();
         self.children().filter(|(_, child)| seen.insert(child.object)).collect()
@@ -107,6 +160,15 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// This module under the name "" and all below it, parents first (`Module.named_modules`): each object once.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let modules = model.root().named_modules();
+    /// assert!(modules.iter().map(|(path, _)| path).eq(["", "fc"]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn named_modules(self) -> Vec<(String, ScriptModule<'m>)> {
         let mut seen = HashSet::from([self.object]);
         // A work list and not recursion: the depth is the archive's to choose.
@@ -127,6 +189,16 @@ impl<'m> ScriptModule<'m> {
 
     /// Parameters (`Module.named_parameters`), by dotted path: each tensor once. Without `recurse` only this module's own.
     ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let parameters = model.root().named_parameters(true)?;
+    /// assert!(parameters.iter().map(|(path, _)| path).eq(["fc.weight", "fc.bias"]));
+    /// assert!(model.root().named_parameters(false)?.is_empty()); // all are of `fc`
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a tensor does not fit its storage.
     pub fn named_parameters(self, recurse: bool) -> Result<Vec<(String, Tensor)>> {
@@ -134,6 +206,8 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// Buffers (`Module.named_buffers`), by dotted path: each tensor once. Without `recurse` only this module's own.
+    ///
+    /// See [`named_parameters`](Self::named_parameters) for an example.
     ///
     /// # Errors
     /// When a tensor does not fit its storage.
@@ -167,6 +241,16 @@ impl<'m> ScriptModule<'m> {
     /// Every attribute but submodules, by dotted path: parameters, buffers, and plain values. Without `recurse` only this
     /// module's own.
     ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let attributes = model.root().get_submodule("fc")?.named_attributes(false)?;
+    /// assert!(attributes.iter().any(|(name, value)| name == "training" && matches!(value, Value::Bool(false))));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a tensor does not fit its storage.
     pub fn named_attributes(self, recurse: bool) -> Result<Vec<(String, Value)>> {
@@ -186,6 +270,16 @@ impl<'m> ScriptModule<'m> {
 
     /// The submodule at a dotted path; "" is this module (`Module.get_submodule`).
     ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert_eq!(model.root().get_submodule("fc")?.original_name(), "Linear");
+    /// let error = model.root().get_submodule("head").err().map(|e| e.to_string());
+    /// assert_eq!(error.as_deref(), Some("Net has no attribute `head`"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a name on the path is missing or no module.
     pub fn get_submodule(self, path: &str) -> Result<ScriptModule<'m>> {
@@ -204,6 +298,15 @@ impl<'m> ScriptModule<'m> {
 
     /// The parameter at a dotted path (`Module.get_parameter`).
     ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert_eq!(model.root().get_parameter("fc.weight")?.sizes(), [1, 2]);
+    /// assert!(model.root().get_buffer("fc.weight").is_err()); // it is a parameter
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is none.
     pub fn get_parameter(self, path: &str) -> Result<Tensor> {
@@ -211,6 +314,8 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// The buffer at a dotted path (`Module.get_buffer`).
+    ///
+    /// See [`get_parameter`](Self::get_parameter) for an example.
     ///
     /// # Errors
     /// When there is none.
@@ -229,6 +334,16 @@ impl<'m> ScriptModule<'m> {
 
     /// The attribute at a dotted path, of any kind: what `module.a.b` gives in Python.
     ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert!(matches!(model.root().attribute("fc.training")?, Value::Bool(false)));
+    /// assert!(model.root().has_attribute("fc.bias") && !model.root().has_attribute("fc.nothing"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is none.
     pub fn attribute(self, path: &str) -> Result<Value> {
@@ -240,11 +355,15 @@ impl<'m> ScriptModule<'m> {
     }
 
     /// True when there is an attribute at a dotted path (`hasattr`).
+    ///
+    /// See [`attribute`](Self::attribute) for an example.
     pub fn has_attribute(self, path: &str) -> bool {
         self.owner(path).is_ok_and(|(owner, name)| owner.slot(name).is_some())
     }
 
     /// True while in training mode; modules that keep no such flag are not.
+    ///
+    /// See [`Model::train`] for an example.
     pub fn is_training(self) -> bool {
         matches!(self.slot("training"), Some((_, Constant::Bool(true))))
     }

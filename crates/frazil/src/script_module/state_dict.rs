@@ -12,9 +12,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Tensors by dotted name, in the order of the module.
+///
+/// See [`Model::load_state_dict`] for an example.
 pub type StateDict = IndexMap<String, Tensor>;
 
 /// Names that a module and a state dictionary do not share.
+///
+/// See [`Model::load_state_dict`] for an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
     /// The module has them, the dictionary has not.
@@ -25,6 +29,16 @@ pub struct IncompatibleKeys {
 
 impl<'m> ScriptModule<'m> {
     /// Parameters and buffers by dotted name (`Module.state_dict`). Shared ones stand under each of their names.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let state = model.root().get_submodule("fc")?.state_dict()?;
+    /// assert!(state.keys().eq(["weight", "bias"]));
+    /// assert!(model.state_dict()?.keys().eq(["fc.weight", "fc.bias"]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When a tensor does not fit its storage.
@@ -71,6 +85,19 @@ impl Model {
 
     /// Copies the tensors of `state` into the parameters and buffers of those names (`Module.load_state_dict`), converting to
     /// their dtypes. Views and shared tensors of the module see what is written.
+    ///
+    /// ```
+    /// # use frazil::{StateDict, Tensor};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let state = StateDict::from_iter([("fc.bias".to_owned(), Tensor::from_f32(&[7.0], &[1])?)]);
+    /// let keys = model.load_state_dict(&state, false)?;
+    /// assert_eq!(keys.missing_keys, ["fc.weight"]);
+    /// assert_eq!(model.root().get_parameter("fc.bias")?.to_f64_vec(), [7.0]);
+    /// assert!(model.load_state_dict(&state, true).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When sizes differ and, with `strict`, when a name is missing or unexpected; the text is PyTorch's. Unlike PyTorch's, the module

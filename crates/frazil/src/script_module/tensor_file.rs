@@ -10,6 +10,16 @@ use std::path::Path;
 
 /// Reads a state dictionary from a `.safetensors` file.
 ///
+/// ```
+/// # use frazil::{StateDict, Tensor, read_safetensors, write_safetensors};
+/// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+/// # let path = folder.path().join("state.safetensors");
+/// let state = StateDict::from_iter([("bias".to_owned(), Tensor::from_f32(&[7.0], &[1])?)]);
+/// write_safetensors(&state, &path)?;
+/// assert_eq!(read_safetensors(&path)?["bias"].to_f64_vec(), [7.0]);
+/// # Ok::<(), frazil::Error>(())
+/// ```
+///
 /// # Errors
 /// When the file cannot be read, is malformed, or holds a dtype that PyTorch has not.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<StateDict> {
@@ -34,6 +44,8 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<StateDict> {
 }
 
 /// Writes a state dictionary as a `.safetensors` file. Nothing half-written stays where there is an error.
+///
+/// See [`read_safetensors`] for an example.
 ///
 /// # Errors
 /// When a dtype has no counterpart in the format, or the file cannot be written.
@@ -72,11 +84,20 @@ const DTYPES: [(DType, Dtype); 11] = [
 ];
 
 /// The dtype that a `.safetensors` file means; `None` for those that PyTorch does not share.
+///
+/// See [`to_safetensors`] for an example.
 pub fn from_safetensors(dtype: Dtype) -> Option<DType> {
     DTYPES.iter().find(|(_, s)| *s == dtype).map(|(d, _)| *d)
 }
 
 /// How a `.safetensors` file names a dtype; `None` for those that the format has not.
+///
+/// ```
+/// use frazil::{from_safetensors, ir::DType, to_safetensors};
+///
+/// assert_eq!(to_safetensors(DType::Half).and_then(from_safetensors), Some(DType::Half));
+/// assert_eq!(to_safetensors(DType::ComplexDouble), None);
+/// ```
 pub fn to_safetensors(dtype: DType) -> Option<Dtype> {
     DTYPES.iter().find(|(d, _)| *d == dtype).map(|(_, s)| *s)
 }

@@ -12,6 +12,13 @@ macro_rules! unavailable {
         impl Model {$(
             #[doc = concat!("`", stringify!($name), "` of PyTorch's modules, which has no counterpart here.")]
             ///
+            /// ```
+            /// # let source = "class Net(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n";
+            /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+            #[doc = concat!("assert!(matches!(model.", stringify!($name), "(), Err(frazil::Error::NoCounterpart { .. })));")]
+            /// # Ok::<(), frazil::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// Always: [`Error::NoCounterpart`] with the reason.
             pub fn $name(&self) -> Result<()> {
