@@ -25,6 +25,8 @@ impl Loaded {
     /// Analyses the graph of method `method` of a module, or of the function of that name, or the only graph. Calls of the module's own methods and
     /// functions are followed. Answers are of the graph as it is now.
     ///
+    /// See [`Aliases`] for an example.
+    ///
     /// # Errors
     /// When there is no such graph.
     pub fn aliases(&self, method: &str) -> Result<Aliases> {
@@ -57,11 +59,29 @@ fn parameters(graph: &Graph, block: BlockId) -> impl Iterator<Item = ValueId> {
 
 impl Aliases {
     /// The analysis itself, for who works with values.
+    ///
+    /// ```
+    /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%v, %y)\n";
+    /// # let loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.to_vec())?;
+    /// let aliases = loaded.aliases("forward")?;
+    /// let (x, v) = (aliases.value("x")?, aliases.value("v")?);
+    /// assert!(aliases.db().may_alias(x, v));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn db(&self) -> &AliasDb {
         &self.db
     }
 
     /// The value called `name`.
+    ///
+    /// ```
+    /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%v, %y)\n";
+    /// # let loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.to_vec())?;
+    /// let aliases = loaded.aliases("forward")?;
+    /// assert_eq!(aliases.value("%x")?, loaded.graph("forward")?.inputs()[0]);
+    /// assert!(aliases.value("z").is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is none.
@@ -72,6 +92,8 @@ impl Aliases {
 
     /// True when both may be one object, or tensors on one storage.
     ///
+    /// See [`Aliases`] for an example.
+    ///
     /// # Errors
     /// When the graph has no such value.
     pub fn may_alias(&self, a: &str, b: &str) -> Result<bool> {
@@ -79,6 +101,14 @@ impl Aliases {
     }
 
     /// True when some object may be reached from both.
+    ///
+    /// ```
+    /// # let text = b"graph(%x : Tensor):\n  %list : Tensor[] = prim::ListConstruct(%x)\n  return (%list)\n";
+    /// # let loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.to_vec())?;
+    /// let aliases = loaded.aliases("forward")?; // of `list = [x]`
+    /// assert!(aliases.may_contain_alias("list", "x")? && !aliases.may_alias("list", "x")?);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the graph has no such value.
@@ -88,6 +118,14 @@ impl Aliases {
 
     /// True when somebody outside of the graph may hold the value.
     ///
+    /// ```
+    /// # let text = b"graph(%list : Tensor[], %i : int):\n  %x : Tensor = aten::__getitem__(%list, %i)\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
+    /// # let loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.to_vec())?;
+    /// let aliases = loaded.aliases("forward")?; // of `y = relu(list[i])`
+    /// assert!(aliases.may_alias_wildcard("x")? && !aliases.may_alias_wildcard("y")?);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the graph has no such value.
     pub fn may_alias_wildcard(&self, value: &str) -> Result<bool> {
@@ -96,6 +134,14 @@ impl Aliases {
 
     /// True when some node of the graph may write to the value itself.
     ///
+    /// ```
+    /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%x)\n  %w : Tensor = aten::relu_(%v)\n  return (%y)\n";
+    /// # let loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.to_vec())?;
+    /// let aliases = loaded.aliases("forward")?; // of `v = x.t(); y = x.relu(); v.relu_()`
+    /// assert!(aliases.has_writers("x")? && !aliases.has_writers("y")?);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the graph has no such value.
     pub fn has_writers(&self, value: &str) -> Result<bool> {
@@ -103,6 +149,14 @@ impl Aliases {
     }
 
     /// True when the value, or something in it, may be known outside once the graph has run.
+    ///
+    /// ```
+    /// # let text = b"graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %y : Tensor = aten::relu(%v)\n  %z : Tensor = aten::neg(%y)\n  return (%z)\n";
+    /// # let loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.to_vec())?;
+    /// let aliases = loaded.aliases("forward")?; // of `y = x.t().relu(); return -y`
+    /// assert!(aliases.escapes("z")? && !aliases.escapes("y")?);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the graph has no such value.

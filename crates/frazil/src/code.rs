@@ -13,6 +13,12 @@ impl Loaded {
     ///
     /// With `constants`, comments behind each piece tell what the constants are that it names (`CONSTANTS.c0`), as `.code_with_constants` does.
     ///
+    /// ```
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// assert_eq!(loaded.code(None, false)?, "def f(x: Tensor) -> Tensor:\n  return torch.add(x, 1)\n");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a graph cannot be written as TorchScript, or there is nothing to write.
     pub fn code(&self, method: Option<&str>, constants: bool) -> Result<String> {

@@ -5,7 +5,7 @@
 //! changes (attributes, tensors of the caller) it changes at its end, so that until then the interpreter can take over.
 
 use crate::describe::{Argument, Situation, describe_cells};
-use crate::native::{CompileOptions, CompiledMethod, NativePlan};
+use crate::{CompileOptions, CompiledMethod, NativePlan};
 use crate::{Error, Result};
 use frazil_codegen::LowerError;
 use frazil_codegen::compile::RunError;

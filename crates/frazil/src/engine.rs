@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Which engine runs a model.
+///
+/// See [`EngineOptions`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EngineKind {
     /// Freezes the model, specialises each method on the shapes that it is called with, and compiles it.
@@ -24,6 +26,16 @@ pub enum EngineKind {
 }
 
 /// How to run a model.
+///
+/// ```
+/// use frazil::{EngineKind, EngineOptions, Tensor};
+///
+/// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+/// let options = EngineOptions { kind: EngineKind::Interpreter, threads: 2, ..EngineOptions::default() };
+/// let result = model.engine(&options)?.call("forward", &[Tensor::from_f32(&[1.0, 2.0], &[2])?.into()])?;
+/// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Which engine.
@@ -61,6 +73,18 @@ impl Default for EngineOptions {
 }
 
 /// Why a call gave no result.
+///
+/// ```
+/// # use frazil::{CallError, Value};
+/// # let source = "def f(x: int):\n    assert x > 0, 'too small'\n    return x\n";
+/// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+/// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+/// # let mut engine = model.engine(&options)?;
+/// let refused = engine.call("forward", &[Value::Int(0)]);
+/// assert!(matches!(refused, Err(CallError::Raised(text)) if text.contains("too small")));
+/// assert!(matches!(engine.call("backward", &[]), Err(CallError::Failed(_))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The program raised an exception, as it would in PyTorch: the class and the message.
@@ -81,6 +105,19 @@ impl From<ExecError> for CallError {
 }
 
 /// An instance of a model whose methods can be called; what a call changes, the next one sees.
+///
+/// ```
+/// # use frazil::{FreezeOptions, Value};
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \
+/// # def forward(self): self.n += 1; return self.n\n";
+/// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+/// # let mut engine = model.engine(&options)?;
+/// engine.call("forward", &[])?; // `self.n += 1; return self.n`
+/// assert!(matches!(engine.call("forward", &[])?, Value::Int(2)));
+/// assert!(matches!(model.engine(&options)?.call("forward", &[])?, Value::Int(1))); // another instance
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Engine {
     instance: Instance,
     hooks: Hooks,
@@ -205,6 +242,14 @@ impl Engine {
 
     /// The model that runs: the frozen one, for native engines.
     ///
+    /// ```
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// assert_eq!(engine.model()?.root().method_names(), ["forward"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When it cannot be frozen. An engine with a `cache_dir` freezes when it has to, and not when it is made.
     pub fn model(&mut self) -> Result<&Model> {
@@ -214,6 +259,15 @@ impl Engine {
     /// The graph that runs when `method` is called (`ScriptModule.graph_for`): the frozen one, for native engines, of which kernels are made for the
     /// arguments that come.
     ///
+    /// ```
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// let graph = engine.graph_for("forward")?;
+    /// assert_eq!(graph.inputs().len(), 2); // the module, and `x`
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When it cannot be frozen, or there is no such method.
     pub fn graph_for(&mut self, method: &str) -> Result<&Graph> {
@@ -221,6 +275,19 @@ impl Engine {
     }
 
     /// Runs `hook` on the arguments of every later call of `forward` (`Module.register_forward_pre_hook`). What it gives takes their place.
+    ///
+    /// ```
+    /// use frazil::Value;
+    ///
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x + 1\n", &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// let hook = engine.register_forward_pre_hook(|args| Ok(args[0].as_int().map(|x| vec![Value::Int(10 * x)])));
+    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(41)));
+    /// assert!(engine.remove_hook(hook) && !engine.remove_hook(hook));
+    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(5)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn register_forward_pre_hook(
         &mut self,
         hook: impl FnMut(&[Value]) -> Result<Option<Vec<Value>>, CallError> + Send + 'static,
@@ -230,6 +297,17 @@ impl Engine {
 
     /// Runs `hook` on the arguments and the result of every later call of `forward` (`Module.register_forward_hook`). What it gives takes the
     /// result's place.
+    ///
+    /// ```
+    /// use frazil::Value;
+    ///
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x + 1\n", &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
+    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(-5)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn register_forward_hook(
         &mut self,
         hook: impl FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send + 'static,
@@ -238,11 +316,25 @@ impl Engine {
     }
 
     /// Removes a hook; false when it was removed before.
+    ///
+    /// See [`register_forward_pre_hook`](Self::register_forward_pre_hook) for an example.
     pub fn remove_hook(&mut self, hook: HookId) -> bool {
         self.hooks.remove(hook)
     }
 
     /// Calls `method`; arguments that are missing take their defaults. Around `forward` run the hooks that were registered.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "def f(x: int, y: int = 3): return x * y\n";
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// // of `def forward(self, x: int, y: int = 3): return x * y`
+    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(12)));
+    /// assert!(engine.call("forward", &[]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the program or a hook raises, and when it cannot be run.
@@ -276,6 +368,18 @@ impl Engine {
     /// Runs `method`, which has been called with such arguments before, for about `time`, and tells where the time goes; `None` when it
     /// does not run natively as a whole.
     ///
+    /// ```
+    /// # use {frazil::{EngineOptions, Tensor}, std::time::Duration};
+    /// # let mut model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # model.eval();
+    /// let mut engine = model.engine(&EngineOptions::default())?;
+    /// let args = [Tensor::from_f32(&[1.0, 2.0], &[2])?.into()];
+    /// engine.call("forward", &args)?;
+    /// let profile = engine.profile("forward", &args, Duration::from_millis(1))?;
+    /// assert!(profile.is_some_and(|profile| profile.runs > 0 && profile.rows.len() == 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Engine::call`].
     #[cfg(feature = "codegen")]
@@ -288,6 +392,18 @@ impl Engine {
 
     /// Calls `method` with arguments by position and by name; those that are missing take their defaults.
     ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "def f(x: int, y: int = 3, z: int = 5): return x * y + z\n";
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// // of `def forward(self, x: int, y: int = 3, z: int = 5): return x * y + z`
+    /// assert!(matches!(engine.call_with("forward", &[Value::Int(4)], &[("z", Value::Int(1))])?, Value::Int(13)));
+    /// assert!(engine.call_with("forward", &[Value::Int(4)], &[("alien", Value::Int(1))]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`call`](Self::call), and, as an exception of the program, when a name is unknown or given twice, or an argument without default
     /// is missing.
@@ -297,6 +413,19 @@ impl Engine {
     }
 
     /// The model with the state that calls have brought it to: its attributes as they are now. Bytes are shared until they are written.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \
+    /// # def forward(self): self.n += 1; return self.n\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// engine.call("forward", &[])?; // `self.n += 1; return self.n`
+    /// assert!(matches!(engine.snapshot()?.root().attribute("n")?, Value::Int(1)));
+    /// assert!(matches!(model.root().attribute("n")?, Value::Int(0)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When an attribute holds what no module can keep, such as a future.
@@ -310,6 +439,16 @@ impl Engine {
     }
 
     /// What was compiled, and what was not and why: a line each.
+    ///
+    /// ```
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// # engine.call("forward", &[frazil::Tensor::from_f32(&[1.0], &[1])?.into()])?;
+    /// assert!(engine.notes().is_empty()); // of an interpreter: it compiles nothing
+    /// assert!(engine.compile_time().is_zero());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn notes(&self) -> &[String] {
         #[cfg(feature = "codegen")]
         if let Some(native) = &self.native {
@@ -319,6 +458,8 @@ impl Engine {
     }
 
     /// Time spent on making native code so far.
+    ///
+    /// See [`notes`](Self::notes) for an example.
     pub fn compile_time(&self) -> Duration {
         #[cfg(feature = "codegen")]
         if let Some(native) = &self.native {

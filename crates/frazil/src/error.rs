@@ -5,6 +5,15 @@ use frazil_runtime::interp::state::StateError;
 use std::path::{Path, PathBuf};
 
 /// Why an operation of this crate failed.
+///
+/// ```
+/// use frazil::{Error, Session};
+///
+/// let session = Session::new();
+/// assert!(matches!(session.load("nowhere.pt"), Err(Error::Io { .. })));
+/// let text = session.load_bytes("graph.ir".as_ref(), b"graph(%x : Tensor):\n  return (%y)\n".to_vec());
+/// assert!(matches!(text, Err(Error::Text(report)) if report.contains("%y")));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -113,4 +122,13 @@ impl Error {
 }
 
 /// Results of this crate.
+///
+/// ```
+/// fn methods(source: &str) -> frazil::Result<usize> {
+///     let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+///     Ok(model.root().method_names().len())
+/// }
+/// assert_eq!(methods("def f(x): return x\n").ok(), Some(1));
+/// assert!(methods("def f(x): return y\n").is_err());
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -6,12 +6,18 @@ use crate::engine::CallError;
 use frazil_runtime::Value;
 
 /// Gets the arguments of a call and may give others.
+///
+/// See [`Engine::register_forward_pre_hook`](crate::Engine::register_forward_pre_hook) for an example.
 pub type PreHook = Box<dyn FnMut(&[Value]) -> Result<Option<Vec<Value>>, CallError> + Send>;
 
 /// Gets the arguments and the result of a call and may give another result.
+///
+/// See [`Engine::register_forward_hook`](crate::Engine::register_forward_hook) for an example.
 pub type Hook = Box<dyn FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send>;
 
 /// A hook that was registered, to be removed again.
+///
+/// See [`Engine::register_forward_pre_hook`](crate::Engine::register_forward_pre_hook) for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HookId(u64);
 

@@ -33,6 +33,8 @@ mod code;
 #[cfg(feature = "codegen")]
 mod code_cache;
 #[cfg(feature = "codegen")]
+mod compiled;
+#[cfg(feature = "codegen")]
 mod course;
 #[cfg(feature = "codegen")]
 mod describe;
@@ -41,6 +43,7 @@ mod engine;
 mod error;
 mod hooks;
 mod identity;
+mod loaded;
 mod model;
 #[cfg(feature = "codegen")]
 mod native;
@@ -54,14 +57,15 @@ mod text;
 pub mod trace;
 
 pub use aliases::Aliases;
+#[cfg(feature = "codegen")]
+pub use compiled::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
 pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::Profile;
 pub use hooks::{Hook, HookId, PreHook};
-pub use model::{FreezeOptions, Graphs, Loaded, Model, PassOptions, pipeline_of_reproducer};
-#[cfg(feature = "codegen")]
-pub use native::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
+pub use loaded::{Graphs, Loaded};
+pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
     IncompatibleKeys, ScriptModule, StateDict, from_safetensors, read_safetensors, to_safetensors, write_safetensors,
 };

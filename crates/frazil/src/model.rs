@@ -1,17 +1,12 @@
-//! Models and loose graphs: what has been read, and what can be made of it.
+//! Models: modules with their session, and what can be made of them.
 
 use crate::identity::FileIdentity;
-use crate::{Engine, EngineOptions, Error, Result, Session, write_atomically};
-use crate::{alias_text, text};
-use frazil_ir::schema::Argument;
-use frazil_ir::{
-    Builder, ClassDef, ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, Module, SymbolId,
-    TypeKind, symbols, types,
-};
+use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
+use frazil_ir::{Graph, Module};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_runtime::interp::state;
-use frazil_torchscript::{SaveError, SaveOptions, function_module};
+use frazil_torchscript::{SaveError, SaveOptions};
 use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +14,16 @@ use std::sync::Arc;
 pub use frazil_passes::FreezeOptions;
 
 /// How a pipeline runs.
+///
+/// ```
+/// use frazil::PassOptions;
+///
+/// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+/// let options = PassOptions { verify_each: true, limit: Some(0), ..PassOptions::default() }; // no rewrite is done
+/// let (unchanged, _) = model.run_passes("inline,dce", &options)?;
+/// assert_eq!(unchanged.graph("forward")?.all_nodes().len(), model.graph("forward")?.all_nodes().len());
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct PassOptions {
     /// Verify after every pass.
@@ -35,7 +40,12 @@ pub struct PassOptions {
     pub reproducer: Option<PathBuf>,
 }
 
-/// The pipeline that a reproducer's text asks for, if it is one: what stands behind `// pipeline: ` in it.
+/// The pipeline that a reproducer's text asks for, if it is one: what stands behind `# pipeline: ` in it.
+///
+/// ```
+/// let text = "# pipeline: inline,dce\ngraph(%x : Tensor):\n  return (%x)\n";
+/// assert_eq!(frazil::pipeline_of_reproducer(text), Some("inline,dce"));
+/// ```
 pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
     text.lines()
         .find_map(|line| line.strip_prefix(text::PIPELINE_LINE))
@@ -45,6 +55,18 @@ pub fn pipeline_of_reproducer(text: &str) -> Option<&str> {
 /// A TorchScript module, with the session that it belongs to.
 ///
 /// Cloning is cheap enough to be done before every change: weights are shared.
+///
+/// ```
+/// # use frazil::ir::DType;
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+/// # def forward(self, x): return self.fc(x)\n";
+/// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// let before = model.clone();
+/// model.half()?;
+/// assert_eq!(model.root().get_parameter("fc.weight")?.dtype(), DType::Half);
+/// assert_eq!(before.root().get_parameter("fc.weight")?.dtype(), DType::Float);
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Model {
     session: Session,
@@ -55,6 +77,15 @@ pub struct Model {
 
 impl Model {
     /// A model over `module`, whose context must be the session's.
+    ///
+    /// ```
+    /// use frazil::{Model, Session, ir::{CompilationUnit, Module}};
+    ///
+    /// let session = Session::new();
+    /// let class = session.ctx().symbol("__torch__.Empty");
+    /// let module = Module::new(session.ctx().clone(), CompilationUnit::default(), class, Vec::new());
+    /// assert_eq!(Model::new(session, module).root().original_name(), "Empty");
+    /// ```
     pub fn new(session: Session, module: Module) -> Model {
         Model {
             session,
@@ -76,11 +107,22 @@ impl Model {
     }
 
     /// The session.
+    ///
+    /// See [`Session`] for an example.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
     /// The module.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let module = model.module();
+    /// assert_eq!(module.ctx().name(module.object(module.root).class), "__torch__.Net");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }
@@ -92,6 +134,16 @@ impl Model {
     }
 
     /// The graph of method `name`.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let graph = model.graph("forward")?;
+    /// assert!(graph.all_nodes().iter().any(|&node| graph.kind_name(node) == "prim::CallMethod"));
+    /// assert!(model.graph("backward").is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the module has no such method.
@@ -106,6 +158,14 @@ impl Model {
     /// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Reading an archive runs
     /// none of its code; freezing and engines do this first, so that it has to be asked for only to look at attributes. A model without
     /// such objects comes back as it is.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert!(std::sync::Arc::ptr_eq(model.restored()?.module(), model.module())); // nothing to restore
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
@@ -135,6 +195,16 @@ impl Model {
     /// A frozen copy, as `torch.jit.freeze` gives: attributes are constants, and the frozen graph is optimised. Objects restore themselves first
     /// (see [`restored`](Self::restored)); those whose `__setstate__` uses operators that nothing gives semantics to are kept whole.
     ///
+    /// ```
+    /// # use frazil::FreezeOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let frozen = model.freeze(&FreezeOptions::default())?;
+    /// assert!(frozen.root().named_modules().len() == 1 && !frozen.root().has_attribute("fc"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And when a `__setstate__` raises, takes too long or leaves
     /// attributes unset.
@@ -147,6 +217,16 @@ impl Model {
     /// A copy that is optimised for running, as `torch.jit.optimize_for_inference` gives: frozen, unless it is so already, in evaluation mode, with nothing in
     /// it that an archive cannot hold.
     ///
+    /// ```
+    /// # use frazil::FreezeOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let optimized = model.optimize_for_inference(&FreezeOptions::default())?;
+    /// assert!(!optimized.root().has_attribute("fc"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
     pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
@@ -157,6 +237,18 @@ impl Model {
     }
 
     /// A copy after the passes of a textual pipeline, and what they have to tell.
+    ///
+    /// ```
+    /// # use frazil::PassOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let (inlined, report) = model.run_passes("inline,dce", &PassOptions::default())?;
+    /// let graph = inlined.graph("forward")?;
+    /// assert!(graph.all_nodes().iter().any(|&node| graph.kind_name(node) == "aten::linear"));
+    /// assert!(report.timing.children.len() == 2 && model.run_passes("alien", &PassOptions::default()).is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the pipeline is malformed or a pass fails.
@@ -173,6 +265,18 @@ impl Model {
 
     /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory is called like the
     /// file unless `options` say otherwise. Weights are written from where they lie, and are not copied in memory.
+    ///
+    /// ```
+    /// # use frazil::{SaveOptions, Session};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("net.pt");
+    /// model.save(&path, &SaveOptions::default())?;
+    /// assert_eq!(Session::new().load(&path)?.root().original_name(), "Net");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the model has no form as an archive, see [`SaveError`], or the file cannot be written; what was at `path` stays then.
@@ -199,6 +303,16 @@ impl Model {
 
     /// Writes the model as a `.pt` archive to `out`.
     ///
+    /// ```
+    /// # use frazil::SaveOptions;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let file = model.save_to(std::io::Cursor::new(Vec::new()), &SaveOptions::default())?;
+    /// assert_eq!(file.into_inner(), model.save_bytes(&SaveOptions::default())?);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the model has no form as an archive, or `out` fails.
     pub fn save_to<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W> {
@@ -206,6 +320,17 @@ impl Model {
     }
 
     /// The model as a `.pt` archive in memory.
+    ///
+    /// ```
+    /// # use frazil::{SaveOptions, Session};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let archive = model.save_bytes(&SaveOptions::default())?;
+    /// let again = Session::new().load_bytes("net.pt".as_ref(), archive)?.to_model("forward")?;
+    /// assert_eq!(again.root().get_parameter("fc.weight")?.sizes(), [1, 2]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the model has no form as an archive.
@@ -224,6 +349,16 @@ impl Model {
 
     /// Adds the functions of a source text as methods (`ScriptModule.define`). Each has the module as its first argument, and may call the other
     /// methods.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.define("def twice(self, x):\n    return self.forward(x) * 2\n")?;
+    /// assert_eq!(model.root().method_names(), ["forward", "twice"]);
+    /// assert!(model.define("def twice(self, x):\n    return x\n").is_err());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the source has mistakes, or there is a method of that name; the model is unchanged then.
@@ -244,6 +379,8 @@ impl Model {
 
     /// Something that calls methods, on an instance of the module of its own.
     ///
+    /// See [`EngineOptions`] for an example.
+    ///
     /// # Errors
     /// When the module cannot be frozen, for native engines; or a tensor does not fit its storage.
     pub fn engine(&self, options: &EngineOptions) -> Result<Engine> {
@@ -251,240 +388,8 @@ impl Model {
     }
 }
 
-/// Graphs that belong to no module: bare `.ir` text, or the functions of a source file.
-#[derive(Clone)]
-pub struct Graphs {
-    session: Session,
-    unit: CompilationUnit,
-}
-
-impl Graphs {
-    /// The functions of `unit`, whose context must be the session's.
-    pub fn of_unit(session: Session, unit: CompilationUnit) -> Graphs {
-        Graphs { session, unit }
-    }
-
-    /// The session.
-    pub fn session(&self) -> &Session {
-        &self.session
-    }
-
-    /// A model whose methods are the functions, each with the module as an unused first argument, so that they can be run.
-    pub fn to_model(&self) -> Model {
-        let ctx = self.session.ctx();
-        let mut unit = self.unit.clone();
-        let name = ctx.symbol("__torch__.Functions");
-        let mut class = ClassDef::new(name, ClassKind::Module);
-        let functions: Vec<Function> = self.unit.functions().map(|(_, f)| f.clone()).collect();
-        let is_method = |id| self.unit.classes.values().any(|c| c.methods.values().any(|&m| m == id));
-        for ((id, _), function) in self.unit.functions().zip(&functions) {
-            if is_method(id) {
-                continue;
-            }
-            let simple = ctx.name(function.name).rsplit('.').next().unwrap_or_default();
-            let method = method_for(ctx, function, name, simple);
-            class.methods.insert(ctx.symbol(simple), unit.add_function(method));
-        }
-        unit.classes.insert(name, class);
-        Model::new(
-            self.session.clone(),
-            Module::new(Arc::clone(ctx), unit, name, Vec::new()),
-        )
-    }
-
-    /// Their classes and functions.
-    pub fn unit(&self) -> &CompilationUnit {
-        &self.unit
-    }
-
-    /// The function called `name`, or the only one.
-    pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
-        let ctx = self.session.ctx();
-        let functions: Vec<_> = self.unit.functions().collect();
-        let named = functions
-            .iter()
-            .find(|(_, f)| ctx.name(f.name).rsplit('.').next() == Some(name));
-        match (named, functions.as_slice()) {
-            (Some((id, _)), _) | (None, [(id, _)]) => Ok(*id),
-            _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
-        }
-    }
-
-    fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Graphs, Report)> {
-        let manager = manager(&self.session, pipeline, options)?;
-        let mut out = self.clone();
-        let mut report = Report::default();
-        for (_, function) in out.unit.functions_mut() {
-            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
-            report.add(one);
-        }
-        Ok((out, report))
-    }
-}
-
-/// A method of `class` that calls `function` with all arguments but the first.
-fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: &str) -> Function {
-    let this = ctx.type_of_kind(TypeKind::Class(class));
-    let mut graph = Graph::new(Arc::clone(ctx));
-    graph.add_input(this);
-    let inputs = function.graph.inputs().iter();
-    let mut operands: Vec<_> = inputs.map(|&input| graph.add_input(function.graph.ty(input))).collect();
-    let root = graph.root();
-    let mut builder = Builder::at_end(&mut graph, root);
-    let ty = ctx.type_of_kind(TypeKind::Function(function.name));
-    operands.insert(0, builder.constant_typed(Constant::Function(function.name), ty));
-    let result = function.schema.returns.first().map_or(types::NONE, |r| r.ty);
-    let result = builder.op(ctx.symbol("prim::CallFunction"), &operands, result);
-    graph.add_result(root, result);
-    let mut schema = function.schema.clone();
-    schema.name = ctx.symbol(&format!("{}.{simple}", ctx.name(class)));
-    schema.arguments.insert(0, Argument::plain(symbols::SELF, this));
-    Function {
-        name: schema.name,
-        schema,
-        graph,
-    }
-}
-
-/// What a file turned out to hold.
-#[derive(Clone)]
-pub enum Loaded {
-    /// A module.
-    Model(Model),
-    /// Graphs without a module.
-    Graphs(Graphs),
-}
-
-impl Loaded {
-    /// See [`Model::freeze`].
-    ///
-    /// # Errors
-    /// Those of [`Model::freeze`], and when there is no module.
-    pub fn freeze(&self, options: &FreezeOptions) -> Result<Loaded> {
-        Ok(Loaded::Model(self.model("frozen")?.freeze(options)?))
-    }
-
-    /// See [`Model::optimize_for_inference`].
-    ///
-    /// # Errors
-    /// Those of [`Model::optimize_for_inference`], and when there is no module.
-    pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Loaded> {
-        Ok(Loaded::Model(self.model("optimised")?.optimize_for_inference(options)?))
-    }
-
-    /// See [`Model::run_passes`]; passes over graphs run on loose graphs too.
-    ///
-    /// # Errors
-    /// When the pipeline is malformed or a pass fails.
-    pub fn run_passes(&mut self, pipeline: &str, options: &PassOptions) -> Result<Report> {
-        let report = match self {
-            Loaded::Model(model) => {
-                let (new, report) = model.run_passes(pipeline, options)?;
-                *model = new;
-                report
-            }
-            Loaded::Graphs(graphs) => {
-                let (new, report) = graphs.run_passes(pipeline, options)?;
-                *graphs = new;
-                report
-            }
-        };
-        Ok(report)
-    }
-
-    /// The module.
-    ///
-    /// # Errors
-    /// When there is none; `done` says what was to be done with it.
-    pub fn model(&self, done: &str) -> Result<&Model> {
-        match self {
-            Loaded::Model(model) => Ok(model),
-            Loaded::Graphs(_) => Err(Error::Unsupported(format!("graphs without a module cannot be {done}"))),
-        }
-    }
-
-    /// The graph that native code is made of: method `name` of a module, or the function of that name, or the only graph.
-    ///
-    /// # Errors
-    /// When there is no such graph.
-    pub fn graph(&self, name: &str) -> Result<&Graph> {
-        match self {
-            Loaded::Model(model) => model.graph(name),
-            Loaded::Graphs(graphs) => Ok(&graphs.unit.function(graphs.function(name)?).graph),
-        }
-    }
-
-    /// The module; of loose graphs, one whose `forward` is the function called `name`, or the only one, as PyTorch saves functions.
-    ///
-    /// # Errors
-    /// When there is no such function.
-    pub fn to_model(&self, name: &str) -> Result<Model> {
-        match self {
-            Loaded::Model(model) => Ok(model.clone()),
-            Loaded::Graphs(graphs) => {
-                let ctx = graphs.session.ctx();
-                let module = function_module(ctx, &graphs.unit, graphs.function(name)?);
-                Ok(Model::new(graphs.session.clone(), module))
-            }
-        }
-    }
-
-    /// The session.
-    pub fn session(&self) -> &Session {
-        match self {
-            Loaded::Model(model) => &model.session,
-            Loaded::Graphs(graphs) => &graphs.session,
-        }
-    }
-
-    /// The text form. Constants with more elements than `elide` are left out of it, if that is given.
-    pub fn ir_text(&self, elide: Option<usize>) -> String {
-        match self {
-            Loaded::Model(model) => text::print_module(&model.module, elide),
-            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit, elide),
-        }
-    }
-
-    /// Whether there is a module, whose text needs a second file for its larger tensors; see [`Loaded::save_ir`].
-    pub fn is_model(&self) -> bool {
-        matches!(self, Loaded::Model(_))
-    }
-
-    /// Writes the text form of a module, with its larger tensors in a `.safetensors` file beside it.
-    ///
-    /// # Errors
-    /// When there is no module, or a file cannot be written; nothing half-written stays.
-    pub fn save_ir(&self, path: &Path) -> Result<()> {
-        text::write_module(self.model("written with their tensors")?.module(), path)
-    }
-
-    /// Every function's graph as a picture, in Graphviz's DOT language.
-    pub fn dot_text(&self) -> String {
-        let (session, unit) = match self {
-            Loaded::Model(model) => (&model.session, &model.module.unit),
-            Loaded::Graphs(graphs) => (&graphs.session, &graphs.unit),
-        };
-        frazil_syntax::print_dot(unit.functions().map(|(_, f)| (session.ctx().name(f.name), &f.graph)))
-    }
-
-    /// What may alias what in every function, in PyTorch's layout.
-    pub fn alias_db_text(&self) -> String {
-        match self {
-            Loaded::Model(model) => alias_text::unit(&model.session, &model.module.unit),
-            Loaded::Graphs(graphs) => alias_text::unit(&graphs.session, &graphs.unit),
-        }
-    }
-
-    /// Of a frozen model: a line for each attribute that stayed, with the node that keeps it. Nothing for graphs.
-    pub fn kept_attributes_text(&self) -> String {
-        match self {
-            Loaded::Model(model) => alias_text::kept(&model.session, &model.module),
-            Loaded::Graphs(_) => String::new(),
-        }
-    }
-}
-
-fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
+/// The passes of `pipeline`, to be run as `options` say.
+pub(crate) fn manager(session: &Session, pipeline: &str, options: &PassOptions) -> Result<PassManager> {
     let mut manager = PassManager::from_pipeline(session.passes(), pipeline)?;
     manager.verify_each(options.verify_each);
     manager.threads(options.threads);

@@ -1,8 +1,8 @@
 //! Native code for parts of methods, called by the interpreter that runs the rest.
 
 use crate::describe::{Argument, describe_all};
-use crate::native::{CompileOptions, CompiledMethod, NativePlan};
 use crate::partition::partition;
+use crate::{CompileOptions, CompiledMethod, NativePlan};
 use frazil_ir::Graph;
 use frazil_runtime::interp::Delegate;
 use frazil_runtime::{Registry, Value};

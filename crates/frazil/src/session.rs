@@ -12,6 +12,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What models of one program share. Cheap to make (a millisecond) and to clone; drop it with its models and nothing stays.
+///
+/// ```
+/// use frazil::Session;
+///
+/// let session = Session::new();
+/// let model = session.script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+/// drop(session); // the model keeps what it needs
+/// assert!(model.session().registry().ctx().find_symbol("aten::add").is_some());
+/// # Ok::<(), frazil::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Session {
     registry: Arc<Registry>,
@@ -20,6 +30,8 @@ pub struct Session {
 
 impl Session {
     /// A session with the prim and aten dialects and the standard passes.
+    ///
+    /// See [`Session`] for an example.
     pub fn new() -> Session {
         let mut registry = Registry::new(Arc::new(Context::new()));
         frazil_prim::register(&mut registry);
@@ -28,6 +40,14 @@ impl Session {
     }
 
     /// A session with the dialects and passes of an embedder.
+    ///
+    /// ```
+    /// use frazil::{Session, ir::Context, passes::PassRegistry, runtime::Registry};
+    ///
+    /// let empty = Registry::new(std::sync::Arc::new(Context::new())); // operators of one's own are registered here
+    /// let session = Session::with(empty, PassRegistry::standard());
+    /// assert!(session.eager().start("aten::relu").positional(1.0).call().is_err());
+    /// ```
     pub fn with(registry: Registry, passes: PassRegistry) -> Session {
         Session {
             registry: Arc::new(registry),
@@ -36,22 +56,49 @@ impl Session {
     }
 
     /// The context of names and types.
+    ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// let relu = session.ctx().symbol("aten::relu");
+    /// assert_eq!(session.ctx().name(relu), "aten::relu");
+    /// ```
     pub fn ctx(&self) -> &Arc<Context> {
         self.registry.ctx()
     }
 
     /// The operators.
+    ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// let relu = session.ctx().symbol("aten::relu");
+    /// assert_eq!(session.registry().catalogue().overloads(relu).count(), 2); // the plain one, and `out`
+    /// ```
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
     /// The passes.
+    ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// assert!(session.passes().find("dce").is_some());
+    /// ```
     pub fn passes(&self) -> &Arc<PassRegistry> {
         &self.passes
     }
 
     /// Reads a model: a `.pt` archive, the module form of `.ir`, or TorchScript source, whose functions become methods. What the file
     /// is, is told by its content.
+    ///
+    /// ```
+    /// # use frazil::Session;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("f.py");
+    /// # std::fs::write(&path, "def f(x): return x + 1\n").map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// let model = Session::new().load(&path)?; // `f.py`: def f(x): return x + 1
+    /// assert_eq!(model.root().method_names(), ["f"]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the file cannot be read, has mistakes, or holds no module.
@@ -68,6 +115,8 @@ impl Session {
     }
 
     /// Reads a model or graphs: a `.pt` archive, `.ir` text, or TorchScript source. `-` is standard input.
+    ///
+    /// See [`load_bytes`](Self::load_bytes) for an example.
     ///
     /// # Errors
     /// When the file cannot be read or has mistakes.
@@ -99,6 +148,15 @@ impl Session {
 
     /// Reads what [`load_any`](Self::load_any) reads from memory; `path` is for messages, and for finding what lies beside.
     ///
+    /// ```
+    /// use frazil::{Loaded, Session};
+    ///
+    /// let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
+    /// let loaded = Session::new().load_bytes("graph.ir".as_ref(), text.into())?;
+    /// assert!(matches!(&loaded, Loaded::Graphs(_)) && loaded.graph("forward")?.inputs().len() == 1);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the bytes have mistakes.
     pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
@@ -125,6 +183,16 @@ impl Session {
 
     /// Compiles TorchScript source (`torch.jit.script`) that may call functions from elsewhere: traced ones, or those of other sources, each by the name that
     /// stands beside it. Of several functions the one of that name is meant. `path` is for messages.
+    ///
+    /// ```
+    /// use frazil::{Loaded, Session};
+    ///
+    /// let session = Session::new();
+    /// let Loaded::Graphs(f) = session.script("f.py".as_ref(), "def f(x): return x + 1\n", &[])? else { panic!() };
+    /// let g = session.script("g.py".as_ref(), "def g(x): return f(x) * 2\n", &[("f", &f)])?;
+    /// assert!(g.code(None, false)?.contains("def g(x: Tensor) -> Tensor:"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the source has mistakes, or `known` functions are not there or belong to another session.

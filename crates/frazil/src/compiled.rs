@@ -1,0 +1,382 @@
+//! Native code for inputs of given shapes: plans of kernels, and compiled methods.
+
+use crate::describe::tensor_spec;
+use crate::{Loaded, Model, Result};
+use frazil_codegen::aot;
+use frazil_codegen::cache::ObjectCache;
+use frazil_codegen::compile::RunError;
+use frazil_codegen::native::{Stage, host_target};
+use frazil_codegen::plan::{Plan, Port};
+use frazil_codegen::profile::Profile;
+use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
+use frazil_codegen::target::Target;
+use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
+use frazil_ir::{DType, Graph};
+use frazil_runtime::storage::AlignedBytes;
+use frazil_runtime::value::Value;
+use frazil_runtime::{Registry, Storage, Tensor};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// dtype and sizes of an input tensor.
+///
+/// See [`Model::compile`] for an example.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InputSpec {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub sizes: Vec<i64>,
+}
+
+impl InputSpec {
+    /// A dense tensor of these sizes.
+    ///
+    /// ```
+    /// use frazil::{InputSpec, ir::DType};
+    ///
+    /// let images = InputSpec::new(DType::Float, &[1, 3, 32, 32]);
+    /// assert_eq!(images.sizes.iter().product::<i64>(), 3072);
+    /// ```
+    pub fn new(dtype: DType, sizes: &[i64]) -> InputSpec {
+        InputSpec {
+            dtype,
+            sizes: sizes.to_vec(),
+        }
+    }
+}
+
+/// How to make native code.
+///
+/// ```
+/// # use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
+/// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+/// let options = CompileOptions { target_cpu: "x86-64-v3".to_owned(), name: "plus_one".to_owned(), ..CompileOptions::default() };
+/// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &options)?;
+/// let assembler = plan.emit(Emit::Asm)?;
+/// assert!(String::from_utf8_lossy(&assembler).contains("plus_one"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// `host`, an x86-64 level (`x86-64-v3`), or a processor that LLVM knows.
+    pub target_cpu: String,
+    /// Threads that a run may use.
+    pub threads: usize,
+    /// What the functions of a library are called: a C identifier.
+    pub name: String,
+    /// A directory in which code is kept from one process to the next.
+    pub cache_dir: Option<PathBuf>,
+    /// Whether operators become one kernel where that saves passes over memory.
+    pub fuse: bool,
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            target_cpu: "host".to_owned(),
+            threads: 1,
+            name: "model".to_owned(),
+            cache_dir: None,
+            fuse: true,
+        }
+    }
+}
+
+impl CompileOptions {
+    pub(crate) fn target(&self) -> Target {
+        match self.target_cpu.as_str() {
+            "host" | "native" => host_target(),
+            cpu => Target::new(cpu, ""),
+        }
+    }
+
+    fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
+        frazil_codegen::CompileOptions {
+            target,
+            threads: self.threads,
+            cache: self.cache_dir.clone().map(ObjectCache::new),
+        }
+    }
+}
+
+/// A stage on the way to native code.
+///
+/// See [`NativePlan`] for an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// Fused kernels, with their shapes and memory.
+    Kernels,
+    /// The kernels in MLIR.
+    Mlir,
+    /// The kernels in LLVM IR, after optimisation.
+    Llvm,
+    /// The kernels in assembler.
+    Asm,
+    /// One object file with all kernels.
+    Object,
+}
+
+/// The kernels of a method for inputs of given shapes, ready to be turned into machine code.
+///
+/// ```
+/// use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
+///
+/// # let source = "def f(x): return (x + 1).relu() * 2\n";
+/// # let loaded = frazil::Session::new().script("f.py".as_ref(), source, &[])?;
+/// // of `def f(x): return (x + 1).relu() * 2`
+/// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &CompileOptions::default())?;
+/// assert_eq!(plan.kernel_count(), (1, 1)); // fused
+/// assert_eq!(plan.workspace_bytes(), 0);
+/// assert!(String::from_utf8_lossy(&plan.emit(Emit::Mlir)?).contains("module"));
+/// # Ok::<(), frazil::Error>(())
+/// ```
+pub struct NativePlan {
+    plan: Plan,
+    /// What the results are in terms of the code's outputs.
+    pub(crate) results: Vec<ResultSpec>,
+    target: Target,
+}
+
+impl NativePlan {
+    pub(crate) fn new(
+        graph: &Graph,
+        inputs: &[specialise::InputSpec],
+        registry: &Registry,
+        options: &CompileOptions,
+    ) -> Result<Self, LowerError> {
+        NativePlan::of(specialise(graph, inputs, registry)?, options)
+    }
+
+    pub(crate) fn of(specialised: Specialised, options: &CompileOptions) -> Result<Self, LowerError> {
+        let target = options.target();
+        let lower_options = LowerOptions {
+            name: c_identifier(&options.name),
+            target: target.clone(),
+            fuse: options.fuse,
+        };
+        let plan = lower(specialised.graph, &lower_options)?;
+        Ok(NativePlan {
+            plan,
+            results: specialised.results,
+            target,
+        })
+    }
+
+    /// Number of kernel calls of a run, and of distinct kernels among them.
+    ///
+    /// See [`NativePlan`] for an example.
+    pub fn kernel_count(&self) -> (usize, usize) {
+        self.plan.kernel_count()
+    }
+
+    /// Bytes of memory that a run needs besides inputs, outputs and weights.
+    ///
+    /// See [`NativePlan`] for an example.
+    pub fn workspace_bytes(&self) -> usize {
+        self.plan.workspace_bytes
+    }
+
+    /// The text or bytes of a stage.
+    ///
+    /// See [`NativePlan`] for an example.
+    ///
+    /// # Errors
+    /// When code generation fails.
+    pub fn emit(&self, kind: Emit) -> Result<Vec<u8>> {
+        let stage = match kind {
+            Emit::Kernels => return Ok(aot::kernels_text(&self.plan).into_bytes()),
+            Emit::Object => return Ok(aot::object(&self.plan, &self.target)?),
+            Emit::Mlir => Stage::Mlir,
+            Emit::Llvm => Stage::Llvm,
+            Emit::Asm => Stage::Assembly,
+        };
+        Ok(aot::stage_text(&self.plan, &self.target, stage)?.into_bytes())
+    }
+
+    /// Writes a shared library, and its C header beside it.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, ir::DType};
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("libmodel.so");
+    /// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &CompileOptions::default())?;
+    /// plan.write_library(&path)?; // `libmodel.so`
+    /// assert!(path.is_file() && path.with_extension("h").is_file());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When code generation or linking fails, or a file cannot be written; nothing half-written stays.
+    pub fn write_library(&self, path: &Path) -> Result<()> {
+        aot::write_library(&self.plan, &self.target, path)?;
+        Ok(())
+    }
+
+    /// Compiles the plan for this process, for as many threads and with the cache that `options` says.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, Tensor, ir::DType};
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// let options = CompileOptions::default();
+    /// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[2])], &options)?;
+    /// let result = plan.compile(&options)?.run(&[Tensor::from_f32(&[1.0, 2.0], &[2])?])?;
+    /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When code generation fails.
+    pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
+        let package = self.package(options)?;
+        CompiledMethod::new(package, self.results, options)
+    }
+
+    /// The code, to be loaded or kept.
+    pub(crate) fn package(&self, options: &CompileOptions) -> Result<Package> {
+        Ok(Package::new(&self.plan, &options.back_end(self.target.clone()))?)
+    }
+}
+
+/// A compiled method, for inputs of the shapes that it was compiled for.
+///
+/// See [`Model::compile`] for an example.
+pub struct CompiledMethod {
+    executable: Executable,
+    results: Vec<ResultSpec>,
+}
+
+impl CompiledMethod {
+    /// The method whose code `package` is.
+    pub(crate) fn new(package: Package, results: Vec<ResultSpec>, options: &CompileOptions) -> Result<CompiledMethod> {
+        let executable = package.load(&options.back_end(options.target()))?;
+        Ok(CompiledMethod { executable, results })
+    }
+
+    /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
+    ///
+    /// See [`Model::compile`] for an example.
+    ///
+    /// # Errors
+    /// When there are more or fewer inputs than it has, or one has another size; and when the program raises an exception.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
+        let mut results = self.run_all(inputs)?;
+        Ok(match results.len() {
+            1 => results.remove(0),
+            _ => Value::tuple(results),
+        })
+    }
+
+    /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
+    pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
+        let (buffers, ()) = self.with_buffers(inputs, |code, inputs, outputs| code.run(inputs, outputs))?;
+        let ports = self.executable.outputs();
+        let mut values = Vec::with_capacity(ports.len());
+        // The last outputs are those of checks, which no result mentions.
+        for (port, buffer) in ports.iter().zip(buffers) {
+            let strides = frazil_ir::contiguous_strides(&port.shape);
+            let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
+            values.push(Value::from(tensor));
+        }
+        Ok(self.results.iter().map(|r| r.value(&values)).collect())
+    }
+
+    /// Runs the method for `time` and tells where the time goes.
+    ///
+    /// ```
+    /// # use {frazil::{CompileOptions, InputSpec, Tensor, ir::DType}, std::time::Duration};
+    /// # let mut model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # model.eval();
+    /// # let model = model.freeze(&frazil::FreezeOptions::default())?;
+    /// let mut forward = model.compile(&[InputSpec::new(DType::Float, &[2])], &CompileOptions::default())?;
+    /// let profile = forward.profile(&[Tensor::from_f32(&[1.0, 2.0], &[2])?], Duration::from_millis(1))?;
+    /// assert!(profile.runs > 0 && profile.rows.len() == 1); // one kernel
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`CompiledMethod::run`].
+    pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
+        let (_, profile) = self.with_buffers(inputs, |code, inputs, outputs| code.profile(inputs, outputs, time))?;
+        Ok(profile)
+    }
+
+    /// Lets `run` work on the inputs' bytes and on new buffers for the outputs; gives those.
+    fn with_buffers<R>(
+        &mut self,
+        inputs: &[Tensor],
+        run: impl FnOnce(&mut Executable, &[&[u8]], &mut [&mut [u8]]) -> Result<R, RunError>,
+    ) -> Result<(Vec<AlignedBytes>, R)> {
+        let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
+        let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
+        let bytes: Vec<&[u8]> = dense
+            .iter()
+            .zip(&snapshots)
+            .map(|(t, bytes)| {
+                let size = t.dtype().size();
+                let first = t.offset() as usize * size;
+                bytes.get(first..first + t.numel() as usize * size).unwrap_or_default()
+            })
+            .collect();
+        let sizes = self.executable.outputs().iter().map(Port::bytes);
+        let mut buffers: Vec<AlignedBytes> = sizes.map(AlignedBytes::zeroed).collect();
+        let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
+        let result = run(&mut self.executable, &bytes, &mut outputs)?;
+        Ok((buffers, result))
+    }
+}
+
+impl Loaded {
+    /// The kernels of method `method` for tensor inputs of these shapes.
+    ///
+    /// See [`NativePlan`] for an example.
+    ///
+    /// # Errors
+    /// When there is no such method, or it cannot be compiled.
+    pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
+        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
+        Ok(NativePlan::new(
+            self.graph(method)?,
+            &inputs,
+            self.session().registry(),
+            options,
+        )?)
+    }
+}
+
+impl Model {
+    /// Compiles `forward`, which must not touch attributes any more ([`Model::freeze`] sees to that), for inputs of these shapes.
+    ///
+    /// ```
+    /// use frazil::{CompileOptions, FreezeOptions, InputSpec, Tensor, ir::DType};
+    ///
+    /// # let mut model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// # model.eval();
+    /// let frozen = model.freeze(&FreezeOptions::default())?;
+    /// let mut forward = frozen.compile(&[InputSpec::new(DType::Float, &[2])], &CompileOptions::default())?;
+    /// let result = forward.run(&[Tensor::from_f32(&[1.0, 2.0], &[2])?])?;
+    /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
+    /// assert!(forward.run(&[Tensor::from_f32(&[1.0], &[1])?]).is_err()); // compiled for two elements
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it cannot be compiled; the error lists every operator that is in the way.
+    pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
+        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
+        NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?.compile(options)
+    }
+}
+
+/// `name` with everything that no C identifier has replaced by underscores.
+fn c_identifier(name: &str) -> String {
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    out
+}

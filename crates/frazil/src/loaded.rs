@@ -1,0 +1,336 @@
+//! What files turn out to hold: modules, or graphs that belong to none.
+
+use crate::model::manager;
+use crate::{Error, FreezeOptions, Model, PassOptions, Result, Session};
+use crate::{alias_text, text};
+use frazil_ir::schema::Argument;
+use frazil_ir::{
+    Builder, ClassDef, ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, Module, SymbolId,
+    TypeKind, symbols, types,
+};
+use frazil_passes::manager::Report;
+use frazil_torchscript::function_module;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Graphs that belong to no module: bare `.ir` text, or the functions of a source file.
+///
+/// ```
+/// use frazil::{Loaded, Session};
+///
+/// let source = "def f(x): return x + 1\ndef g(x): return f(x) * 2\n";
+/// let Loaded::Graphs(functions) = Session::new().script("f.py".as_ref(), source, &[])? else { panic!() };
+/// assert_eq!(functions.unit().functions().count(), 2);
+/// assert_eq!(functions.to_model().root().method_names(), ["f", "g"]);
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Graphs {
+    session: Session,
+    unit: CompilationUnit,
+}
+
+impl Graphs {
+    /// The functions of `unit`, whose context must be the session's.
+    ///
+    /// ```
+    /// use frazil::{Graphs, Session, ir::CompilationUnit};
+    ///
+    /// let none = Graphs::of_unit(Session::new(), CompilationUnit::default());
+    /// assert_eq!(none.unit().functions().count(), 0);
+    /// ```
+    pub fn of_unit(session: Session, unit: CompilationUnit) -> Graphs {
+        Graphs { session, unit }
+    }
+
+    /// The session. See [`Session`] for an example.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// A model whose methods are the functions, each with the module as an unused first argument, so that they can be run.
+    ///
+    /// See [`Graphs`] for an example.
+    pub fn to_model(&self) -> Model {
+        let ctx = self.session.ctx();
+        let mut unit = self.unit.clone();
+        let name = ctx.symbol("__torch__.Functions");
+        let mut class = ClassDef::new(name, ClassKind::Module);
+        let functions: Vec<Function> = self.unit.functions().map(|(_, f)| f.clone()).collect();
+        let is_method = |id| self.unit.classes.values().any(|c| c.methods.values().any(|&m| m == id));
+        for ((id, _), function) in self.unit.functions().zip(&functions) {
+            if is_method(id) {
+                continue;
+            }
+            let simple = ctx.name(function.name).rsplit('.').next().unwrap_or_default();
+            let method = method_for(ctx, function, name, simple);
+            class.methods.insert(ctx.symbol(simple), unit.add_function(method));
+        }
+        unit.classes.insert(name, class);
+        Model::new(
+            self.session.clone(),
+            Module::new(Arc::clone(ctx), unit, name, Vec::new()),
+        )
+    }
+
+    /// Their classes and functions.
+    ///
+    /// See [`Graphs`] for an example.
+    pub fn unit(&self) -> &CompilationUnit {
+        &self.unit
+    }
+
+    /// The function called `name`, or the only one.
+    pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
+        let ctx = self.session.ctx();
+        let functions: Vec<_> = self.unit.functions().collect();
+        let named = functions
+            .iter()
+            .find(|(_, f)| ctx.name(f.name).rsplit('.').next() == Some(name));
+        match (named, functions.as_slice()) {
+            (Some((id, _)), _) | (None, [(id, _)]) => Ok(*id),
+            _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
+        }
+    }
+
+    fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Graphs, Report)> {
+        let manager = manager(&self.session, pipeline, options)?;
+        let mut out = self.clone();
+        let mut report = Report::default();
+        for (_, function) in out.unit.functions_mut() {
+            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
+            report.add(one);
+        }
+        Ok((out, report))
+    }
+}
+
+/// A method of `class` that calls `function` with all arguments but the first.
+fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: &str) -> Function {
+    let this = ctx.type_of_kind(TypeKind::Class(class));
+    let mut graph = Graph::new(Arc::clone(ctx));
+    graph.add_input(this);
+    let inputs = function.graph.inputs().iter();
+    let mut operands: Vec<_> = inputs.map(|&input| graph.add_input(function.graph.ty(input))).collect();
+    let root = graph.root();
+    let mut builder = Builder::at_end(&mut graph, root);
+    let ty = ctx.type_of_kind(TypeKind::Function(function.name));
+    operands.insert(0, builder.constant_typed(Constant::Function(function.name), ty));
+    let result = function.schema.returns.first().map_or(types::NONE, |r| r.ty);
+    let result = builder.op(ctx.symbol("prim::CallFunction"), &operands, result);
+    graph.add_result(root, result);
+    let mut schema = function.schema.clone();
+    schema.name = ctx.symbol(&format!("{}.{simple}", ctx.name(class)));
+    schema.arguments.insert(0, Argument::plain(symbols::SELF, this));
+    Function {
+        name: schema.name,
+        schema,
+        graph,
+    }
+}
+
+/// What a file turned out to hold.
+///
+/// See [`Session::load_bytes`] for an example.
+#[derive(Clone)]
+pub enum Loaded {
+    /// A module.
+    Model(Model),
+    /// Graphs without a module.
+    Graphs(Graphs),
+}
+
+impl Loaded {
+    /// See [`Model::freeze`].
+    ///
+    /// # Errors
+    /// Those of [`Model::freeze`], and when there is no module.
+    pub fn freeze(&self, options: &FreezeOptions) -> Result<Loaded> {
+        Ok(Loaded::Model(self.model("frozen")?.freeze(options)?))
+    }
+
+    /// See [`Model::optimize_for_inference`].
+    ///
+    /// # Errors
+    /// Those of [`Model::optimize_for_inference`], and when there is no module.
+    pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Loaded> {
+        Ok(Loaded::Model(self.model("optimised")?.optimize_for_inference(options)?))
+    }
+
+    /// See [`Model::run_passes`]; passes over graphs run on loose graphs too.
+    ///
+    /// ```
+    /// # let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%x)\n";
+    /// # let mut loaded = frazil::Session::new().load_bytes("graph.ir".as_ref(), text.into())?;
+    /// assert!(loaded.ir_text(None).contains("aten::relu")); // nothing uses it
+    /// loaded.run_passes("dce", &frazil::PassOptions::default())?;
+    /// assert_eq!(loaded.ir_text(None), "graph(%x : Tensor):\n  return (%x)\n");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the pipeline is malformed or a pass fails.
+    pub fn run_passes(&mut self, pipeline: &str, options: &PassOptions) -> Result<Report> {
+        let report = match self {
+            Loaded::Model(model) => {
+                let (new, report) = model.run_passes(pipeline, options)?;
+                *model = new;
+                report
+            }
+            Loaded::Graphs(graphs) => {
+                let (new, report) = graphs.run_passes(pipeline, options)?;
+                *graphs = new;
+                report
+            }
+        };
+        Ok(report)
+    }
+
+    /// The module.
+    ///
+    /// ```
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// let error = loaded.model("frozen").err().map(|e| e.to_string());
+    /// assert_eq!(error.as_deref(), Some("graphs without a module cannot be frozen"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is none; `done` says what was to be done with it.
+    pub fn model(&self, done: &str) -> Result<&Model> {
+        match self {
+            Loaded::Model(model) => Ok(model),
+            Loaded::Graphs(_) => Err(Error::Unsupported(format!("graphs without a module cannot be {done}"))),
+        }
+    }
+
+    /// The graph that native code is made of: method `name` of a module, or the function of that name, or the only graph.
+    ///
+    /// See [`Session::load_bytes`] for an example.
+    ///
+    /// # Errors
+    /// When there is no such graph.
+    pub fn graph(&self, name: &str) -> Result<&Graph> {
+        match self {
+            Loaded::Model(model) => model.graph(name),
+            Loaded::Graphs(graphs) => Ok(&graphs.unit.function(graphs.function(name)?).graph),
+        }
+    }
+
+    /// The module; of loose graphs, one whose `forward` is the function called `name`, or the only one, as PyTorch saves functions:
+    /// in training mode, so that [`Model::eval`] comes before freezing.
+    ///
+    /// ```
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// let model = loaded.to_model("f")?;
+    /// assert!(model.root().method_names() == ["forward"] && model.root().is_training());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such function.
+    pub fn to_model(&self, name: &str) -> Result<Model> {
+        match self {
+            Loaded::Model(model) => Ok(model.clone()),
+            Loaded::Graphs(graphs) => {
+                let ctx = graphs.session.ctx();
+                let module = function_module(ctx, &graphs.unit, graphs.function(name)?);
+                Ok(Model::new(graphs.session.clone(), module))
+            }
+        }
+    }
+
+    /// The session. See [`Session`] for an example.
+    pub fn session(&self) -> &Session {
+        match self {
+            Loaded::Model(model) => model.session(),
+            Loaded::Graphs(graphs) => &graphs.session,
+        }
+    }
+
+    /// The text form. Constants with more elements than `elide` are left out of it, if that is given.
+    ///
+    /// See [`run_passes`](Self::run_passes) for an example.
+    pub fn ir_text(&self, elide: Option<usize>) -> String {
+        match self {
+            Loaded::Model(model) => text::print_module(model.module(), elide),
+            Loaded::Graphs(graphs) => text::print_unit(graphs.session.ctx(), &graphs.unit, elide),
+        }
+    }
+
+    /// Whether there is a module, whose text needs a second file for its larger tensors; see [`Loaded::save_ir`].
+    ///
+    /// ```
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// assert!(!loaded.is_model());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn is_model(&self) -> bool {
+        matches!(self, Loaded::Model(_))
+    }
+
+    /// Writes the text form of a module, with its larger tensors in a `.safetensors` file beside it.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("net.ir");
+    /// frazil::Loaded::Model(model).save_ir(&path)?;
+    /// assert!(frazil::Session::new().load(&path)?.root().has_attribute("fc.weight"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no module, or a file cannot be written; nothing half-written stays.
+    pub fn save_ir(&self, path: &Path) -> Result<()> {
+        text::write_module(self.model("written with their tensors")?.module(), path)
+    }
+
+    /// Every function's graph as a picture, in Graphviz's DOT language.
+    ///
+    /// ```
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// assert!(loaded.dot_text().starts_with("digraph"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn dot_text(&self) -> String {
+        let (session, unit) = match self {
+            Loaded::Model(model) => (model.session(), &model.module().unit),
+            Loaded::Graphs(graphs) => (&graphs.session, &graphs.unit),
+        };
+        frazil_syntax::print_dot(unit.functions().map(|(_, f)| (session.ctx().name(f.name), &f.graph)))
+    }
+
+    /// What may alias what in every function, in PyTorch's layout.
+    ///
+    /// ```
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
+    /// assert!(loaded.alias_db_text().contains("%x points to: WILDCARD for type Tensor"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn alias_db_text(&self) -> String {
+        match self {
+            Loaded::Model(model) => alias_text::unit(model.session(), &model.module().unit),
+            Loaded::Graphs(graphs) => alias_text::unit(&graphs.session, &graphs.unit),
+        }
+    }
+
+    /// Of a frozen model: a line for each attribute that stayed, with the node that keeps it. Nothing for graphs.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \
+    /// # def forward(self): self.n += 1; return self.n\n";
+    /// # let mut loaded = frazil::Session::new().script("net.py".as_ref(), source, &[])?;
+    /// loaded.run_passes("freeze", &frazil::PassOptions::default())?; // of `self.n += 1; return self.n`
+    /// assert!(loaded.kept_attributes_text().contains("self.n: assigned by"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn kept_attributes_text(&self) -> String {
+        match self {
+            Loaded::Model(model) => alias_text::kept(model.session(), model.module()),
+            Loaded::Graphs(_) => String::new(),
+        }
+    }
+}
