@@ -5,7 +5,7 @@ tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and inf
 a result may vanish into other kernels, so only values that nothing else reads are results, and a few others.
 
 Left to chance by PyTorch, and so not made: convolutions whose weights are not finite (whether their products with the padding count
-depends on the kernel that it takes), and attention, group norms and resizing of what is not finite.
+depends on the kernel that it takes) and of no channels, and attention, group norms and bilinear resizing of what is not finite.
 """
 
 import math
@@ -182,7 +182,8 @@ def normalise(s, n, x):
         if not x.isfinite().all():
             return None
         groups = rng.choice([g for g in range(1, max(c, 1) + 1) if c % g == 0])
-        return f"torch.ops.aten.group_norm({n}, {groups}, {weight(c)}, {weight(c)}, 1e-5)"
+        weight, bias = (s.tensor([c], x.dtype, finite=True) if rng.random() < 0.7 else "None" for _ in range(2))
+        return f"torch.ops.aten.group_norm({n}, {groups}, {weight}, {bias}, 1e-5)"
     if form == 4:
         mean, var = s.tensor([c], x.dtype), s.tensor([c], x.dtype)
         return f"torch.ops.aten.batch_norm({n}, {weight(c)}, {weight(c)}, {mean}, torch.ops.aten.abs({var}), False, 0.1, 1e-5, False)"
@@ -218,7 +219,7 @@ def product(s, n, x):
 
 def convolution(s, n, x):
     rng, spatial = s.rng, x.dim() - 2
-    if not 1 <= spatial <= 3 or x.dtype == torch.bool:
+    if not 1 <= spatial <= 3 or x.dtype == torch.bool or x.shape[1] == 0:
         return None
     c = x.shape[1]
     groups = rng.choice([1, 1, 1] + [g for g in range(1, c + 1) if c % g == 0])
@@ -253,10 +254,10 @@ def pool(s, n, x):
         return f"torch.ops.aten.avg_pool{spatial}d({n}, {every(kernel)}, {every(stride)}, {every(padding)}, {ceil}, {rng.random() < 0.5})"
     if form == 2:
         return f"torch.ops.aten.adaptive_avg_pool{spatial}d({n}, {every(rng.choice([1, 1, 2, 3]))})"
-    if not x.isfinite().all():
-        return None
     if form == 3 and spatial == 2:
         return f"torch.ops.aten.upsample_nearest2d({n}, [{x.shape[2] * 2}, {x.shape[3] + 3}], None, None)"
+    if not x.isfinite().all():
+        return None
     if form == 4 and spatial == 2:
         return f"torch.ops.aten.upsample_bilinear2d({n}, [{x.shape[2] * 2}, {x.shape[3] + 3}], {rng.random() < 0.5}, None, None)"
     return None

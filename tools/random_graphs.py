@@ -392,6 +392,16 @@ def leaves(env):
     return out
 
 
+def scripted_module(name, buffers):
+    """A module without methods. Only what its constructor registers is there once methods are defined."""
+    def construct(self):
+        torch.jit.ScriptModule.__init__(self)
+        for buffer, tensor in buffers.items():
+            self.register_buffer(buffer, tensor.clone())
+
+    return type(name, (torch.jit.ScriptModule,), {"__init__": construct})()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
@@ -438,9 +448,7 @@ def main():
             given = ", ".join(results)
             if options.strides:
                 given += "".join(f", {n}.stride()" for n in results if kinds.get(n) == "Tensor")
-            module = type(f"Graph{seed}", (torch.jit.ScriptModule,), {})()
-            for name, tensor in graph.constants.items():
-                module.register_buffer(name, tensor.clone())
+            module = scripted_module(f"Graph{seed}", graph.constants)
             module.define(f"def forward(self{parameters}):\n{body}    return ({given}, 0)\n")
             saved = io.BytesIO()
             save(module, saved)

@@ -6,9 +6,9 @@ use crate::classify::{Class, classify};
 use crate::fold::fold;
 use crate::graph::{TensorGraph, TensorOp};
 use frazil_ir::TensorData;
-use frazil_runtime::expr::{Expr, ExprOp};
+use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{
-    Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
+    Access, Affine, Combine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -95,6 +95,7 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
             }
         }
         TensorOp::Compute(mut s) => {
+            drop_single_term(&mut s);
             finish_into_body(&mut s);
             resolve_keeping_windows(graph, &mut s);
             merge_equal_reads(&mut s);
@@ -103,6 +104,29 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
                 None => graph.node_mut(id).op = TensorOp::Compute(s),
             }
         }
+    }
+}
+
+/// Makes a sum of a single product that product: nothing to pack or to add, and a negative zero stays one.
+fn drop_single_term(s: &mut Structured) {
+    let parallel = s.parallel_rank();
+    let products = s
+        .body
+        .nodes()
+        .last()
+        .is_some_and(|n| matches!(n.op, ExprOp::Binary(BinaryOp::Mul, ..)));
+    let uses_index = s.body.nodes().iter().any(|n| matches!(n.op, ExprOp::Index(_)));
+    if s.combine != Some(Combine::Add) || !products || uses_index || s.domain[parallel..].iter().any(|&n| n != 1) {
+        return;
+    }
+    s.combine = None;
+    s.domain.truncate(parallel);
+    s.iterations.truncate(parallel);
+    for access in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
+        access
+            .map
+            .iter_mut()
+            .for_each(|map| map.coefficients.truncate(parallel));
     }
 }
 
@@ -323,6 +347,19 @@ fn finish_into_body(s: &mut Structured) {
     s.body = finish.substitute(0, &body, |i| i, |i| i - 1 + inputs);
     let more = std::mem::take(&mut s.finish_inputs);
     s.inputs.extend(more);
+}
+
+/// The operation on other nodes: node `i` is `ids[i]`.
+pub(crate) fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
+    let at = |i: u32| ids[i as usize];
+    match op {
+        ExprOp::Unary(o, a) => ExprOp::Unary(o, at(a)),
+        ExprOp::Binary(o, a, b) => ExprOp::Binary(o, at(a), at(b)),
+        ExprOp::Fma(a, b, c) => ExprOp::Fma(at(a), at(b), at(c)),
+        ExprOp::Select(a, b, c) => ExprOp::Select(at(a), at(b), at(c)),
+        ExprOp::Cast(a) => ExprOp::Cast(at(a)),
+        leaf @ (ExprOp::Input(_) | ExprOp::Const(_) | ExprOp::Index(_)) => leaf,
+    }
 }
 
 /// `body` followed by a conversion.

@@ -186,7 +186,8 @@ impl<'a> Nest<'a> {
                 operands: Vec::new(),
             });
         };
-        let computable = |dtype| matches!(dtype, DType::Float | DType::Bool);
+        // Halves are floats that were rounded.
+        let computable = |dtype| matches!(dtype, DType::Float | DType::Bool | DType::Half | DType::BFloat16);
         let allowed = expr
             .nodes()
             .iter()

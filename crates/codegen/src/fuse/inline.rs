@@ -4,7 +4,7 @@ use super::keeps_family;
 use crate::affine::{as_loop, can_leave, compose};
 use crate::classify::{Class, classify};
 use crate::graph::TensorGraph;
-use crate::simplify::{converted, merge_equal_reads};
+use crate::simplify::{converted, merge_equal_reads, remap};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Structured, TensorId};
 
@@ -92,16 +92,4 @@ fn replace(s: &mut Structured, position: usize, access: &Access, p: &Structured)
     );
     s.inputs.remove(position);
     Some(())
-}
-
-fn remap(op: ExprOp, ids: &[u32]) -> ExprOp {
-    let at = |i: u32| ids[i as usize];
-    match op {
-        ExprOp::Unary(o, a) => ExprOp::Unary(o, at(a)),
-        ExprOp::Binary(o, a, b) => ExprOp::Binary(o, at(a), at(b)),
-        ExprOp::Fma(a, b, c) => ExprOp::Fma(at(a), at(b), at(c)),
-        ExprOp::Select(a, b, c) => ExprOp::Select(at(a), at(b), at(c)),
-        ExprOp::Cast(a) => ExprOp::Cast(at(a)),
-        leaf @ (ExprOp::Input(_) | ExprOp::Const(_) | ExprOp::Index(_)) => leaf,
-    }
 }

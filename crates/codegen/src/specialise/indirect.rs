@@ -21,6 +21,8 @@ impl Specialiser<'_> {
         if g.output.numel() > 0 {
             for (coordinate, &extent) in g.coordinates.iter().zip(&extents) {
                 if let Coordinate::Value { tensor, .. } = coordinate {
+                    // What a table of constants names is known here already.
+                    crate::fold::fold(&mut self.tensors, *tensor);
                     self.check_range(&g, *tensor, extent, origins)?;
                 }
             }

@@ -314,13 +314,19 @@ impl Specialiser<'_> {
         Ok(Value::Tensor(cell))
     }
 
+    /// A tensor converted to `dtype`; `None` for what is none.
+    fn as_dtype(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
+        let Value::Tensor(cell) = value else { return Ok(None) };
+        let id = self.read(cell)?;
+        let id = self.converted(id, dtype);
+        let shape = self.tensors.shape(id).clone();
+        Ok(Some(Value::Tensor(self.store.fresh(id, &shape, false)?)))
+    }
+
     /// A number as a tensor of `dtype` without dimensions; `None` for what is no number.
     fn as_tensor(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
-        if let (Some(_), Value::Tensor(cell)) = (self.number(value), value) {
-            let id = self.read(cell)?;
-            let id = self.converted(id, dtype);
-            let shape = self.tensors.shape(id).clone();
-            return Ok(Some(Value::Tensor(self.store.fresh(id, &shape, false)?)));
+        if self.number(value).is_some() {
+            return self.as_dtype(value, dtype);
         }
         let scalar = match value {
             Value::Bool(b) => Scalar::Bool(*b),
@@ -404,7 +410,25 @@ impl Specialiser<'_> {
                     Some(_) => kind.dtype(),
                     None => return Ok(None),
                 };
+                let own = tensor.dtype();
                 drop(tensor);
+                // Sums and comparisons of halves see the number rounded to their dtype, products see it as a float.
+                let wide = matches!(own, DType::Half | DType::BFloat16)
+                    && dtype == own
+                    && matches!(name, "aten::mul" | "aten::div");
+                if wide {
+                    let number = self.as_tensor(&values[at], DType::Float)?;
+                    let widened = self.as_dtype(&values[0], DType::Float)?;
+                    let (Some(number), Some(widened)) = (number, widened) else {
+                        return Ok(None);
+                    };
+                    values[..2].clone_from_slice(&[widened, number]);
+                    let result = self.through(graph, node, (name, "Tensor"), &values)?;
+                    return Ok(match result {
+                        Some(result) => self.as_dtype(&result, own)?,
+                        None => None,
+                    });
+                }
                 // Further numbers (alpha) have to be known.
                 for (i, value) in values.iter_mut().enumerate() {
                     if i != at {

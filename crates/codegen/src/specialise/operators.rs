@@ -293,7 +293,7 @@ impl Specialiser<'_> {
                     }
                     self.check_divisors(&s, origins);
                     Made {
-                        id: self.tensors.compute(s, origins.to_vec()),
+                        id: self.compute(s, origins),
                         cell: None,
                     }
                 }

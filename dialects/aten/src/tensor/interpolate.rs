@@ -1,16 +1,17 @@
 //! Interpolation: nearest, linear and cubic, in one to three dimensions, one dimension after the other.
 //!
-//! Each output coordinate reads a few input coordinates with weights that only depend on the sizes. These are worked out
-//! when the call site is known, so an interpolation is a contraction with a constant table.
+//! Each output coordinate reads a few input coordinates with weights that only depend on the sizes. Both are worked out
+//! when the call site is known, so an interpolation is a sum of products of gathered elements and constant tables.
 
 use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::op::Form::Composite;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::compute_dtype;
-use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds, Program, TensorId};
+use frazil_runtime::structured::{Affine, Program, TensorId};
 use frazil_runtime::sym::{Formula, Sym};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
@@ -43,6 +44,17 @@ pub(super) enum Kind {
     Linear,
     /// The four around, by Keys' kernel with a = -¾.
     Cubic,
+}
+
+impl Kind {
+    /// How many they are.
+    fn taps(self) -> u8 {
+        match self {
+            Kind::Nearest | Kind::NearestExact => 1,
+            Kind::Linear => 2,
+            Kind::Cubic => 4,
+        }
+    }
 }
 
 /// One dimension's sizes and the input step of an output step.
@@ -182,7 +194,8 @@ fn axes(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Vec<Axis>, OpError> 
     Ok(axes)
 }
 
-/// Interpolates dimension `dim`: a product with the table of weights, output by input coordinates.
+/// Interpolates dimension `dim`: reads of the inputs that an output sees, times their weights. Which they are depends on the sizes alone,
+/// so both are tables that are worked out once; what an output does not see (NaN, say) does not count for it.
 fn along(
     p: &mut ProgramBuilder,
     t: TensorId,
@@ -191,9 +204,10 @@ fn along(
     kind: Kind,
     dtype: DType,
 ) -> Result<TensorId, OpError> {
-    let shape = p.shape(t);
-    let rank = shape.sizes.len();
-    let compute = compute_dtype(shape.dtype);
+    let mut output = p.shape(t);
+    output.sizes[dim] = axis.output;
+    let rank = output.sizes.len();
+    let compute = compute_dtype(output.dtype);
     // PyTorch works out positions in the precision that it computes in.
     let position = if compute == DType::Double {
         DType::Double
@@ -202,73 +216,74 @@ fn along(
     };
     // Cubic weights are kept in the tensor's dtype, sums and linear weights are not.
     let kept = if kind == Kind::Cubic { dtype } else { compute };
-    let table = Formula::build(compute, |f| weight(f, axis, kind, position).cast(kept));
-    let table = p.pointwise_to(&[], &[axis.output, axis.input], table)?;
-    let mut domain: Dims = shape.sizes.clone();
-    domain[dim] = axis.output;
-    domain.push(axis.input);
-    let map = (0..rank)
-        .map(|d| Affine::index(rank + 1, if d == dim { rank } else { d }))
-        .collect();
-    let operands = [
-        Access {
+    let mut operands = Vec::new();
+    for n in 0..kind.taps() {
+        let source = Formula::build(DType::Long, |f| tap(f.index(0), axis, kind, position, n).0);
+        let source = p.pointwise_to(&[], &[axis.output], source)?;
+        let coordinate = |d: usize| {
+            if d == dim {
+                p.index_coordinate(source, dim, rank)
+            } else {
+                Coordinate::Affine(Affine::index(rank, d))
+            }
+        };
+        let coordinates = (0..rank).map(coordinate).collect();
+        operands.push(p.gather(Gather {
             tensor: t,
-            map,
-            out_of_bounds: OutOfBounds::Never,
-        },
-        Access {
-            tensor: table,
-            map: smallvec::smallvec![Affine::index(rank + 1, dim), Affine::index(rank + 1, rank)],
-            out_of_bounds: OutOfBounds::Never,
-        },
-    ];
-    Ok(p.contract(&domain, rank, operands, (compute, compute), None))
+            coordinates,
+            from_end: false,
+            message: "a place outside of an image",
+            output: output.clone(),
+        }));
+        if kind.taps() > 1 {
+            let mut sizes = vec![1; rank];
+            sizes[dim] = axis.output;
+            let weight = Formula::build(compute, |f| tap(f.index(dim), axis, kind, position, n).1.cast(kept));
+            operands.push(p.pointwise_to(&[], &sizes, weight)?);
+        }
+    }
+    match operands.as_slice() {
+        &[only] => Ok(only),
+        all => p.map(all, compute, |_, x| {
+            let products = x.chunks_exact(2).map(|pair| pair[0] * pair[1]);
+            products.reduce(|a, b| a + b).unwrap_or(x[0])
+        }),
+    }
 }
 
-/// The weight of an input coordinate, loop 1, for an output coordinate, loop 0.
-fn weight<'f>(f: &'f Formula, axis: &Axis, kind: Kind, dtype: DType) -> Sym<'f> {
-    let at = f.index(1);
-    let o = f.index(0).cast(dtype);
-    let scale = f.float(axis.scale, dtype);
-    let int = |v: i64| f.int(v, DType::Long);
+/// The `n`th input coordinate that output coordinate `o` reads, and its weight.
+fn tap<'f>(o: Sym<'f>, axis: &Axis, kind: Kind, dtype: DType, n: u8) -> (Sym<'f>, Sym<'f>) {
+    let o = o.cast(dtype);
+    let int = |v: i64| o.constant(0.0).cast(DType::Long) + v as f64;
     let last = int(axis.input - 1);
+    let aligned = o * axis.scale;
+    let centred = (o + 0.5) * axis.scale;
     match kind {
         Kind::Nearest | Kind::NearestExact => {
-            let place = if kind == Kind::Nearest {
-                o * scale
-            } else {
-                (o + 0.5) * scale
-            };
-            let source = place.floor().cast(DType::Long).minimum(last);
-            at.eq(source).cast(dtype)
+            let place = if kind == Kind::Nearest { aligned } else { centred };
+            (place.floor().cast(DType::Long).minimum(last), o.constant(1.0))
         }
         Kind::Linear => {
             let place = if axis.align_corners {
-                o * scale
+                aligned
             } else {
-                ((o + 0.5) * scale - 0.5).maximum(0.0)
+                (centred - 0.5).maximum(0.0)
             };
             let low = place.floor().cast(DType::Long).minimum(last);
-            let high = (low + int(1)).minimum(last);
             let lambda = (place - low.cast(dtype)).maximum(0.0).minimum(1.0);
-            at.eq(low).cast(dtype) * (lambda.constant(1.0) - lambda) + at.eq(high).cast(dtype) * lambda
+            if n == 0 {
+                (low, lambda.constant(1.0) - lambda)
+            } else {
+                ((low + 1.0).minimum(last), lambda)
+            }
         }
         Kind::Cubic => {
-            let place = if axis.align_corners {
-                o * scale
-            } else {
-                (o + 0.5) * scale - 0.5
-            };
+            let place = if axis.align_corners { aligned } else { centred - 0.5 };
             let first = place.floor();
-            let x = place - first;
-            let first = first.cast(DType::Long);
-            let mut sum = f.float(0.0, dtype);
-            for k in -1..3i64 {
-                let source = (first + int(k)).maximum(int(0)).minimum(last);
-                let distance = (x - k as f64).abs();
-                sum = sum + at.eq(source).cast(dtype) * keys(distance, k == 0 || k == 1);
-            }
-            sum
+            let from = f64::from(n) - 1.0;
+            let source = (first.cast(DType::Long) + from).maximum(int(0)).minimum(last);
+            let distance = (place - first - from).abs();
+            (source, keys(distance, n == 1 || n == 2))
         }
     }
 }

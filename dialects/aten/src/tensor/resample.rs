@@ -1,6 +1,5 @@
-//! Interpolation with weights that are worked out per output element: with antialiasing, where a window grows with the scale; of
-//! bytes, whose weights PyTorch rounds to sixteen bits and whose dimensions it rounds one after the other; and of images with elements
-//! that are not finite, which only those outputs may see whose windows they are in.
+//! Interpolation with weights that are worked out per output element: with antialiasing, where a window grows with the scale; and of
+//! bytes, whose weights PyTorch rounds to sixteen bits and whose dimensions it rounds one after the other.
 
 use super::interpolate::{self, Axis, Kind};
 use frazil_ir::DType;
@@ -12,10 +11,6 @@ use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 /// The shape of a weight over the distance from the place that is asked for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Filter {
-    /// The input at or before the place.
-    Nearest,
-    /// The input whose middle is nearest.
-    NearestExact,
     /// 1 - |x|
     Triangle,
     /// Keys' cubic, with a = -½ where it antialiases and -¾ elsewhere.
@@ -29,56 +24,29 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::_upsample_bicubic2d_aa", |c| resampled(c, 2, Filter::Cubic, true)),
 ];
 
-/// Bytes and what is not finite are interpolated here, the rest by the programs of these operators.
+/// Bytes are interpolated here, the rest by the programs of these operators.
 pub(super) const EAGER: &[(&str, KernelFn)] = &[
-    ("aten::upsample_nearest1d", |c| either(c, 1, Kind::Nearest)),
-    ("aten::upsample_nearest1d.vec", |c| either(c, 1, Kind::Nearest)),
-    ("aten::upsample_nearest2d", |c| either(c, 2, Kind::Nearest)),
-    ("aten::upsample_nearest2d.vec", |c| either(c, 2, Kind::Nearest)),
-    ("aten::upsample_nearest3d", |c| either(c, 3, Kind::Nearest)),
-    ("aten::upsample_nearest3d.vec", |c| either(c, 3, Kind::Nearest)),
-    ("aten::_upsample_nearest_exact1d", |c| either(c, 1, Kind::NearestExact)),
-    ("aten::_upsample_nearest_exact1d.vec", |c| {
-        either(c, 1, Kind::NearestExact)
-    }),
-    ("aten::_upsample_nearest_exact2d", |c| either(c, 2, Kind::NearestExact)),
-    ("aten::_upsample_nearest_exact2d.vec", |c| {
-        either(c, 2, Kind::NearestExact)
-    }),
-    ("aten::_upsample_nearest_exact3d", |c| either(c, 3, Kind::NearestExact)),
-    ("aten::_upsample_nearest_exact3d.vec", |c| {
-        either(c, 3, Kind::NearestExact)
-    }),
-    ("aten::upsample_linear1d", |c| either(c, 1, Kind::Linear)),
-    ("aten::upsample_linear1d.vec", |c| either(c, 1, Kind::Linear)),
-    ("aten::upsample_bilinear2d", |c| either(c, 2, Kind::Linear)),
-    ("aten::upsample_bilinear2d.vec", |c| either(c, 2, Kind::Linear)),
-    ("aten::upsample_trilinear3d", |c| either(c, 3, Kind::Linear)),
-    ("aten::upsample_trilinear3d.vec", |c| either(c, 3, Kind::Linear)),
-    ("aten::upsample_bicubic2d", |c| either(c, 2, Kind::Cubic)),
-    ("aten::upsample_bicubic2d.vec", |c| either(c, 2, Kind::Cubic)),
+    ("aten::upsample_bilinear2d", |c| either(c, Kind::Linear)),
+    ("aten::upsample_bilinear2d.vec", |c| either(c, Kind::Linear)),
+    ("aten::upsample_bicubic2d", |c| either(c, Kind::Cubic)),
+    ("aten::upsample_bicubic2d.vec", |c| either(c, Kind::Cubic)),
 ];
 
-fn either(call: &Call<'_>, n: usize, kind: Kind) -> Result<Results, OpError> {
-    let t = call.tensor(0)?;
-    let filter = match kind {
-        Kind::Nearest => Filter::Nearest,
-        Kind::NearestExact => Filter::NearestExact,
-        Kind::Linear => Filter::Triangle,
-        Kind::Cubic => Filter::Cubic,
-    };
-    let rounds = t.dtype() == DType::Byte && n == 2 && matches!(kind, Kind::Linear | Kind::Cubic);
-    let finite = || t.to_f64_vec().iter().all(|x| x.is_finite());
-    if rounds || t.dtype().is_floating_point() && !finite() {
-        return resampled(call, n, filter, false);
+fn either(call: &Call<'_>, kind: Kind) -> Result<Results, OpError> {
+    if call.tensor(0)?.dtype() != DType::Byte {
+        return frazil_runtime::call::run_as_program(call, |args| interpolate::resized(args, 2, kind));
     }
-    frazil_runtime::call::run_as_program(call, |args| interpolate::resized(args, n, kind))
+    let filter = if kind == Kind::Cubic {
+        Filter::Cubic
+    } else {
+        Filter::Triangle
+    };
+    resampled(call, 2, filter, false)
 }
 
 impl Filter {
     fn radius(self) -> f64 {
         match self {
-            Filter::Nearest | Filter::NearestExact => 0.0,
             Filter::Triangle => 1.0,
             Filter::Cubic => 2.0,
         }
@@ -88,7 +56,6 @@ impl Filter {
         let x = x.abs();
         let a = if antialias { -0.5 } else { -0.75 };
         match self {
-            Filter::Nearest | Filter::NearestExact => f64::from(u8::from(x == 0.0)),
             Filter::Triangle => (1.0 - x).max(0.0),
             Filter::Cubic if x < 1.0 => ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0,
             Filter::Cubic if x < 2.0 => ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
@@ -103,12 +70,12 @@ struct Window {
     weights: Vec<f64>,
 }
 
-fn windows(axis: &Axis, filter: Filter, antialias: bool, wide: bool) -> Vec<Window> {
+fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Vec<Window> {
     let window = |o: i64| {
         if antialias {
             wide_window(axis, filter, o)
         } else {
-            narrow_window(axis, filter, wide, o)
+            narrow_window(axis, filter, o)
         }
     };
     (0..axis.output).map(window).collect()
@@ -135,28 +102,19 @@ fn wide_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     }
 }
 
-/// The one, two or four inputs around; those outside count for the nearest one inside. Places of doubles are doubles (`wide`), others
-/// floats.
-fn narrow_window(axis: &Axis, filter: Filter, wide: bool, output: i64) -> Window {
-    let rounded = |x: f64| if wide { x } else { f64::from(x as f32) };
-    let (scale, output) = (rounded(axis.scale), output as f64);
+/// The two or four inputs around; those outside count for the nearest one inside.
+fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
+    let place = axis.scale * output as f64;
+    let centred = axis.scale * (output as f64 + 0.5) - 0.5;
     let place = match filter {
-        Filter::Nearest => rounded(scale * output),
-        Filter::NearestExact => rounded(scale * (output + 0.5)),
-        Filter::Triangle | Filter::Cubic if axis.align_corners => rounded(scale * output),
-        Filter::Triangle => rounded(rounded(scale * (output + 0.5)) - 0.5).max(0.0),
-        Filter::Cubic => rounded(rounded(scale * (output + 0.5)) - 0.5),
+        _ if axis.align_corners => place,
+        Filter::Triangle => centred.max(0.0),
+        Filter::Cubic => centred,
     };
     let at = (place.floor() as i64).min(axis.input - 1);
     let fraction = (place - at as f64).clamp(0.0, 1.0);
     let radius = filter.radius() as i64;
     let inside = |i: i64| i.clamp(0, axis.input - 1);
-    if radius == 0 {
-        return Window {
-            first: inside(at) as usize,
-            weights: vec![1.0],
-        };
-    }
     let (low, high) = (at - radius + 1, at + radius);
     let first = inside(low);
     let mut weights = vec![0.0; (inside(high) - first + 1) as usize];
@@ -224,7 +182,7 @@ fn resampled(call: &Call<'_>, n: usize, filter: Filter, antialias: bool) -> Resu
     for (i, axis) in axes.iter().enumerate().rev() {
         if axis.input != axis.output {
             let inner: i64 = sizes[3 + i..].iter().product();
-            let windows = windows(axis, filter, antialias, bytes || t.dtype() == DType::Double);
+            let windows = windows(axis, filter, antialias);
             values = along(&values, inner as usize, axis, &windows, bytes);
             sizes[2 + i] = axis.output;
         }
