@@ -91,7 +91,7 @@ LEFT = ("layout", "device", "pin_memory", "generator", "memory_format")
 WRITES_FIRST = re.compile(r"^(add(mm|bmm|mv|r)|baddbmm|masked_scatter|index_\w+|scatter\w*)_$")
 OF_FINITE = re.compile(r"^_?(fft_|linalg_|stft|istft|pinverse|lu|triangular_solve|cholesky|det$|logdet|slogdet|inverse|matrix_exp)")
 # What is off by units of the largest element.
-OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(logaddexp|det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
+OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(logaddexp|special_\w+_polynomial|det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
 CALLED = re.compile(r"torch\.ops\.aten\.(\w+)\(")
 
 
@@ -132,7 +132,7 @@ def by_chance(name, values):
     if name in ("gelu", "gelu_"):
         # NaN for infinity where eight are computed at once, infinity elsewhere.
         return any(t.isinf().any() for t in values)
-    if name in ("neg", "neg_", "negative", "negative_"):
+    if name in ("neg", "neg_", "negative", "negative_", "_neg_view"):
         # Of complex numbers zero minus each where several are computed at once: the sign of a zero part.
         return any(t.is_complex() and (torch.view_as_real(t.resolve_conj().resolve_neg()) == 0).any() for t in values)
     if name in ("signbit", "copysign", "copysign_"):
@@ -296,8 +296,11 @@ def noisy(t, noise, scale):
             if not parts.is_complex() and eps < 1e-4:
                 mantissa, exponent = torch.frexp(parts)
                 near = torch.ldexp((mantissa * 4096).round() / 4096, exponent)
-                near = torch.where(near.abs() <= 4 * eps * scale, 0.0, near) if scale and math.isfinite(scale) else near
-                parts.copy_(torch.where((parts - near).abs() <= 4 * eps * parts.abs().clamp(min=scale), near, parts))
+                # A part of a complex number is off by units of the number.
+                error = parts.abs().clamp(min=scale) if not t.is_complex() else t.abs().unsqueeze(-1).clamp(min=scale)
+                error = torch.where(error.isfinite(), 4 * eps * error, 0.0)
+                near = torch.where(near.abs() <= error, torch.where(parts == 0, parts, 0.0), near)
+                parts.copy_(torch.where((parts - near).abs() <= error, near, parts))
             return
         t.mul_(1 + noise * eps)
         if scale and math.isfinite(scale):

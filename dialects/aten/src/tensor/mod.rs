@@ -204,6 +204,8 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.eager(arithmetic::EAGER);
     registry.eager(indexing::EAGER);
     registry.layouts(ResultLayout::Elementwise, ELEMENTWISE);
+    // Fills a copy of self that is row-major.
+    registry.layouts(ResultLayout::AsComputed, &["aten::masked_fill"]);
     registry.layouts(ResultLayout::ChannelsLast(3), ON_IMAGES);
     registry.layouts(ResultLayout::ChannelsLast(4), &["aten::batch_norm"]);
     registry.eager(complex::EAGER);

@@ -93,8 +93,13 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     let source = t.to_dtype(dtype)?;
     let axis = Axis::of(&source, dim);
     let sizes = t.sizes();
+    // Sums begin with zero, beside which a negative zero is one that is positive.
+    let from_zero = how == Scan::Sum && t.dim() > 0;
     let out = if dtype.is_complex() {
         let mut values: Vec<Complex64> = source.to_dtype(DType::ComplexDouble)?.to_vec();
+        if from_zero {
+            values.iter_mut().for_each(|x| *x += Complex64::ZERO);
+        }
         accumulate(&mut values, &axis, |a, b| match how {
             Scan::Sum => a + b,
             Scan::Product => a * b,
@@ -103,6 +108,9 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
         Tensor::from_elements::<ComplexDoubleElement>(&values, sizes)?
     } else if dtype.is_floating_point() {
         let mut values = source.to_f64_vec();
+        if from_zero {
+            values.iter_mut().for_each(|x| *x += 0.0);
+        }
         accumulate(&mut values, &axis, |a, b| match how {
             Scan::Sum => a + b,
             Scan::Product => a * b,
