@@ -62,11 +62,15 @@ struct Options {
     /// Keep native code in DIR, for the next start
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
+    /// Take the form of each kernel that is the fastest on this processor: measure those that MODEL.tune does not know yet, and write
+    /// them there
+    #[arg(long)]
+    tune: bool,
     /// Tell what was compiled and how long it took
     #[arg(long)]
     timing: bool,
     /// Read one {"model", "calls", "out"} a line from standard input, do each, and answer {"done": STATUS}
-    #[arg(long, conflicts_with_all = ["model", "calls", "bench"])]
+    #[arg(long, conflicts_with_all = ["model", "calls", "bench", "tune"])]
     serve: bool,
 }
 
@@ -127,8 +131,16 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         preserve,
         cache_dir: options.cache_dir.clone(),
         fuse: !options.no_fusion,
+        tune: options.tune.then(|| tuning_file(options)).flatten(),
         specialisations: None,
     }
+}
+
+/// The file beside the model in which `--tune` keeps what it measures.
+fn tuning_file(options: &Options) -> Option<PathBuf> {
+    let mut path = options.model.clone()?.into_os_string();
+    path.push(".tune");
+    Some(path.into())
 }
 
 fn run_case(

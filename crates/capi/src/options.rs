@@ -47,6 +47,7 @@ impl FrazilOptions {
             name: self.name.clone(),
             cache_dir: self.engine.cache_dir.clone(),
             fuse: self.engine.fuse,
+            tune: self.engine.tune.clone(),
         }
     }
 }

@@ -38,6 +38,7 @@ pub mod schedule;
 pub mod simplify;
 pub mod specialise;
 pub mod target;
+pub mod tune;
 
 pub use compile::{CompileOptions, Executable, compile};
 pub use error::{LowerError, Unsupported};

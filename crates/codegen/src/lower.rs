@@ -12,6 +12,7 @@ use crate::schedule::Prepare;
 use crate::simplify::{materialise_views, simplify};
 use crate::specialise::{InputSpec, ResultSpec, specialise};
 use crate::target::Target;
+use crate::tune::Tuning;
 use frazil_ir::Graph;
 use frazil_runtime::Registry;
 use tracing::info_span;
@@ -25,6 +26,10 @@ pub struct LowerOptions {
     pub target: Target,
     /// Whether loop nests become one where that saves passes over memory. Neighbours over the same elements share a kernel also without it.
     pub fuse: bool,
+    /// What was measured to be faster than what the analysis would choose, for [`LowerOptions::threads`] threads.
+    pub tuning: Tuning,
+    /// Threads that a run will use; kernels depend on it only through `tuning`.
+    pub threads: usize,
 }
 
 /// A plan, and what its outputs mean.
@@ -60,7 +65,7 @@ pub fn compile_graph(
 pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
     optimise(&mut graph, options.fuse);
     let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
-    let schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, &options.target))?;
+    let schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, options))?;
     let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
     let port = |name: &str, i: usize, id| {
         let shape = graph.shape(id);

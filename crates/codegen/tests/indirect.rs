@@ -3,6 +3,7 @@
 
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::host_target;
+use frazil_codegen::tune::Tuning;
 use frazil_codegen::{CompileOptions, InputSpec, LowerOptions, ResultSpec, aot, compile, compile_graph};
 use frazil_ir::{Context, Graph};
 use frazil_runtime::interp::Interpreter;
@@ -34,6 +35,8 @@ fn lowered(registry: &Registry, graph: &Graph, inputs: &[Tensor]) -> frazil_code
         name: "test".into(),
         target: host_target(),
         fuse: true,
+        tuning: Tuning::default(),
+        threads: 1,
     };
     compile_graph(graph, &specs.collect::<Vec<_>>(), registry, &options).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -6,6 +6,7 @@ use frazil_codegen::graph::{TensorGraph, TensorOp};
 use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::native::host_target;
 use frazil_codegen::plan::Plan;
+use frazil_codegen::tune::Tuning;
 use frazil_codegen::{CompileOptions, LowerOptions, compile, lower};
 use frazil_ir::{DType, TensorData};
 use frazil_runtime::Tensor;
@@ -342,6 +343,8 @@ impl Net {
             name: "net".into(),
             target: target.clone(),
             fuse: true,
+            tuning: Tuning::default(),
+            threads: 1,
         };
         let plan = lower(self.graph, &options).unwrap();
         for threads in [1, 2] {

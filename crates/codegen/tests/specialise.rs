@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 use frazil_codegen::native::host_target;
+use frazil_codegen::tune::Tuning;
 use frazil_codegen::{CompileOptions, InputSpec, LowerError, LowerOptions, ResultSpec, compile, compile_graph};
 use frazil_ir::{Context, DType, Graph};
 use frazil_runtime::interp::Interpreter;
@@ -28,6 +29,8 @@ fn options() -> LowerOptions {
         name: "test".into(),
         target: host_target(),
         fuse: true,
+        tuning: Tuning::default(),
+        threads: 1,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Native code for inputs of given shapes: plans of kernels, and compiled methods.
 
 use crate::describe::tensor_spec;
-use crate::{Loaded, Model, Result};
+use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
@@ -10,6 +10,7 @@ use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
 use frazil_codegen::target::Target;
+use frazil_codegen::tune::Tuning;
 use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
 use frazil_ir::{DType, Graph};
 use frazil_runtime::storage::AlignedBytes;
@@ -17,6 +18,7 @@ use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracing::{info, warn};
 
 /// dtype and sizes of an input tensor.
 ///
@@ -69,6 +71,9 @@ pub struct CompileOptions {
     pub cache_dir: Option<PathBuf>,
     /// Whether operators become one kernel where that saves passes over memory.
     pub fuse: bool,
+    /// A file of what was measured to be the fastest form of each kernel on this processor. What it does not know yet is measured, which takes a
+    /// second or so a kernel, and added. Without it the form is chosen by an estimate.
+    pub tune: Option<PathBuf>,
 }
 
 impl Default for CompileOptions {
@@ -79,6 +84,7 @@ impl Default for CompileOptions {
             name: "model".to_owned(),
             cache_dir: None,
             fuse: true,
+            tune: None,
         }
     }
 }
@@ -150,11 +156,20 @@ impl NativePlan {
 
     pub(crate) fn of(specialised: Specialised, options: &CompileOptions) -> Result<Self, LowerError> {
         let target = options.target();
-        let lower_options = LowerOptions {
+        let mut lower_options = LowerOptions {
             name: c_identifier(&options.name),
             target: target.clone(),
             fuse: options.fuse,
+            tuning: Tuning::default(),
+            threads: options.threads,
         };
+        if let Some(file) = &options.tune {
+            match tuning(&specialised, &lower_options, options, file) {
+                Ok(found) => lower_options.tuning = found,
+                // A convenience that failed is no reason to have no code.
+                Err(e) => warn!("kernels are not tuned: {e}"),
+            }
+        }
         let plan = lower(specialised.graph, &lower_options)?;
         Ok(NativePlan {
             plan,
@@ -237,6 +252,29 @@ impl NativePlan {
     pub(crate) fn package(&self, options: &CompileOptions) -> Result<Package> {
         Ok(Package::new(&self.plan, &options.back_end(self.target.clone()))?)
     }
+}
+
+/// What `file` knows, with what it did not know yet of the kernels of a graph.
+fn tuning(specialised: &Specialised, lowering: &LowerOptions, options: &CompileOptions, file: &Path) -> Result<Tuning> {
+    if lowering.target != host_target() {
+        return Err(Error::Unsupported(
+            "kernels for another processor cannot be measured".to_owned(),
+        ));
+    }
+    let known = Tuning::read(file).map_err(|e| Error::io("read", file, e))?;
+    let with_known = LowerOptions {
+        tuning: known.clone(),
+        ..lowering.clone()
+    };
+    let plan = lower(specialised.graph.clone(), &with_known)?;
+    let mut found = known.clone();
+    found.measure(&plan, &options.back_end(lowering.target.clone()))?;
+    if found != known {
+        found.write(file).map_err(|e| Error::io("write", file, e))?;
+        let (kernels, changed) = found.counts();
+        info!("{kernels} kernels measured, {changed} of them take another form than estimated");
+    }
+    Ok(found)
 }
 
 /// A compiled method, for inputs of the shapes that it was compiled for.

@@ -53,6 +53,8 @@ pub struct EngineOptions {
     pub cache_dir: Option<PathBuf>,
     /// Whether operators become one kernel where that saves passes over memory.
     pub fuse: bool,
+    /// A file of which form of each kernel was measured to be the fastest; see [`crate::CompileOptions::tune`].
+    pub tune: Option<PathBuf>,
     /// For how many combinations of shapes and plain values a method is compiled; calls with others run in the interpreter. `None` sets no bound.
     pub specialisations: Option<usize>,
 }
@@ -67,6 +69,7 @@ impl Default for EngineOptions {
             preserve: Vec::new(),
             cache_dir: None,
             fuse: true,
+            tune: None,
             specialisations: None,
         }
     }
@@ -195,6 +198,7 @@ fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
         threads: options.threads,
         cache_dir: options.cache_dir.clone(),
         fuse: options.fuse,
+        tune: options.tune.clone(),
         ..crate::CompileOptions::default()
     }
 }
@@ -220,7 +224,7 @@ impl Engine {
                 .clone()
                 .zip(model.origin())
                 .and_then(|(folder, origin)| {
-                    let target = format!("{:?} {}", compile.target(), compile.fuse);
+                    let target = format!("{:?} {} {:?}", compile.target(), compile.fuse, compile.tune);
                     CodeCache::new(folder, origin, &kept(options), &target)
                 });
             crate::native::Cache::new(compile, options, methods)

@@ -90,6 +90,7 @@ impl Builder<'_> {
             input
         };
         spec.output_batch_stride = output.batch_stride;
+        self.options.tuning.conv(&mut spec, self.target, self.options.threads);
         let form = form(spec.tile.vectors, plain, spec.winograd);
         let (packing, class) = (spec.clone(), c.clone());
         let pack = move |w: &TensorData, to: &mut [f32]| packing.pack_into(&class.gather_weights(w), to);

@@ -11,6 +11,7 @@ use crate::error::LowerError;
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use crate::kernel::{BlockedShape, KernelSpec, Reorder, ReorderDirection};
 use crate::layout::{ImageShape, Layouts};
+use crate::lower::LowerOptions;
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
 pub(crate) use constants::floats;
@@ -26,11 +27,12 @@ struct Located {
 }
 
 /// Chooses kernels for the graph, whose layouts are `layouts`.
-pub fn schedule(graph: &TensorGraph, layouts: &Layouts, target: &Target) -> Result<Schedule, LowerError> {
+pub fn schedule(graph: &TensorGraph, layouts: &Layouts, options: &LowerOptions) -> Result<Schedule, LowerError> {
     let mut builder = Builder {
         graph,
         layouts,
-        target,
+        target: &options.target,
+        options,
         schedule: Schedule::default(),
         located: HashMap::new(),
         outputs: HashMap::new(),
@@ -62,6 +64,7 @@ struct Builder<'a> {
     graph: &'a TensorGraph,
     layouts: &'a Layouts,
     target: &'a Target,
+    options: &'a LowerOptions,
     schedule: Schedule,
     located: HashMap<TensorId, Located>,
     /// The output that a tensor is, the first where it is several.

@@ -42,8 +42,16 @@ impl Builder<'_> {
         };
         let a = self.plain(g.a.tensor).at(g.a.offset as u64 * element);
         let weights = self.graph.as_constant(g.b.tensor).cloned();
+        let weights = weights.filter(|_| g.batch.iter().all(|b| b.b == 0));
+        if weights.is_none() {
+            spec.b = GemmB::Strided {
+                k_stride: g.b.outer,
+                n_stride: g.b.inner,
+            };
+        }
+        self.options.tuning.gemm(&mut spec, self.target, self.options.threads);
         let b = match weights {
-            Some(data) if g.batch.iter().all(|b| b.b == 0) => {
+            Some(data) => {
                 let form = Form::Gemm {
                     offset: g.b.offset,
                     strides: [g.b.outer, g.b.inner],
@@ -57,13 +65,7 @@ impl Builder<'_> {
                     packing.pack_b_into(from, b.outer, b.inner, to);
                 })
             }
-            _ => {
-                spec.b = GemmB::Strided {
-                    k_stride: g.b.outer,
-                    n_stride: g.b.inner,
-                };
-                self.plain(g.b.tensor).at(g.b.offset as u64 * element)
-            }
+            None => self.plain(g.b.tensor).at(g.b.offset as u64 * element),
         };
         let (epilogue, operands) = self.plain_epilogue(&g.epilogue);
         spec.epilogue = epilogue;

@@ -4,6 +4,7 @@ use super::gemm::div_ceil;
 use super::{BlockedShape, Epilogue, Winograd, WinogradWeights};
 use crate::target::VectorUnit;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Tasks that keep a few threads evenly busy.
 const WANTED_TASKS: i64 = 16;
@@ -88,7 +89,7 @@ impl Lattice {
 }
 
 /// Register tile of a convolution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConvTile {
     /// Output columns.
     pub columns: i64,
@@ -162,6 +163,45 @@ impl Conv {
             winograd,
             epilogue,
         }
+    }
+
+    /// Other ways to compute the same that may be faster, for a tuner to measure: the tiles that are estimated to be nearly as good, fewer and
+    /// more rows a task, and the direct form in the place of Winograd's.
+    pub fn alternatives(&self, vector: VectorUnit) -> Vec<Conv> {
+        let plain_input = self.input == ActivationLayout::Plain;
+        let flat = self.shape.is_pointwise() && self.lattice.is_dense();
+        let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, flat, vector).collect();
+        tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let nearly = tiles.first().map_or(0.0, |best| best.0 * 1.25);
+        tiles.retain(|t| t.0 <= nearly);
+        // The best few of each width.
+        let mut of_width = [0; 5];
+        tiles.retain(|&(_, _, vectors)| {
+            let count = &mut of_width[vectors.clamp(0, 4) as usize];
+            *count += 1;
+            *count <= 2
+        });
+        let mut found: Vec<Conv> = Vec::new();
+        let mut propose = |tile: ConvTile| {
+            let conv = Conv {
+                tile,
+                winograd: None,
+                ..self.clone()
+            };
+            if conv != *self && !found.contains(&conv) {
+                found.push(conv);
+            }
+        };
+        for (_, columns, vectors) in tiles {
+            let tile = ConvTile::of(&self.shape, plain_input, flat, vector, columns, vectors);
+            propose(tile);
+            for rows in [tile.rows / 2, tile.rows * 2] {
+                if rows >= 1 && rows <= self.rows_and_columns(self.shape.output)[0] {
+                    propose(ConvTile { rows, ..tile });
+                }
+            }
+        }
+        found
     }
 
     /// The input as a blocked tensor; `None` when it is plain.
@@ -317,22 +357,27 @@ impl Conv {
 impl ConvTile {
     /// The tile with the least estimated time for `shape`; `flat` when rows may be joined.
     fn choose(shape: &ConvShape, plain_input: bool, flat: bool, vector: VectorUnit) -> ConvTile {
+        let best = ConvTile::estimates(shape, flat, vector).min_by(|a, b| a.0.total_cmp(&b.0));
+        let (_, columns, vectors) = best.unwrap_or((0.0, 1, 1));
+        ConvTile::of(shape, plain_input, flat, vector, columns, vectors)
+    }
+
+    /// Estimated times with each register tile: columns, and vectors of output channels.
+    fn estimates(shape: &ConvShape, flat: bool, vector: VectorUnit) -> impl Iterator<Item = (f64, i64, i64)> {
         let block = vector.lanes;
         let out_blocks = div_ceil(shape.out_channels, block);
-        let co = shape.out_channels / shape.groups.max(1);
-        let width = if flat {
-            shape.output[0] * shape.output[1]
-        } else {
-            shape.output[1]
+        let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
+        let width = match flat {
+            true => shape.output[0] * shape.output[1],
+            false => shape.output[1],
         };
-        let mut best = (f64::INFINITY, 1, 1);
-        for vectors in 1..=4 {
-            if out_blocks % vectors != 0 || (shape.groups > 1 && vectors > 1 && co % (vectors * block) != 0) {
-                continue;
-            }
+        let fits = move |vectors: &i64| {
+            out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
+        };
+        (1..=4).filter(fits).flat_map(move |vectors| {
             // One register for the broadcast input, one a vector of weights, the rest for accumulators.
             let most = ((vector.registers - vectors - 1) / vectors).min(28).min(width).max(1);
-            for columns in 1..=most {
+            (1..=most).map(move |columns| {
                 let time = |columns: i64| {
                     let fma = (columns * vectors) as f64;
                     let loads = (columns + vectors) as f64;
@@ -345,13 +390,26 @@ impl ConvTile {
                     // Half a per cent against the code that a second tile costs.
                     cost = (cost + time(tail)) * 1.005;
                 }
-                let cost = cost * (out_blocks / vectors) as f64;
-                if cost < best.0 {
-                    best = (cost, columns, vectors);
-                }
-            }
-        }
-        let (_, columns, vectors) = best;
+                (cost * (out_blocks / vectors) as f64, columns, vectors)
+            })
+        })
+    }
+
+    /// The tile of so many columns and vectors, with the rows that suit it.
+    fn of(
+        shape: &ConvShape,
+        plain_input: bool,
+        flat: bool,
+        vector: VectorUnit,
+        columns: i64,
+        vectors: i64,
+    ) -> ConvTile {
+        let block = vector.lanes;
+        let out_blocks = div_ceil(shape.out_channels, block);
+        let width = match flat {
+            true => shape.output[0] * shape.output[1],
+            false => shape.output[1],
+        };
         let in_blocks = div_ceil(shape.in_channels / shape.groups.max(1), block);
         // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
         let taps = shape.kernel[0] * shape.kernel[1];

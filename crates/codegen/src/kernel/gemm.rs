@@ -3,6 +3,7 @@
 use super::Epilogue;
 use crate::target::VectorUnit;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// One batch loop of a matrix product: its extent, and what each operand advances by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +33,7 @@ pub enum GemmB {
 }
 
 /// Register and cache blocking of a matrix product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GemmTile {
     /// Rows of a register tile.
     pub rows: i64,
@@ -92,6 +93,22 @@ impl Gemm {
             tile: GemmTile::choose(1, [m, n, k], vector),
             epilogue,
         }
+    }
+
+    /// Other blockings that may be faster, for a tuner to measure.
+    pub fn alternatives(&self, vector: VectorUnit) -> Vec<Gemm> {
+        let sizes = [self.m, self.n, self.k];
+        let mut found: Vec<Gemm> = Vec::new();
+        for vectors in 1..=4 {
+            for chain in [384, 192, 768] {
+                let tile = GemmTile::with(self.batch_count(), sizes, vector, vectors, chain);
+                let gemm = Gemm { tile, ..self.clone() };
+                if gemm != *self && !found.contains(&gemm) {
+                    found.push(gemm);
+                }
+            }
+        }
+        found
     }
 
     /// Number of products of the batch.
@@ -159,15 +176,20 @@ const MAX_COLUMNS: i64 = 256;
 
 impl GemmTile {
     /// A blocking for `products` products of m × n × k.
-    pub fn choose(products: i64, [m, n, k]: [i64; 3], vector: VectorUnit) -> GemmTile {
+    pub fn choose(products: i64, sizes: [i64; 3], vector: VectorUnit) -> GemmTile {
+        // Few rows need many columns to hide the latency of the multiply-adds.
+        let wanted = if sizes[0] <= 4 { 4 } else { 2 };
+        GemmTile::with(products, sizes, vector, wanted, 384)
+    }
+
+    /// The blocking with register tiles of at most so many vectors of columns, and chains of at most so many multiply-adds.
+    fn with(products: i64, [m, n, k]: [i64; 3], vector: VectorUnit, vectors: i64, chain: i64) -> GemmTile {
         let wide = vector.registers >= 32;
         // Accumulators, one vector a column of B, and one broadcast must fit the registers.
-        // Few rows need many columns to hide the latency of the multiply-adds.
-        let wanted = if m <= 4 { 4 } else { 2 };
-        let vectors = wanted.min(div_ceil(n, vector.lanes)).max(1);
+        let vectors = vectors.min(div_ceil(n, vector.lanes)).max(1);
         let most = if wide { 28 / vectors } else { 12 / vectors };
         let most = most.min(if wide { 14 } else { 6 });
-        let k_block = k.clamp(1, 384);
+        let k_block = k.clamp(1, chain);
         let m = m.max(1);
         let m_tasks = div_ceil(m, (A_BYTES / (4 * k_block)).max(most));
         // Tiles of a task, then their rows: tiles of this height and of one row less cover the last task; see `row_tiles`.

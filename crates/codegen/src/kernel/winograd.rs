@@ -4,6 +4,7 @@ use super::ConvShape;
 use super::gemm::div_ceil;
 use crate::target::VectorUnit;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Largest transformed input that a task keeps on its stack.
 const MAX_INPUT_BYTES: i64 = 512 * 1024;
@@ -11,7 +12,7 @@ const MAX_INPUT_BYTES: i64 = 512 * 1024;
 const MIN_TILES: i64 = 32;
 
 /// Blocking of F(m×m, 3×3): outputs are computed in tiles of m × m from (m+2) × (m+2) inputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Winograd {
     /// m: 2, as accurate as direct convolution, or 4, which loses a digit and a half.
     pub outputs: i64,
