@@ -105,7 +105,8 @@ macro_rules! tuples {
 tuples! { A B; A B C; A B C D; A B C D E; A B C D E F; }
 
 impl Var {
-    /// `self[indices]`: a view, unless a tensor is among the indices.
+    /// `self[indices]`: a view, unless a tensor is among the indices. One [`Index`] is given, a tuple of up to six, or a vector; numbers, ranges
+    /// and variables become indices by themselves.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
@@ -128,7 +129,7 @@ impl Var {
         }
     }
 
-    /// `self[indices] = value`, broadcast and converted.
+    /// `self[indices] = value`, broadcast and converted. Indices are as [`at`](Self::at) takes them.
     ///
     /// ```
     /// # use frazil::{Session, Tensor};
