@@ -91,7 +91,7 @@ LEFT = ("layout", "device", "pin_memory", "generator", "memory_format")
 WRITES_FIRST = re.compile(r"^(add(mm|bmm|mv|r)|baddbmm|masked_scatter|index_\w+|scatter\w*)_$")
 OF_FINITE = re.compile(r"^_?(fft_|linalg_|stft|istft|pinverse|lu|triangular_solve|cholesky|det$|logdet|slogdet|inverse|matrix_exp)")
 # What is off by units of the largest element.
-OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(logaddexp|special_\w+_polynomial|det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
+OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(logaddexp|lerp|special_\w+_polynomial|det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
 CALLED = re.compile(r"torch\.ops\.aten\.(\w+)\(")
 
 
@@ -135,7 +135,7 @@ def by_chance(name, values):
     if name in ("neg", "neg_", "negative", "negative_", "_neg_view"):
         # Of complex numbers zero minus each where several are computed at once: the sign of a zero part.
         return any(t.is_complex() and (torch.view_as_real(t.resolve_conj().resolve_neg()) == 0).any() for t in values)
-    if name in ("signbit", "copysign", "copysign_"):
+    if name in ("signbit", "copysign", "copysign_", "view", "view_copy", "view_as"):
         return any(t.isnan().any() for t in values)
     if name in ("matrix_exp", "linalg_matrix_exp") and any(t.dtype in (torch.float16, torch.bfloat16) for t in values):
         # Half precision has no bounds for its series there.

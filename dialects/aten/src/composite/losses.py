@@ -31,8 +31,8 @@ def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Te
     return helper_reduced(out, reduction)
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    # In place, as integers are refused.
-    out = torch.neg(target * self).exp_().log1p_()
+    # In place, so in the dtype and sizes of self; integers are refused.
+    out = torch.neg(self).mul_(target).exp_().log1p_()
     return helper_reduced(out, reduction)
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:

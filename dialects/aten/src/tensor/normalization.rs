@@ -36,8 +36,14 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
         }
         let x = c.tensor(0)?;
         if x.numel() == 0 && !x.dtype().is_floating_point() {
-            // Only what has elements has to be of floating point.
-            return one(Tensor::zeros(x.dtype(), x.sizes())?);
+            // Only what has elements has to be of floating point. Weight and bias have their part in the dtype as numbers have.
+            let mut promoted = ResultType::new().tensor(x.dtype(), x.dim());
+            for i in [1, 2] {
+                if let Some(t) = c.opt_tensor(i)? {
+                    promoted = promoted.tensor(t.dtype(), 0);
+                }
+            }
+            return one(Tensor::zeros(promoted.dtype().unwrap_or(x.dtype()), x.sizes())?);
         }
         run_as_program(c, |a| instance_norm(a, true))
     }),
