@@ -320,3 +320,19 @@ fn calls_that_were_made_before_do_the_same() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn one_value_may_be_written_where_elements_share_memory() -> Result<(), Error> {
+    let ops = ops();
+    for _ in 0..2 {
+        let x = counting(&ops, &[3, 1]);
+        let wide = x.expand([2, 3, 4]).call()?;
+        // PyTorch: `fill_` and `zero_` write, all others refuse.
+        assert!(wide.add_(1).call().is_err());
+        wide.at(0)?.fill_(7).call()?;
+        assert_eq!(elements(&x), [7.0; 3]);
+        wide.zero_().call()?;
+        assert_eq!(elements(&x), [0.0; 3]);
+    }
+    Ok(())
+}

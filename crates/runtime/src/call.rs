@@ -281,7 +281,10 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
                     result.sizes()
                 )));
             }
-            target.copy_(&result)?;
+            match op.fills {
+                true => target.once(&target)?.copy_(&result.once(&target)?)?,
+                false => target.copy_(&result)?,
+            }
             Ok(smallvec::smallvec![Value::Tensor(cell.clone())])
         }
         Variant::Out => {

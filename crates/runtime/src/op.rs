@@ -187,6 +187,8 @@ pub struct Operator {
     pub(crate) copies: bool,
     /// A view that is its argument as it stands is that variable, not another one on the same elements.
     pub(crate) gives_itself: bool,
+    /// All elements of the result are equal.
+    pub(crate) fills: bool,
     pub(crate) layout: ResultLayout,
     /// What calls need beside their arguments; clones share it.
     pub(crate) prepared: Arc<Prepared>,
@@ -238,6 +240,7 @@ impl Operator {
             random: self.random,
             copies: self.copies,
             gives_itself: self.gives_itself,
+            fills: self.fills,
             layout: self.layout,
             prepared: Arc::default(),
         }

@@ -31,6 +31,7 @@ pub struct Registry {
     fixed_sizes: HashSet<String>,
     random: HashSet<String>,
     give_themselves: HashSet<String>,
+    fills: HashSet<String>,
     layouts: IndexMap<String, ResultLayout>,
     /// Other names of operators.
     aliases: IndexMap<String, String>,
@@ -87,6 +88,7 @@ impl Registry {
             fixed_sizes: HashSet::new(),
             random: HashSet::new(),
             give_themselves: HashSet::new(),
+            fills: HashSet::new(),
             layouts: IndexMap::new(),
             aliases: IndexMap::new(),
             libraries: Vec::new(),
@@ -169,6 +171,11 @@ impl Registry {
     /// whose sizes and strides can be changed without changing the argument's.
     pub fn give_themselves(&mut self, names: &[&str]) {
         self.give_themselves.extend(names.iter().map(ToString::to_string));
+    }
+
+    /// Notes operators that give all elements one value: in place they may write where elements share memory, which others refuse.
+    pub fn fills(&mut self, names: &[&str]) {
+        self.fills.extend(names.iter().map(ToString::to_string));
     }
 
     /// Says how the results of operators lie in memory. Pointwise entries need no word: theirs lie as their operands do.
@@ -325,6 +332,7 @@ impl Registry {
                 random: self.random.contains(name) || self.random.contains(&own_name),
                 copies: false,
                 gives_itself: semantics.form() != Form::View || self.give_themselves.contains(name),
+                fills: self.fills.contains(name),
                 prepared: Arc::default(),
             })
         };

@@ -408,6 +408,15 @@ impl Tensor {
         Ok(out)
     }
 
+    /// The first of those elements that `window`, of the same sizes, has in one place: of dimensions without a stride only the first index.
+    pub(crate) fn once(&self, window: &Tensor) -> Result<Tensor, TensorError> {
+        let kept = self.sizes.iter().zip(&window.strides);
+        let sizes: Dims = kept
+            .map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size })
+            .collect();
+        self.as_strided(&sizes, &self.strides, self.offset)
+    }
+
     /// Writes the elements of `src`, broadcast and converted, into this tensor (`Tensor.copy_`). Reading and writing the
     /// same storage is allowed: the old contents are read.
     pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {

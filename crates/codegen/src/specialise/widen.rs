@@ -9,12 +9,13 @@ use crate::graph::Origin;
 use crate::simplify::remap;
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
-use frazil_runtime::structured::{Combine, Structured, TensorId};
+use frazil_runtime::structured::{Access, Combine, Structured, TensorId};
 
 impl Specialiser<'_> {
     /// Appends a nest; a contraction of halves as one of floats.
     pub(super) fn compute(&mut self, s: Structured, origins: &[Origin]) -> TensorId {
-        let Some(mut wide) = of_floats(&s) else {
+        let wide = of_floats(&s).filter(|s| self.reads_often(s));
+        let Some(mut wide) = wide else {
             return self.tensors.compute(s, origins.to_vec());
         };
         for access in wide.inputs.iter_mut().chain(&mut wide.finish_inputs) {
@@ -24,6 +25,14 @@ impl Specialiser<'_> {
         }
         let sums = self.tensors.compute(wide, origins.to_vec());
         self.converted(sums, s.output.dtype)
+    }
+
+    /// Whether elements are read so often that arithmetic counts. Where each is read once or twice (a product with a single row), memory does, and halves
+    /// are half of it.
+    fn reads_often(&self, s: &Structured) -> bool {
+        let reads: i64 = s.domain.iter().product();
+        let elements = |a: &Access| self.tensors.shape(a.tensor).sizes.iter().product::<i64>();
+        s.inputs.iter().map(elements).max().is_none_or(|most| reads > 2 * most)
     }
 }
 

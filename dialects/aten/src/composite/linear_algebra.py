@@ -3,11 +3,14 @@
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     return torch.norm(x1 - x2 + eps, p, [-1], keepdim)
 
+# Integers are taken as what the product is; floats of two widths keep theirs, and so do their norms.
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     a, b = torch.broadcast_tensors([x1, x2])
-    product = a * b
-    a = a.to(product.dtype)
-    b = b.to(product.dtype)
+    common = (a * b).dtype
+    if not a.is_floating_point():
+        a = a.to(common)
+    if not b.is_floating_point():
+        b = b.to(common)
     n1 = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
     n2 = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
     return ((a / n1) * (b / n2)).sum([dim])

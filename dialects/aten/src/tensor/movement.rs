@@ -317,6 +317,11 @@ fn pixel_unshuffle(args: &Args<'_>) -> Result<Program, OpError> {
             "pixel_unshuffle expects height and width to be divisible by downscale_factor",
         ));
     }
+    if x.sizes().contains(&0) {
+        // PyTorch gives what has no elements as it is.
+        let order: Vec<usize> = (0..rank).collect();
+        return shuffled(args, x.id, &[], x.sizes(), &order, x.sizes());
+    }
     let lead = rank - 3;
     let (c, h, w) = (x.sizes()[lead], x.sizes()[lead + 1] / r, x.sizes()[lead + 2] / r);
     shuffled(
