@@ -201,7 +201,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.aliases(ALIASES);
     registry.give_themselves(complex::GIVE_THEMSELVES);
     registry.give_themselves(views::GIVE_THEMSELVES);
-    registry.fills(&["aten::fill", "aten::zero"]);
+    registry.fills(&["aten::fill_", "aten::zero_"]);
     registry.eager(arithmetic::EAGER);
     registry.eager(indexing::EAGER);
     registry.layouts(ResultLayout::Elementwise, ELEMENTWISE);
