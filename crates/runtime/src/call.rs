@@ -26,10 +26,19 @@ pub fn invoke(
     attributes: &[Attribute],
 ) -> Result<Results, OpError> {
     if let Some(kernel) = kernel_of(op) {
+        let unmarked: SmallVec<[Value; 4]>;
+        let args = match op.copies {
+            // What has no view of a conjugate has a copy of one.
+            true => {
+                unmarked = values.iter().map(resolved).collect::<Result<_, _>>()?;
+                &unmarked
+            }
+            false => values,
+        };
         let call = Call {
             ctx,
             schema: &op.schema,
-            args: values,
+            args,
             output_types,
             attributes,
         };
@@ -122,6 +131,14 @@ fn invoke_small(ctx: &Context, op: &Operator, args: &[impl Look]) -> Result<Opti
             write_results(op, &values, results).map(Some)
         }
     }
+}
+
+/// A tensor without marks; another value as it is.
+fn resolved(value: &Value) -> Result<Value, OpError> {
+    Ok(match value.as_tensor() {
+        Some(t) if !t.marks().is_none() => t.resolved()?.into(),
+        _ => value.clone(),
+    })
 }
 
 /// The same results in memory of their own, row-major.

@@ -35,8 +35,8 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
             keep_statistics(c, true, c.float(6)?)?;
         }
         let x = c.tensor(0)?;
-        if x.numel() == 0 && !x.dtype().is_floating_point() {
-            // Only what has elements has to be of floating point. Weight and bias have their part in the dtype as numbers have.
+        if x.numel() == 0 {
+            // Only what has elements has to be of floating point and to fit the weights. These have their part in the dtype as numbers have.
             let mut promoted = ResultType::new().tensor(x.dtype(), x.dim());
             for i in [1, 2] {
                 if let Some(t) = c.opt_tensor(i)? {

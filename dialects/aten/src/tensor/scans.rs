@@ -93,12 +93,16 @@ fn scan(call: &Call<'_>, how: Scan) -> Result<Results, OpError> {
     let source = t.to_dtype(dtype)?;
     let axis = Axis::of(&source, dim);
     let sizes = t.sizes();
-    // Sums begin with zero, beside which a negative zero is one that is positive.
+    // Sums begin with zero, beside which a negative zero is one that is positive; products with one, by which a complex infinity becomes NaN.
     let from_zero = how == Scan::Sum && t.dim() > 0;
+    let from_one = how == Scan::Product && t.dim() > 0;
     let out = if dtype.is_complex() {
         let mut values: Vec<Complex64> = source.to_dtype(DType::ComplexDouble)?.to_vec();
         if from_zero {
             values.iter_mut().for_each(|x| *x += Complex64::ZERO);
+        }
+        if from_one {
+            values.iter_mut().for_each(|x| *x *= Complex64::ONE);
         }
         accumulate(&mut values, &axis, |a, b| match how {
             Scan::Sum => a + b,
