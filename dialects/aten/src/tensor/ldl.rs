@@ -197,7 +197,7 @@ fn solve(call: &Call<'_>) -> Result<Results, OpError> {
     for (i, (factors, right)) in a.matrices.iter().zip(&b.matrices).enumerate() {
         let mut x = right.clone();
         let own = pivots.get(i * n as usize..(i + 1) * n as usize).unwrap_or(&[]);
-        if own.iter().any(|p| !(1..=n).contains(&p.abs())) {
+        if own.iter().any(|p| !(1..=n as u64).contains(&p.unsigned_abs())) {
             return Err(words(call, "a pivot is not a row"));
         }
         substitute(factors, own, &mut x, hermitian);

@@ -123,13 +123,14 @@ fn stretches(limits: &Tensor, offsets: bool, size: i64, trusted: bool) -> Result
     let mut all = Vec::new();
     for row in 0..rows as usize {
         let row = values.get(row * width..(row + 1) * width).unwrap_or(&[]);
-        let mut at = 0;
+        let mut at = 0i64;
         let pairs: Vec<(i64, i64)> = if offsets {
             row.windows(2).map(|w| (w[0], w[1])).collect()
         } else {
             let next = |&length: &i64| {
                 let start = at;
-                at += length;
+                // Lengths are checked below; until then they may be anything.
+                at = at.saturating_add(length);
                 (start, at)
             };
             row.iter().map(next).collect()
