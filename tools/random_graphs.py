@@ -92,6 +92,11 @@ WRITES_FIRST = re.compile(r"^(add(mm|bmm|mv|r)|baddbmm|masked_scatter|index_\w+|
 OF_FINITE = re.compile(r"^_?(fft_|linalg_|stft|istft|pinverse|lu|triangular_solve|cholesky|det$|logdet|slogdet|inverse|matrix_exp)")
 # What is off by units of the largest element.
 OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(logaddexp|lerp|special_\w+_polynomial|det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
+# Sums of terms that may cancel each other, up to errors of the terms: fused or not, and in one order or another.
+OF_TERMS = re.compile(
+    r"^(linalg_)?(cross|vecdot|multi_dot|matmul)$|^(mm|bmm|mv|v?dot|inner|linear|bilinear|matmul|chain_matmul|tensordot|einsum|add(mm|mv|bmm|r|cmul|cdiv)|"
+    r"baddbmm|conv.*|(nan)?(sum|mean)|cumsum|logcumsumexp|var.*|std.*|trap.*|cumulative_trapezoid|gradient|(layer|batch|group|instance)_norm|"
+    r"log_softmax|special_log_softmax|(special_)?logsumexp|.*dist.*|cosine_similarity|upsample.*|.*avg_pool.*|.*_loss)_?$")
 CALLED = re.compile(r"torch\.ops\.aten\.(\w+)\(")
 
 
@@ -149,6 +154,20 @@ def by_chance(name, values):
     if name in ("neg", "neg_", "negative", "negative_", "_neg_view"):
         # Of complex numbers zero minus each where several are computed at once: the sign of a zero part.
         return any(t.is_complex() and (torch.view_as_real(t.resolve_conj().resolve_neg()) == 0).any() for t in values)
+    if name in ("matmul", "linalg_matmul", "linear") and any(t.numel() == 0 for t in values):
+        # Raises for different dtypes, or does not, by the strides of the larger one: they say whether it is one product or many.
+        return len({t.dtype for t in values}) > 1 and any(t.dim() > 2 and not t.is_contiguous() for t in values)
+    if name.startswith("conv") and len(values) > 1:
+        # Whether padding is multiplied with weights that are not finite depends on the library that PyTorch takes; of bfloat16 also what
+        # becomes of such inputs.
+        return any(not t.isfinite().all() for t in values[1:] + [t for t in values[:1] if t.dtype == torch.bfloat16])
+    if name == "softshrink":
+        # Zero for what is negative and small has a sign only where it does not fill a vector.
+        return any(t.is_floating_point() and t.signbit().any() for t in values)
+    if name in ("maximum", "minimum", "max", "min", "amax", "amin", "aminmax", "clamp", "clamp_max", "clamp_min"):
+        # Of zeros of both signs the first one, or the second where several are compared at once.
+        zeros = [t[t == 0].signbit() for t in values if t.is_floating_point()]
+        return any(z.any() for z in zeros) and not all(z.all() for z in zeros)
     if name in ("signbit", "copysign", "copysign_", "view", "view_copy", "view_as"):
         return any(t.isnan().any() for t in values)
     if name in ("matrix_exp", "linalg_matrix_exp") and any(t.dtype in (torch.float16, torch.bfloat16) for t in values):
@@ -273,10 +292,15 @@ class Graph:
         env.update({n: t.clone() for n, t in self.constants.items()})
         for target, text, writes in self.steps:
             scale, seen = 0.0, env
-            if noise is not None and not writes and (called := CALLED.match(text)) and OF_LARGEST.match(called[1]):
+            if noise is not None and (called := CALLED.match(text)):
                 names = re.findall(r"\b[at]\d+\b", text)
-                scale = max((largest(env[n]) for n in names), default=0.0)
-                seen = {**env, **{n: moved(env[n], noise) for n in names}}
+                if not writes and OF_LARGEST.match(called[1]):
+                    scale = max((largest(env[n]) for n in names), default=0.0)
+                    seen = {**env, **{n: moved(env[n], noise) for n in names}}
+                elif OF_TERMS.match(called[1]):
+                    # Products of two among the terms.
+                    scale = max((largest(env[n]) for n in names), default=0.0)
+                    scale = max(scale, scale * scale)
             result = eval(text, {"torch": torch, **seen})
             if noise is not None and isinstance(result, torch.Tensor):
                 memory = result.untyped_storage().data_ptr()
@@ -287,8 +311,8 @@ class Graph:
 
 
 def largest(value):
-    """The largest magnitude in a tensor or a list of them."""
-    found = [t.abs().max().item() for t in leaves({"": value}) if t.numel() and t.dtype != torch.bool]
+    """The largest magnitude in a tensor or a list of them; true is one."""
+    found = [(t.any() if t.dtype == torch.bool else t.abs().max()).item() for t in leaves({"": value}) if t.numel()]
     return max((float(x) for x in found), default=0.0)
 
 

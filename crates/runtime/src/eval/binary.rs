@@ -25,7 +25,7 @@ pub(super) fn apply(op: BinaryOp, a: &Lanes, b: &Lanes, dtype: DType, out: &mut 
         (Lanes::F32(a), Lanes::F32(b)) => float32(op, a, b, f32::of_mut(out)),
         (Lanes::F64(a), Lanes::F64(b)) => float64(op, a, b, f64::of_mut(out)),
         (Lanes::I64(a), Lanes::I64(b)) => integer(op, a, b, dtype, i64::of_mut(out)),
-        (Lanes::Complex(a), Lanes::Complex(b)) => complex(op, a, b, Complex::of_mut(out)),
+        (Lanes::Complex(a), Lanes::Complex(b)) => complex(op, a, b, dtype, Complex::of_mut(out)),
         _ => Err(Fault::Undefined),
     }
 }
@@ -212,18 +212,27 @@ fn integer_power(a: i64, b: i64) -> i64 {
     result
 }
 
-fn complex(op: BinaryOp, a: &[Complex<f64>], b: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> Result<(), Fault> {
+fn complex(
+    op: BinaryOp,
+    a: &[Complex<f64>],
+    b: &[Complex<f64>],
+    dtype: DType,
+    out: &mut Vec<Complex<f64>>,
+) -> Result<(), Fault> {
+    let single = complex::is_single(dtype);
     match op {
         BinaryOp::Add => zip(a, b, out, |x, y| x + y),
         BinaryOp::Sub => zip(a, b, out, |x, y| x - y),
+        // Their intermediate values overflow.
+        BinaryOp::Mul if single => zip(a, b, out, complex::single(|x, y| x * y)),
+        BinaryOp::Div if single => zip(a, b, out, complex::single(complex::div)),
         BinaryOp::Mul => zip(a, b, out, |x, y| x * y),
         BinaryOp::Div => zip(a, b, out, complex::div),
-        // The logarithm of zero times an exponent without a real part has no value.
-        BinaryOp::Pow => zip(a, b, out, |x, y| match x == Complex::ZERO && y.re == 0.0 {
-            true => Complex::new(f64::NAN, f64::NAN),
-            false => x.powc(y),
-        }),
+        BinaryOp::Pow => zip(a, b, out, complex::pow),
         _ => return Err(Fault::Undefined),
+    }
+    if single {
+        complex::round(out);
     }
     Ok(())
 }

@@ -1,11 +1,44 @@
 //! Functions of complex numbers at zeros, infinities and NaN, as C's Annex G has them, which PyTorch follows; `num_complex` computes the
 //! rest. Of a function that is another's turned by a quarter (`sin z = -i sinh iz`) only one is written out.
+//!
+//! Lanes hold the parts as `f64`. What PyTorch computes of complex64 overflows where `f32` does: results are rounded ([`round`]), and functions
+//! whose intermediate values matter are generic over the width of a part.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 
+use frazil_ir::DType;
 use num_complex::Complex;
+use num_traits::Float;
 
 type C = Complex<f64>;
+
+/// True for dtypes whose parts are computed as `f32`.
+pub(super) fn is_single(dtype: DType) -> bool {
+    matches!(dtype, DType::ComplexFloat | DType::ComplexHalf)
+}
+
+fn narrow(z: C) -> Complex<f32> {
+    Complex::new(z.re as f32, z.im as f32)
+}
+
+fn widen(z: Complex<f32>) -> C {
+    Complex::new(z.re.into(), z.im.into())
+}
+
+/// Rounds parts to `f32`, and to infinity those that are beyond its range.
+pub(super) fn round(numbers: &mut [C]) {
+    numbers.iter_mut().for_each(|z| *z = widen(narrow(*z)));
+}
+
+/// A function of single precision on lanes.
+pub(super) fn single_of_one(f: impl Fn(Complex<f32>) -> Complex<f32>) -> impl Fn(C) -> C {
+    move |x| widen(f(narrow(x)))
+}
+
+/// A function of two numbers of single precision on lanes.
+pub(super) fn single(f: impl Fn(Complex<f32>, Complex<f32>) -> Complex<f32>) -> impl Fn(C, C) -> C {
+    move |x, y| widen(f(narrow(x), narrow(y)))
+}
 
 const NAN: C = C::new(f64::NAN, f64::NAN);
 
@@ -28,18 +61,18 @@ fn signed_as(value: C, argument: C) -> C {
 }
 
 /// `x / y`, scaled by the larger part of `y`; by zero each part is divided for itself.
-pub(super) fn div(x: C, y: C) -> C {
-    if y == C::ZERO {
-        return C::new(x.re / y.re.abs(), x.im / y.im.abs());
+pub(super) fn div<T: Float>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+    if y.re.is_zero() && y.im.is_zero() {
+        return Complex::new(x.re / y.re.abs(), x.im / y.im.abs());
     }
     if y.re.abs() >= y.im.abs() {
         let ratio = y.im / y.re;
-        let scale = 1.0 / (y.re + y.im * ratio);
-        C::new((x.re + x.im * ratio) * scale, (x.im - x.re * ratio) * scale)
+        let scale = (y.re + y.im * ratio).recip();
+        Complex::new((x.re + x.im * ratio) * scale, (x.im - x.re * ratio) * scale)
     } else {
         let ratio = y.re / y.im;
-        let scale = 1.0 / (y.im + y.re * ratio);
-        C::new((x.re * ratio + x.im) * scale, (x.im * ratio - x.re) * scale)
+        let scale = (y.im + y.re * ratio).recip();
+        Complex::new((x.re * ratio + x.im) * scale, (x.im * ratio - x.re) * scale)
     }
 }
 
@@ -58,19 +91,56 @@ pub(super) fn exp(z: C) -> C {
     }
 }
 
+/// A product by Annex G: infinite where a factor is, though both parts of the plain product be NaN.
+fn product(x: C, y: C) -> C {
+    let plain = x * y;
+    let infinite = |z: C| z.re.is_infinite() || z.im.is_infinite();
+    if !(plain.re.is_nan() && plain.im.is_nan() && (infinite(x) || infinite(y))) {
+        return plain;
+    }
+    // Of an infinite factor only the direction counts, of the other one NaN counts as zero.
+    let direction = |z: C| {
+        let part = |part: f64| match infinite(z) {
+            true => f64::from(u8::from(part.is_infinite())).copysign(part),
+            false if part.is_nan() => 0f64.copysign(part),
+            false => part,
+        };
+        C::new(part(z.re), part(z.im))
+    };
+    direction(x) * direction(y) * f64::INFINITY
+}
+
+/// `x` to the power `y`, as C defines it: NaN where the logarithm of zero or infinity meets an exponent of zero.
+pub(super) fn pow(x: C, y: C) -> C {
+    exp(product(y, x.ln()))
+}
+
 pub(super) fn exp2(z: C) -> C {
     exp(z * LN_2)
 }
 
 /// Without losing what is small beside one.
-pub(super) fn expm1(z: C) -> C {
-    let half = (z.im / 2.0).sin();
-    C::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
+pub(super) fn expm1<T: Float>(z: Complex<T>) -> Complex<T> {
+    let two = T::one() + T::one();
+    let half = (z.im / two).sin();
+    let real = z.re.exp_m1() * z.im.cos() - two * half * half;
+    Complex::new(real, z.re.exp() * z.im.sin())
+}
+
+/// A number of length one in the direction of another; zero of zero, and of what is so long that its length overflows.
+pub(super) fn sign<T: Float>(z: Complex<T>) -> Complex<T> {
+    match z.re.is_zero() && z.im.is_zero() {
+        true => Complex::new(T::zero(), T::zero()),
+        false => z.unscale(z.norm()),
+    }
 }
 
 pub(super) fn log1p(z: C) -> C {
     if z.re.is_nan() || z.im.is_nan() {
         return NAN;
+    }
+    if z == C::ZERO {
+        return z;
     }
     // The sign of a zero imaginary part stays.
     C::new(z.re + 1.0, z.im).ln()
@@ -121,7 +191,9 @@ pub(super) fn cosh(z: C) -> C {
         return z.cosh();
     }
     if z.im == 0.0 {
-        return C::new(z.re.abs(), z.im * 1f64.copysign(z.re));
+        // NaN has no sign to give.
+        let sign = if z.re.is_nan() { 1.0 } else { 1f64.copysign(z.re) };
+        return C::new(z.re.abs(), z.im * sign);
     }
     match (z.re.is_infinite(), z.im.is_finite()) {
         (true, true) => C::new(f64::INFINITY * z.im.cos(), z.re * z.im.sin()),
@@ -190,6 +262,9 @@ pub(super) fn asinh(z: C) -> C {
 }
 
 pub(super) fn asin(z: C) -> C {
+    if z.re.is_infinite() && z.im.is_nan() {
+        return C::new(f64::NAN, f64::INFINITY);
+    }
     match z.norm() <= LARGE {
         true => signed_as(z.asin(), z),
         false => turned_back(asinh(turned(z))),
@@ -245,7 +320,7 @@ mod tests {
     fn values_of_pytorch() {
         const INF: f64 = f64::INFINITY;
         type Case = (fn(C) -> C, C, C);
-        let functions: [Case; 25] = [
+        let functions: [Case; 32] = [
             // torch.acos, asinh and acosh of complex128.
             (acos, C::new(-1e18, 1e18), C::new(2.356194490192345, -42.48625244473274)),
             (
@@ -258,6 +333,17 @@ mod tests {
                 C::new(-1e10, 3e9),
                 C::new(23.762086958620927, 2.8501358591119264),
             ),
+            (|z| pow(z, C::ZERO), C::ZERO, NAN),
+            (|z| pow(z, C::ZERO), NAN, NAN),
+            (|z| pow(z, C::ONE), C::new(INF, 0.0), C::new(INF, f64::NAN)),
+            (|z| pow(z, C::new(INF, 0.0)), C::new(2.0, 0.0), C::new(INF, f64::NAN)),
+            (
+                |z| pow(z, C::new(2.0, 0.0)),
+                C::new(0.0, 2.0),
+                C::new(-4.0, 4.898587196589413e-16),
+            ),
+            (log1p, C::new(-0.0, 0.0), C::new(-0.0, 0.0)),
+            (asin, C::new(INF, f64::NAN), C::new(f64::NAN, INF)),
             (exp, C::new(-INF, f64::NAN), C::new(0.0, 0.0)),
             (exp2, C::new(INF, 2.0), C::new(INF, INF)),
             (expm1, C::new(INF, 0.0), C::new(INF, f64::NAN)),

@@ -1,7 +1,7 @@
 //! Vectorised interpretation of [`Expr`]: each operation runs over a chunk of elements before the next one starts.
 
 use super::binary::{self, Fault};
-use super::{EvalError, unary};
+use super::{EvalError, complex, unary};
 use crate::expr::{Expr, ExprOp, Number};
 use crate::lanes::{Lane, LaneKind, Lanes};
 use crate::simd::vectorised;
@@ -108,7 +108,14 @@ impl<'e> ExprEval<'e> {
                 }
                 ExprOp::Fma(a, b, c) => fused(operand(a), operand(b), operand(c), out)?,
                 ExprOp::Select(c, a, b) => select(i64::of(operand(c)), operand(a), operand(b), out),
-                ExprOp::Cast(a) => out.convert_from(operand(a), self.expr.node(a).dtype, node.dtype),
+                ExprOp::Cast(a) => {
+                    out.convert_from(operand(a), self.expr.node(a).dtype, node.dtype);
+                    if let Lanes::Complex(numbers) = out
+                        && complex::is_single(node.dtype)
+                    {
+                        complex::round(numbers);
+                    }
+                }
             }
         }
         self.registers.last().ok_or(EvalError::Malformed("an empty expression"))
@@ -189,6 +196,7 @@ fn fused(a: &Lanes, b: &Lanes, c: &Lanes, out: &mut Lanes) -> Result<(), EvalErr
 mod tests {
     use super::*;
     use crate::expr::{BinaryOp, UnaryOp};
+    use num_complex::Complex;
 
     fn run(expr: &Expr, inputs: &[Lanes]) -> Result<Lanes, EvalError> {
         let len = inputs[0].len();
@@ -254,6 +262,44 @@ mod tests {
             binary(BinaryOp::Fmax, DType::Double, a, b).expect("runs"),
             Lanes::F64(vec![0.0, 1.0, 3.0])
         );
+    }
+
+    #[test]
+    fn complex_numbers_overflow_where_their_dtype_does() {
+        // torch.sigmoid(torch.tensor([-90 + 1j])) of complex64 is NaN, of complex128 not; torch.sgn, square and expm1 are alike.
+        let run_as = |dtype, of: fn(&mut Expr, u32, DType), z| {
+            let mut e = Expr::new();
+            let x = e.input(0, dtype);
+            of(&mut e, x, dtype);
+            let Ok(Lanes::Complex(out)) = run(&e, &[Lanes::Complex(vec![z])]) else {
+                panic!()
+            };
+            out[0]
+        };
+        let sigmoid = |e: &mut Expr, x, dtype| {
+            let (negative, one) = (e.unary(UnaryOp::Neg, x), e.float(1.0, dtype));
+            let exponential = e.unary(UnaryOp::Exp, negative);
+            let sum = e.binary(BinaryOp::Add, one, exponential);
+            e.binary(BinaryOp::Div, one, sum);
+        };
+        let small = Complex::new(-90.0, 1.0);
+        assert!(run_as(DType::ComplexFloat, sigmoid, small).re.is_nan());
+        assert!((run_as(DType::ComplexDouble, sigmoid, small).re - 4.427e-40).abs() < 1e-43);
+        let square = |e: &mut Expr, x, _| {
+            e.binary(BinaryOp::Mul, x, x);
+        };
+        let large = Complex::new(3e38f32.into(), 3e38f32.into());
+        assert!(run_as(DType::ComplexFloat, square, large).re.is_nan());
+        assert_eq!(run_as(DType::ComplexDouble, square, large).re, 0.0);
+        let sign = |e: &mut Expr, x, _| {
+            e.unary(UnaryOp::Sign, x);
+        };
+        assert_eq!(run_as(DType::ComplexFloat, sign, large), Complex::ZERO);
+        let expm1 = |e: &mut Expr, x, _| {
+            e.unary(UnaryOp::Expm1, x);
+        };
+        let growing = run_as(DType::ComplexFloat, expm1, Complex::new(90.0, 0.0));
+        assert!(growing.re.is_infinite() && growing.im.is_nan());
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) fn apply(op: UnaryOp, a: &Lanes, dtype: DType, out: &mut Lanes) -> bo
         Lanes::F32(v) => float32(op, v, f32::of_mut(out)),
         Lanes::F64(v) => float64(op, v, f64::of_mut(out)),
         Lanes::I64(v) => integer(op, v, dtype, i64::of_mut(out)),
-        Lanes::Complex(v) => return complex(op, v, Complex::of_mut(out)),
+        Lanes::Complex(v) => return complex(op, v, dtype, Complex::of_mut(out)),
     }
     true
 }
@@ -123,8 +123,12 @@ fn integer(op: UnaryOp, a: &[i64], dtype: DType, out: &mut Vec<i64>) {
     wrap_integers(out, dtype);
 }
 
-fn complex(op: UnaryOp, a: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> bool {
+fn complex(op: UnaryOp, a: &[Complex<f64>], dtype: DType, out: &mut Vec<Complex<f64>>) -> bool {
+    let single = complex::is_single(dtype);
     match op {
+        // Their intermediate values overflow.
+        UnaryOp::Expm1 if single => map(a, out, complex::single_of_one(complex::expm1)),
+        UnaryOp::Sign if single => map(a, out, complex::single_of_one(complex::sign)),
         UnaryOp::Neg => map(a, out, |x| -x),
         UnaryOp::Abs => map(a, out, |x: Complex<f64>| Complex::new(x.norm(), 0.0)),
         UnaryOp::Exp => map(a, out, complex::exp),
@@ -148,12 +152,11 @@ fn complex(op: UnaryOp, a: &[Complex<f64>], out: &mut Vec<Complex<f64>>) -> bool
         UnaryOp::Asinh => map(a, out, complex::asinh),
         UnaryOp::Acosh => map(a, out, complex::acosh),
         UnaryOp::Atanh => map(a, out, complex::atanh),
-        UnaryOp::Sign => map(
-            a,
-            out,
-            |x: Complex<f64>| if x == Complex::ZERO { x } else { x / x.norm() },
-        ),
+        UnaryOp::Sign => map(a, out, complex::sign),
         _ => return false,
+    }
+    if single {
+        complex::round(out);
     }
     true
 }

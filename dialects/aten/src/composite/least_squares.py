@@ -13,6 +13,14 @@ def helper_batch(self: Tensor) -> List[int]:
         shape.append(self.size(d))
     return shape
 
+def helper_broadcast_batch(batch: List[int], sizes: List[int]) -> List[int]:
+    shape: List[int] = []
+    for d in range(len(batch)):
+        if batch[d] != sizes[d] and batch[d] != 1 and sizes[d] != 1:
+            raise RuntimeError("The size of tensor a (" + str(batch[d]) + ") must match the size of tensor b (" + str(sizes[d]) + ") at non-singleton dimension " + str(d))
+        shape.append(sizes[d] if batch[d] == 1 else batch[d])
+    return shape
+
 # The solution of least norm; which of the other results there are depends on the method that is asked for.
 def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Optional[str]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     if self.dim() < 2:
@@ -47,10 +55,15 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
     batch = helper_batch(self)
     wide = helper_in_double(self)
     wanted = helper_in_double(right)
+    solved = batch
+    if right.dim() < self.dim():
+        # As many leading sizes of the right side count as its batch as the left one has, though the rows be among them.
+        solved = helper_broadcast_batch(batch, right.size())
+        wanted = wanted.expand(solved + [m, right.size(-1)])
     if m == 0 or n == 0:
         values = torch.zeros(batch + [0], dtype=torch.float64)
         kept = values > 0
-        solution = torch.zeros(batch + [n, right.size(-1)], dtype=wide.dtype)
+        solution = torch.zeros(solved + [n, right.size(-1)], dtype=wide.dtype)
     else:
         u, values, vh = torch.linalg_svd(wide, False)
         largest = values.narrow(-1, 0, 1)

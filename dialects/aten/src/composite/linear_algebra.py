@@ -260,7 +260,8 @@ def helper_whole(self: Tensor, hermitian: bool) -> Tensor:
 
 def helper_pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor]) -> Tensor:
     if self.numel() == 0:
-        out = torch.empty_like(self).transpose(-1, -2).contiguous()
+        # What has no elements counts as row-major, so that `contiguous` would keep the strides.
+        out = self.mT.clone(memory_format=0)
     else:
         u, s, vh = torch.linalg_svd(self, False)
         inverse = torch.where(s > helper_limit(self, s, atol, rtol), torch.reciprocal(s), torch.zeros_like(s)).to(self.dtype)

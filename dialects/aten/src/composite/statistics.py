@@ -236,7 +236,10 @@ def sum_to_size(self: Tensor, size: List[int]) -> Tensor:
         out = torch.sum(self)
     elif len(folded) > 0:
         out = torch.sum(self, folded, True)
-    return out.reshape(size)
+    # A tensor of this size is itself the result.
+    if lead > 0:
+        out = out.reshape(size)
+    return out
 
 def mvlgamma(self: Tensor, p: int) -> Tensor:
     if p < 1:

@@ -46,14 +46,14 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
             // The constants of the paper, which make activations normalise themselves.
             const ALPHA: f64 = 1.673_263_242_354_377_2;
             const SCALE: f64 = 1.050_700_987_355_480_5;
-            b.x(0).gt(0.0).select(b.x(0) * SCALE, b.x(0).expm1() * (ALPHA * SCALE))
+            b.x(0).lt(0.0).select(b.x(0).expm1() * (ALPHA * SCALE), b.x(0) * SCALE)
         }),
     ),
     (
         "aten::celu",
         Pointwise::new(SELF, Float, |b| {
             let alpha = b.value("alpha");
-            b.x(0).gt(0.0).select(b.x(0), (b.x(0) / alpha).expm1() * alpha)
+            b.x(0).lt(0.0).select((b.x(0) / alpha).expm1() * alpha, b.x(0))
         }),
     ),
     ("aten::gelu", Pointwise::new(SELF, Float, gelu)),
@@ -134,7 +134,8 @@ fn elu<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (alpha, scale, input_scale) = (b.value("alpha"), b.value("scale"), b.value("input_scale"));
     let x = b.x(0);
     let negative = (x * input_scale).expm1() * (alpha * scale);
-    x.gt(0.0).select(x * scale, negative)
+    // Zero is on the straight side, whatever the sign of the other.
+    x.lt(0.0).select(negative, x * scale)
 }
 
 fn gelu<'f>(b: &Body<'f, '_>) -> Sym<'f> {

@@ -293,19 +293,18 @@ fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 /// Small constant exponents are products and roots, which are exact where the general function is not.
 fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
-    let float = b.compute().is_floating_point();
+    let float = b.compute().is_floating_point() || b.compute().is_complex();
     match b.constant_operand(1) {
         Some(0.0) => b.constant(1.0),
         Some(2.0) => x * x,
         Some(3.0) => x * x * x,
         Some(1.0) => x,
-        Some(0.5) if float => x.sqrt(),
-        Some(-0.5) if float => x.rsqrt(),
+        // Of `Half` roots are powers, which are not NaN at minus infinity.
+        Some(0.5) if float && b.dtype() != DType::Half => x.sqrt(),
+        Some(-0.5) if float && b.dtype() != DType::Half => x.rsqrt(),
         Some(-1.0) if float => b.constant(1.0) / x,
         Some(-2.0) if float => b.constant(1.0) / (x * x),
-        Some(e) if e < 0.0 && !float && !b.compute().is_complex() => {
-            b.fail(OpError::raised("Integers to negative integer powers are not allowed."))
-        }
+        Some(e) if e < 0.0 && !float => b.fail(OpError::raised("Integers to negative integer powers are not allowed.")),
         _ => x.pow(b.x(1)),
     }
 }

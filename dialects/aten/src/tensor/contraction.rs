@@ -171,13 +171,30 @@ fn products(args: &Args<'_>, order: for<'a> fn(&'a TensorArg, &'a TensorArg) -> 
 fn product(args: &Args<'_>, a: &str, b: &str, ranks: Option<(usize, usize)>) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
     check_ranks(&x, &y, ranks)?;
-    same_dtype(&x, &y)?;
     if ranks == Some((3, 3)) && x.sizes()[0] != y.sizes()[0] {
         return Err(OpError::raised("batch1 and batch2 must have same number of batches"));
     }
     let mut p = ProgramBuilder::new(args);
-    let out = multiply(&mut p, x.id, y.id)?;
+    // `matmul` makes a product of two matrices of all others.
+    let batches = ranks == Some((3, 3)) || ranks.is_none() && x.rank() >= 2 && y.rank() >= 3;
+    let out = match batches {
+        true => multiply_batches(&mut p, &x, &y, y.dtype())?,
+        false => {
+            same_dtype(&x, &y)?;
+            multiply(&mut p, x.id, y.id)?
+        }
+    };
     p.finish(&[out])
+}
+
+/// [`multiply_as`] of batches, whose dtypes nobody compares where there is nothing to multiply: `output` is then the second one's.
+fn multiply_batches(p: &mut ProgramBuilder, x: &TensorArg, y: &TensorArg, output: DType) -> Result<TensorId, OpError> {
+    if x.shape.numel() == 0 || y.shape.numel() == 0 {
+        let x = p.cast(x.id, y.dtype())?;
+        return multiply_as(p, x, y.id, output);
+    }
+    same_dtype(x, y)?;
+    multiply_as(p, x.id, y.id, output)
 }
 
 fn check_ranks(x: &TensorArg, y: &TensorArg, ranks: Option<(usize, usize)>) -> Result<(), OpError> {
@@ -314,7 +331,6 @@ fn outer(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
 /// beta * self + alpha * (a · b)
 fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     let (x, y) = (args.tensor(a)?, args.tensor(b)?);
-    same_dtype(&x, &y)?;
     let wanted = match a {
         "mat1" => (2, 2),
         "mat" => (2, 1),
@@ -323,8 +339,26 @@ fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
     check_ranks(&x, &y, Some(wanted))?;
     let mut p = ProgramBuilder::new(args);
     // Rounded once, with the sum.
-    let out = multiply_as(&mut p, x.id, y.id, compute_dtype(x.dtype()))?;
-    let out = scaled_sum(&mut p, args, out, x.dtype())?;
+    let output = compute_dtype(y.dtype());
+    let out = match wanted {
+        (3, 3) => {
+            let own = args.tensor("self")?.dtype();
+            if own != x.dtype() {
+                return Err(OpError::raised(format!(
+                    "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
+                    own.type_name(),
+                    x.dtype().type_name(),
+                    y.dtype().type_name()
+                )));
+            }
+            multiply_batches(&mut p, &x, &y, output)?
+        }
+        _ => {
+            same_dtype(&x, &y)?;
+            multiply_as(&mut p, x.id, y.id, output)?
+        }
+    };
+    let out = scaled_sum(&mut p, args, out, y.dtype())?;
     p.finish(&[out])
 }
 
@@ -333,9 +367,10 @@ fn addr(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, y, bias) = (args.tensor("vec1")?, args.tensor("vec2")?, args.tensor("self")?);
     check_ranks(&x, &y, Some((1, 1)))?;
     let (alpha, beta) = (args.scalar("alpha")?, args.scalar("beta")?);
-    let dtype = [&x, &y, &bias]
+    // `self` counts as the matrix that it is expanded to, also where it has no dimensions.
+    let dtype = [(&x, 1), (&y, 1), (&bias, 2)]
         .iter()
-        .fold(ResultType::new(), |r, t| r.tensor(t.dtype(), t.rank()))
+        .fold(ResultType::new(), |r, (t, rank)| r.tensor(t.dtype(), *rank))
         .dtype()
         .unwrap_or(x.dtype());
     let compute = compute_dtype(dtype);
@@ -430,7 +465,11 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
         ));
     }
     let width = q.sizes()[rank - 1];
-    let scale = args.opt_float("scale")?.unwrap_or(1.0 / (width as f64).sqrt());
+    // Factors are scaled before they are multiplied: of none of them the scale says nothing.
+    let scale = match width {
+        0 => 1.0,
+        _ => args.opt_float("scale")?.unwrap_or(1.0 / (width as f64).sqrt()),
+    };
     let mut p = ProgramBuilder::new(args);
     let (mut key, mut value) = (k.id, v.id);
     if args.flag("enable_gqa")? && rank >= 3 {

@@ -125,6 +125,22 @@ fn per_channel(p: &mut ProgramBuilder, t: TensorId, channels: i64, rank: usize) 
     p.reshape(t, &sizes)
 }
 
+/// A parameter of one element a channel, whatever dimensions these lie in.
+fn in_a_row(p: &mut ProgramBuilder, args: &Args<'_>, name: &str, channels: i64) -> Result<Option<TensorId>, OpError> {
+    let Some(t) = args.opt_tensor(name)? else {
+        return Ok(None);
+    };
+    let n = t.shape.numel();
+    if n != channels {
+        return Err(OpError::raised(format!(
+            "{name} should contain {channels} elements not {n}"
+        )));
+    }
+    p.reshape(t.id, &[channels]).map(Some)
+}
+
+const PARAMETERS: [&str; 4] = ["weight", "bias", "running_mean", "running_var"];
+
 /// How far a channel's elements spread.
 #[derive(Clone, Copy)]
 enum Spread {
@@ -170,11 +186,20 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     }
     let (rank, c) = (x.rank(), channels(&x)?);
     let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
+    if let Some(other) = [&mean, &var]
+        .into_iter()
+        .flatten()
+        .map(|t| t.rank())
+        .find(|&rank| rank != 1)
+    {
+        return Err(OpError::raised(format!(
+            "TensorAccessor expected 1 dims but tensor has {other}"
+        )));
+    }
     let eps = args.float("eps")?;
     let (compute, stored) = (compute_dtype(x.dtype()), statistics_dtype(args, &x)?);
-    let weight = args.opt_tensor("weight")?.map(|t| t.id);
-    let bias = args.opt_tensor("bias")?.map(|t| t.id);
     let mut p = ProgramBuilder::new(args);
+    let (weight, bias) = (in_a_row(&mut p, args, "weight", c)?, in_a_row(&mut p, args, "bias", c)?);
     let (mean, spread) = match (args.flag("training")?, mean, var) {
         (false, Some(m), Some(v)) => (m.id, Spread::Variance(v.id, eps)),
         (false, ..) => {
@@ -268,7 +293,13 @@ fn kept_statistics(
         None,
     )?;
     let invstd = p.map(&[spread], kept, |_, x| {
-        (x[0] / n + eps).sqrt().constant(1.0) / (x[0] / n + eps).sqrt()
+        let inverse = x[0].constant(1.0) / (x[0] / n + eps).sqrt();
+        // What does not spread at all counts as infinitely narrow only where nothing is added to it.
+        if eps == 0.0 {
+            x[0].eq(0.0).select(x[0].constant(0.0), inverse)
+        } else {
+            inverse
+        }
     })?;
     Ok((mean, invstd))
 }
@@ -437,6 +468,14 @@ fn grouped(
 fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let c = channels(&x)?;
+    // Parameters are repeated for each instance.
+    for name in PARAMETERS {
+        if args.opt_tensor(name)?.is_some_and(|t| t.rank() > 1) {
+            return Err(OpError::raised(
+                "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+            ));
+        }
+    }
     if args.flag("use_input_stats")? {
         updates_nothing(args, kept)?;
         return by_instances(args, &x, c);
@@ -447,9 +486,8 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
         ));
     };
     let compute = compute_dtype(x.dtype());
-    let weight = args.opt_tensor("weight")?.map(|t| t.id);
-    let bias = args.opt_tensor("bias")?.map(|t| t.id);
     let mut p = ProgramBuilder::new(args);
+    let (weight, bias) = (in_a_row(&mut p, args, "weight", c)?, in_a_row(&mut p, args, "bias", c)?);
     let (scale, shift) = scale_and_shift(
         &mut p,
         mean.id,

@@ -276,7 +276,16 @@ fn isin(call: &Call<'_>) -> Result<Results, OpError> {
         Value::Tensor(t) => Ok(t.get()),
         _ => Ok::<_, OpError>(number(call.scalar(i)?)),
     };
-    let (elements, set, invert) = (as_tensor(0)?, as_tensor(1)?, call.flag(3)?);
+    let (mut elements, mut set, invert) = (as_tensor(0)?, as_tensor(1)?, call.flag(3)?);
+    // A whole number has the width of the integers that it meets, and wraps around where it does not fit.
+    let whole = |t: &Tensor| !(t.dtype().is_floating_point() || t.dtype().is_complex());
+    if whole(&elements) && whole(&set) {
+        match (call.arg(0), call.arg(1)) {
+            (Value::Tensor(_), Value::Tensor(_)) => {}
+            (Value::Tensor(_), _) => set = set.to_dtype(elements.dtype())?,
+            _ => elements = elements.to_dtype(set.dtype())?,
+        }
+    }
     fn found<K: Key>(elements: &Tensor, set: &Tensor, invert: bool) -> Vec<u8> {
         let mut set = K::values(set);
         set.sort_by(|a, b| a.compare(*b));

@@ -109,11 +109,12 @@ pub(super) fn i0e(x: f64) -> f64 {
 }
 
 pub(super) fn i1(x: f64) -> f64 {
-    scaled_i(1, x) * x.abs().exp()
+    i1e(x) * x.abs().exp()
 }
 
+/// Odd, but without a negative zero.
 pub(super) fn i1e(x: f64) -> f64 {
-    scaled_i(1, x)
+    if x == 0.0 { 0.0 } else { scaled_i(1, x) }
 }
 
 /// The modified Bessel function of the second kind times e^x: ∫ e^(-x (cosh t - 1)) cosh(v t) dt from 0, by the trapezoidal rule,
@@ -127,6 +128,11 @@ fn scaled_k(order: f64, x: f64) -> f64 {
     }
     if x.is_infinite() {
         return 0.0;
+    }
+    if x < 1e-150 {
+        // Where the integral goes on for longer than cosh t is finite, the first term of the series is the function.
+        const EULER: f64 = 0.577_215_664_901_532_9;
+        return if order == 0.0 { -(x * 0.5).ln() - EULER } else { 1.0 / x };
     }
     let step = (0.5 / x.sqrt()).min(0.1);
     let mut sum = 0.5;
@@ -439,8 +445,8 @@ const LARGEST_DEGREE: i64 = 1 << 20;
 /// The polynomial of degree `n` (truncated) at `x`; 0 below degree 0. What does not fit single precision overflows there where `single`.
 pub(super) fn polynomial(family: Polynomial, x: f64, n: f64, single: bool) -> f64 {
     use Polynomial::{ChebyshevT, ChebyshevU, ChebyshevV, ChebyshevW, HermiteH, HermiteHe, Laguerre, Legendre};
-    // An infinite degree becomes the least integer in C++, as NaN does.
-    if !n.is_finite() || n <= -1.0 {
+    // What no integer holds becomes the least one in C++, as infinity and NaN do.
+    if !(n > -1.0 && n < i64::MAX as f64) {
         return 0.0;
     }
     let n = n as i64;
@@ -494,6 +500,7 @@ mod tests {
             (i1(-2.5), -2.5167162452886984),
             (i1e(60.0), 0.05117963018902872),
             (k0(0.1), 2.427069024702017),
+            (k0e(1e-320), 736.9431724066322),
             (k1(5.0), 0.004044613445452163),
             (k1e(900.0), 0.0417945390130337),
             (airy_ai(1.0), 0.13529241631288144),

@@ -98,7 +98,8 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         let dtype = c
             .opt_dtype(1)?
             .ok_or_else(|| OpError::raised("view_copy() needs a dtype"))?;
-        one(reinterpreted(&c.tensor(0)?, dtype)?.deep_copy()?)
+        // Of a view with marks it copies the elements that are seen.
+        one(reinterpreted(&c.tensor(0)?.resolved()?, dtype)?.deep_copy()?)
     }),
     // The in-place forms change the variable itself, for everybody who holds it.
     ("aten::unsqueeze_", |c| restrided(c, "aten::unsqueeze")),
