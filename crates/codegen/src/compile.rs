@@ -5,12 +5,14 @@ use crate::emit::phase_name;
 use crate::host::HostCall;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
+use crate::output::{self, NewBytes};
 use crate::package::{Contents, Package};
 use crate::pages::Pages;
 use crate::plan::{Buffer, Call, Constants, Plan, Port};
 use crate::profile::{self, CallInfo, Clock, Profile};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
+use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
 use rayon::prelude::*;
 use std::ffi::c_void;
@@ -240,6 +242,41 @@ impl Executable {
         self.run_timed(inputs, outputs, None)
     }
 
+    /// Runs the function as [`Executable::run`] does, and gives its outputs in new memory.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn call(&mut self, inputs: &[&[u8]]) -> Result<Vec<AlignedBytes>, RunError> {
+        check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
+        // The host program wants slices of bytes to write to, which have to have contents.
+        let contents = match self.code.hosts.is_empty() {
+            true => output::Contents::Undefined,
+            false => output::Contents::Zero,
+        };
+        let ports = self.code.outputs.iter();
+        let mut new: Vec<NewBytes> = ports.map(|port| NewBytes::new(port.bytes(), contents)).collect();
+        let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
+        let addresses: Vec<*mut c_void> = new.iter_mut().map(NewBytes::address).collect();
+        // SAFETY: the inputs' sizes are checked, the outputs have theirs, and the kernels of a plan write every element of every output.
+        let outputs: Vec<AlignedBytes> = unsafe {
+            self.run_steps(&inputs, &addresses, None)?;
+            new.into_iter().map(|bytes| bytes.written()).collect()
+        };
+        self.check_raised(outputs.iter().map(AlignedBytes::as_slice))?;
+        Ok(outputs)
+    }
+
+    /// Raises the exception of the first check that asks for it; the checks' outputs are the last ones.
+    fn check_raised<'a>(&self, outputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<(), RunError> {
+        let checks = &self.code.checks;
+        let results = outputs.len().saturating_sub(checks.len());
+        let truths = outputs.skip(results).map(|b| b.first().is_some_and(|&x| x != 0));
+        match checks.iter().zip(truths).find(|(_, raised)| *raised) {
+            Some((message, _)) => Err(RunError::Raised(message.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// Runs the function again and again for `time`, and tells where the time goes.
     ///
     /// # Errors
@@ -272,16 +309,10 @@ impl Executable {
         check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
         check("output", &self.code.outputs, outputs.iter().map(|b| b.len()))?;
         let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
-        let results = outputs.len() - self.code.checks.len();
         let addresses: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
         // SAFETY: sizes are checked.
         unsafe { self.run_steps(&inputs, &addresses, clock)? };
-        let checks = &self.code.checks;
-        let truths = outputs[results..].iter().map(|b| b.first().is_some_and(|&x| x != 0));
-        match checks.iter().zip(truths).find(|(_, raised)| *raised) {
-            Some((message, _)) => Err(RunError::Raised(message.clone())),
-            None => Ok(()),
-        }
+        self.check_raised(outputs.iter().map(|b| &**b))
     }
 
     /// [`Executable::run`] on bare addresses, without looking at what the checks gave.

@@ -30,6 +30,7 @@ pub mod listing;
 pub mod lower;
 pub mod memory;
 pub mod native;
+mod output;
 pub mod package;
 mod pages;
 pub mod plan;

@@ -6,7 +6,7 @@ use frazil_codegen::aot;
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
-use frazil_codegen::plan::{Plan, Port};
+use frazil_codegen::plan::Plan;
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
 use frazil_codegen::target::Target;
@@ -308,7 +308,7 @@ impl CompiledMethod {
 
     /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
-        let (buffers, ()) = self.with_buffers(inputs, |code, inputs, outputs| code.run(inputs, outputs))?;
+        let buffers = self.with_bytes(inputs, |code, inputs| code.call(inputs))?;
         let ports = self.executable.outputs();
         let mut values = Vec::with_capacity(ports.len());
         // The last outputs are those of checks, which no result mentions.
@@ -336,16 +336,19 @@ impl CompiledMethod {
     /// # Errors
     /// As [`CompiledMethod::run`].
     pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
-        let (_, profile) = self.with_buffers(inputs, |code, inputs, outputs| code.profile(inputs, outputs, time))?;
-        Ok(profile)
+        self.with_bytes(inputs, |code, inputs| {
+            let mut buffers: Vec<_> = code.outputs().iter().map(|p| AlignedBytes::zeroed(p.bytes())).collect();
+            let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
+            code.profile(inputs, &mut outputs, time)
+        })
     }
 
-    /// Lets `run` work on the inputs' bytes and on new buffers for the outputs; gives those.
-    fn with_buffers<R>(
+    /// Lets `run` work on the inputs' bytes.
+    fn with_bytes<R>(
         &mut self,
         inputs: &[Tensor],
-        run: impl FnOnce(&mut Executable, &[&[u8]], &mut [&mut [u8]]) -> Result<R, RunError>,
-    ) -> Result<(Vec<AlignedBytes>, R)> {
+        run: impl FnOnce(&mut Executable, &[&[u8]]) -> Result<R, RunError>,
+    ) -> Result<R> {
         let dense = inputs.iter().map(Tensor::contiguous).collect::<Result<Vec<_>, _>>()?;
         let snapshots: Vec<_> = dense.iter().map(|t| t.storage().bytes()).collect();
         let bytes: Vec<&[u8]> = dense
@@ -357,11 +360,7 @@ impl CompiledMethod {
                 bytes.get(first..first + t.numel() as usize * size).unwrap_or_default()
             })
             .collect();
-        let sizes = self.executable.outputs().iter().map(Port::bytes);
-        let mut buffers: Vec<AlignedBytes> = sizes.map(AlignedBytes::zeroed).collect();
-        let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
-        let result = run(&mut self.executable, &bytes, &mut outputs)?;
-        Ok((buffers, result))
+        Ok(run(&mut self.executable, &bytes)?)
     }
 }
 

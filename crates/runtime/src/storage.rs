@@ -17,7 +17,7 @@ pub const ALIGNMENT: usize = 64;
 /// 8 bytes, which is enough for elements of every dtype.
 const INLINE: usize = 64;
 
-/// Owned bytes. Those of more than [`INLINE`] start at a multiple of [`ALIGNMENT`].
+/// Owned bytes. Those of more than [`INLINE`] start at a multiple of [`ALIGNMENT`], but where a vector was taken over that does not.
 pub struct AlignedBytes {
     memory: Memory,
     len: usize,
@@ -48,6 +48,18 @@ impl AlignedBytes {
             }
         };
         AlignedBytes { memory, len }
+    }
+
+    /// The bytes of `data` from `start` on, without a copy where there are more than a few.
+    pub fn from_vec(data: Vec<u8>, start: usize) -> AlignedBytes {
+        let start = start.min(data.len());
+        match data.len() - start {
+            0..=INLINE => AlignedBytes::copied(&data[start..]),
+            len => AlignedBytes {
+                memory: Memory::Allocated { data, start },
+                len,
+            },
+        }
     }
 
     /// A copy of `bytes`.
@@ -277,6 +289,15 @@ mod tests {
             assert_eq!(moved.as_slice().len(), len);
             let alignment = if len > INLINE { ALIGNMENT } else { 8 };
             assert_eq!(moved.as_slice().as_ptr().align_offset(alignment), 0);
+        }
+    }
+
+    #[test]
+    fn vectors_are_taken_over_from_a_byte_on() {
+        for (len, start) in [(0, 0), (3, 1), (2, 5), (64, 0), (200, 64)] {
+            let data: Vec<u8> = (0..len).collect();
+            let want = data.get(start..).unwrap_or_default().to_vec();
+            assert_eq!(AlignedBytes::from_vec(data, start).as_slice(), want);
         }
     }
 

@@ -90,15 +90,10 @@ fn identity<'c>(e: &mut Emitter<'c>, spec: &Pool) -> Val<'c> {
 }
 
 fn combine<'c>(e: &mut Emitter<'c>, spec: &Pool, acc: Val<'c>, value: Val<'c>) -> Val<'c> {
-    e.binary(
-        if spec.kind == PoolKind::Max {
-            "arith.maximumf"
-        } else {
-            "arith.addf"
-        },
-        acc,
-        value,
-    )
+    match spec.kind {
+        PoolKind::Max => e.nan_select("ogt", acc, value, Some(spec.input.block)),
+        PoolKind::Average { .. } => e.binary("arith.addf", acc, value),
+    }
 }
 
 /// Address of the input of tap (kh, kw) of column x.

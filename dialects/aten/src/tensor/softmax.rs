@@ -64,7 +64,8 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
         None,
     )?;
     let exp = p.map(&[x, max], compute, |_, x| (x[0] - x[1]).exp())?;
-    let sum = p.reduce(
+    // One division a row, and a product an element. The sum lies between 1 and the row's length, so that nothing under- or overflows.
+    let scale = p.reduce(
         &[exp],
         &dims,
         true,
@@ -74,9 +75,9 @@ pub(super) fn softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output
             output: compute,
         },
         |_, x| x[0],
-        None,
+        Some(|sum| sum.constant(1.0) / sum),
     )?;
-    p.map(&[exp, sum], output, |_, x| x[0] / x[1])
+    p.map(&[exp, scale], output, |_, x| x[0] * x[1])
 }
 
 /// x - max - log Σ e^(x - max) along `dim`

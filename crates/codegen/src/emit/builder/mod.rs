@@ -158,10 +158,33 @@ impl<'c> Emitter<'c> {
         }
     }
 
+    /// A call of an intrinsic of LLVM, for those that MLIR has no operation for, or only one for scalars.
+    pub fn intrinsic(&mut self, name: &str, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
+        let attributes = [
+            ("intrin", self.attr(&format!("\"{name}\""))),
+            (
+                "operandSegmentSizes",
+                self.attr(&format!("array<i32: {}, 0>", operands.len())),
+            ),
+            ("op_bundle_sizes", self.attr("array<i32>")),
+        ];
+        self.op("llvm.call_intrinsic", operands, &[result], &attributes, Vec::new())[0]
+    }
+
     /// `arith.select`
     pub fn select(&mut self, condition: Val<'c>, then: Val<'c>, other: Val<'c>) -> Val<'c> {
         let ty = then.r#type();
         self.op1("arith.select", &[condition, then, other], ty)
+    }
+
+    /// `b predicate a ? b : a`, but NaN when either is: the comparison is false for a NaN in `a`, and one in `b` is picked. Of equals it is
+    /// `a`, which tells zeros apart. When `b` is a constant, all of it is one instruction of x86. `arith.maximumf` puts zeros in order as
+    /// well, which takes four more.
+    pub fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>, lanes: Option<i64>) -> Val<'c> {
+        let take = self.cmpf(predicate, b, a, lanes);
+        let chosen = self.select(take, b, a);
+        let nan = self.cmpf("uno", b, b, lanes);
+        self.select(nan, b, chosen)
     }
 
     /// The scalar in all lanes.

@@ -251,8 +251,8 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
                 let fixed = self.bin("arith.addf", r, b);
                 self.e.select(fix, fixed, r)
             }
-            B::Maximum => self.nan_select("ogt", a, b),
-            B::Minimum => self.nan_select("olt", a, b),
+            B::Maximum => self.e.nan_select("ogt", a, b, lanes),
+            B::Minimum => self.e.nan_select("olt", a, b, lanes),
             B::Fmax => self.bin("arith.maxnumf", a, b),
             B::Fmin => self.bin("arith.minnumf", a, b),
             B::Pow => self.libm("pow", &[a, b], dtype),
@@ -269,16 +269,6 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
             // Bitwise operators are not applied to floating point, nor is Gcd.
             B::And | B::Or | B::Xor | B::Shl | B::Shr | B::Gcd => a,
         }
-    }
-
-    /// `b predicate a ? b : a`, but NaN when either is: the comparison is false for a NaN in `a`, and one in `b` is picked. Of equals it is
-    /// `a`, which tells zeros apart. When `b` is a constant, all of it is one instruction.
-    fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-        let lanes = self.lanes;
-        let take = self.e.cmpf(predicate, b, a, lanes);
-        let chosen = self.e.select(take, b, a);
-        let nan = self.e.cmpf("uno", b, b, lanes);
-        self.e.select(nan, b, chosen)
     }
 
     /// Python's floor division of floats: exact where the quotient rounds across an integer.

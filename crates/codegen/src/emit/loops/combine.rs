@@ -25,14 +25,21 @@ pub(super) fn identity<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, 
     ExprEmitter::new(e, lanes).constant(value, dtype)
 }
 
-/// MLIR's names of a combination: the operation, and the kind of `vector.reduction`.
-fn names(combine: Combine, dtype: DType) -> (&'static str, &'static str) {
+/// How two values are joined.
+enum Join {
+    /// By an operation of MLIR, with the kind of `vector.reduction` that does it to lanes.
+    Named(&'static str, &'static str),
+    /// By picking one: how it compares with the other.
+    Pick(&'static str),
+}
+
+fn how(combine: Combine, dtype: DType) -> Join {
     let unsigned = matches!(dtype, DType::Byte | DType::Bool);
-    match (combine, dtype.is_floating_point()) {
+    let (name, kind) = match (combine, dtype.is_floating_point()) {
+        (Combine::Max, true) => return Join::Pick("ogt"),
+        (Combine::Min, true) => return Join::Pick("olt"),
         (Combine::Add, true) => ("arith.addf", "add"),
         (Combine::Mul, true) => ("arith.mulf", "mul"),
-        (Combine::Max, true) => ("arith.maximumf", "maximumf"),
-        (Combine::Min, true) => ("arith.minimumf", "minimumf"),
         (Combine::Add, false) if dtype == DType::Bool => ("arith.ori", "or"),
         (Combine::Mul, false) if dtype == DType::Bool => ("arith.andi", "and"),
         (Combine::Add, false) => ("arith.addi", "add"),
@@ -43,14 +50,41 @@ fn names(combine: Combine, dtype: DType) -> (&'static str, &'static str) {
         (Combine::Min, false) => ("arith.minsi", "minsi"),
         (Combine::Or, _) => ("arith.ori", "or"),
         (Combine::And, _) => ("arith.andi", "and"),
+    };
+    Join::Named(name, kind)
+}
+
+/// Joins two values, or vectors of `lanes` values.
+pub(super) fn join<'c>(
+    e: &mut Emitter<'c>,
+    combine: Combine,
+    dtype: DType,
+    a: Val<'c>,
+    b: Val<'c>,
+    lanes: Option<i64>,
+) -> Val<'c> {
+    match how(combine, dtype) {
+        Join::Pick(predicate) => e.nan_select(predicate, a, b, lanes),
+        Join::Named(name, _) => e.binary(name, a, b),
     }
 }
 
-pub(super) fn join<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, a: Val<'c>, b: Val<'c>) -> Val<'c> {
-    e.binary(names(combine, dtype).0, a, b)
-}
-
-/// Joins the lanes of a vector.
-pub(super) fn horizontal<'c>(e: &mut Emitter<'c>, combine: Combine, dtype: DType, vector: Val<'c>) -> Val<'c> {
-    e.reduce_lanes(names(combine, dtype).1, vector, dtype.is_floating_point())
+/// Joins the `lanes` lanes of a vector, a power of two.
+pub(super) fn horizontal<'c>(
+    e: &mut Emitter<'c>,
+    combine: Combine,
+    dtype: DType,
+    mut vector: Val<'c>,
+    lanes: i64,
+) -> Val<'c> {
+    if let Join::Named(_, kind) = how(combine, dtype) {
+        return e.reduce_lanes(kind, vector, dtype.is_floating_point());
+    }
+    let mut step = lanes / 2;
+    while step > 0 {
+        let other = e.shuffle(vector, vector, (0..lanes).map(|l| (l + step) % lanes));
+        vector = join(e, combine, dtype, vector, other, Some(lanes));
+        step /= 2;
+    }
+    e.extract(vector, 0)
 }

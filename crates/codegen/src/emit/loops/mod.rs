@@ -1,5 +1,6 @@
 //! Loop nests: one vectorised loop where the accesses allow it, scalar loops otherwise.
 
+mod ahead;
 mod combine;
 mod read;
 
@@ -9,12 +10,14 @@ use super::expr::{self, ExprEmitter, Leaves};
 use crate::kernel::{Loops, Place, Read, Stage};
 use combine::{horizontal, identity, join};
 use frazil_ir::DType;
-use frazil_runtime::expr::{Expr, ExprOp};
+use frazil_runtime::expr::{Expr, ExprNode, ExprOp, UnaryOp};
 use frazil_runtime::structured::{Affine, Combine};
 use read::{lane_indices, lanes_agree};
 
 /// Accumulators of a vectorised reduction, so that additions need not wait for each other.
 const ACCUMULATORS: i64 = 4;
+/// Vectors of a function that is a polynomial which are computed side by side.
+const ABREAST: i64 = 2;
 /// Most scratch memory of a task.
 const MAX_LOCAL_BYTES: i64 = 64 * 1024;
 
@@ -92,13 +95,15 @@ pub fn emit(kernel: &mut Kernel<'_>, spec: &Loops) {
         .collect();
     kernel.for_each_task(|e, buffers, task| {
         let outer = e.delinearize(task, &spec.outer);
-        for stage in &spec.stages {
-            let nest = Nest {
+        for (number, stage) in spec.stages.iter().enumerate() {
+            let mut nest = Nest {
                 spec,
                 stage,
                 buffers,
                 locals: &locals,
+                ahead: Vec::new(),
             };
+            nest.ahead = ahead::rows(e, &nest, number, task);
             nest.emit(e, &outer);
         }
     });
@@ -121,6 +126,8 @@ struct Nest<'a, 'c> {
     stage: &'a Stage,
     buffers: &'a [Val<'c>],
     locals: &'a [Val<'c>],
+    /// What the next task reads, to be asked for by the vectorised loop: address and size of each first element.
+    ahead: Vec<(Val<'c>, i64)>,
 }
 
 /// One point, or one vector of points, of the loops.
@@ -199,16 +206,39 @@ impl<'a, 'c> Nest<'a, 'c> {
         }
         let (extent, lanes, l) = (self.stage.inner[end], self.spec.lanes, at.len());
         let full = extent / lanes * lanes;
-        e.for_each(0, full, lanes, |e, i| {
-            at.push(i);
-            self.result(e, at, Some((l, lanes)), None, v);
-            at.pop();
-        });
+        let mut done = 0;
+        // Wider vectors than the target has become several ones, an operation at a time.
+        for width in [self.abreast() * lanes, lanes] {
+            let until = extent / width * width;
+            e.for_each(done, until, width, |e, i| {
+                ahead::fetch(e, &self.ahead, i, width);
+                at.push(i);
+                self.result(e, at, Some((l, width)), None, v);
+                at.pop();
+            });
+            done = until;
+        }
         if full < extent {
             let mask = e.mask(Int::Const(extent - full), lanes);
             at.push(Int::Const(full));
             self.result(e, at, Some((l, lanes)), Some(mask), v);
             at.pop();
+        }
+    }
+
+    /// How many vectors are computed side by side. A polynomial is a chain of operations that wait for each other: the processor looks
+    /// ahead for others, but not far enough to fill the time with the next iterations.
+    fn abreast(&self) -> i64 {
+        let chain = |n: &ExprNode| {
+            let function = matches!(n.op, ExprOp::Unary(UnaryOp::Exp | UnaryOp::Tanh | UnaryOp::Erf, _));
+            function && n.dtype != DType::Double
+        };
+        let s = self.stage;
+        let mut chains = s.body.nodes().iter().chain(s.finish.iter().flat_map(|f| f.nodes()));
+        if s.combine.is_none() && chains.any(chain) {
+            ABREAST
+        } else {
+            1
         }
     }
 
@@ -283,7 +313,7 @@ impl<'a, 'c> Nest<'a, 'c> {
             mask,
         };
         let value = self.body(e, &point);
-        join(e, combine, self.stage.accumulate, acc, value)
+        join(e, combine, self.stage.accumulate, acc, value, point.lanes())
     }
 
     /// The reduction loops with the last one vectorised: several vectors of partial results, joined at the end.
@@ -303,9 +333,9 @@ impl<'a, 'c> Nest<'a, 'c> {
         let sums = self.vector_loops(e, at, depth, combine, &start);
         let mut sum = sums[0];
         for &other in &sums[1..] {
-            sum = join(e, combine, s.accumulate, sum, other);
+            sum = join(e, combine, s.accumulate, sum, other, Some(lanes));
         }
-        horizontal(e, combine, s.accumulate, sum)
+        horizontal(e, combine, s.accumulate, sum, lanes)
     }
 
     fn vector_loops(
@@ -343,7 +373,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                     },
                 );
                 at.pop();
-                next.push(join(e, combine, s.accumulate, a, value));
+                next.push(join(e, combine, s.accumulate, a, value, Some(lanes)));
             }
             next
         });
@@ -364,7 +394,7 @@ impl<'a, 'c> Nest<'a, 'c> {
                 let nothing = identity(e, combine, s.accumulate, Some(lanes));
                 value = e.select(mask, value, nothing);
             }
-            acc[n] = join(e, combine, s.accumulate, acc[n], value);
+            acc[n] = join(e, combine, s.accumulate, acc[n], value, Some(lanes));
         }
         acc
     }
