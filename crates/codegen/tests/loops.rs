@@ -151,8 +151,10 @@ fn broadcast_add_with_tails() {
 
 #[test]
 fn transcendental_functions_are_accurate() {
-    let cases: [(UnaryOp, fn(f64) -> f64, f32); 14] = [
+    let cases: [(UnaryOp, fn(f64) -> f64, f32); 16] = [
         (UnaryOp::Exp, f64::exp, 2.0),
+        (UnaryOp::Exp2, f64::exp2, 2.0),
+        (UnaryOp::Log2, |x| x.abs().log2(), 2.5),
         (UnaryOp::Tanh, f64::tanh, 5.0),
         (UnaryOp::Erf, erf, 3.0),
         (UnaryOp::Log, |x| x.abs().ln(), 2.0),
@@ -171,7 +173,7 @@ fn transcendental_functions_are_accurate() {
     x.extend(random(1000, 4).iter().map(|v| v * 0.01));
     x.extend([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, 1e-20, 3.9, -4.1, 88.0, -87.0, 20.0]);
     for (op, f, ulps) in cases {
-        let positive = matches!(op, UnaryOp::Log | UnaryOp::Sqrt | UnaryOp::Log1p);
+        let positive = matches!(op, UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Sqrt | UnaryOp::Log1p);
         let x: Vec<f32> = x.iter().map(|v| if positive { v.abs() } else { *v }).collect();
         let n = x.len();
         let spec = loops(
@@ -191,6 +193,60 @@ fn transcendental_functions_are_accurate() {
             let got = f64::from(*g);
             let close = got == want || (got - want).abs() <= f64::from(ulps) * ulp;
             assert!(close, "{op:?}({x}) = {g}, should be {want}");
+        }
+    }
+}
+
+#[test]
+fn functions_at_their_ends() {
+    let mut x = vec![
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.0,
+        -0.0,
+        -1.0,
+        -2.0,
+        1.0,
+        f32::MAX,
+    ];
+    x.extend([
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        1e-40,
+        -1e-40,
+        1e-45,
+        0.25,
+        1024.0,
+        3e30,
+        88.5,
+        88.9,
+        -87.5,
+        -103.0,
+    ]);
+    x.extend([127.5, 128.0, -126.5, -149.0, -151.0, -17.0]);
+    x.extend(random(1000, 5).iter().map(|v| -v.abs()).filter(|&v| v > -1.0));
+    let cases: [(UnaryOp, fn(f64) -> f64); 5] = [
+        (UnaryOp::Log, f64::ln),
+        (UnaryOp::Log2, f64::log2),
+        (UnaryOp::Log1p, f64::ln_1p),
+        (UnaryOp::Expm1, f64::exp_m1),
+        (UnaryOp::Exp2, f64::exp2),
+    ];
+    let n = x.len();
+    for (op, f) in cases {
+        let stage = pointwise(&[n as i64], vec![read(0, &[1], 0)], unary(op, F), write(1, &[1]));
+        let got = run_f32(&loops(&[], &[F, F], vec![stage]), &[x.clone()], n);
+        for (&x, &got) in x.iter().zip(&got) {
+            let want = f(f64::from(x)) as f32;
+            // Denormal results are a whole number of the least one.
+            let near = (got - want).abs() <= 2.5 * f32::EPSILON * want.abs() + 2e-45;
+            let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+            let both_nan = got.is_nan() && want.is_nan();
+            assert!(
+                same || both_nan || (near && want != 0.0),
+                "{op:?}({x:e}) = {got:e}, should be {want:e}"
+            );
         }
     }
 }

@@ -8,6 +8,7 @@ use frazil_runtime::op::Form::Composite;
 use frazil_runtime::op::OpError;
 use frazil_runtime::promote::compute_dtype;
 use frazil_runtime::structured::{Combine, Program, TensorId};
+use frazil_runtime::sym::Formula;
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Composite, "aten::softmax", |a| program(a, softmax_of)),
@@ -101,9 +102,10 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
         accumulate: compute,
         output: compute,
     };
-    let sum = p.reduce(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), None)?;
-    // PyTorch keeps the sum in the result's dtype, which shows near zero.
-    p.map(&[x, max, sum], output, |_, x| {
-        x[0] - x[1] - x[2].cast(output).cast(compute).log()
-    })
+    let finish = Formula::build(compute, |f| {
+        // PyTorch keeps the sum in the result's dtype, which shows near zero.
+        f.input(0, compute).cast(output).cast(compute).log()
+    });
+    let log = p.reduce_with(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), Some(finish))?;
+    p.map(&[x, max, log], output, |_, x| x[0] - x[1] - x[2])
 }

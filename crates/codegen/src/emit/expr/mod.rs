@@ -198,9 +198,6 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
             U::Ceil if vector => self.same("math.ceil", a),
             U::Trunc if vector => self.same("math.trunc", a),
             U::Round if vector => self.same("math.roundeven", a),
-            U::Exp if single && vector => F32::new(self.e, lanes).exp(a),
-            U::Tanh if single && vector => F32::new(self.e, lanes).tanh(a),
-            U::Erf if single && vector => F32::new(self.e, lanes).erf(a),
             U::IsNan => self.e.cmpf("uno", a, a, lanes),
             U::IsInf => {
                 let (abs, inf) = (self.same("math.absf", a), self.float(f64::INFINITY, dtype));
@@ -212,6 +209,12 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
                 let negative = self.e.cmpf("olt", a, zero, lanes);
                 let rest = self.e.select(negative, minus, zero);
                 self.e.select(positive, one, rest)
+            }
+            _ if single
+                && vector
+                && let Some(function) = F32::function(op) =>
+            {
+                function(&mut F32::new(self.e, lanes), a)
             }
             _ => match math::libm_unary(op) {
                 Some(name) => self.libm(name, &[a], dtype),

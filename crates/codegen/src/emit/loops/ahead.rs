@@ -12,26 +12,23 @@ const LINE: i64 = 64;
 /// Level of a prefetch: L2. What is in use stays in L1.
 const LEVEL: i64 = 2;
 
-/// The rows of the task after `task` that the loop of stage `number` is to ask for: what the stages before it have read and no loop between
-/// them could ask for.
+/// The rows of the task after `task` that the loop of stage `number` is to ask for: what the stages before it have read, if it is the first
+/// with such a loop.
 pub(super) fn rows<'c>(e: &mut Emitter<'c>, nest: &Nest<'_, 'c>, number: usize, task: Int<'c>) -> Vec<(Val<'c>, i64)> {
     let spec = nest.spec;
     let hosts = |n: usize| {
-        let stage = &spec.stages[n];
         let inner = Nest {
-            stage,
+            stage: &spec.stages[n],
             ahead: Vec::new(),
             ..*nest
         };
-        stage.inner.len() == 1 && inner.vectorised() == Vectorised::Inner
+        let kind = inner.vectorised();
+        inner.vector_extent().filter(|_| kind != Vectorised::No)
     };
-    let Some(first) = (1..spec.stages.len()).find(|&n| hosts(n)) else {
+    let first = (1..spec.stages.len()).find_map(|n| Some((n, hosts(n)?)));
+    let Some((_, extent)) = first.filter(|(n, _)| *n == number) else {
         return Vec::new();
     };
-    if first != number {
-        return Vec::new();
-    }
-    let extent = nest.stage.inner[0];
     let mut rows: Vec<&Read> = Vec::new();
     for stage in &spec.stages[..number] {
         for read in stage

@@ -7,10 +7,11 @@ mod read;
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::expr::{self, ExprEmitter, Leaves};
+use super::math::F32;
 use crate::kernel::{Loops, Place, Read, Stage};
 use combine::{horizontal, identity, join};
 use frazil_ir::DType;
-use frazil_runtime::expr::{Expr, ExprNode, ExprOp, UnaryOp};
+use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
 use frazil_runtime::structured::{Affine, Combine};
 use read::{lane_indices, lanes_agree};
 
@@ -179,6 +180,14 @@ impl<'a, 'c> Nest<'a, 'c> {
         Vectorised::No
     }
 
+    /// The number of iterations, where there is one loop.
+    fn vector_extent(&self) -> Option<i64> {
+        match (self.stage.inner.as_slice(), self.stage.reduction.as_slice()) {
+            (&[extent], []) | ([], &[extent]) => Some(extent),
+            _ => None,
+        }
+    }
+
     fn emit(&self, e: &mut Emitter<'c>, outer: &[Int<'c>]) {
         let vectorised = self.vectorised();
         let mut at = outer.to_vec();
@@ -230,8 +239,8 @@ impl<'a, 'c> Nest<'a, 'c> {
     /// ahead for others, but not far enough to fill the time with the next iterations.
     fn abreast(&self) -> i64 {
         let chain = |n: &ExprNode| {
-            let function = matches!(n.op, ExprOp::Unary(UnaryOp::Exp | UnaryOp::Tanh | UnaryOp::Erf, _));
-            function && n.dtype != DType::Double
+            let function = |op| F32::function(op).is_some();
+            matches!(n.op, ExprOp::Unary(op, _) if function(op)) && n.dtype != DType::Double
         };
         let s = self.stage;
         let mut chains = s.body.nodes().iter().chain(s.finish.iter().flat_map(|f| f.nodes()));
@@ -360,6 +369,7 @@ impl<'a, 'c> Nest<'a, 'c> {
         let step = lanes * acc.len() as i64;
         let full = extent / step * step;
         let mut acc = e.for_loop(0, full, step, acc, |e, i, acc| {
+            ahead::fetch(e, &self.ahead, i, step);
             let mut next = Vec::new();
             for (n, &a) in acc.iter().enumerate() {
                 let i = e.add(i, n as i64 * lanes);
