@@ -377,9 +377,10 @@ const LOG1P: [f32; 8] = [
 ];
 /// ln(1 − erf(x)) / x as a polynomial in x on [0, 3.92], to 0.6 units in the last place of erf(x).
 const ERFC_LOG: [f32; 8] = [
-    -1.128_379_2,
+    // As the series begins.
+    -std::f32::consts::FRAC_2_SQRT_PI,
     -0.636_616_47,
-    -0.102_814_414,
+    -0.102_814_41,
     0.019_321_714,
     -0.000_205_712_65,
     -0.001_251_750_2,
