@@ -81,14 +81,29 @@ def tensor_split__tensor_indices_or_sections(self: Tensor, tensor_indices_or_sec
 def square(self: Tensor) -> Tensor:
     return torch.pow(self, 2)
 
+def helper_whole_exponents(self: Tensor, other: Tensor) -> bool:
+    return torch.is_floating_point(self) and not torch.is_floating_point(other) and not torch.is_complex(other)
+
+# Whole exponents only move the point, so that zero stays zero; others are those of a power.
 def ldexp__Tensor(self: Tensor, other: Tensor) -> Tensor:
-    out = self * torch.pow(2.0, other)
-    if torch.is_floating_point(self) and not torch.is_floating_point(other) and not torch.is_complex(other):
-        out = out.to(self.dtype)
+    if helper_whole_exponents(self, other):
+        if other.dtype == torch.bool:
+            raise RuntimeError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+        # In three steps, none of which overflows or vanishes where the result does not.
+        exponent = other.to(torch.int).clamp(-2200, 2200).to(torch.float64)
+        third = torch.trunc(exponent / 3.0)
+        step = torch.pow(2.0, third)
+        out = (self.to(torch.float64) * step * step * torch.pow(2.0, exponent - third * 2.0)).to(self.dtype)
+    else:
+        out = self * torch.pow(2.0, other)
     return out
 
 def ldexp_(self: Tensor, other: Tensor) -> Tensor:
-    return self.mul_(torch.pow(2.0, other))
+    if helper_whole_exponents(self, other):
+        out = self.copy_(torch.ldexp(self, other))
+    else:
+        out = self.mul_(torch.pow(2.0, other))
+    return out
 
 def linspace__Tensor_Tensor(start: Tensor, end: Tensor, steps: int, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
     return torch.linspace(start.item(), end.item(), steps, dtype=dtype)

@@ -134,13 +134,14 @@ def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Opti
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError("order must be non-negative but got " + str(n))
+    if n == 0:
+        # Not even the dimension is looked at.
+        return torch.clone(self)
     x = self
     if prepend is not None:
         x = torch.cat([prepend, x], dim)
     if append is not None:
         x = torch.cat([x, append], dim)
-    if n == 0:
-        x = torch.clone(self)
     for i in range(min(n, x.size(dim))):
         size = x.size(dim)
         if size == 0:
