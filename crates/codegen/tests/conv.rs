@@ -176,6 +176,52 @@ fn groups() {
     check(shape(128, 128, 32, [7, 7], [3, 3], 2, 1, 1), false, Epilogue::bias());
     check(shape(30, 60, 3, [6, 6], [1, 1], 1, 0, 1), false, Epilogue::bias());
     check(shape(24, 24, 24, [6, 6], [3, 3], 1, 1, 1), false, Epilogue::bias());
+    for (c, o, g) in [
+        (16, 32, 16),
+        (40, 40, 5),
+        (16, 64, 8),
+        (24, 8, 8),
+        (72, 72, 3),
+        (15, 21, 3),
+        (85, 165, 5),
+        (160, 40, 2),
+        (34, 96, 2),
+    ] {
+        check(shape(c, o, g, [9, 21], [3, 3], 1, 1, 1), false, Epilogue::bias());
+        check(shape(c, o, g, [5, 7], [1, 1], 1, 0, 1), false, Epilogue::bias());
+        // More tiles at the border than are emitted one by one.
+        check(shape(c, o, g, [5, 40], [1, 17], 1, 8, 1), false, Epilogue::none());
+    }
+    check(shape(6, 12, 3, [9, 9], [3, 3], 1, 1, 1), true, Epilogue::none());
+}
+
+#[test]
+fn groups_do_not_meet() {
+    let block = options().target.vector.lanes;
+    for (c, o, g) in [
+        (16, 32, 16),
+        (16, 16, 4),
+        (40, 40, 5),
+        (72, 72, 3),
+        (15, 21, 3),
+        (160, 40, 2),
+        (16, 32, 2),
+    ] {
+        let s = shape(c, o, g, [6, 11], [3, 3], 1, 1, 1);
+        let conv = Conv::new(s, false, Epilogue::none(), options().target.vector);
+        let mut x = random(c * 66, 1);
+        let w = random(o * c / g * 9, 2);
+        // The second group's last channel.
+        x[(2 * c / g * 66 - 30) as usize] = f32::NAN;
+        x[(2 * c / g * 66 - 1) as usize] = f32::INFINITY;
+        let inputs = [to_blocked(&x, 1, c, 66, block), conv.pack_weights(&w)];
+        let output = vec![0.0; conv.output_shape().elements() as usize];
+        let got = run(&KernelSpec::Conv(conv), &inputs, output, 1);
+        let got = to_plain(&got, 1, o, 66, block);
+        let want = reference(&s, &x, &w);
+        assert!(want.iter().any(|v| v.is_nan()) && want.iter().any(|v| v.is_infinite()));
+        assert_close(&got, &want, 1e-4, &format!("{s:?}"));
+    }
 }
 
 #[test]

@@ -84,6 +84,13 @@ fn hot_kernels_do_not_spill() {
                 specs.push(KernelSpec::Conv(spec));
             }
         }
+        for groups in [24, 12, 4] {
+            let grouped = ConvShape {
+                groups,
+                ..conv(96, 96, 56, 3, 1, 1)
+            };
+            specs.push(KernelSpec::Conv(Conv::new(grouped, false, Epilogue::bias(), v)));
+        }
         let depthwise = ConvShape {
             groups: 96,
             ..conv(96, 96, 56, 3, 1, 1)

@@ -4,17 +4,18 @@
 //! columns to the left and right by emitting the tiles that touch them separately, without the multiply-adds that would
 //! read there.
 
+mod units;
+
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
 use super::window::Axis;
 use super::{Kernel, prefetch_parts};
-use crate::kernel::{ActivationLayout, Conv, EpilogueOperand};
+use crate::kernel::{ActivationLayout, Conv, EpilogueOperand, Grouping};
 use std::ops::Range;
+use units::{channel_loop, unit};
 
 /// Input channels that one iteration of the innermost loop does. More gains nothing and makes LLVM spill.
 const UNROLL: i64 = 4;
-/// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
-const PREFETCH: i64 = 2048;
 /// Weights that are not worth fetching before they are needed.
 const FEW_WEIGHTS: i64 = 1 << 16;
 /// Tiles at the border that are emitted separately; with more, one tile with checks serves them all.
@@ -38,8 +39,10 @@ struct Geometry {
     plane: i64,
     output_row: i64,
     output_column: i64,
-    blocks: i64,
-    /// Groups of channel blocks whose sums are kept in registers.
+    /// What a tile of output channels reads, and in how many units.
+    grouping: Grouping,
+    units: i64,
+    /// Groups of units whose sums are kept in registers.
     groups: i64,
 }
 
@@ -53,7 +56,8 @@ impl Geometry {
             ActivationLayout::Plain => (0, input[1], 1, pixels, s.in_channels * pixels),
             ActivationLayout::Blocked { batch_stride } => (pixels * b, input[1] * b, b, 1, batch_stride),
         };
-        let blocks = conv.blocks_read();
+        let grouping = conv.grouping();
+        let units = grouping.units();
         let output_row = match conv.lattice.is_dense() {
             // Rows may be joined.
             true => output[1],
@@ -72,8 +76,9 @@ impl Geometry {
             plane: conv.lattice.image[0] * conv.lattice.image[1] * b,
             output_row: output_row * b,
             output_column: conv.lattice.step[1] * b,
-            blocks,
-            groups: div_ceil(blocks, conv.tile.channel_blocks),
+            grouping,
+            units,
+            groups: div_ceil(units, conv.tile.channel_blocks),
         }
     }
 
@@ -104,8 +109,8 @@ struct Task<'c> {
     weights: Val<'c>,
     output: Val<'c>,
     operands: Vec<Val<'c>>,
-    /// First of the blocks that the task reads.
-    first_block: Int<'c>,
+    /// Number of its tile of output channels.
+    tile: Int<'c>,
     first_row: Int<'c>,
     end_row: Int<'c>,
     partial: Option<Val<'c>>,
@@ -135,9 +140,8 @@ fn locate<'c>(
 ) -> Task<'c> {
     let (conv, s) = (&g.conv, &g.conv.shape);
     let [kh, kw] = s.kernel;
-    let first_block = first_block(e, conv, tile);
-    let input = e.linear([(g.batch_stride, image), (g.block_stride, first_block)], 0);
-    let weights = e.mul(tile, g.blocks * kh * kw * conv.input_block() * g.width);
+    let input = e.mul(image, g.batch_stride);
+    let weights = e.mul(tile, g.units * kh * kw * g.grouping.channels() * g.width);
     let output = e.linear(
         [(conv.output_batch_stride, image), (conv.tile.vectors * g.plane, tile)],
         0,
@@ -169,28 +173,14 @@ fn locate<'c>(
         weights: e.f32_offset(buffers[1], weights),
         output: e.f32_offset(buffers[last], output),
         operands,
-        first_block,
+        tile,
         first_row,
         end_row,
         partial,
     }
 }
 
-/// [`Conv::first_block`] while running.
-fn first_block<'c>(e: &mut Emitter<'c>, conv: &Conv, tile: Int<'c>) -> Int<'c> {
-    let s = &conv.shape;
-    if s.groups == 1 || matches!(conv.input, ActivationLayout::Plain) {
-        return Int::Const(0);
-    }
-    let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
-    let channel = e.mul(tile, conv.block * conv.tile.vectors);
-    let group = e.div(channel, co);
-    let channel = e.mul(group, ci);
-    let block = e.div(channel, conv.input_block());
-    e.min(block, div_ceil(s.in_channels, conv.input_block()) - conv.blocks_read())
-}
-
-/// One output row, for one group of channel blocks.
+/// One output row, for one group of units.
 fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y: Int<'c>) {
     let s = &g.conv.shape;
     let kh = g.rows().taps(e, y);
@@ -267,33 +257,30 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
     let conv = &g.conv;
     let s = &conv.shape;
     let [kernel_h, kernel_w] = s.kernel;
-    let (lanes, ib) = (conv.block, conv.input_block());
+    let (lanes, channels) = (conv.block, g.grouping.channels());
     let zero = e.f32_constant(0.0, Some(lanes));
     let accumulators = vec![zero; (columns * conv.tile.vectors) as usize];
     let first = e.mul(at.group, conv.tile.channel_blocks);
     let end = e.add(first, conv.tile.channel_blocks);
-    let end = if g.blocks % conv.tile.channel_blocks == 0 {
+    let end = if g.units % conv.tile.channel_blocks == 0 {
         end
     } else {
-        e.min(end, g.blocks)
+        e.min(end, g.units)
     };
     let iy = e.linear([(s.stride[0], at.y)], -s.padding[0]);
     let ix = e.linear([(s.stride[1], at.x)], -s.padding[1]);
     let next = next_group(e, g, task, &at);
-    let acc = e.for_loop(first, end, 1, &accumulators, |e, block, acc| {
-        let channels = block_channels(e, g, task, block);
+    let acc = e.for_loop(first, end, 1, &accumulators, |e, number, acc| {
+        let unit = unit(e, g, task, number);
         e.for_loop(at.kh.0, at.kh.1, 1, acc, |e, kh, acc| {
             let y_in = e.linear([(1, iy), (s.dilation[0], kh)], 0);
-            let input = e.linear(
-                [(g.block_stride, block), (g.row_stride, y_in), (g.column_stride, ix)],
-                0,
-            );
-            let weights = e.linear([(kernel_h, block), (1, kh)], 0);
-            let weights = e.mul(weights, kernel_w * ib * g.width);
+            let input = e.linear([(1, unit.input), (g.row_stride, y_in), (g.column_stride, ix)], 0);
+            let weights = e.linear([(kernel_h, number), (1, kh)], 0);
+            let weights = e.mul(weights, kernel_w * channels * g.width);
             let next = next.map(|(address, parts)| {
-                let block = e.sub(block, first);
-                let row = e.linear([(kernel_h, block), (1, kh)], 0);
-                let offset = e.mul(row, kernel_w * ib * g.width / parts);
+                let unit = e.sub(number, first);
+                let row = e.linear([(kernel_h, unit), (1, kh)], 0);
+                let offset = e.mul(row, kernel_w * channels * g.width / parts);
                 (e.f32_offset(address, offset), parts)
             });
             let mut acc = acc.to_vec();
@@ -301,14 +288,14 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
                 acc = e.for_loop(tap.kw.start, tap.kw.end, 1, &acc, |e, kw, acc| {
                     let input = e.linear([(1, input), (s.dilation[1] * g.column_stride, kw)], 0);
                     let input = e.f32_offset(task.input, input);
-                    let weights = e.linear([(1, weights), (ib * g.width, kw)], 0);
+                    let weights = e.linear([(1, weights), (channels * g.width, kw)], 0);
                     let weights = e.f32_offset(task.weights, weights);
                     let next = next.map(|(address, parts)| {
-                        let offset = e.mul(kw, ib * g.width / parts);
+                        let offset = e.mul(kw, channels * g.width / parts);
                         (e.f32_offset(address, offset), parts)
                     });
                     let check = checked.then(|| e.linear([(1, ix), (s.dilation[1], kw)], 0));
-                    channel_loop(e, g, input, (weights, next), channels, tap.columns.clone(), acc, check)
+                    channel_loop(e, g, input, (weights, next), &unit, tap.columns.clone(), acc, check)
                 });
             }
             acc
@@ -321,13 +308,13 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
 /// begins, and of how many it is one.
 fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c>) -> Option<(Val<'c>, i64)> {
     let (conv, s) = (&g.conv, &g.conv.shape);
-    let block = s.kernel[0] * s.kernel[1] * conv.input_block() * g.width;
-    let group = block * conv.tile.channel_blocks.min(g.blocks);
+    let unit = s.kernel[0] * s.kernel[1] * g.grouping.channels() * g.width;
+    let group = unit * conv.tile.channel_blocks.min(g.units);
     let columns = conv.tile.columns.min(g.output[1]).max(1);
     let across = div_ceil(g.output[1], columns);
     let parts = prefetch_parts(conv.tile.rows * across, UNROLL * g.width / 16);
     // Few weights stay in a cache by themselves.
-    if parts < 2 || block * g.blocks * conv.channel_tiles() < FEW_WEIGHTS {
+    if parts < 2 || unit * g.units * conv.channel_tiles() < FEW_WEIGHTS {
         return None;
     }
     let row = e.sub(at.y, task.first_row);
@@ -336,117 +323,6 @@ fn next_group<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: &At<'c
     let part = e.rem(pass, parts);
     let next = e.linear([(group, at.group), (group / parts, part)], group);
     Some((e.f32_offset(task.weights, next), parts))
-}
-
-/// How many channels of `block` exist, and how many an iteration may do.
-fn block_channels<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, block: Int<'c>) -> (Int<'c>, i64) {
-    let ib = g.conv.input_block();
-    let tail = g.conv.shape.in_channels % ib;
-    if tail == 0 {
-        return (Int::Const(ib), UNROLL);
-    }
-    let unroll = [4, 2, 1]
-        .into_iter()
-        .find(|u| tail % u == 0 && ib % u == 0)
-        .unwrap_or(1);
-    let block = e.add(task.first_block, block);
-    let done = e.mul(block, ib);
-    let left = e.sub(g.conv.shape.in_channels, done);
-    (e.min(left, ib), unroll)
-}
-
-/// The multiply-adds of one tap: for each channel of the block, the weights' vectors times each column's input.
-#[expect(clippy::too_many_arguments, reason = "the innermost loop depends on all of them")]
-fn channel_loop<'c>(
-    e: &mut Emitter<'c>,
-    g: &Geometry,
-    input: Val<'c>,
-    (weights, next): (Val<'c>, Option<(Val<'c>, i64)>),
-    (channels, unroll): (Int<'c>, i64),
-    columns: Range<i64>,
-    acc: &[Val<'c>],
-    check: Option<Int<'c>>,
-) -> Vec<Val<'c>> {
-    let (lanes, vectors) = (g.conv.block, g.conv.tile.vectors);
-    let step = g.conv.shape.stride[1] * g.column_stride;
-    let body = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
-        let offset = e.mul(c, g.channel_stride);
-        let input = e.f32_offset(input, offset);
-        let offset = e.mul(c, g.width);
-        let weights = e.f32_offset(weights, offset);
-        let mut acc = acc.to_vec();
-        for line in 0..(count * g.width).div_euclid(16) {
-            let address = e.f32_offset(weights, PREFETCH + line * 16);
-            e.prefetch(address, 3);
-        }
-        if let Some((next, parts)) = next {
-            let offset = e.mul(c, g.width / parts);
-            let next = e.f32_offset(next, offset);
-            for line in 0..(count * g.width / 16 / parts).max(1) {
-                let address = e.f32_offset(next, line * 16);
-                e.prefetch(address, 2);
-            }
-        }
-        for c in 0..count {
-            let mut w = Vec::new();
-            for v in 0..vectors {
-                let address = e.f32_offset(weights, c * g.width + v * lanes);
-                w.push(e.load_vector(address, lanes));
-            }
-            for j in columns.clone() {
-                let offset = j * step + c * g.channel_stride;
-                let x = match check {
-                    None => {
-                        let address = e.f32_offset(input, offset);
-                        e.load_broadcast(address, lanes)
-                    }
-                    Some(column) => checked_load(e, g, input, offset, column, j),
-                };
-                for v in 0..vectors {
-                    let i = (j * vectors + v) as usize;
-                    acc[i] = e.fma(x, w[v as usize], acc[i]);
-                }
-            }
-        }
-        acc
-    };
-    match channels {
-        Int::Const(n) => {
-            let full = n / unroll * unroll;
-            let acc = e.for_loop(0, full, unroll, acc, |e, c, acc| body(e, c, unroll, acc));
-            if n > full {
-                body(e, Int::Const(full), n - full, &acc)
-            } else {
-                acc
-            }
-        }
-        n => e.for_loop(0, n, unroll, acc, |e, c, acc| body(e, c, unroll, acc)),
-    }
-}
-
-/// The input of column `j`, or zero when `column + j · stride` lies outside of the row.
-fn checked_load<'c>(
-    e: &mut Emitter<'c>,
-    g: &Geometry,
-    input: Val<'c>,
-    offset: i64,
-    column: Int<'c>,
-    j: i64,
-) -> Val<'c> {
-    let x = e.add(column, j * g.conv.shape.stride[1]);
-    // One unsigned comparison tests both ends.
-    let inside = e.compare("ult", x, g.input[1]);
-    let f32 = e.f32();
-    let value = e.if_else(
-        inside,
-        &[f32],
-        |e| {
-            let address = e.f32_offset(input, offset);
-            vec![e.load(address, f32, 4)]
-        },
-        |e| vec![e.f32_constant(0.0, None)],
-    );
-    e.broadcast(value[0], g.conv.block)
 }
 
 /// Adds the partial sums of earlier groups; after the last group, applies the epilogue and stores.

@@ -1,6 +1,7 @@
 //! Two-dimensional convolution into blocked layout: dense, grouped, pointwise, and the stem that reads plain NCHW.
 
 use super::gemm::div_ceil;
+use super::groups::{Grouping, place_of_weight};
 use super::{BlockedShape, Epilogue, Winograd, WinogradWeights};
 use crate::target::VectorUnit;
 use rayon::prelude::*;
@@ -95,7 +96,7 @@ pub struct ConvTile {
     pub columns: i64,
     /// Vectors of output channels.
     pub vectors: i64,
-    /// Channel blocks that are accumulated in registers before they are added to the partial result.
+    /// Channel blocks, or units of groups, that are accumulated in registers before they are added to the partial result.
     pub channel_blocks: i64,
     /// Output rows of a task.
     pub rows: i64,
@@ -170,7 +171,7 @@ impl Conv {
     pub fn alternatives(&self, vector: VectorUnit) -> Vec<Conv> {
         let plain_input = self.input == ActivationLayout::Plain;
         let flat = self.shape.is_pointwise() && self.lattice.is_dense();
-        let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, flat, vector).collect();
+        let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, plain_input, flat, vector).collect();
         tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let nearly = tiles.first().map_or(0.0, |best| best.0 * 1.25);
         tiles.retain(|t| t.0 <= nearly);
@@ -257,45 +258,15 @@ impl Conv {
         }
     }
 
-    /// Number of input blocks that one tile of output channels reads.
-    ///
-    /// A tile of a grouped convolution reads the blocks that hold its groups' channels; channels of these blocks that belong
-    /// to another group get zero weights.
-    pub(crate) fn blocks_read(&self) -> i64 {
-        if self.shape.groups == 1 {
-            return div_ceil(self.shape.in_channels, self.input_block());
-        }
-        (0..self.channel_tiles())
-            .map(|t| self.blocks_of_tile(t))
-            .map(|(lo, hi)| hi - lo)
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// First input block that tile `t` of output channels reads.
-    pub(crate) fn first_block(&self, t: i64) -> i64 {
-        if self.shape.groups == 1 {
-            return 0;
-        }
-        let all = div_ceil(self.shape.in_channels, self.input_block());
-        self.blocks_of_tile(t).0.min(all - self.blocks_read())
-    }
-
-    fn blocks_of_tile(&self, t: i64) -> (i64, i64) {
-        let s = &self.shape;
-        let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
-        let channels = self.block * self.tile.vectors;
-        let first = t * channels / co;
-        let last = ((t + 1) * channels).min(s.out_channels) - 1;
-        (
-            first * ci / self.input_block(),
-            div_ceil((last / co + 1) * ci, self.input_block()),
-        )
+    /// What a tile of output channels reads.
+    pub(crate) fn grouping(&self) -> Grouping {
+        let plain = self.input == ActivationLayout::Plain;
+        Grouping::of(&self.shape, self.block * self.tile.vectors, self.input_block(), plain)
     }
 
     /// Packs weights `[out_channels][in_channels / groups][kh][kw]` as
-    /// `[channel tile][input block][kh][kw][channel of block][tile.vectors · block output channels]`, zero where there is no such
-    /// channel; for Winograd's form as [`WinogradWeights`] has them, not transformed.
+    /// `[channel tile][unit][kh][kw][channel of unit][tile.vectors · block output channels]`, zero where there is no such channel;
+    /// for Winograd's form as [`WinogradWeights`] has them, not transformed. Units are blocks of the input, or parts of groups.
     pub fn pack_weights(&self, weights: &[f32]) -> Vec<f32> {
         let mut packed = vec![0.0; self.packed_elements()];
         self.pack_into(weights, &mut packed);
@@ -317,7 +288,8 @@ impl Conv {
         if let Some(w) = self.transformation() {
             return w.plain_bytes() / 4;
         }
-        let tile = self.blocks_read() * self.shape.kernel[0] * self.shape.kernel[1] * self.input_block();
+        let grouping = self.grouping();
+        let tile = grouping.units() * self.shape.kernel[0] * self.shape.kernel[1] * grouping.channels();
         (self.channel_tiles() * tile * self.block * self.tile.vectors) as usize
     }
 
@@ -328,22 +300,20 @@ impl Conv {
         }
         let s = &self.shape;
         let [kh, kw] = s.kernel;
-        let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
-        let (width, ib, blocks) = (self.block * self.tile.vectors, self.input_block(), self.blocks_read());
-        let tile_elements = (blocks * kh * kw * ib * width) as usize;
+        let ci = s.in_channels / s.groups.max(1);
+        let (width, grouping) = (self.block * self.tile.vectors, self.grouping());
+        let of_unit = grouping.channels();
+        let tile_elements = (grouping.units() * kh * kw * of_unit * width) as usize;
         packed
             .par_chunks_mut(tile_elements.max(1))
             .enumerate()
             .for_each(|(t, packed)| {
                 let t = t as i64;
-                let first = self.first_block(t);
                 for o in t * width..((t + 1) * width).min(s.out_channels) {
-                    let group = o / co;
                     for i in 0..ci {
-                        let channel = group * ci + i;
-                        let (block, lane) = (channel / ib - first, channel % ib);
+                        let (unit, channel) = place_of_weight(s, grouping, (width, self.input_block()), o, i);
                         for tap in 0..kh * kw {
-                            let to = ((block * kh * kw + tap) * ib + lane) * width + (o - t * width);
+                            let to = ((unit * kh * kw + tap) * of_unit + channel) * width + (o - t * width);
                             if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
                                 packed[to as usize] = w;
                             }
@@ -357,13 +327,18 @@ impl Conv {
 impl ConvTile {
     /// The tile with the least estimated time for `shape`; `flat` when rows may be joined.
     fn choose(shape: &ConvShape, plain_input: bool, flat: bool, vector: VectorUnit) -> ConvTile {
-        let best = ConvTile::estimates(shape, flat, vector).min_by(|a, b| a.0.total_cmp(&b.0));
+        let best = ConvTile::estimates(shape, plain_input, flat, vector).min_by(|a, b| a.0.total_cmp(&b.0));
         let (_, columns, vectors) = best.unwrap_or((0.0, 1, 1));
         ConvTile::of(shape, plain_input, flat, vector, columns, vectors)
     }
 
     /// Estimated times with each register tile: columns, and vectors of output channels.
-    fn estimates(shape: &ConvShape, flat: bool, vector: VectorUnit) -> impl Iterator<Item = (f64, i64, i64)> {
+    fn estimates(
+        shape: &ConvShape,
+        plain_input: bool,
+        flat: bool,
+        vector: VectorUnit,
+    ) -> impl Iterator<Item = (f64, i64, i64)> {
         let block = vector.lanes;
         let out_blocks = div_ceil(shape.out_channels, block);
         let (groups, co) = (shape.groups, shape.out_channels / shape.groups.max(1));
@@ -375,8 +350,12 @@ impl ConvTile {
             out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
         };
         (1..=4).filter(fits).flat_map(move |vectors| {
-            // One register for the broadcast input, one a vector of weights, the rest for accumulators.
-            let most = ((vector.registers - vectors - 1) / vectors).min(28).min(width).max(1);
+            let grouping = ConvTile::grouping(shape, plain_input, vector, vectors);
+            let most = grouping
+                .most_columns(vector.registers, vectors)
+                .min(28)
+                .min(width)
+                .max(1);
             (1..=most).map(move |columns| {
                 let time = |columns: i64| {
                     let fma = (columns * vectors) as f64;
@@ -395,6 +374,11 @@ impl ConvTile {
         })
     }
 
+    fn grouping(shape: &ConvShape, plain_input: bool, vector: VectorUnit, vectors: i64) -> Grouping {
+        let input_block = if plain_input { shape.in_channels } else { vector.lanes };
+        Grouping::of(shape, vectors * vector.lanes, input_block, plain_input)
+    }
+
     /// The tile of so many columns and vectors, with the rows that suit it.
     fn of(
         shape: &ConvShape,
@@ -410,13 +394,18 @@ impl ConvTile {
             true => shape.output[0] * shape.output[1],
             false => shape.output[1],
         };
-        let in_blocks = div_ceil(shape.in_channels / shape.groups.max(1), block);
+        let grouping = ConvTile::grouping(shape, plain_input, vector, vectors);
         // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
         let taps = shape.kernel[0] * shape.kernel[1];
-        let channel_blocks = match plain_input {
-            true => 1,
-            false => (36 / taps.max(1)).clamp(1, 16).min(in_blocks.max(1)),
+        let channels = grouping.channels() * taps;
+        let channel_blocks = match grouping {
+            Grouping::One { .. } if plain_input => 1,
+            Grouping::One { .. } => (36 / taps.max(1)).clamp(1, 16),
+            // Each lane meets the channels of one group only.
+            Grouping::Side { .. } => 1,
+            Grouping::Apart { groups, .. } => (36 * block / channels.max(1)).clamp(1, 16) * groups,
         };
+        let channel_blocks = channel_blocks.min(grouping.units().max(1));
         let [height, width] = match flat {
             true => pointwise_rows(width, columns),
             false => shape.output,

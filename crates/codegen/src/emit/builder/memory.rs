@@ -77,6 +77,20 @@ impl<'c> Emitter<'c> {
         self.cmpi("slt", iota, count, Some(lanes))
     }
 
+    /// The mask of `count` lanes from `first` on, of which some or all may lie outside of the `lanes` that there are.
+    pub fn mask_from(&mut self, first: Int<'c>, count: i64, lanes: i64) -> Val<'c> {
+        let iota: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
+        let iota = self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", iota.join(", ")));
+        let first = self.int(first);
+        let i32 = self.ty("i32");
+        let first = self.op1("arith.trunci", &[first], i32);
+        let first = self.broadcast(first, lanes);
+        let after = self.binary("arith.subi", iota, first);
+        let count = self.constant(&format!("dense<{count}> : vector<{lanes}xi32>"));
+        // One unsigned comparison tests both ends.
+        self.cmpi("ult", after, count, Some(lanes))
+    }
+
     /// Loads the f32 lanes of `mask`; the others are zero.
     pub fn load_masked(&mut self, address: Val<'c>, mask: Val<'c>, lanes: i64) -> Val<'c> {
         let zero = self.f32_constant(0.0, Some(lanes));

@@ -241,11 +241,11 @@ impl<'c> Emitter<'c> {
         )[0]
     }
 
-    /// Lanes of `a` and `b` by number; `b`'s follow `a`'s.
+    /// A vector of lanes of `a` and `b` by number; `b`'s follow `a`'s.
     pub fn shuffle(&mut self, a: Val<'c>, b: Val<'c>, lanes: impl Iterator<Item = i64>) -> Val<'c> {
         let lanes: Vec<String> = lanes.map(|l| l.to_string()).collect();
         let mask = self.attr(&format!("array<i64: {}>", lanes.join(", ")));
-        let ty = a.r#type();
+        let ty = Type::vector(&[lanes.len() as u64], self.element_of(a));
         self.op("vector.shuffle", &[a, b], &[ty], &[("mask", mask)], Vec::new())[0]
     }
 
