@@ -5,7 +5,9 @@ tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and inf
 a result may vanish into other kernels, so only values that nothing else reads are results, and a few others.
 
 Left to chance by PyTorch, and so not made: convolutions whose weights are not finite (whether their products with the padding count
-depends on the kernel that it takes) and of no channels, and attention, group norms and bilinear resizing of what is not finite.
+depends on the kernel that it takes) and of no channels, products and convolutions of bfloat16 that is not finite (`by_pairs`), transposed
+convolutions to images without elements (one of its libraries refuses them, the other does not), group norms of single elements (what is
+left of large numbers that cancel), and attention, group norms and bilinear resizing of what is not finite.
 """
 
 import math
@@ -25,8 +27,8 @@ REDUCTIONS = "sum mean amax amin prod logsumexp any all nansum argmax argmin var
 class Scene:
     """A graph that grows: its values, and what it is made of."""
 
-    def __init__(self, rng, seed, graph):
-        self.rng, self.graph = rng, graph
+    def __init__(self, rng, seed, graph, constants):
+        self.rng, self.graph, self.constants = rng, graph, constants
         self.generator = torch.Generator().manual_seed(seed)
         self.dtype = rng.choice(DTYPES)
         self.salt = rng.random() < 0.35
@@ -54,7 +56,8 @@ class Scene:
             t = torch.randint(0, 2, sizes, generator=self.generator) > 0
         else:
             t = torch.randint(-8, 9, sizes, generator=self.generator).to(dtype)
-        if rng.random() < 0.4 if constant is None else constant:
+        constant = rng.random() < 0.4 if constant is None else constant
+        if constant and self.constants:
             name = f"w{len(self.graph.constants)}"
             self.graph.constants[name] = t
         else:
@@ -87,6 +90,8 @@ class Scene:
         for t in result if isinstance(result, (list, tuple)) else [result]:
             if not isinstance(t, torch.Tensor) or t.numel() > MOST:
                 raise ValueError("not a tensor, or too large")
+            if "conv_transpose" in text and 0 in t.shape[2:]:
+                raise ValueError("refused or not by the library that PyTorch takes")
         name = f"t{len(self.graph.steps)}"
         self.graph.steps.append((name, text, writes))
         self.env[name] = result
@@ -182,6 +187,8 @@ def normalise(s, n, x):
         if not x.isfinite().all():
             return None
         groups = rng.choice([g for g in range(1, max(c, 1) + 1) if c % g == 0])
+        if x[0:1].numel() == groups:
+            return None
         weight, bias = (s.tensor([c], x.dtype, finite=True) if rng.random() < 0.7 else "None" for _ in range(2))
         return f"torch.ops.aten.group_norm({n}, {groups}, {weight}, {bias}, 1e-5)"
     if form == 4:
@@ -190,36 +197,42 @@ def normalise(s, n, x):
     return f"torch.ops.aten.rms_norm({n}, [{x.shape[-1]}], {s.tensor([x.shape[-1]], x.dtype)})"
 
 
+def by_pairs(x):
+    """Whether PyTorch's instructions multiply pairs of elements, of which one may be another result's, or none, and counts as zero."""
+    return x.dtype == torch.bfloat16 and not x.isfinite().all()
+
+
 def product(s, n, x):
     rng, form = s.rng, s.rng.randrange(7)
-    if x.dim() == 0 or x.dtype == torch.bool:
+    if x.dim() == 0 or x.dtype == torch.bool or by_pairs(x):
         return None
     k = x.shape[-1]
+    factor = lambda sizes, constant=None: s.tensor(sizes, x.dtype, constant, x.dtype == torch.bfloat16)
     if form <= 1:
         m = s.size()
         bias = s.tensor([m], x.dtype) if rng.random() < 0.7 else "None"
-        return f"torch.ops.aten.linear({n}, {s.tensor([m, k], x.dtype, constant=rng.random() < 0.7)}, {bias})"
+        return f"torch.ops.aten.linear({n}, {factor([m, k], constant=rng.random() < 0.7)}, {bias})"
     if form == 2:
         lead = list(x.shape[:-2]) if rng.random() < 0.5 else []
         lead = [1 if rng.random() < 0.2 else v for v in lead]
-        return f"torch.ops.aten.matmul({n}, {s.tensor(lead + [k, s.size()], x.dtype)})"
+        return f"torch.ops.aten.matmul({n}, {factor(lead + [k, s.size()])})"
     if form == 3:
-        return f"torch.ops.aten.matmul({n}, {s.tensor([k], x.dtype)})"
+        return f"torch.ops.aten.matmul({n}, {factor([k])})"
     if form == 4 and x.dim() >= 2:
         return f"torch.ops.aten.matmul({n}, {n}.transpose(-1, -2))"
     if form == 5 and x.dim() == 2:
-        other = s.tensor([k, s.size()], x.dtype)
+        other = factor([k, s.size()])
         alpha, beta = rng.choice([1, 2, -1]), rng.choice([1, 1, 0, 3])
         return f"torch.ops.aten.addmm({s.partner([x.shape[0], s.env[other].shape[1]])}, {n}, {other}, beta={beta}, alpha={alpha})"
     if form == 6 and x.dim() == 3:
-        other = s.tensor([x.shape[0], k, s.size()], x.dtype)
+        other = factor([x.shape[0], k, s.size()])
         return f"torch.ops.aten.baddbmm({s.partner([1, s.env[other].shape[2]])}, {n}, {other})"
     return None
 
 
 def convolution(s, n, x):
     rng, spatial = s.rng, x.dim() - 2
-    if not 1 <= spatial <= 3 or x.dtype == torch.bool or x.shape[1] == 0:
+    if not 1 <= spatial <= 3 or x.dtype == torch.bool or x.shape[1] == 0 or by_pairs(x):
         return None
     c = x.shape[1]
     groups = rng.choice([1, 1, 1] + [g for g in range(1, c + 1) if c % g == 0])
@@ -311,7 +324,7 @@ def gathered(s, n, x):
 
 
 def attention(s, n, x):
-    if x.dim() not in (3, 4) or not x.is_floating_point() or x.numel() == 0 or s.salt:
+    if x.dim() not in (3, 4) or not x.is_floating_point() or x.numel() == 0 or s.salt or not x.isfinite().all():
         return None
     length, width = s.size(), s.size()
     lead = list(x.shape[:-2])
@@ -350,9 +363,9 @@ KINDS = [(unary, 6), (binary, 6), (choose, 2), (reduction, 4), (normalise, 3), (
          (gathered, 1), (attention, 1), (converted, 1), (written, 1)]
 
 
-def grow(rng, seed, steps, graph):
-    """Grows `graph`, which is empty; gives its values."""
-    s = Scene(rng, seed, graph)
+def grow(rng, seed, steps, graph, constants=True):
+    """Grows `graph`, which is empty; gives its values. Without `constants` all weights are inputs."""
+    s = Scene(rng, seed, graph, constants)
     rank = rng.choice([1, 2, 2, 3, 3, 4, 4, 4, 5])
     first = [s.size() for _ in range(rank)]
     while math.prod(first) > MOST:

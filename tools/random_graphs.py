@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes random expression graphs and what PyTorch computes for them, as cases for `tests/tests/operators.rs`.
 
-    random_graphs.py OUT [--count=N] [--seed=N] [--steps=N] [--strides] [--fusable]
+    random_graphs.py OUT [--count=N] [--seed=N] [--steps=N] [--strides] [--fusable [--no-constants]]
 
 A graph is a TorchScript method: some inputs of mixed dtypes and layouts (also empty, zero-dimensional, transposed, broadcast), then
 calls of operators that `docs/operators.md` says the interpreter runs, with arguments made up by the types and names of their
-schemas; with `--fusable` they aim at what native code fuses (`fusable_graphs.py`). Calls that PyTorch refuses are tried again with others; one graph in thirty ends with a call that it refuses, which has to
+schemas; with `--fusable` they aim at what native code fuses (`fusable_graphs.py`), with `--no-constants` on inputs alone. Calls that PyTorch refuses are tried again with others; one graph in thirty ends with a call that it refuses, which has to
 raise. In-place forms write through views that are kept. All values are results, at the end and so after all writes.
 
 Left out is also what PyTorch itself leaves to chance (`by_chance`): an operand that a call overwrites while it reads it, signs of NaN,
@@ -285,9 +285,10 @@ class Graph:
         """The results among all values."""
         return env if self.results is None else {n: env[n] for n in self.results}
 
-    def run(self, noise=None):
-        """The environment after all steps; each float result is off by `noise` units in the last place, or of noise zero whole where it
-        is so nearly: what PyTorch's own error makes not quite one may be one elsewhere."""
+    def run(self, noise=None, turning=False):
+        """The environment after all steps; each float result is off by `noise` units in the last place, every other one by as many to
+        the other side if `turning`, or of noise zero whole where it is so nearly: what PyTorch's own error makes not quite one may be one
+        elsewhere."""
         env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
         env.update({n: t.clone() for n, t in self.constants.items()})
         for target, text, writes in self.steps:
@@ -307,6 +308,7 @@ class Graph:
                 if writes or all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
                     noisy(result, noise, max(scale, largest(result)) if scale else 0.0)
             env[target] = result
+            noise = -noise if turning else noise
         return env
 
 
@@ -451,6 +453,7 @@ def main():
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--strides", action="store_true")
     parser.add_argument("--fusable", action="store_true")
+    parser.add_argument("--no-constants", action="store_true")
     parser.add_argument("--page", default=os.path.join(os.path.dirname(__file__), "../docs/operators.md"))
     options = parser.parse_args()
     table = operators(options.page)
@@ -476,7 +479,7 @@ def main():
         try:
             if options.fusable:
                 graph, error = Graph([]), None
-                env = fusable_graphs.grow(rng, seed, options.steps, graph)
+                env = fusable_graphs.grow(rng, seed, options.steps, graph, not options.no_constants)
                 kinds = {n: "Tensor" if isinstance(v, torch.Tensor) else "Other" for n, v in env.items()}
             else:
                 graph, env, kinds, error = grow(rng, table, seed, options.steps)
@@ -503,7 +506,7 @@ def main():
             else:
                 if error:
                     continue
-                runs = [graph.run(), graph.run(2.0), graph.run(-2.0), graph.run(0.0)]
+                runs = [graph.run(), graph.run(2.0), graph.run(-2.0), graph.run(2.0, turning=True), graph.run(0.0)]
                 wanted = leaves(graph.given(env))
                 if not all(same(a, b, tuple(x / 2 for x in tolerance))
                            for r in runs for a, b in zip(wanted, leaves(graph.given(r)))):
