@@ -346,6 +346,7 @@ impl ConvTile {
             true => shape.output[0] * shape.output[1],
             false => shape.output[1],
         };
+        let of_weights = if mostly_weights(shape) { 0.5 } else { 0.15 };
         let fits = move |vectors: &i64| {
             out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
         };
@@ -360,8 +361,9 @@ impl ConvTile {
                 let time = |columns: i64| {
                     let fma = (columns * vectors) as f64;
                     let loads = (columns + vectors) as f64;
-                    // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step.
-                    (fma / 2.0).max(loads / 2.0).max(4.0) + 0.15 * loads
+                    // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step. The weights of a
+                    // step come from further away than the input where there are more of them, again for each tile of columns.
+                    (fma / 2.0).max(loads / 2.0).max(4.0) + 0.15 * columns as f64 + of_weights * vectors as f64
                 };
                 let (full, tail) = (width / columns, width % columns);
                 let mut cost = full as f64 * time(columns);
@@ -414,9 +416,7 @@ impl ConvTile {
         let row_bytes = width * vectors * block * 4;
         let in_cache = 24 * 1024 / row_bytes.max(1);
         // Each block of rows reads all of its channels' weights again.
-        let weights = shape.macs() / (shape.batch * shape.output[0] * shape.output[1]).max(1);
-        let activations = shape.batch * shape.in_channels * shape.input[0] * shape.input[1];
-        let wanted = match weights > activations {
+        let wanted = match mostly_weights(shape) {
             true => WANTED_TASKS / 2,
             false => WANTED_TASKS,
         };
@@ -429,6 +429,12 @@ impl ConvTile {
             rows,
         }
     }
+}
+
+/// True when there are more weights than elements of the input.
+fn mostly_weights(shape: &ConvShape) -> bool {
+    let weights = shape.macs() / (shape.batch * shape.output[0] * shape.output[1]).max(1);
+    weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
 }
 
 /// `pixels` as rows × columns, with about [`WANTED_TASKS`] rows that are multiples of a tile's columns if there is such a form, as one
