@@ -190,7 +190,7 @@ impl<'e, 'c> F32<'e, 'c> {
     fn scaled_exp(&mut self, r: Val<'c>, n: Val<'c>) -> Val<'c> {
         let [c2, c3, c4, c5, c6] = EXPM1;
         let p = self.polynomial(r, &[1.0, 1.0, c2, c3, c4, c5, c6]);
-        if self.lanes.is_some_and(|n| n % AVX512_LANES == 0) {
+        if self.e.lanes == AVX512_LANES {
             return self.scale(p, n);
         }
         // 2ⁿ in two factors, as one would be no normal number.

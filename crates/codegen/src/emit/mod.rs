@@ -130,7 +130,7 @@ fn emit_phase<'c>(
             [value(0), value(1), value(2)],
         )
     };
-    let mut e = Emitter::new(context, block);
+    let mut e = Emitter::new(context, block, spec.lanes());
     let buffers = (0..spec.buffer_count() as i64)
         .map(|i| {
             let address = e.offset(arguments[0], i, 8);

@@ -65,6 +65,21 @@ pub struct HostKernel {
 }
 
 impl KernelSpec {
+    /// f32 lanes of the target's vectors; 1 for a kernel of the host program.
+    pub fn lanes(&self) -> i64 {
+        match self {
+            KernelSpec::Gemm(k) => k.lanes,
+            KernelSpec::Conv(k) => k.block,
+            KernelSpec::WinogradWeights(k) => k.block,
+            KernelSpec::Depthwise(k) => k.block,
+            KernelSpec::Pool(k) => k.input.block,
+            KernelSpec::Reorder(k) => k.blocked.block,
+            KernelSpec::CopyChannels(k) => k.input.block,
+            KernelSpec::Loops(k) => k.lanes,
+            KernelSpec::Host(_) => 1,
+        }
+    }
+
     /// Number of independent tasks of each phase; no phase for a kernel of the host program.
     pub fn phases(&self) -> SmallVec<[i64; 2]> {
         let tasks = match self {

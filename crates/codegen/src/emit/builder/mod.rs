@@ -40,19 +40,22 @@ pub struct Emitter<'c> {
     block: BlockRef<'c, 'c>,
     entry: BlockRef<'c, 'c>,
     constants: HashMap<String, Val<'c>>,
+    /// f32 lanes of the target's vectors. Those of an emitted vector may be more.
+    pub lanes: i64,
     /// The C functions that are called, and their types.
     pub externals: BTreeMap<String, Type<'c>>,
 }
 
 impl<'c> Emitter<'c> {
-    /// An emitter into `entry`, a function's first block.
-    pub fn new(context: &'c Context, entry: BlockRef<'c, 'c>) -> Emitter<'c> {
+    /// An emitter into `entry`, a function's first block, for a target whose vectors have `lanes` f32 lanes.
+    pub fn new(context: &'c Context, entry: BlockRef<'c, 'c>, lanes: i64) -> Emitter<'c> {
         Emitter {
             context,
             location: Location::unknown(context),
             block: entry,
             entry,
             constants: HashMap::new(),
+            lanes,
             externals: BTreeMap::new(),
         }
     }
