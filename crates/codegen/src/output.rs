@@ -1,6 +1,6 @@
 //! New memory for what a run gives.
 
-use frazil_runtime::storage::{ALIGNMENT, AlignedBytes};
+use frazil_runtime::storage::{ALIGNMENT, AlignedBytes, aligned_start};
 use std::ffi::c_void;
 
 /// What the bytes are before a run where that is to show: as a float about −10⁻¹⁶, as an index far outside of everything.
@@ -30,11 +30,7 @@ impl NewBytes {
             Contents::Zero => vec![0; len + ALIGNMENT],
             Contents::Undefined => Vec::with_capacity(len + ALIGNMENT),
         };
-        // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
-        let start = match data.as_ptr().align_offset(ALIGNMENT) {
-            offset if offset <= ALIGNMENT => offset,
-            _ => 0,
-        };
+        let start = aligned_start(data.as_ptr());
         if contents == Contents::Undefined {
             data.resize(start, 0);
             // What a kernel leaves out is not to look like a result in any test.

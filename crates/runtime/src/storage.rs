@@ -23,6 +23,15 @@ pub struct AlignedBytes {
     len: usize,
 }
 
+/// How many bytes lie before the first multiple of [`ALIGNMENT`] from `data` on: at most as many.
+pub fn aligned_start(data: *const u8) -> usize {
+    // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
+    match data.align_offset(ALIGNMENT) {
+        offset if offset <= ALIGNMENT => offset,
+        _ => 0,
+    }
+}
+
 enum Memory {
     Inline([u64; INLINE / 8]),
     /// Over-allocated; it never grows, so `start` stays right wherever the vector moves.
@@ -39,11 +48,7 @@ impl AlignedBytes {
             0..=INLINE => Memory::Inline([0; INLINE / 8]),
             _ => {
                 let data = vec![0u8; len + ALIGNMENT];
-                // `align_offset` may give up (usize::MAX) by its contract; an unaligned buffer is slower, not wrong.
-                let start = match data.as_ptr().align_offset(ALIGNMENT) {
-                    offset if offset <= ALIGNMENT => offset,
-                    _ => 0,
-                };
+                let start = aligned_start(data.as_ptr());
                 Memory::Allocated { data, start }
             }
         };

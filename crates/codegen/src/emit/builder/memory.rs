@@ -68,27 +68,31 @@ impl<'c> Emitter<'c> {
 
     /// The mask of the first `count` of `lanes` lanes.
     pub fn mask(&mut self, count: Int<'c>, lanes: i64) -> Val<'c> {
-        let iota: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
-        let iota = self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", iota.join(", ")));
-        let count = self.int(count);
-        let i32 = self.ty("i32");
-        let count = self.op1("arith.trunci", &[count], i32);
-        let count = self.broadcast(count, lanes);
-        self.cmpi("slt", iota, count, Some(lanes))
+        let (numbers, count) = (self.lane_numbers(lanes), self.in_lanes(count, lanes));
+        self.cmpi("slt", numbers, count, Some(lanes))
     }
 
     /// The mask of `count` lanes from `first` on, of which some or all may lie outside of the `lanes` that there are.
     pub fn mask_from(&mut self, first: Int<'c>, count: i64, lanes: i64) -> Val<'c> {
-        let iota: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
-        let iota = self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", iota.join(", ")));
-        let first = self.int(first);
-        let i32 = self.ty("i32");
-        let first = self.op1("arith.trunci", &[first], i32);
-        let first = self.broadcast(first, lanes);
-        let after = self.binary("arith.subi", iota, first);
+        let (numbers, first) = (self.lane_numbers(lanes), self.in_lanes(first, lanes));
+        let after = self.binary("arith.subi", numbers, first);
         let count = self.constant(&format!("dense<{count}> : vector<{lanes}xi32>"));
         // One unsigned comparison tests both ends.
         self.cmpi("ult", after, count, Some(lanes))
+    }
+
+    /// 0, 1, 2, ... as i32.
+    fn lane_numbers(&mut self, lanes: i64) -> Val<'c> {
+        let numbers: Vec<String> = (0..lanes).map(|i| i.to_string()).collect();
+        self.constant(&format!("dense<[{}]> : vector<{lanes}xi32>", numbers.join(", ")))
+    }
+
+    /// A small number as i32 in all lanes.
+    fn in_lanes(&mut self, number: Int<'c>, lanes: i64) -> Val<'c> {
+        let number = self.int(number);
+        let i32 = self.ty("i32");
+        let number = self.op1("arith.trunci", &[number], i32);
+        self.broadcast(number, lanes)
     }
 
     /// Loads the f32 lanes of `mask`; the others are zero.
