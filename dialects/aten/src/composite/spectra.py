@@ -140,10 +140,11 @@ def istft(self: Tensor, n_fft: int, hop_length: Optional[int], win_length: Optio
     weights = helper_window(window, n_fft, win_length, kind)
     if return_complex:
         parts = torch.fft_ifft(frames, None, -1, norm)
-    elif half:
-        parts = torch.fft_irfft(frames, n_fft, -1, norm)
     else:
-        parts = torch.real(torch.fft_ifft(frames, None, -1, norm))
+        # Of both sides the first alone is looked at, whatever the other holds.
+        if not half:
+            frames = frames.narrow(-1, 0, n_fft // 2 + 1)
+        parts = torch.fft_irfft(frames, n_fft, -1, norm)
     parts = parts * weights
     count = parts.size(1)
     total = n_fft + hop * (count - 1)
