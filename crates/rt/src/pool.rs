@@ -4,7 +4,7 @@ use crate::steps::TaskFn;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
 
 /// Turns of the waiting loop before a thread goes to sleep: some tens of microseconds, longer than the gap between two kernels.
 const SPINS: u32 = 4000;
@@ -28,18 +28,40 @@ struct Shared {
     state: AtomicU32,
     /// 1 while the caller sleeps on `state`.
     caller_sleeps: AtomicU32,
-    next: AtomicI64,
+    /// The processor that the caller runs on while workers wake up.
+    busy: AtomicI32,
+    /// Workers that have started, each of which takes its place from here.
+    started: AtomicU32,
     job: UnsafeCell<Job>,
     workers: usize,
     threads: [sys::Thread; MAX_THREADS],
+    /// How far each thread's part of the present loop has been taken.
+    taken: [Cursor; MAX_THREADS],
 }
+
+/// Alone in its cache line.
+#[repr(align(64))]
+struct Cursor(AtomicI64);
 
 #[derive(Clone, Copy)]
 struct Job {
     task: Option<TaskFn>,
     argument: *mut c_void,
-    tasks: i64,
+    /// Parts of the loop: one a thread.
+    parts: i64,
+    /// Tasks of each part, and how many parts have one more.
+    each: i64,
+    more: i64,
+    /// Tasks that are taken at once.
     chunk: i64,
+}
+
+impl Job {
+    /// The task that part `part` begins with. The same part of loops of as many tasks is the same tasks, so that what a thread wrote in one
+    /// loop it finds in its cache in the next.
+    fn first(&self, part: i64) -> i64 {
+        part * self.each + part.min(self.more)
+    }
 }
 
 const STOP: u32 = u32::MAX;
@@ -56,7 +78,9 @@ impl Pool {
         let job = Job {
             task: None,
             argument: core::ptr::null_mut(),
-            tasks: 0,
+            parts: 0,
+            each: 0,
+            more: 0,
             chunk: 1,
         };
         // SAFETY: fresh memory of the right size and alignment; workers are started after it is initialised, and read
@@ -67,10 +91,12 @@ impl Pool {
                 sleepers: AtomicU32::new(0),
                 state: AtomicU32::new(0),
                 caller_sleeps: AtomicU32::new(0),
-                next: AtomicI64::new(0),
+                busy: AtomicI32::new(sys::processor()),
+                started: AtomicU32::new(0),
                 job: UnsafeCell::new(job),
                 workers: 0,
                 threads: [0; MAX_THREADS],
+                taken: [const { Cursor(AtomicI64::new(0)) }; MAX_THREADS],
             });
             for _ in 1..threads.min(MAX_THREADS) {
                 let Some(thread) = sys::spawn(worker, shared.cast()) else {
@@ -108,23 +134,32 @@ impl Pool {
             return;
         }
         let threads = shared.workers as i64 + 1;
-        // Several ranges a thread, so that one that starts late or is interrupted is helped.
+        // Several ranges a part, so that a thread that starts late or is interrupted is helped.
+        let each = tasks.checked_div(threads).unwrap_or(0);
         let job = Job {
             task: Some(task),
             argument,
-            tasks,
-            chunk: tasks.checked_div(threads * 4).unwrap_or(1).max(1),
+            parts: threads,
+            each,
+            more: tasks - each * threads,
+            chunk: (each / 4).max(1),
         };
         // SAFETY: the last loop ended closed and without workers inside, so nobody reads the job.
         unsafe { *shared.job.get() = job };
-        shared.next.store(0, Ordering::Relaxed);
+        for (part, taken) in shared.taken.iter().take(threads as usize).enumerate() {
+            taken.0.store(job.first(part as i64), Ordering::Relaxed);
+        }
+        let sleep = shared.sleepers.load(Ordering::SeqCst) > 0;
+        if sleep {
+            shared.busy.store(sys::processor(), Ordering::Relaxed);
+        }
         shared.state.store(OPEN, Ordering::SeqCst);
         let epoch = shared.epoch.load(Ordering::Relaxed).wrapping_add(2) & !1;
         shared.epoch.store(epoch, Ordering::SeqCst);
         if shared.sleepers.load(Ordering::SeqCst) > 0 {
             sys::futex_wake_all(&shared.epoch);
         }
-        work(shared, job);
+        work(shared, job, 0);
         shared.state.fetch_and(!OPEN, Ordering::SeqCst);
         let mut spins = 0;
         loop {
@@ -157,21 +192,30 @@ impl Drop for Pool {
     }
 }
 
-fn work(shared: &Shared, job: Job) {
+/// Does the tasks of part `own` that nobody has taken, then those of the other parts.
+fn work(shared: &Shared, job: Job, own: i64) {
     let Some(task) = job.task else { return };
-    loop {
-        let begin = shared.next.fetch_add(job.chunk, Ordering::Relaxed);
-        if begin >= job.tasks {
+    for part in (own..job.parts).chain(0..own) {
+        let Some(taken) = shared.taken.get(part as usize) else {
             return;
+        };
+        let end = job.first(part + 1);
+        loop {
+            let begin = taken.0.fetch_add(job.chunk, Ordering::Relaxed);
+            if begin >= end {
+                break;
+            }
+            // SAFETY: by `parallel_for`'s contract; the ranges are disjoint.
+            unsafe { task(job.argument, begin, end.min(begin + job.chunk)) };
         }
-        // SAFETY: by `parallel_for`'s contract; the ranges are disjoint.
-        unsafe { task(job.argument, begin, job.tasks.min(begin + job.chunk)) };
     }
 }
 
 extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
     // SAFETY: the pool joins its workers before it frees this.
     let shared = unsafe { &*argument.cast::<Shared>() };
+    let own = i64::from(shared.started.fetch_add(1, Ordering::Relaxed)) + 1;
+    sys::leave_processor(shared.busy.load(Ordering::Relaxed));
     let mut seen = 0;
     loop {
         let mut spins = 0;
@@ -191,6 +235,9 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
                 shared.sleepers.fetch_add(1, Ordering::SeqCst);
                 sys::futex_wait(&shared.epoch, seen);
                 shared.sleepers.fetch_sub(1, Ordering::SeqCst);
+                if shared.epoch.load(Ordering::Acquire) != seen {
+                    sys::leave_processor(shared.busy.load(Ordering::Relaxed));
+                }
             }
         }
         if !join(shared) {
@@ -198,7 +245,7 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
         }
         // SAFETY: the job was written before the loop was opened, and is not written again while this worker is inside.
         let job = unsafe { *shared.job.get() };
-        work(shared, job);
+        work(shared, job, own);
         // 1: the loop is closed, and this was the last worker inside.
         if shared.state.fetch_sub(1, Ordering::SeqCst) == 1 && shared.caller_sleeps.load(Ordering::SeqCst) == 1 {
             sys::futex_wake_all(&shared.state);

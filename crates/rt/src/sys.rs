@@ -18,6 +18,9 @@ unsafe extern "C" {
     fn pthread_join(thread: Thread, result: *mut *mut c_void) -> c_int;
     fn posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int;
     fn free(pointer: *mut c_void);
+    fn sched_getcpu() -> c_int;
+    fn sched_getaffinity(thread: c_int, size: usize, mask: *mut c_void) -> c_int;
+    fn sched_setaffinity(thread: c_int, size: usize, mask: *const c_void) -> c_int;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -62,6 +65,38 @@ pub fn join(thread: Thread) {
     // SAFETY: by this function's contract the thread is joinable.
     unsafe {
         pthread_join(thread, core::ptr::null_mut());
+    }
+}
+
+/// The number of the processor that this thread runs on at the moment; negative when the system does not tell.
+pub fn processor() -> i32 {
+    // SAFETY: the function has no requirements.
+    unsafe { sched_getcpu() }
+}
+
+/// Moves this thread to another processor if it runs on `busy` and may run elsewhere. It may run where it could before.
+///
+/// Linux likes to wake a thread where its waker runs, above all in virtual machines, whose idle processors it takes for ones that the host
+/// has taken away. Both would share that processor until the next balancing, milliseconds later.
+pub fn leave_processor(busy: i32) {
+    const WORDS: usize = 16;
+    if processor() != busy {
+        return;
+    }
+    let mut allowed = [0u64; WORDS];
+    // SAFETY: the mask is as large as is said; 0 is the calling thread.
+    unsafe {
+        if sched_getaffinity(0, size_of_val(&allowed), allowed.as_mut_ptr().cast()) != 0 {
+            return;
+        }
+        let mut others = allowed;
+        if let Some(word) = usize::try_from(busy / 64).ok().and_then(|i| others.get_mut(i)) {
+            *word &= !(1 << (busy % 64));
+        }
+        if others != [0; WORDS] && others != allowed {
+            sched_setaffinity(0, size_of_val(&others), others.as_ptr().cast());
+            sched_setaffinity(0, size_of_val(&allowed), allowed.as_ptr().cast());
+        }
     }
 }
 
