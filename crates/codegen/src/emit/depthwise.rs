@@ -3,6 +3,7 @@
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
+use super::row_parts;
 use super::window::Axis;
 use crate::kernel::{Depthwise, EpilogueOperand};
 
@@ -23,7 +24,10 @@ pub fn emit(kernel: &mut Kernel<'_>, spec: &Depthwise) {
     let s = &spec.shape;
     kernel.for_each_task(|e, buffers, task| {
         let row_blocks = (output.height + spec.rows - 1) / spec.rows;
-        let at = e.delinearize(task, &[s.batch, output.channel_blocks(), row_blocks]);
+        let parts = row_parts(row_blocks);
+        let at = e.delinearize(task, &[s.batch, parts, output.channel_blocks(), row_blocks / parts]);
+        let row_block = e.linear([(row_blocks / parts, at[1]), (1, at[3])], 0);
+        let at = [at[0], at[2], row_block];
         let from = e.linear([(input.batch_stride, at[0]), (input.plane_elements(), at[1])], 0);
         let to = e.linear([(output.batch_stride, at[0]), (output.plane_elements(), at[1])], 0);
         let weights = e.mul(at[1], s.kernel[0] * s.kernel[1] * spec.block);

@@ -26,6 +26,9 @@ use melior::ir::{
     Block, BlockLike, BlockRef, Identifier, Location, Module, Region, RegionLike, Type, Value, ValueLike,
 };
 
+/// Bytes of a cache line.
+const LINE: i64 = 64;
+
 /// A kernel's spec that has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmitError {
@@ -58,6 +61,17 @@ impl<'c> Kernel<'c> {
         let Kernel { e, buffers, begin, end } = self;
         e.for_each(Int::Dyn(*begin), Int::Dyn(*end), 1, |e, task| body(e, buffers, task));
     }
+}
+
+/// Into how many parts an image of so many blocks of rows is divided, each of which is done with all of its channels before the next: of
+/// two, four, ... threads each then has the rows in this kernel that it had in the one before, and finds them in its cache. More parts read
+/// the weights more often.
+fn row_parts(row_blocks: i64) -> i64 {
+    const PARTS: i64 = 4;
+    (2..=PARTS)
+        .rev()
+        .find(|parts| row_blocks % parts == 0)
+        .unwrap_or(row_blocks)
 }
 
 /// Of how many parts the weights are that come next, when each of `passes` passes over the present ones fetches a part of them, and one

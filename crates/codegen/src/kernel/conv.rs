@@ -241,6 +241,12 @@ impl Conv {
         self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)
     }
 
+    /// True when the tasks of a block of rows follow each other, rather than those of a tile of channels: a thread has the rows then that it
+    /// had in the kernels before and after, and need not fetch them from another's cache, but goes through all of the weights.
+    pub(crate) fn rows_outside(&self) -> bool {
+        !mostly_weights(&self.shape)
+    }
+
     /// The extents that the kernel loops over for an image of `[height, width]`: a pointwise convolution does not care where
     /// rows end, so its rows are as long as its tiles like.
     pub(crate) fn rows_and_columns(&self, [height, width]: [i64; 2]) -> [i64; 2] {
@@ -437,16 +443,18 @@ fn mostly_weights(shape: &ConvShape) -> bool {
     weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
 }
 
-/// `pixels` as rows × columns, with about [`WANTED_TASKS`] rows that are multiples of a tile's columns if there is such a form, as one
-/// row otherwise.
+/// `pixels` as rows × columns, with about as many rows as tasks are wanted. Best are rows of whole tiles of `tile_columns`, many of them; next
+/// best, few rows that end with a tile that is at least half full and hence takes little longer than its share; one row, if nothing else.
 fn pointwise_rows(pixels: i64, tile_columns: i64) -> [i64; 2] {
-    if tile_columns <= 0 || pixels % tile_columns != 0 {
-        return [1, pixels];
-    }
-    let tiles = pixels / tile_columns;
-    let rows = (1..=tiles.min(2 * WANTED_TASKS))
-        .rev()
-        .find(|r| tiles % r == 0)
-        .unwrap_or(1);
+    let left = |rows: i64| pixels / rows % tile_columns;
+    let divides = |rows: &i64| pixels % rows == 0;
+    let nearly = |rows: &i64| divides(rows) && left(*rows) * 2 >= tile_columns;
+    let most = 2 * WANTED_TASKS;
+    let rows = match tile_columns {
+        ..=0 => None,
+        _ if pixels % tile_columns == 0 => (1..=most).rev().find(|r| divides(r) && left(*r) == 0),
+        _ => (WANTED_TASKS / 2..=most).chain(1..WANTED_TASKS / 2).find(nearly),
+    };
+    let rows = rows.unwrap_or(1);
     [rows, pixels / rows]
 }

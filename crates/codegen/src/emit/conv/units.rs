@@ -1,12 +1,16 @@
 //! What a tile of output channels reads, unit by unit ([`Grouping`]), and the multiply-adds with it.
 
 use super::{Geometry, Task, UNROLL};
+use crate::emit::LINE;
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::kernel::{Grouping, channels_of_group};
 use std::ops::Range;
 
 /// Elements of weights that are prefetched ahead: far enough for weights that come from memory.
 const PREFETCH: i64 = 2048;
+
+/// Units ahead of which the input of a convolution of one tap is fetched: what another thread wrote comes from its cache, slower than memory.
+const UNITS_AHEAD: i64 = 2;
 
 /// The most channels of a group that a shuffle of vectors is fast for: it takes one instruction within 128 bits.
 const IN_ORDER: i64 = 4;
@@ -144,6 +148,7 @@ pub(super) fn channel_loop<'c>(
         return side_by_side(e, g, (input, weights), (span, channels), columns, acc, check);
     }
     let zero = unit.mask.map(|_| e.f32_constant(0.0, Some(lanes)));
+    let (first_channel, ahead) = (input, lines_ahead(g, unit, &columns));
     let body = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
         let offset = e.mul(c, g.channel_stride);
         let input = e.f32_offset(input, offset);
@@ -160,6 +165,15 @@ pub(super) fn channel_loop<'c>(
             for line in 0..(count * g.width / 16 / parts).max(1) {
                 let address = e.f32_offset(next, line * 16);
                 e.prefetch(address, 2);
+            }
+        }
+        if let Some(lines) = ahead {
+            let part = e.mul(c, step / UNROLL * lines);
+            let offset = e.add(part, UNITS_AHEAD * g.block_stride);
+            let ahead = e.f32_offset(first_channel, offset);
+            for line in 0..lines {
+                let address = e.f32_offset(ahead, line * step);
+                e.prefetch(address, 3);
             }
         }
         for c in 0..count {
@@ -206,6 +220,20 @@ pub(super) fn channel_loop<'c>(
         }
         n => e.for_loop(0, n, unroll, acc, |e, c, acc| body(e, c, unroll, acc)),
     }
+}
+
+/// How many lines of the input of a later unit an iteration over [`UNROLL`] channels fetches, if any: those of a unit, one a column, are
+/// divided among the unit's iterations. Where a kernel has more taps, what it reads is there but for the first of them; where its tiles are
+/// one vector wide, it loads as often as it multiplies and has no time for more.
+fn lines_ahead(g: &Geometry, unit: &Unit<'_>, columns: &Range<i64>) -> Option<i64> {
+    /// Fewer units are over before what comes after the next is of use.
+    const FEW: i64 = 4 * UNITS_AHEAD;
+    let lanes = g.conv.block;
+    let line_a_column = g.column_stride == lanes && lanes * 4 == LINE;
+    let one_tap = g.conv.shape.kernel == [1, 1] && matches!(g.grouping, Grouping::One { .. });
+    let lines = ((columns.end - columns.start) * UNROLL + lanes - 1) / lanes;
+    let has_time = g.conv.tile.vectors > 1;
+    (line_a_column && one_tap && has_time && unit.unroll == UNROLL && g.units >= FEW).then_some(lines)
 }
 
 /// As [`channel_loop`], where each lane takes its own channel of each step: from a vector of all groups' channels, or put together of

@@ -4,11 +4,10 @@
 //! prefetchers do not see the next row before somebody reads it.
 
 use super::{Nest, Point, Vectorised};
+use crate::emit::LINE;
 use crate::emit::builder::{Emitter, Int, Val};
 use crate::kernel::{Place, Read, Stage};
 
-/// Bytes of a cache line.
-const LINE: i64 = 64;
 /// Level of a prefetch: L2. What is in use stays in L1.
 const LEVEL: i64 = 2;
 
