@@ -1,6 +1,6 @@
 //! Objects of kernels on disk, by what they are compiled from.
 //!
-//! A file's name is a hash of the key: the kernel's spec, its name, the target, and the version of this crate. The key itself stands in
+//! A file's name is a hash of the key: the kernel's spec, its name, the target, and a hash of this crate's sources. The key itself stands in
 //! front of the object, so that two keys of one hash are told apart. Files are written under another name and renamed: several
 //! processes may share a directory, and a file is there whole or not at all. One that cannot be read or written is no
 //! error: the kernel is compiled then.
@@ -12,8 +12,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tracing::warn;
 
-/// Changes whenever the same spec gives other code, or files have another form.
-const FORMAT: &str = concat!("frazil ", env!("CARGO_PKG_VERSION"), " objects 2");
+/// Changes whenever the same spec may give other code, or files have another form. `build.rs` makes the hash.
+const FORMAT: &str = concat!(
+    "frazil ",
+    env!("CARGO_PKG_VERSION"),
+    " objects of ",
+    env!("FRAZIL_CODEGEN_SOURCES")
+);
 
 /// A directory of objects.
 #[derive(Clone, Debug)]
