@@ -297,8 +297,10 @@ fn tile<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, at: At<'c>, colu
                 acc = e.for_loop(tap.kw.start, tap.kw.end, 1, &acc, |e, kw, acc| {
                     let input = e.linear([(1, input), (s.dilation[1] * g.column_stride, kw)], 0);
                     let input = e.f32_offset(task.input, input);
+                    let input = e.base(input);
                     let weights = e.linear([(1, weights), (channels * g.width, kw)], 0);
                     let weights = e.f32_offset(task.weights, weights);
+                    let weights = e.base(weights);
                     let next = next.map(|(address, parts)| {
                         let offset = e.mul(kw, channels * g.width / parts);
                         (e.f32_offset(address, offset), parts)

@@ -128,6 +128,7 @@ impl<'c> Plan<'_, 'c> {
         e.for_each(0, self.input_blocks(), 1, |e, block| {
             let base = e.linear([(1, corner), (plane, block)], 0);
             let base = e.f32_offset(self.buffers[0], base);
+            let base = e.base(base);
             let input = e.if_else(
                 inside,
                 &vec![vector; (n * n) as usize],
@@ -145,6 +146,7 @@ impl<'c> Plan<'_, 'c> {
             let tiles = self.w.columns * lanes;
             let to = e.linear([(tiles, block), (lanes, tile)], 0);
             let to = e.f32_offset(self.transformed, to);
+            let to = e.base(to);
             for (i, &v) in v.iter().enumerate() {
                 let address = e.f32_offset(to, i as i64 * self.input_blocks() * tiles);
                 e.store(v, address, 4);
@@ -190,6 +192,7 @@ impl<'c> Plan<'_, 'c> {
             }
             let to = e.mul(position, tiles * w.vectors);
             let to = e.f32_offset(self.products, to);
+            let to = e.base(to);
             for (i, &a) in acc.iter().enumerate() {
                 let address = e.f32_offset(to, i as i64 * lanes);
                 e.store(a, address, 4);
@@ -210,8 +213,10 @@ impl<'c> Plan<'_, 'c> {
         let (width, tiles) = (lanes * w.vectors, w.columns * lanes);
         let from = e.linear([(self.input_blocks() * tiles, position), (tiles, block)], 0);
         let from = e.f32_offset(self.transformed, from);
+        let from = e.base(from);
         let weight = e.linear([(s.in_channels * width, position), (lanes * width, block)], 0);
         let weights = e.f32_offset(weights, weight);
+        let weights = e.base(weights);
         let steps = |e: &mut Emitter<'c>, c: Int<'c>, count: i64, acc: &[Val<'c>]| {
             let from = e.f32_offset(from, c);
             let offset = e.mul(c, width);
@@ -268,6 +273,7 @@ impl<'c> Plan<'_, 'c> {
         let (y, x) = (e.mul(ty, w.outputs), e.mul(tx, w.outputs));
         let from = e.mul(tile, w.vectors * lanes);
         let from = e.f32_offset(self.products, from);
+        let from = e.base(from);
         let [_, _, a] = w.matrices();
         for v in 0..w.vectors {
             let load = |i: i64| {

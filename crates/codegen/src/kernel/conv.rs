@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Tasks that keep a few threads evenly busy.
 const WANTED_TASKS: i64 = 16;
 
+/// Bytes of weights that stay in L1 beside the input that they meet.
+const L1_WEIGHTS: i64 = 40 << 10;
+
 /// Sizes of a two-dimensional convolution; height before width. A one-dimensional one has height 1.
 ///
 /// The window of output (y, x) starts at input (y · stride − padding). What lies outside of the input is zero, so that padding
@@ -352,7 +355,7 @@ impl ConvTile {
             true => shape.output[0] * shape.output[1],
             false => shape.output[1],
         };
-        let of_weights = if mostly_weights(shape) { 0.5 } else { 0.15 };
+        let taps = shape.kernel[0] * shape.kernel[1];
         let fits = move |vectors: &i64| {
             out_blocks % vectors == 0 && (groups <= 1 || *vectors == 1 || co % (vectors * block) == 0)
         };
@@ -363,12 +366,19 @@ impl ConvTile {
                 .min(28)
                 .min(width)
                 .max(1);
+            // The weights of a step come from further away than the input where there are more of them or one block of channels fills L1, again
+            // for each tile of columns.
+            let far = channel_bytes(taps, vectors * block) * block > L1_WEIGHTS;
+            let of_weights = match (mostly_weights(shape), far) {
+                (true, _) => 0.5,
+                (_, true) => 0.35,
+                _ => 0.15,
+            };
             (1..=most).map(move |columns| {
                 let time = |columns: i64| {
                     let fma = (columns * vectors) as f64;
                     let loads = (columns + vectors) as f64;
-                    // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step. The weights of a
-                    // step come from further away than the input where there are more of them, again for each tile of columns.
+                    // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step.
                     (fma / 2.0).max(loads / 2.0).max(4.0) + 0.15 * columns as f64 + of_weights * vectors as f64
                 };
                 let (full, tail) = (width / columns, width % columns);
@@ -406,9 +416,11 @@ impl ConvTile {
         // Chains of more than about 4 · 16 · 9 multiply-adds lose accuracy against a pairwise sum.
         let taps = shape.kernel[0] * shape.kernel[1];
         let channels = grouping.channels() * taps;
+        // Where rows have several tiles, the weights of a chain stay in L1 for all of them.
+        let in_l1 = L1_WEIGHTS / (channel_bytes(taps, vectors * block) * block).max(1);
         let channel_blocks = match grouping {
             Grouping::One { .. } if plain_input => 1,
-            Grouping::One { .. } => (36 / taps.max(1)).clamp(1, 16),
+            Grouping::One { .. } => (36 / taps.max(1)).min(in_l1).clamp(1, 16),
             // Each lane meets the channels of one group only.
             Grouping::Side { .. } => 1,
             Grouping::Apart { groups, .. } => (36 * block / channels.max(1)).clamp(1, 16) * groups,
@@ -418,11 +430,11 @@ impl ConvTile {
             true => pointwise_rows(width, columns),
             false => shape.output,
         };
-        // Partial sums of a task's rows should stay in L1, and there should be enough tasks for a few threads.
+        // Partial sums of a task's rows should stay in L1, or not far from it where a chain between two of them is long.
         let row_bytes = width * vectors * block * 4;
-        let in_cache = 24 * 1024 / row_bytes.max(1);
-        // Each block of rows reads all of its channels' weights again.
-        let wanted = match mostly_weights(shape) {
+        let in_cache = if taps > 1 { 64 << 10 } else { 24 << 10 } / row_bytes.max(1);
+        // There should be enough tasks for a few threads; each block of rows reads all of its channels' weights again.
+        let wanted = match mostly_weights(shape) || taps > 1 {
             true => WANTED_TASKS / 2,
             false => WANTED_TASKS,
         };
@@ -435,6 +447,11 @@ impl ConvTile {
             rows,
         }
     }
+}
+
+/// Bytes of the weights of one input channel for `width` output channels.
+fn channel_bytes(taps: i64, width: i64) -> i64 {
+    taps * width * 4
 }
 
 /// True when there are more weights than elements of the input.

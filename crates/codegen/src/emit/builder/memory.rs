@@ -142,6 +142,14 @@ impl<'c> Emitter<'c> {
         self.op("llvm.intr.prefetch", &[address], &[], &attributes, Vec::new());
     }
 
+    /// `address`, which LLVM is to keep in a register: addresses in the loops that follow are offsets from it. Loop strength reduction looks
+    /// at all loops together otherwise, and gives the many addresses of a register tile a pointer each, more than there are registers;
+    /// whether it does depends on sizes by chance.
+    pub fn base(&mut self, address: Val<'c>) -> Val<'c> {
+        let ptr = self.ptr();
+        self.op("llvm.intr.launder.invariant.group", &[address], &[ptr], &[], Vec::new())[0]
+    }
+
     /// `bytes` bytes on the stack, at a 64-byte boundary, for the whole function.
     pub fn stack(&mut self, bytes: i64) -> Val<'c> {
         let ptr = self.ptr();
