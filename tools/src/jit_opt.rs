@@ -2,7 +2,7 @@
 
 use crate::progress::Progress;
 use crate::shape::InputShape;
-use crate::{Failure, print_failure, tracing_to_stderr};
+use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
 use frazil::{
@@ -102,6 +102,10 @@ struct Options {
     /// The processor that native code is for: host, x86-64, x86-64-v3, x86-64-v4 or a name that LLVM knows
     #[arg(long, default_value = "host", value_name = "CPU")]
     target_cpu: String,
+    /// In native code for this processor, take the form of each kernel that is the fastest here: measure those that INPUT.tune does not know
+    /// yet, and write them there
+    #[arg(long)]
+    tune: bool,
     /// Threads for passes over several functions and for compiling, and the most that a compiled library uses
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
@@ -303,11 +307,16 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         .iter()
         .map(|s| InputSpec::new(s.dtype, &s.sizes))
         .collect();
+    if options.tune && options.input == Path::new("-") {
+        let message = "--tune keeps what it measures beside the model, and standard input has no such place";
+        return Err(Failure::usage(message.into()));
+    }
     let compile = CompileOptions {
         target_cpu: options.target_cpu.clone(),
         threads: options.threads.max(1),
         name: library_name(options),
         fuse: !options.no_fusion,
+        tune: options.tune.then(|| tuning_file(&options.input)),
         ..CompileOptions::default()
     };
     let plan = loaded.plan(&options.method, &inputs, &compile)?;

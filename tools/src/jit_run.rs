@@ -4,7 +4,7 @@ use crate::bench::measure;
 use crate::case::{Case, CaseTensors, Results, value_from_json};
 use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
-use crate::{Failure, print_failure, tracing_to_stderr};
+use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
 use serde::Deserialize;
@@ -131,16 +131,9 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         preserve,
         cache_dir: options.cache_dir.clone(),
         fuse: !options.no_fusion,
-        tune: options.tune.then(|| tuning_file(options)).flatten(),
+        tune: options.model.as_deref().filter(|_| options.tune).map(tuning_file),
         specialisations: None,
     }
-}
-
-/// The file beside the model in which `--tune` keeps what it measures.
-fn tuning_file(options: &Options) -> Option<PathBuf> {
-    let mut path = options.model.clone()?.into_os_string();
-    path.push(".tune");
-    Some(path.into())
 }
 
 fn run_case(

@@ -15,6 +15,15 @@ pub mod stress;
 
 pub use failure::{Failure, print_failure};
 
+use std::path::{Path, PathBuf};
+
+/// The file beside `model` in which `--tune` keeps what it measures.
+pub(crate) fn tuning_file(model: &Path) -> PathBuf {
+    let mut path = model.as_os_str().to_owned();
+    path.push(".tune");
+    path.into()
+}
+
 /// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`.
 pub fn tracing_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::from_env("FRAZIL_LOG");
