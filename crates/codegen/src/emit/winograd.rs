@@ -4,7 +4,7 @@
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
-use crate::kernel::{ActivationLayout, Conv, Winograd, WinogradWeights};
+use crate::kernel::{ActivationLayout, Conv, EpilogueOperand, Winograd, WinogradWeights};
 
 /// Input channels that one iteration of the innermost loop does.
 const UNROLL: i64 = 4;
@@ -269,7 +269,18 @@ impl<'c> Plan<'_, 'c> {
         );
         let channel = e.mul(channels, w.vectors * lanes);
         let last = self.buffers.len() - 1;
-        let operands: Vec<Val<'c>> = self.buffers[2..last].to_vec();
+        let output = e.f32_offset(self.buffers[last], corner);
+        let output = e.base(output);
+        let operands = conv.epilogue.operands.iter().zip(&self.buffers[2..last]);
+        let operands: Vec<Val<'c>> = operands
+            .map(|(kind, &operand)| match kind {
+                EpilogueOperand::Elementwise => {
+                    let address = e.f32_offset(operand, corner);
+                    e.base(address)
+                }
+                EpilogueOperand::Channel | EpilogueOperand::Scalar | EpilogueOperand::Row => operand,
+            })
+            .collect();
         let (y, x) = (e.mul(ty, w.outputs), e.mul(tx, w.outputs));
         let from = e.mul(tile, w.vectors * lanes);
         let from = e.f32_offset(self.products, from);
@@ -284,7 +295,7 @@ impl<'c> Plan<'_, 'c> {
             let result = transform(e, &a, &m, lanes);
             for (i, &value) in result.iter().enumerate() {
                 let (dy, dx) = (i as i64 / w.outputs, i as i64 % w.outputs);
-                let element = e.add(corner, v * plane + dy * row + dx * lanes);
+                let element = Int::Const(v * plane + dy * row + dx * lanes);
                 let channel = e.add(channel, v * lanes);
                 let at = Position {
                     row: Int::Const(0),
@@ -294,7 +305,7 @@ impl<'c> Plan<'_, 'c> {
                 };
                 let store = |e: &mut Emitter<'c>| {
                     let value = epilogue::apply(e, &conv.epilogue, &operands, value, lanes, &at);
-                    epilogue::store(e, value, self.buffers[last], element, None);
+                    epilogue::store(e, value, output, element, None);
                 };
                 let mut condition = None;
                 for (at, d, extent) in [(y, dy, s.output[0]), (x, dx, s.output[1])] {
