@@ -79,25 +79,31 @@ pub fn processor() -> i32 {
 /// Linux likes to wake a thread where its waker runs, above all in virtual machines, whose idle processors it takes for ones that the host
 /// has taken away. Both would share that processor until the next balancing, milliseconds later.
 pub fn leave_processor(busy: i32) {
-    const WORDS: usize = 16;
     if processor() != busy {
         return;
     }
-    let mut allowed = [0u64; WORDS];
-    // SAFETY: the mask is as large as is said; 0 is the calling thread.
-    unsafe {
-        if sched_getaffinity(0, size_of_val(&allowed), allowed.as_mut_ptr().cast()) != 0 {
-            return;
-        }
-        let mut others = allowed;
-        if let Some(word) = usize::try_from(busy / 64).ok().and_then(|i| others.get_mut(i)) {
-            *word &= !(1 << (busy % 64));
-        }
-        if others != [0; WORDS] && others != allowed {
-            sched_setaffinity(0, size_of_val(&others), others.as_ptr().cast());
-            sched_setaffinity(0, size_of_val(&allowed), allowed.as_ptr().cast());
+    let Some(allowed) = allowed_processors() else { return };
+    let mut others = allowed;
+    if let Some(word) = usize::try_from(busy / 64).ok().and_then(|i| others.get_mut(i)) {
+        *word &= !(1 << (busy % 64));
+    }
+    if others != [0; MASK_WORDS] && others != allowed {
+        for mask in [others, allowed] {
+            // SAFETY: the mask is as large as is said; 0 is the calling thread.
+            unsafe { sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
         }
     }
+}
+
+/// Words of a set of processors: 1024, as many as the C library's own has.
+const MASK_WORDS: usize = 16;
+
+/// The processors that this thread may run on, a bit each; `None` when the system does not tell.
+fn allowed_processors() -> Option<[u64; MASK_WORDS]> {
+    let mut mask = [0; MASK_WORDS];
+    // SAFETY: the mask is as large as is said; 0 is the calling thread.
+    let status = unsafe { sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    (status == 0).then_some(mask)
 }
 
 /// `bytes` bytes at a 64-byte boundary; null when there is no memory.
@@ -117,4 +123,22 @@ pub fn allocate(bytes: usize) -> *mut u8 {
 pub unsafe fn release(pointer: *mut u8) {
     // SAFETY: by the caller.
     unsafe { free(pointer.cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaving_a_processor_keeps_the_right_to_it() {
+        let before = allowed_processors();
+        assert!(before.is_some());
+        for _ in 0..8 {
+            leave_processor(processor());
+            assert_eq!(allowed_processors(), before);
+        }
+        leave_processor(-1);
+        leave_processor(i32::MAX);
+        assert_eq!(allowed_processors(), before);
+    }
 }
