@@ -1,8 +1,9 @@
 //! Operators in the interpreter, in this process: thousands of recorded cases in a minute.
 //!
-//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, and of the folder that `FRAZIL_CASES` names
-//! (`tools/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
-//! `--engine=native`, which runs them natively and, on inputs with NaN and infinities in them, compares both engines.
+//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, those in `graphs.native` natively too, and of the folder that
+//! `FRAZIL_CASES` names (`tools/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
+//! `--engine=native`, which runs them natively: as they are, with inputs that are not aligned, and, comparing both engines, on inputs with
+//! NaN and infinities in them; with `--target=x86-64-v3` in the code of another processor, with `--threads=2` on several threads.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,21 +25,44 @@ use serde_json::Value as Json;
 
 fn main() -> ExitCode {
     let filters: Vec<String> = env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let kind = match env::args().find_map(|a| Some(a.strip_prefix("--engine=")?.to_owned())) {
-        Some(engine) if engine == "native" => EngineKind::Native,
-        _ => EngineKind::Interpreter,
+    let given = |option: &str| env::args().find_map(|a| Some(a.strip_prefix(option)?.to_owned()));
+    let mut options = EngineOptions {
+        kind: match given("--engine=") {
+            Some(engine) if engine == "native" => EngineKind::Native,
+            _ => EngineKind::Interpreter,
+        },
+        ..EngineOptions::default()
     };
-    let own = run_folder(&workspace::fixtures().join("operators"), &filters, kind);
+    if let Some(target) = given("--target=") {
+        options.target_cpu = target;
+    }
+    if let Some(threads) = given("--threads=").and_then(|n| n.parse().ok()) {
+        options.threads = threads;
+    }
+    let fixtures = workspace::fixtures().join("operators");
+    let mut own = run_folder(&fixtures, &filters, &options);
+    if cfg!(feature = "codegen") && options.kind == EngineKind::Interpreter && filters.is_empty() {
+        let native = EngineOptions {
+            kind: EngineKind::Native,
+            ..options.clone()
+        };
+        let more = run_folder(&fixtures, &["graphs.native/".to_owned()], &native);
+        own.passed += more.passed;
+        own.failed += more.failed;
+    }
     let mut failed = own.failed;
     println!("fixtures: {} of {} cases pass", own.passed, own.passed + own.failed);
     if let Some(folder) = env::var_os("FRAZIL_CASES") {
-        let more = run_folder(Path::new(&folder), &filters, kind);
+        let more = run_folder(Path::new(&folder), &filters, &options);
         println!(
             "{}: {} of {} cases pass",
             Path::new(&folder).display(),
             more.passed,
             more.passed + more.failed
         );
+        if options.kind == EngineKind::Native {
+            println!("{} of them native as a whole", more.whole);
+        }
         failed += more.failed;
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
@@ -54,24 +78,30 @@ fn main() -> ExitCode {
 struct Tally {
     passed: usize,
     failed: usize,
+    /// How many ran without the interpreter.
+    whole: usize,
 }
 
 /// Runs the cases below a folder and prints, for each reason, the cases that fail for it.
-fn run_folder(folder: &Path, filters: &[String], kind: EngineKind) -> Tally {
+fn run_folder(folder: &Path, filters: &[String], options: &EngineOptions) -> Tally {
+    let failure = || Tally {
+        failed: 1,
+        ..Tally::default()
+    };
     let mut cases = match case::operators(folder) {
         Ok(cases) => cases,
         Err(error) => {
             println!("{error}");
-            return Tally { passed: 0, failed: 1 };
+            return failure();
         }
     };
     cases.retain(|c| filters.is_empty() || filters.iter().any(|f| c.name.contains(f.as_str())));
     let session = Session::new();
     if let Err(mistake) = session.registry().check_composites() {
         println!("{mistake}");
-        return Tally { passed: 0, failed: 1 };
+        return failure();
     }
-    let next = AtomicUsize::new(0);
+    let (next, whole) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failures: Mutex<BTreeMap<String, Vec<&str>>> = Mutex::default();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -84,9 +114,12 @@ fn run_folder(folder: &Path, filters: &[String], kind: EngineKind) -> Tally {
                     {
                         file = (case.folder.clone(), tensors);
                     }
-                    let outcome = catch_unwind(AssertUnwindSafe(|| run(&session, case, &file.1, kind)));
+                    let outcome = catch_unwind(AssertUnwindSafe(|| run(&session, case, &file.1, options)));
                     let reason = match outcome {
-                        Ok(Ok(())) => continue,
+                        Ok(Ok(native)) => {
+                            whole.fetch_add(usize::from(native), Ordering::Relaxed);
+                            continue;
+                        }
                         Ok(Err(reason)) => reason,
                         Err(_) => "a panic".to_owned(),
                     };
@@ -104,11 +137,12 @@ fn run_folder(folder: &Path, filters: &[String], kind: EngineKind) -> Tally {
     Tally {
         passed: cases.len() - failed,
         failed,
+        whole: whole.into_inner(),
     }
 }
 
-/// Runs a case's calls on one instance of its model; the reason why it does not pass.
-fn run(session: &Session, case: &Case, tensors: &Tensors, kind: EngineKind) -> Result<(), String> {
+/// Runs a case's calls on one instance of its model: whether without the interpreter, or the reason why it does not pass.
+fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOptions) -> Result<bool, String> {
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let mut model = session.load(&case.model).map_err(|e| text(&e))?;
     // Freezing refuses training mode, in which a new module is.
@@ -117,15 +151,19 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, kind: EngineKind) -> R
     let own = method(&case.json).unwrap_or_else(|| "forward".to_owned());
     let calls = case.json["calls"].as_array();
     let calls = || calls.into_iter().flatten();
+    let native = options.kind == EngineKind::Native;
+    // Further engines find the first one's code there.
+    let folder = native.then(tempfile::tempdir).transpose().map_err(|e| text(&e))?;
     let new = |kind| {
         let options = EngineOptions {
             kind,
             methods: calls().filter_map(method).chain([own.clone()]).collect(),
-            ..EngineOptions::default()
+            cache_dir: folder.as_ref().map(|f| f.path().to_owned()),
+            ..options.clone()
         };
         model.engine(&options).map_err(|e| text(&e))
     };
-    let mut engine = new(kind)?;
+    let mut engine = new(options.kind)?;
     let tolerance = case.tolerance().map_err(|e| text(&e))?;
     for (n, call) in calls().enumerate() {
         let want = Outcome::from_json(&call["result"], tensors).map_err(|e| text(&e))?;
@@ -135,23 +173,32 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, kind: EngineKind) -> R
             .collect();
         let args = args?;
         let method = method(call).unwrap_or_else(|| own.clone());
-        let got = outcome(&mut engine, &method, &args)?;
+        let got = outcome(&mut engine, &method, &args, argument)?;
         compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}: {mismatch}"))?;
-        if kind == EngineKind::Native && matches!(want, Outcome::Value(_)) {
+        if native && matches!(want, Outcome::Value(_)) {
+            // What the model changes of itself, only the first call sees as it was.
+            let got = outcome(&mut new(options.kind)?, &method, &args, unaligned)?;
+            compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}, unaligned: {mismatch}"))?;
             let salted: Vec<recorded::Value> = args.iter().map(salted).collect();
             if salted != args {
-                let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted)?;
-                let got = outcome(&mut new(kind)?, &method, &salted)?;
+                let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted, argument)?;
+                let got = outcome(&mut new(options.kind)?, &method, &salted, argument)?;
                 compare::outcomes(&want, &got, tolerance)
                     .map_err(|mismatch| format!("call {n} with NaN and infinities: {mismatch}"))?;
             }
         }
     }
-    Ok(())
+    let interpreted = |note: &String| note.contains("runs in the interpreter");
+    Ok(native && !engine.notes().iter().any(interpreted))
 }
 
-/// What a call of `method` ends in.
-fn outcome(engine: &mut Engine, method: &str, args: &[recorded::Value]) -> Result<Outcome, String> {
+/// What a call of `method` ends in, with arguments as `argument` makes them.
+fn outcome(
+    engine: &mut Engine,
+    method: &str,
+    args: &[recorded::Value],
+    argument: impl Fn(&recorded::Value) -> Result<Value, String>,
+) -> Result<Outcome, String> {
     let args = args.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
     match engine.call(method, &args) {
         Ok(value) => Ok(Outcome::Value(result(&value)?)),
@@ -225,6 +272,19 @@ fn argument(value: &recorded::Value) -> Result<Value, String> {
         recorded::Value::Tuple(t) => Value::tuple(items(t)?),
         recorded::Value::Dict(_) => return Err("dicts are no arguments here".to_owned()),
     })
+}
+
+/// The same, tensors one element further in memory than anything is aligned to.
+fn unaligned(value: &recorded::Value) -> Result<Value, String> {
+    let Value::Tensor(tensor) = argument(value)? else {
+        return argument(value);
+    };
+    let tensor = tensor.get();
+    let text = |e: frazil_runtime::TensorError| e.to_string();
+    let memory = frazil_runtime::Tensor::zeros(tensor.dtype(), &[tensor.numel() + 1]).map_err(text)?;
+    let moved = memory.as_strided(tensor.sizes(), tensor.strides(), 1).map_err(text)?;
+    moved.copy_(&tensor).map_err(text)?;
+    Ok(moved.into())
 }
 
 /// The interpreter's value as it would be recorded.

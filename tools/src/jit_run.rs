@@ -132,7 +132,7 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
         cache_dir: options.cache_dir.clone(),
         fuse: !options.no_fusion,
         tune: options.model.as_deref().filter(|_| options.tune).map(tuning_file),
-        specialisations: None,
+        ..EngineOptions::default()
     }
 }
 

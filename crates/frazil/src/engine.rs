@@ -42,6 +42,9 @@ pub struct EngineOptions {
     pub kind: EngineKind,
     /// Threads that a run may use.
     pub threads: usize,
+    /// The processor that native code is made for, which has to be one whose instructions this machine has; see
+    /// [`crate::CompileOptions::target_cpu`].
+    pub target_cpu: String,
     /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
     /// parts of it that can be compiled.
     pub strict: bool,
@@ -64,6 +67,7 @@ impl Default for EngineOptions {
         EngineOptions {
             kind: EngineKind::default(),
             threads: 1,
+            target_cpu: "host".to_owned(),
             strict: false,
             methods: vec!["forward".to_owned()],
             preserve: Vec::new(),
@@ -195,6 +199,7 @@ impl Running {
 #[cfg(feature = "codegen")]
 fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
     crate::CompileOptions {
+        target_cpu: options.target_cpu.clone(),
         threads: options.threads,
         cache_dir: options.cache_dir.clone(),
         fuse: options.fuse,
