@@ -107,7 +107,7 @@ pub(crate) fn simplify_node(graph: &mut TensorGraph, id: TensorId) {
     }
 }
 
-/// Makes a sum of a single product that product: nothing to pack or to add, and a negative zero stays one.
+/// Makes a sum of a single product that product: nothing to pack, and nothing to add but the zero that sums begin with.
 fn drop_single_term(s: &mut Structured) {
     let parallel = s.parallel_rank();
     let products = s
@@ -118,6 +118,17 @@ fn drop_single_term(s: &mut Structured) {
     let uses_index = s.body.nodes().iter().any(|n| matches!(n.op, ExprOp::Index(_)));
     if s.combine != Some(Combine::Add) || !products || uses_index || s.domain[parallel..].iter().any(|&n| n != 1) {
         return;
+    }
+    let dtype = s
+        .body
+        .dtype()
+        .filter(|d| d.is_floating_point() && !s.is_outer_product());
+    if let Some(dtype) = dtype {
+        let mut body = s.body.clone();
+        let product = body.nodes().len() as u32 - 1;
+        let zero = body.float(0.0, dtype);
+        let sum = body.binary(BinaryOp::Add, product, zero);
+        s.body = body.finish(sum);
     }
     s.combine = None;
     s.domain.truncate(parallel);

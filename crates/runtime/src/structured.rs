@@ -5,7 +5,7 @@
 //! optional reduction), or a [`ViewMap`] that only re-reads what is there. The interpreter runs programs as they stand; code
 //! generation fuses their steps and emits them. Shape inference reads the outputs' sizes. The three cannot disagree.
 
-use crate::expr::{Expr, Number};
+use crate::expr::{BinaryOp, Expr, ExprNode, ExprOp, Number};
 use crate::gather::Gather;
 use frazil_ir::DType;
 use smallvec::SmallVec;
@@ -175,6 +175,24 @@ impl Structured {
     /// True when nothing is folded: every loop is parallel.
     pub fn is_pointwise(&self) -> bool {
         self.combine.is_none()
+    }
+
+    /// True for a sum of a single product of a row's and a column's element: an outer product of float32 or float64.
+    ///
+    /// Such products are their sums, so that a negative zero stays one, as in the libraries that PyTorch takes for them. All other sums
+    /// begin with zero, and are positive where all their terms are negative zeros.
+    pub fn is_outer_product(&self) -> bool {
+        let (parallel, reduction) = self.domain.split_at(self.parallel_rank());
+        let [a, b] = self.inputs.as_slice() else { return false };
+        let single = self.combine == Some(Combine::Add) && reduction.iter().all(|&n| n == 1);
+        let nodes = self.body.nodes();
+        let multiplies = matches!(nodes.last(), Some(n) if matches!(n.op, ExprOp::Binary(BinaryOp::Mul, ..)));
+        let wide = |n: &ExprNode| !matches!(n.op, ExprOp::Input(_)) || matches!(n.dtype, DType::Float | DType::Double);
+        let uses = |access: &Access, l: usize| access.map.iter().any(|m| m.coefficients[l] != 0);
+        let loops = || (0..parallel.len()).filter(|&l| parallel[l] != 1);
+        let of_one = |one: &Access, other: &Access| loops().any(|l| uses(one, l) && !uses(other, l));
+        let shared = loops().any(|l| uses(a, l) && uses(b, l));
+        single && multiplies && nodes.iter().all(wide) && !shared && of_one(a, b) && of_one(b, a)
     }
 }
 

@@ -27,12 +27,13 @@ impl Specialiser<'_> {
         self.converted(sums, s.output.dtype)
     }
 
-    /// Whether elements are read so often that arithmetic counts. Where each is read once or twice (a product with a single row), memory does, and halves
-    /// are half of it.
+    /// Whether elements are read so often that arithmetic counts. Where each is read once or twice (a product with a single row), or products are
+    /// not even added up, memory does, and halves are half of it.
     fn reads_often(&self, s: &Structured) -> bool {
         let reads: i64 = s.domain.iter().product();
         let elements = |a: &Access| self.tensors.shape(a.tensor).sizes.iter().product::<i64>();
-        s.inputs.iter().map(elements).max().is_none_or(|most| reads > 2 * most)
+        let adds = s.domain[s.parallel_rank()..].iter().any(|&n| n != 1);
+        adds && s.inputs.iter().map(elements).max().is_none_or(|most| reads > 2 * most)
     }
 }
 

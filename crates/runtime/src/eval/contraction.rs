@@ -38,9 +38,10 @@ pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, Eva
         DType::Double
     };
     let mut acc = AlignedBytes::zeroed(Tensor::byte_size(dtype, &s.output.sizes)?);
+    let bare = s.is_outer_product();
     match kind {
-        LaneKind::F32 => plan.run::<f32>(nest, &mut acc)?,
-        _ => plan.run::<f64>(nest, &mut acc)?,
+        LaneKind::F32 => plan.run::<f32>(nest, &mut acc, bare.then_some(-0.0))?,
+        _ => plan.run::<f64>(nest, &mut acc, bare.then_some(-0.0))?,
     }
     if s.finish.is_none() && s.output.dtype == dtype {
         return Ok(Some(Tensor::from_buffer(acc, dtype, &s.output.sizes)));
@@ -129,13 +130,22 @@ impl Plan {
         Some(plan)
     }
 
-    fn run<'a, T: GemmFloat + Lane>(&self, nest: &Nest<'a>, acc: &mut AlignedBytes) -> Result<(), EvalError> {
+    /// Adds the products to zeros, or to what all is to begin with instead.
+    fn run<'a, T: GemmFloat + Lane>(
+        &self,
+        nest: &Nest<'a>,
+        acc: &mut AlignedBytes,
+        start: Option<T>,
+    ) -> Result<(), EvalError> {
         let extents = &nest.extents;
         let [a, b] = nest.inputs.as_slice() else {
             return Err(EvalError::Malformed("a product of two operands"));
         };
         let out: &mut [T] = bytemuck::try_cast_slice_mut(acc.as_mut_slice())
             .map_err(|_| EvalError::Malformed("an accumulator that is not aligned"))?;
+        if let Some(start) = start {
+            out.fill(start);
+        }
         let outer_count = extent_of(&self.outer, extents) as usize;
         if out.is_empty() || outer_count == 0 {
             return Ok(());

@@ -58,7 +58,7 @@ impl GemmFloat for f64 {
     const ONE: f64 = 1.0;
 }
 
-/// `dst = lhs * rhs` with `dst` m x n, `lhs` m x k, `rhs` k x n. False, with nothing done, when a matrix leaves its slice or
+/// `dst += lhs * rhs` with `dst` m x n, `lhs` m x k, `rhs` k x n. False, with nothing done, when a matrix leaves its slice or
 /// `dst`'s elements coincide.
 pub(super) fn gemm<T: GemmFloat>(
     (m, n, k): (usize, usize, usize),
@@ -94,14 +94,14 @@ pub(super) fn gemm<T: GemmFloat>(
             dst.0.as_mut_ptr().add(dst.1.offset as usize),
             dst.1.column_stride as isize,
             dst.1.row_stride as isize,
-            false,
+            true,
             lhs.0.as_ptr().add(at(lhs.1)),
             lhs.1.column_stride as isize,
             lhs.1.row_stride as isize,
             rhs.0.as_ptr().add(at(rhs.1)),
             rhs.1.column_stride as isize,
             rhs.1.row_stride as isize,
-            T::ZERO,
+            T::ONE,
             T::ONE,
             false,
             false,
@@ -133,6 +133,7 @@ mod tests {
             false
         ));
         assert_eq!(c, [4.0, 5.0, 10.0, 11.0]);
+        c = [0.0; 4];
         assert!(!gemm(
             (2, 2, 3),
             (&mut c, row(1, 2)),
@@ -154,6 +155,14 @@ mod tests {
             (&b, row(0, 2)),
             false
         ));
+        assert!(gemm(
+            (2, 2, 2),
+            (&mut c, row(0, 2)),
+            (&[-0.0; 4], row(0, 2)),
+            (&b, row(2, 2)),
+            false
+        ));
+        assert_eq!(c.map(f32::to_bits), [0; 4]);
         assert!(gemm(
             (2, 2, 0),
             (&mut c, row(0, 2)),
