@@ -79,6 +79,8 @@ struct Stage {
     gives: Vec<TensorId>,
     /// All inputs so far: arguments, state, and what calls gave.
     inputs: Vec<TensorId>,
+    /// Numbers from here on mean other tensors in what follows.
+    settled: TensorId,
     then: Then,
     /// What follows, by what the call gives.
     after: HashMap<Vec<Argument>, Found>,
@@ -152,6 +154,7 @@ impl Course {
             let Ok(given) = call.values(&inputs) else {
                 return Ok(Ending::Interpret);
             };
+            known.retain(|&id, _| id < stage.settled);
             let Some((keys, specs, cells)) = describe_cells(&given) else {
                 let why = format!("{} gives what native code does not take", call.name());
                 return Ok(Ending::Refused(why));
@@ -268,6 +271,7 @@ impl Stage {
             takes,
             gives,
             inputs: graph.inputs,
+            settled: found.settled,
             then,
             after: HashMap::new(),
         };

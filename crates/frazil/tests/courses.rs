@@ -163,6 +163,22 @@ def f(x):
 }
 
 #[test]
+fn tensors_made_for_a_call_alone_are_not_taken_for_later_ones() {
+    // The mask is made where the call needs it, under the number that what the call gives has afterwards.
+    let source = "
+def f(x):
+    kept = torch.masked_select(x, torch.triu(torch.ones([3, 3], dtype=torch.bool), 1))
+    if bool((kept > 2).any()):
+        kept = kept * 2
+    return kept + 1, torch.masked_select(kept, kept > 0)
+";
+    agree(source, "f", 3, |round| {
+        let items: Vec<f32> = (0..9).map(|i| i as f32 - round as f32).collect();
+        vec![Tensor::from_f32(&items, &[3, 3]).expect("nine elements").into()]
+    });
+}
+
+#[test]
 fn arguments_that_are_written() {
     let source = "
 def f(x, y):

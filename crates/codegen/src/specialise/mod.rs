@@ -134,6 +134,8 @@ struct Specialiser<'a> {
     /// How many answers have been used, and the number of checks then.
     answered: usize,
     earlier_checks: usize,
+    /// How many tensors there were before the call that the run waits for was prepared.
+    settled: usize,
     /// The call that the run waits for, and the tensors that it may read afterwards.
     waiting: Option<HostCall>,
     live: BTreeSet<TensorId>,
@@ -201,6 +203,7 @@ impl<'a> Specialiser<'a> {
             answers,
             answered: 0,
             earlier_checks: 0,
+            settled: 0,
             waiting: None,
             live: BTreeSet::new(),
             inputs: Vec::new(),

@@ -571,6 +571,7 @@ impl Specialiser<'_> {
     pub(super) fn answer(&mut self) -> Result<Option<Vec<Value>>, LowerError> {
         let answers = self.answers.unwrap_or_default();
         let Some(answer) = answers.get(self.answered) else {
+            self.settled = self.tensors.len();
             return Ok(None);
         };
         self.answered += 1;

@@ -49,8 +49,10 @@ pub struct Stretch {
     pub graph: TensorGraph,
     /// How it goes on.
     pub next: Next,
-    /// Tensors that what follows may read.
+    /// Tensors that what follows may read; all are settled.
     pub live: BTreeSet<TensorId>,
+    /// The first number that means another tensor once the call is answered: tensors from there on are made for the call alone.
+    pub settled: TensorId,
     /// Truth values of this stretch that must be false, and the exceptions where they are not.
     pub checks: Vec<(TensorId, String)>,
 }
@@ -102,10 +104,15 @@ pub fn stretch(
         },
         Err(e) => return Err(e),
     };
+    let settled = match next {
+        Next::Return { .. } => s.tensors.len(),
+        Next::Call(_) => s.settled,
+    } as TensorId;
     Ok(Stretch {
         graph: s.tensors,
         next,
-        live: s.live,
+        live: s.live.into_iter().filter(|&id| id < settled).collect(),
+        settled,
         checks: s.checks.split_off(s.earlier_checks),
     })
 }
