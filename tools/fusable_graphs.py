@@ -1,34 +1,42 @@
 """Graphs of what native code fuses, for `random_graphs.py --fusable`.
 
-Chains of pointwise operators, reductions, norms, softmax, products, convolutions, pooling, attention and views, on sizes that leave odd
-tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and infinities among the elements of every third graph. What is not
-a result may vanish into other kernels, so only values that nothing else reads are results, and a few others.
+Chains of pointwise operators, reductions, norms, softmax, products, convolutions, pooling, attention and views, and of any other operators
+that are compiled, on sizes that leave odd tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and infinities among the
+elements of every third graph. Half of them have pieces of networks in them (`fusable_nets.py`). What is not a result may vanish into other
+kernels, so only values that nothing else reads are results, and a few others.
 
 Left to chance by PyTorch, and so not made: convolutions whose weights are not finite (whether their products with the padding count
 depends on the kernel that it takes) and of no channels, products and convolutions of bfloat16 that is not finite (`by_pairs`), transposed
-convolutions to images without elements (one of its libraries refuses them, the other does not), group norms of single elements (what is
-left of large numbers that cancel), and attention, group norms and bilinear resizing of what is not finite.
+convolutions to images without elements (one of its libraries refuses them, the other does not), group norms of elements that are all equal
+(what is left of large numbers that cancel), and attention, group norms and bilinear resizing of what is not finite.
 """
 
 import math
+import re
+import textwrap
 
 import torch
 
+from fusable_nets import NETS, spatial
+
 SIZES = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65]
-DTYPES = [torch.float32] * 12 + [torch.float64] * 3 + [torch.float16, torch.bfloat16] * 2 + [torch.int64, torch.int32]
-MOST = 20_000
+DTYPES = [torch.float32] * 24 + [torch.float64] * 6 + [torch.float16, torch.bfloat16] * 4 + [torch.int64, torch.int32] * 2 + [
+    torch.int16, torch.int8, torch.uint8, torch.bool]
+MOST = 24_000
 
 UNARY = ("relu neg abs exp sigmoid tanh gelu silu sqrt rsqrt reciprocal erf sin cos floor ceil round trunc sign log1p expm1 hardswish "
-         "hardsigmoid hardtanh leaky_relu elu softplus mish log_sigmoid square relu6 isnan logical_not selu log exp2 frac").split()
-BINARY = "add sub mul div maximum minimum fmax fmin eq lt ge ne pow atan2 remainder fmod floor_divide logical_and hypot xlogy".split()
+         "hardsigmoid hardtanh leaky_relu elu softplus mish log_sigmoid square relu6 isnan logical_not selu log exp2 frac tan sinh cosh asin "
+         "acos atan asinh acosh atanh erfc log2 log10 celu hardshrink logit rad2deg sgn sinc isinf bitwise_not").split()
+BINARY = ("add sub mul div maximum minimum fmax fmin eq lt ge ne pow atan2 remainder fmod floor_divide logical_and hypot xlogy bitwise_and "
+          "bitwise_or bitwise_xor logical_or logaddexp gt le heaviside").split()
 REDUCTIONS = "sum mean amax amin prod logsumexp any all nansum argmax argmin var std norm max min count_nonzero cumsum".split()
 
 
 class Scene:
     """A graph that grows: its values, and what it is made of."""
 
-    def __init__(self, rng, seed, graph, constants):
-        self.rng, self.graph, self.constants = rng, graph, constants
+    def __init__(self, rng, seed, graph, constants, any_call):
+        self.rng, self.graph, self.constants, self.any_call = rng, graph, constants, any_call
         self.generator = torch.Generator().manual_seed(seed)
         self.dtype = rng.choice(DTYPES)
         self.salt = rng.random() < 0.35
@@ -86,7 +94,7 @@ class Scene:
         return self.tensor(own[rng.randint(0, len(own)) if rng.random() < 0.3 else 0:])
 
     def add(self, text, writes=False):
-        result = eval(text, {"torch": torch, **self.env})
+        result = self.graph.value(text, self.env)
         for t in result if isinstance(result, (list, tuple)) else [result]:
             if not isinstance(t, torch.Tensor) or t.numel() > MOST:
                 raise ValueError("not a tensor, or too large")
@@ -95,10 +103,24 @@ class Scene:
         name = f"t{len(self.graph.steps)}"
         self.graph.steps.append((name, text, writes))
         self.env[name] = result
-        for other in self.env:
-            if other in text and other != name:
-                self.read.add(other)
+        for other in re.findall(r"\b[atw]\d+\b", text):
+            self.read.add(other)
         return name
+
+    def method(self, parameters, body, arguments):
+        """The text of a call of a new method."""
+        name = self.graph.define(f"(self, {parameters}) -> Tensor:\n{textwrap.indent(body, '    ')}")
+        return f"self.{name}({', '.join(arguments)})"
+
+    def state(self):
+        """What [`Scene.restore`] goes back to."""
+        g = self.graph
+        return len(g.inputs), len(g.steps), dict(g.constants), dict(g.methods), dict(self.env), set(self.read)
+
+    def restore(self, state):
+        """Takes back what has been made since."""
+        inputs, steps, self.graph.constants, self.graph.methods, self.env, self.read = state
+        del self.graph.inputs[inputs:], self.graph.steps[steps:]
 
 
 def unary(s, n, x):
@@ -166,6 +188,11 @@ def reduction(s, n, x):
     return f"torch.ops.aten.{name}({n}, {dim}, {keep})"
 
 
+def without_spread(x, groups):
+    """Whether elements of a group are all the same, so that of them and their mean nothing is left but its error."""
+    return x.numel() > 0 and bool((x.reshape(x.shape[0] * groups, -1).double().std(1, False) < 1e-3).any())
+
+
 def normalise(s, n, x):
     form, rng = s.rng.randrange(6), s.rng
     if x.dim() == 0 or not x.is_floating_point():
@@ -187,7 +214,7 @@ def normalise(s, n, x):
         if not x.isfinite().all():
             return None
         groups = rng.choice([g for g in range(1, max(c, 1) + 1) if c % g == 0])
-        if x[0:1].numel() == groups:
+        if x[0:1].numel() == groups or without_spread(x, groups):
             return None
         weight, bias = (s.tensor([c], x.dtype, finite=True) if rng.random() < 0.7 else "None" for _ in range(2))
         return f"torch.ops.aten.group_norm({n}, {groups}, {weight}, {bias}, 1e-5)"
@@ -203,7 +230,7 @@ def by_pairs(x):
 
 
 def product(s, n, x):
-    rng, form = s.rng, s.rng.randrange(7)
+    rng, form = s.rng, s.rng.randrange(12)
     if x.dim() == 0 or x.dtype == torch.bool or by_pairs(x):
         return None
     k = x.shape[-1]
@@ -227,57 +254,89 @@ def product(s, n, x):
     if form == 6 and x.dim() == 3:
         other = factor([x.shape[0], k, s.size()])
         return f"torch.ops.aten.baddbmm({s.partner([1, s.env[other].shape[2]])}, {n}, {other})"
+    if form == 7:
+        # Into a transposed result, or over a dimension in the middle.
+        letters = "bcdef"[:x.dim()]
+        summed = rng.choice(letters)
+        left = list(letters.replace(summed, "") + "z")
+        rng.shuffle(left)
+        other = factor([x.shape[letters.index(summed)], s.size()], constant=rng.random() < 0.5)
+        return f"torch.ops.aten.einsum('{letters},{summed}z->{''.join(left)}', [{n}, {other}])"
+    if form == 8 and x.dim() >= 2:
+        return f"torch.ops.aten.matmul({factor([s.size(), x.shape[-2]], constant=rng.random() < 0.5)}, {n})"
+    if form == 9 and x.dim() >= 2:
+        return f"torch.ops.aten.matmul({n}.transpose(-1, -2), {factor([x.shape[-2], s.size()])}).transpose(-1, -2)"
+    if form == 10:
+        return f"torch.ops.aten.matmul({n}, {factor([s.size(), k], constant=rng.random() < 0.7)}.t())"
+    if form == 11 and x.dim() == 1:
+        return f"torch.ops.aten.outer({n}, {factor([s.size()])})"
     return None
 
 
 def convolution(s, n, x):
-    rng, spatial = s.rng, x.dim() - 2
-    if not 1 <= spatial <= 3 or x.dtype == torch.bool or x.shape[1] == 0 or by_pairs(x):
+    rng, rank = s.rng, x.dim() - 2
+    if not 1 <= rank <= 3 or x.dtype == torch.bool or x.shape[1] == 0 or by_pairs(x):
         return None
     c = x.shape[1]
     groups = rng.choice([1, 1, 1] + [g for g in range(1, c + 1) if c % g == 0])
     out = rng.choice([1, 2, 3, 7, 8, 16, 17, 32])
     out = groups * max(1, out // groups) if rng.random() < 0.8 else groups * rng.randint(1, 2)
-    kernel = [rng.choice([1, 3, 3, 2, 5]) for _ in range(spatial)]
+    kernel = [rng.choice([1, 3, 3, 2, 5]) for _ in range(rank)]
     if rng.random() < 0.6:
-        kernel = kernel[:1] * spatial
-    stride, padding = rng.choice([1, 1, 2, 3]), rng.choice([0, 1, 1, 2])
-    dilation = rng.choice([1, 1, 1, 2])
+        kernel = kernel[:1] * rank
+    every = spatial(s, rank)
+    stride, padding, dilation = every([1, 1, 2, 3]), every([0, 1, 1, 2]), every([1, 1, 1, 2])
     bias = s.tensor([out], x.dtype) if rng.random() < 0.7 else "None"
     constant = rng.random() < 0.8
     if rng.random() < 0.2:
         weight = s.tensor([c, out // groups] + kernel, x.dtype, constant, True)
-        return (f"torch.ops.aten.conv_transpose{spatial}d({n}, {weight}, {bias}, {[stride] * spatial}, {[padding] * spatial}, "
-                f"{[rng.choice([0, 0, stride - 1])] * spatial}, {groups}, {[dilation] * spatial})")
+        beyond = [rng.choice([0, 0, k - 1]) for k in stride]
+        return f"torch.ops.aten.conv_transpose{rank}d({n}, {weight}, {bias}, {stride}, {padding}, {beyond}, {groups}, {dilation})"
     weight = s.tensor([out, c // groups] + kernel, x.dtype, constant, True)
-    return (f"torch.ops.aten.conv{spatial}d({n}, {weight}, {bias}, {[stride] * spatial}, {[padding] * spatial}, {[dilation] * spatial}, "
-            f"{groups})")
+    if rng.random() < 0.1:
+        stride, padding = [1] * rank, repr(rng.choice(["same", "valid"]))
+    return f"torch.ops.aten.conv{rank}d({n}, {weight}, {bias}, {stride}, {padding}, {dilation}, {groups})"
 
 
 def pool(s, n, x):
-    rng, spatial = s.rng, x.dim() - 2
-    if not 1 <= spatial <= 3:
+    rng, rank = s.rng, x.dim() - 2
+    if not 1 <= rank <= 3:
         return None
-    form, kernel, stride = rng.randrange(5), rng.choice([1, 2, 3, 3]), rng.choice([1, 2, 2, 3])
-    padding, ceil = rng.randint(0, kernel // 2), rng.random() < 0.3
-    every = lambda v: [v] * spatial
+    form, every = rng.randrange(9), spatial(s, rank)
+    kernel, stride = every([1, 2, 3, 3]), every([1, 2, 2, 3])
+    padding, ceil = [rng.randint(0, k // 2) for k in kernel], rng.random() < 0.3
     if form == 0:
-        return f"torch.ops.aten.max_pool{spatial}d({n}, {every(kernel)}, {every(stride)}, {every(padding)}, {every(1)}, {ceil})"
+        return f"torch.ops.aten.max_pool{rank}d({n}, {kernel}, {stride}, {padding}, {every([1, 1, 2])}, {ceil})"
     if form == 1:
-        return f"torch.ops.aten.avg_pool{spatial}d({n}, {every(kernel)}, {every(stride)}, {every(padding)}, {ceil}, {rng.random() < 0.5})"
+        return f"torch.ops.aten.avg_pool{rank}d({n}, {kernel}, {stride}, {padding}, {ceil}, {rng.random() < 0.5})"
     if form == 2:
-        return f"torch.ops.aten.adaptive_avg_pool{spatial}d({n}, {every(rng.choice([1, 1, 2, 3]))})"
-    if form == 3 and spatial == 2:
-        return f"torch.ops.aten.upsample_nearest2d({n}, [{x.shape[2] * 2}, {x.shape[3] + 3}], None, None)"
+        return f"torch.ops.aten.adaptive_avg_pool{rank}d({n}, {every([1, 1, 2, 3])})"
+    if form == 3:
+        part = rng.randint(0, 1)
+        return f"torch.ops.aten.max_pool{rank}d_with_indices({n}, {kernel}, {stride}, {padding}, {every([1, 1, 2])}, {ceil})[{part}]"
+    if form == 4:
+        mode = rng.choice(["reflection", "replication"])
+        return f"torch.ops.aten.{mode}_pad{rank}d({n}, {[rng.randint(0, 2) for _ in range(2 * rank)]})"
+    if form == 5 and rank == 2:
+        if rng.random() < 0.5:
+            return f"torch.ops.aten.im2col({n}, {kernel}, {every([1, 2])}, {padding}, {stride})"
+        return f"torch.ops.aten.{rng.choice(['pixel_shuffle', 'pixel_unshuffle', 'channel_shuffle'])}({n}, {rng.choice([2, 3, 4])})"
+    sizes = [max(1, rng.choice([2 * k, k + 3, k // 2])) for k in x.shape[2:]]
+    none = ", ".join(["None"] * rank)
+    if form == 6:
+        return f"torch.ops.aten.upsample_nearest{rank}d({n}, {sizes}, {none})"
     if not x.isfinite().all():
         return None
-    if form == 4 and spatial == 2:
-        return f"torch.ops.aten.upsample_bilinear2d({n}, [{x.shape[2] * 2}, {x.shape[3] + 3}], {rng.random() < 0.5}, None, None)"
-    return None
+    if form == 7:
+        name = rng.choice(["bilinear", "bicubic"]) if rank == 2 else ["linear", "trilinear"][rank // 2]
+        return f"torch.ops.aten.upsample_{name}{rank}d({n}, {sizes}, {rng.random() < 0.5}, {none})"
+    if x.shape[0] == 0 or without_spread(x, x.shape[1]):
+        return None
+    return f"torch.ops.aten.instance_norm({n}, None, None, None, None, True, 0.1, 1e-5, False)"
 
 
 def view(s, n, x):
-    rng, form, rank = s.rng, s.rng.randrange(13), x.dim()
+    rng, form, rank = s.rng, s.rng.randrange(20), x.dim()
     if rank == 0:
         return f"{n}.unsqueeze(0)"
     d = rng.randint(-rank, rank - 1)
@@ -308,11 +367,30 @@ def view(s, n, x):
     if form == 11:
         parts = [k for k in (2, 3, 4, 8) if x.shape[d] % k == 0 and x.shape[d]]
         return f"torch.ops.aten.unflatten({n}, {d}, [{parts[-1]}, -1])" if parts else f"{n}.contiguous()"
+    if form == 12:
+        return f"torch.ops.aten.expand({n}, {[-1 if k > 1 or rng.random() < 0.5 else s.size() for k in x.shape]})"
+    if form == 13:
+        return f"torch.ops.aten.repeat({n}, {[rng.choice([1, 1, 2, 3]) for _ in range(rank + rng.randint(0, 1))]})"
+    if form == 14:
+        size = rng.randint(1, max(min(x.shape[d], 5), 1))
+        return f"torch.ops.aten.unfold({n}, {d}, {size}, {rng.randint(1, 3)})"
+    if form == 15 and rank > 1:
+        a, b = rng.sample(range(rank), 2)
+        return f"torch.ops.aten.diagonal({n}, {rng.randint(-1, 1)}, {a}, {b})"
+    if form == 16:
+        first = rng.randint(0, x.shape[d])
+        return f"torch.ops.aten.split_with_sizes({n}, {[first, x.shape[d] - first]}, {d})[{rng.randint(0, 1)}]"
+    if form == 17:
+        other = list(x.shape)
+        other[d] = s.size()
+        return f"torch.ops.aten.cat([{', '.join(rng.sample([n, s.tensor(other), n], 3))}], {d})"
+    if form == 18 and rank > 1:
+        return f"torch.ops.aten.cat([{n}.transpose(0, 1), {n}.transpose(0, 1)], {d}).transpose(0, 1)"
     return f"torch.ops.aten.index_select({n}, {d}, {s.places([s.size()], x.shape[d])})"
 
 
 def gathered(s, n, x):
-    form = s.rng.randrange(3)
+    form = s.rng.randrange(7)
     if x.dim() == 0:
         return None
     d = s.rng.randrange(x.dim())
@@ -320,6 +398,14 @@ def gathered(s, n, x):
         return f"torch.ops.aten.gather({n}, {d}, {s.places(list(x.shape), x.shape[d])})"
     if form == 1 and x.dim() == 2:
         return f"torch.ops.aten.embedding({n}, {s.places([s.size(), s.size()], x.shape[0])})"
+    if form == 2:
+        return f"torch.ops.aten.cumprod({n}, {d})"
+    if form == 3:
+        return f"torch.ops.aten.sort({n}, {d})[0]"
+    if form == 4:
+        return f"torch.ops.aten.scatter({n}, {d}, {s.places([1] * x.dim(), x.shape[d])}, {s.tensor([1] * x.dim(), x.dtype)})"
+    if form == 5:
+        return f"{n}[..., {s.places([s.size()], x.shape[-1])}]"
     return f"{n}[{s.places([s.size()], x.shape[0])}]"
 
 
@@ -337,7 +423,8 @@ def attention(s, n, x):
 
 
 def converted(s, n, x):
-    return f"{n}.to({s.rng.choice([torch.float32, torch.float32, torch.float64, torch.int32, torch.int64, torch.bfloat16, torch.bool])!r})"
+    kinds = ["float32", "float32", "float64", "int32", "int64", "bfloat16", "float16", "uint8", "int8", "int16", "bool"]
+    return f"{n}.to(torch.{s.rng.choice(kinds)})"
 
 
 def written(s, n, x):
@@ -359,20 +446,41 @@ def written(s, n, x):
     return f"torch.ops.aten.copy_({target}, {s.tensor([1] * (x.dim() - 1) + [1], x.dtype)})"
 
 
+def listed(s, n, x):
+    """Any operator that is compiled, with arguments by its schema, the newest values among them more often."""
+    values = [(n, v) for n, v in s.env.items() if isinstance(v, torch.Tensor)]
+    for _ in range(12):
+        text = s.any_call(values + values[-2:] * 3)
+        if text is not None:
+            try:
+                s.graph.value(text, {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in s.env.items()})
+                return text
+            except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
+                pass
+    return None
+
+
 KINDS = [(unary, 6), (binary, 6), (choose, 2), (reduction, 4), (normalise, 3), (product, 4), (convolution, 4), (pool, 2), (view, 6),
-         (gathered, 1), (attention, 1), (converted, 1), (written, 1)]
+         (gathered, 1), (attention, 1), (converted, 1), (written, 1), (listed, 5)]
 
 
-def grow(rng, seed, steps, graph, constants=True):
-    """Grows `graph`, which is empty; gives its values. Without `constants` all weights are inputs."""
-    s = Scene(rng, seed, graph, constants)
+def grow(rng, seed, steps, graph, constants, any_call):
+    """Grows `graph`, which is empty; gives its values. Without `constants` all weights are inputs. `any_call` gives the text of a call of
+    some operator on some of the values that it is given."""
+    s = Scene(rng, seed, graph, constants, any_call)
+    # Half of the graphs have pieces of networks in them, mostly as their beginning.
+    whole = rng.random() < 0.5
+    if whole and rng.random() < 0.7:
+        s.dtype = torch.float32
+    kinds = KINDS + NETS if whole else KINDS
     rank = rng.choice([1, 2, 2, 3, 3, 4, 4, 4, 5])
     first = [s.size() for _ in range(rank)]
     while math.prod(first) > MOST:
         first[rng.randrange(rank)] = rng.choice([1, 2, 3, 7])
     s.tensor(first, constant=False)
     wanted, tries = rng.randint(2, steps), 0
-    while len(graph.steps) < wanted and tries < 12 * steps:
+    # A piece is many steps, of which there may be few more.
+    while (len(graph.steps) < wanted or whole and tries < 3) and tries < 12 * steps:
         tries += 1
         values = [(n, v) for n, v in s.env.items() if isinstance(v, torch.Tensor) and n[0] != "w"]
         # Mostly the last: chains.
@@ -380,10 +488,11 @@ def grow(rng, seed, steps, graph, constants=True):
         made = [n for n, v in values if n[0] == "t"]
         if made and rng.random() < 0.6:
             name, x = made[-1], s.env[made[-1]]
-        kind = rng.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
-        if x.dtype == torch.bool and kind not in (view, choose, converted, reduction):
+        chosen = NETS if whole and not graph.steps and rng.random() < 0.8 else kinds
+        kind = rng.choices([k for k, _ in chosen], [w for _, w in chosen])[0]
+        if x.dtype == torch.bool and kind not in (view, choose, converted, reduction, listed):
             continue
-        before = len(graph.inputs), dict(graph.constants), dict(s.env)
+        before = s.state()
         try:
             text = kind(s, name, x)
             if text is None:
@@ -392,9 +501,7 @@ def grow(rng, seed, steps, graph, constants=True):
         except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
             if kind is written:
                 raise
-            # Operands that nothing uses are taken back.
-            del graph.inputs[before[0]:]
-            graph.constants, s.env = before[1], before[2]
+            s.restore(before)
     graph.results = [n for n in s.env if n[0] == "t" and (n not in s.read or rng.random() < 0.15)]
     if not graph.results:
         raise ValueError("nothing computed")

@@ -18,6 +18,7 @@ be of either sign, and not quite zero.
 """
 
 import argparse
+import functools
 import io
 import json
 import math
@@ -25,6 +26,7 @@ import os
 import random
 import re
 import sys
+import types
 import warnings
 
 import torch
@@ -62,9 +64,10 @@ SKIPPED = re.compile(
 SIZES = [[], [1], [3], [0], [2, 3], [3, 1], [1, 3], [2, 0], [4, 2, 3], [2, 1, 3], [1, 2, 2, 3], [2, 3, 4, 4], [3, 3], [5]]
 
 
-def operators(page):
-    """The operators that the page of operators lists, with those of their overloads that can be called with made-up arguments."""
-    names = re.findall(r"^\| `aten::(\w+)` \|", open(page).read(), re.M)
+def operators(page, compiled=False):
+    """The operators that the page of operators lists, with those of their overloads that can be called with made-up arguments; `compiled`:
+    those that native code is made of."""
+    names = re.findall(r"^\| `aten::(\w+)` \|" + (r" \w+ \| \d+ \| (?!no\b)" if compiled else ""), open(page).read(), re.M)
     found = []
     for name in names:
         if SKIPPED.match(name):
@@ -92,11 +95,11 @@ WRITES_FIRST = re.compile(r"^(add(mm|bmm|mv|r)|baddbmm|masked_scatter|index_\w+|
 OF_FINITE = re.compile(r"^_?(fft_|linalg_|stft|istft|pinverse|lu|triangular_solve|cholesky|det$|logdet|slogdet|inverse|matrix_exp)")
 # What is off by units of the largest element.
 OF_LARGEST = re.compile(OF_FINITE.pattern + r"|^(logaddexp|lerp|special_\w+_polynomial|det|logdet|slogdet|inverse|matrix_(power|exp)|cov|corrcoef)")
-# Sums of terms that may cancel each other, up to errors of the terms: fused or not, and in one order or another.
+# Sums of terms that may cancel each other, up to errors of the terms: fused or not, and in one order or another. One of them is 1 + erf(x).
 OF_TERMS = re.compile(
     r"^(linalg_)?(cross|vecdot|multi_dot|matmul)$|^(mm|bmm|mv|v?dot|inner|linear|bilinear|matmul|chain_matmul|tensordot|einsum|add(mm|mv|bmm|r|cmul|cdiv)|"
     r"baddbmm|conv.*|(nan)?(sum|mean)|cumsum|logcumsumexp|var.*|std.*|trap.*|cumulative_trapezoid|gradient|(layer|batch|group|instance)_norm|"
-    r"log_softmax|special_log_softmax|(special_)?logsumexp|.*dist.*|cosine_similarity|upsample.*|.*avg_pool.*|.*_loss)_?$")
+    r"log_softmax|special_log_softmax|(special_)?logsumexp|.*dist.*|cosine_similarity|upsample.*|.*avg_pool.*|gelu|.*_loss)_?$")
 CALLED = re.compile(r"torch\.ops\.aten\.(\w+)\(")
 
 
@@ -251,6 +254,36 @@ def made_up(rng, argument, values, like):
     return repr(value), value
 
 
+def made_up_call(rng, name, schema, values):
+    """A call's text, and the tensors that it is given."""
+    texts, like, given = [], None, []
+    for argument in schema.arguments:
+        if argument.name in LEFT and argument.has_default_value():
+            continue
+        if argument.has_default_value() and rng.random() < 0.5:
+            if not argument.kwarg_only:
+                break
+            continue
+        text, value = made_up(rng, argument, values, like)
+        if (name, argument.name) == ("linalg_lstsq", "rcond"):
+            # Cuts off by the pivots of a factorisation, so differently with each of them.
+            text, value = "None", None
+        if like is None and isinstance(value, torch.Tensor):
+            like = value
+        given += leaves({"": value})
+        texts.append(f"{argument.name}={text}" if argument.kwarg_only else text)
+    return f"torch.ops.aten.{name}({', '.join(texts)})", given
+
+
+def compiled_call(rng, table, values):
+    """The text of a call of an operator of `table` that writes nothing; `None` where chance decides its result, as it does where the sign of
+    a NaN is seen, since these graphs run on inputs with NaN too, and where infinity becomes the largest number, whose sums are infinite
+    in one order and not in another."""
+    name, schemas = rng.choice(table)
+    text, given = made_up_call(rng, name, rng.choice(schemas), values)
+    return None if name.endswith("_") or name in ("copysign", "signbit", "nan_to_num") or by_chance(name, given) else text
+
+
 def fresh(rng, generator):
     sizes = list(rng.choice(SIZES))
     dtype = rng.choice(DTYPES)
@@ -280,6 +313,21 @@ class Graph:
         self.inputs, self.steps = inputs, []
         # Constants by name, and the names of the values that are results: all, unless said otherwise.
         self.constants, self.results = {}, None
+        # The sources of methods that steps call, by name, and the same as Python functions.
+        self.methods, self.functions = {}, types.SimpleNamespace()
+
+    def define(self, source):
+        """Adds a method to those that steps can call; gives its name."""
+        name = f"m{len(self.methods)}"
+        self.methods[name] = f"def {name}{source}"
+        made = {"torch": torch, "Tensor": torch.Tensor}
+        exec(self.methods[name], made)
+        setattr(self.functions, name, functools.partial(made[name], None))
+        return name
+
+    def value(self, text, env):
+        """What a step gives."""
+        return eval(text, {"torch": torch, "self": self.functions, **env})
 
     def given(self, env):
         """The results among all values."""
@@ -293,16 +341,17 @@ class Graph:
         env.update({n: t.clone() for n, t in self.constants.items()})
         for target, text, writes in self.steps:
             scale, seen = 0.0, env
-            if noise is not None and (called := CALLED.match(text)):
-                names = re.findall(r"\b[at]\d+\b", text)
-                if not writes and OF_LARGEST.match(called[1]):
+            called = CALLED.match(text)
+            if noise is not None and (called or text.startswith("self.")):
+                names = [n for n in re.findall(r"\b[at]\d+\b", text) if n in env]
+                if called and not writes and OF_LARGEST.match(called[1]):
                     scale = max((largest(env[n]) for n in names), default=0.0)
                     seen = {**env, **{n: moved(env[n], noise) for n in names}}
-                elif OF_TERMS.match(called[1]):
+                elif not called or OF_TERMS.match(called[1]):
                     # Products of two among the terms.
                     scale = max((largest(env[n]) for n in names), default=0.0)
                     scale = max(scale, scale * scale)
-            result = eval(text, {"torch": torch, **seen})
+            result = self.value(text, seen)
             if noise is not None and isinstance(result, torch.Tensor):
                 memory = result.untyped_storage().data_ptr()
                 if writes or all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
@@ -376,25 +425,9 @@ def grow(rng, table, seed, steps):
         values = [(n, v) for n, v in env.items() if isinstance(v, torch.Tensor) and v.numel() < 3000]
         name, schemas = rng.choice(table)
         schema = rng.choice(schemas)
-        texts, like, given = [], None, []
-        for argument in schema.arguments:
-            if argument.name in LEFT and argument.has_default_value():
-                continue
-            if argument.has_default_value() and rng.random() < 0.5:
-                if not argument.kwarg_only:
-                    break
-                continue
-            text, value = made_up(rng, argument, values, like)
-            if (name, argument.name) == ("linalg_lstsq", "rcond"):
-                # Cuts off by the pivots of a factorisation, so differently with each of them.
-                text, value = "None", None
-            if like is None and isinstance(value, torch.Tensor):
-                like = value
-            given += leaves({"": value})
-            texts.append(f"{argument.name}={text}" if argument.kwarg_only else text)
+        call, given = made_up_call(rng, name, schema, values)
         if by_chance(name, given):
             continue
-        call = f"torch.ops.aten.{name}({', '.join(texts)})"
         writes = name.endswith("_") and not name.startswith("__")
         before = {n: v.clone() for n, v in env.items() if isinstance(v, torch.Tensor)} if writes else None
         try:
@@ -456,7 +489,7 @@ def main():
     parser.add_argument("--no-constants", action="store_true")
     parser.add_argument("--page", default=os.path.join(os.path.dirname(__file__), "../docs/operators.md"))
     options = parser.parse_args()
-    table = operators(options.page)
+    table = operators(options.page, options.fusable)
     os.makedirs(options.out, exist_ok=True)
     cases, tensors, seed, chunk, made, used = [], {}, options.seed * 10_000_000, 0, 0, set()
 
@@ -479,7 +512,8 @@ def main():
         try:
             if options.fusable:
                 graph, error = Graph([]), None
-                env = fusable_graphs.grow(rng, seed, options.steps, graph, not options.no_constants)
+                any_call = functools.partial(compiled_call, rng, table)
+                env = fusable_graphs.grow(rng, seed, options.steps, graph, not options.no_constants, any_call)
                 kinds = {n: "Tensor" if isinstance(v, torch.Tensor) else "Other" for n, v in env.items()}
             else:
                 graph, env, kinds, error = grow(rng, table, seed, options.steps)
@@ -493,6 +527,8 @@ def main():
             if options.strides:
                 given += "".join(f", {n}.stride()" for n in results if kinds.get(n) == "Tensor")
             module = scripted_module(f"Graph{seed}", graph.constants)
+            for source in graph.methods.values():
+                module.define(source)
             module.define(f"def forward(self{parameters}):\n{body}    return ({given}, 0)\n")
             saved = io.BytesIO()
             save(module, saved)
