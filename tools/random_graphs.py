@@ -275,13 +275,16 @@ def made_up_call(rng, name, schema, values):
     return f"torch.ops.aten.{name}({', '.join(texts)})", given
 
 
+LEFT_TO_CHANCE = ("copysign", "signbit", "nan_to_num")
+
+
 def compiled_call(rng, table, values):
     """The text of a call of an operator of `table` that writes nothing; `None` where chance decides its result, as it does where the sign of
-    a NaN is seen, since these graphs run on inputs with NaN too, and where infinity becomes the largest number, whose sums are infinite
-    in one order and not in another."""
+    a NaN is seen, since these graphs run on inputs with NaN too, where infinity becomes the largest number, whose sums are infinite
+    in one order and not in another, and where NaN raises, unless nothing reads the result."""
     name, schemas = rng.choice(table)
     text, given = made_up_call(rng, name, rng.choice(schemas), values)
-    return None if name.endswith("_") or name in ("copysign", "signbit", "nan_to_num") or by_chance(name, given) else text
+    return None if name.endswith("_") or name in LEFT_TO_CHANCE or OF_FINITE.match(name) or by_chance(name, given) else text
 
 
 def fresh(rng, generator):
@@ -333,10 +336,11 @@ class Graph:
         """The results among all values."""
         return env if self.results is None else {n: env[n] for n in self.results}
 
-    def run(self, noise=None, turning=False):
+    def run(self, noise=None, turning=False, uneven=False):
         """The environment after all steps; each float result is off by `noise` units in the last place, every other one by as many to
-        the other side if `turning`, or of noise zero whole where it is so nearly: what PyTorch's own error makes not quite one may be one
-        elsewhere."""
+        the other side if `turning`, and neighbours by different errors if `uneven`, so that none of them is the largest by rounding. Of
+        noise zero a result is whole where it is so nearly, and zero where it is subnormal: what PyTorch's own error makes not quite one
+        may be one elsewhere."""
         env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
         env.update({n: t.clone() for n, t in self.constants.items()})
         for target, text, writes in self.steps:
@@ -355,7 +359,7 @@ class Graph:
             if noise is not None and isinstance(result, torch.Tensor):
                 memory = result.untyped_storage().data_ptr()
                 if writes or all(memory != t.untyped_storage().data_ptr() for t in leaves(env)):
-                    noisy(result, noise, max(scale, largest(result)) if scale else 0.0)
+                    noisy(result, noise, max(scale, largest(result)) if scale else 0.0, uneven)
             env[target] = result
             noise = -noise if turning else noise
         return env
@@ -376,7 +380,7 @@ def moved(value, noise):
     return value + (steps * (1 + 1j) if value.is_complex() else steps).to(value.dtype) * scale if math.isfinite(scale) else value
 
 
-def noisy(t, noise, scale):
+def noisy(t, noise, scale, uneven):
     """Moves the elements of a new tensor by some units in the last place, of their own or of `scale`; of noise zero to round numbers."""
     if (t.is_floating_point() or t.is_complex()) and t.numel() and all(s > 0 or n == 1 for s, n in zip(t.stride(), t.shape)):
         eps = torch.finfo(t.dtype).eps
@@ -389,7 +393,11 @@ def noisy(t, noise, scale):
                 error = parts.abs().clamp(min=scale) if not t.is_complex() else t.abs().unsqueeze(-1).clamp(min=scale)
                 error = torch.where(error.isfinite(), 4 * eps * error, 0.0)
                 near = torch.where(near.abs() <= error, torch.where(parts == 0, parts, 0.0), near)
-                parts.copy_(torch.where((parts - near).abs() <= error, near, parts))
+                near = torch.where(parts.abs() < torch.finfo(parts.dtype).tiny, 0.0, near)
+                parts.copy_(torch.where((parts - near).abs() <= error + torch.finfo(parts.dtype).tiny, near, parts))
+            return
+        if uneven:
+            t.mul_(1 + noise * eps * (torch.arange(t.numel()) % 3 - 1).reshape(t.shape).to(t.real.dtype))
             return
         t.mul_(1 + noise * eps)
         if scale and math.isfinite(scale):
@@ -542,7 +550,7 @@ def main():
             else:
                 if error:
                     continue
-                runs = [graph.run(), graph.run(2.0), graph.run(-2.0), graph.run(2.0, turning=True), graph.run(0.0)]
+                runs = [graph.run(), graph.run(2.0), graph.run(-2.0), graph.run(2.0, turning=True), graph.run(2.0, uneven=True), graph.run(0.0)]
                 wanted = leaves(graph.given(env))
                 if not all(same(a, b, tuple(x / 2 for x in tolerance))
                            for r in runs for a, b in zip(wanted, leaves(graph.given(r)))):
