@@ -13,7 +13,7 @@ use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Tar
 pub struct LlvmError(String);
 
 /// Kernels are vectorised already; the full pipelines gain nothing and may reorder loads until registers spill.
-const PASSES: &str = "function(early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop(loop-rotate),loop-mssa(licm),loop(indvars),early-cse,instcombine<no-verify-fixpoint>)";
+const PASSES: &str = "function(lower-expect,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop(loop-rotate),loop-mssa(licm),loop(indvars),early-cse,instcombine<no-verify-fixpoint>)";
 
 /// The processor that this program runs on.
 pub fn host_target() -> Target {

@@ -174,6 +174,12 @@ impl<'c> Emitter<'c> {
         self.op("llvm.call_intrinsic", operands, &[result], &attributes, Vec::new())[0]
     }
 
+    /// The truth value `condition`, which code is to be laid out for as one that seldom holds.
+    pub fn unlikely(&mut self, condition: Val<'c>) -> Val<'c> {
+        let (i1, expected) = (self.ty("i1"), self.constant("0 : i1"));
+        self.op1("llvm.intr.expect", &[condition, expected], i1)
+    }
+
     /// `arith.select`
     pub fn select(&mut self, condition: Val<'c>, then: Val<'c>, other: Val<'c>) -> Val<'c> {
         let ty = then.r#type();

@@ -4,7 +4,7 @@ mod convert;
 mod integer;
 
 use super::builder::{Emitter, Val};
-use super::math::{self, F32};
+use super::math::{self, Floats};
 use frazil_ir::DType;
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number, UnaryOp};
 use melior::ir::ValueLike;
@@ -184,7 +184,6 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
         if !dtype.is_floating_point() {
             return self.unary_integer(op, a, dtype);
         }
-        let single = dtype != DType::Double;
         let (lanes, vector) = (self.lanes, self.lanes.is_some());
         match op {
             U::Neg => self.same("arith.negf", a),
@@ -210,11 +209,10 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
                 let rest = self.e.select(negative, minus, zero);
                 self.e.select(positive, one, rest)
             }
-            _ if single
-                && vector
-                && let Some(function) = F32::function(op) =>
+            _ if let Some(n) = lanes
+                && let Some(function) = Floats::function(op, dtype) =>
             {
-                function(&mut F32::new(self.e, lanes), a)
+                function(&mut Floats::new(self.e, n, dtype), a)
             }
             _ => match math::libm_unary(op) {
                 Some(name) => self.libm(name, &[a], dtype),
@@ -233,6 +231,11 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
     fn binary_float(&mut self, op: BinaryOp, a: Val<'c>, b: Val<'c>, dtype: DType) -> Val<'c> {
         use BinaryOp as B;
         let lanes = self.lanes;
+        if let Some(n) = lanes
+            && let Some(function) = Floats::function_of_two(op, dtype)
+        {
+            return function(&mut Floats::new(self.e, n, dtype), a, b);
+        }
         match op {
             B::Add => self.bin("arith.addf", a, b),
             B::Sub => self.bin("arith.subf", a, b),
@@ -245,7 +248,7 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
             B::DivFloor => self.floor_divide(a, b, dtype),
             B::Fmod => self.libm("fmod", &[a, b], dtype),
             B::Remainder => {
-                let r = self.libm("fmod", &[a, b], dtype);
+                let r = self.binary_float(B::Fmod, a, b, dtype);
                 let zero = self.float(0.0, dtype);
                 let nonzero = self.e.cmpf("une", r, zero, lanes);
                 let (rn, bn) = (self.e.cmpf("olt", r, zero, lanes), self.e.cmpf("olt", b, zero, lanes));
@@ -279,7 +282,7 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
         let lanes = self.lanes;
         let (zero, half, one) = (self.float(0.0, dtype), self.float(0.5, dtype), self.float(1.0, dtype));
         let quotient = self.bin("arith.divf", a, b);
-        let modulus = self.libm("fmod", &[a, b], dtype);
+        let modulus = self.binary_float(BinaryOp::Fmod, a, b, dtype);
         let rest = self.bin("arith.subf", a, modulus);
         let div = self.bin("arith.divf", rest, b);
         let nonzero = self.e.cmpf("une", modulus, zero, lanes);

@@ -7,7 +7,7 @@ mod read;
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::expr::{self, ExprEmitter, Leaves};
-use super::math::F32;
+use super::math::Floats;
 use crate::kernel::{Loops, Place, Read, Stage};
 use combine::{horizontal, identity, join};
 use frazil_ir::DType;
@@ -238,9 +238,10 @@ impl<'a, 'c> Nest<'a, 'c> {
     /// How many vectors are computed side by side. A polynomial is a chain of operations that wait for each other: the processor looks
     /// ahead for others, but not far enough to fill the time with the next iterations.
     fn abreast(&self) -> i64 {
-        let chain = |n: &ExprNode| {
-            let function = |op| F32::function(op).is_some();
-            matches!(n.op, ExprOp::Unary(op, _) if function(op)) && n.dtype != DType::Double
+        let chain = |n: &ExprNode| match n.op {
+            ExprOp::Unary(op, _) => Floats::function(op, n.dtype).is_some(),
+            ExprOp::Binary(op, ..) => Floats::function_of_two(op, n.dtype).is_some(),
+            _ => false,
         };
         let s = self.stage;
         let mut chains = s.body.nodes().iter().chain(s.finish.iter().flat_map(|f| f.nodes()));
