@@ -427,9 +427,18 @@ def converted(s, n, x):
     return f"{n}.to(torch.{s.rng.choice(kinds)})"
 
 
+def overlap(t):
+    """Whether indices name the same memory, other than by strides of zero, through which in-place calls refuse to write."""
+    at = torch.zeros(t.shape, dtype=torch.int64)
+    for dim, (size, stride) in enumerate(zip(t.shape, t.stride())):
+        at = at + (torch.arange(size) * stride).reshape([-1] + [1] * (t.dim() - dim - 1))
+    return 0 not in t.stride() and at.unique().numel() < t.numel()
+
+
 def written(s, n, x):
     """An in-place form, perhaps of a part."""
-    if n[0] != "t" or x.dim() == 0:
+    # Elements that share memory are written one after the other, or several at once.
+    if n[0] != "t" or x.dim() == 0 or overlap(x):
         return None
     target = n
     if s.rng.random() < 0.6:

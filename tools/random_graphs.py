@@ -103,14 +103,6 @@ OF_TERMS = re.compile(
 CALLED = re.compile(r"torch\.ops\.aten\.(\w+)\(")
 
 
-def overlap(t):
-    """Whether indices name the same memory, other than by strides of zero, through which in-place calls refuse to write."""
-    at = torch.zeros(t.shape, dtype=torch.int64)
-    for dim, (size, stride) in enumerate(zip(t.shape, t.stride())):
-        at = at + (torch.arange(size) * stride).reshape([-1] + [1] * (t.dim() - dim - 1))
-    return 0 not in t.stride() and at.unique().numel() < t.numel()
-
-
 def by_chance(name, values):
     """Whether what PyTorch gives for these tensors depends on how it goes about it."""
     if WRITES_FIRST.match(name) and values:
@@ -122,7 +114,7 @@ def by_chance(name, values):
         if any(t.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() and place(t) != place(first) for t in values[1:]):
             return True
         # Reads what it has just written where elements share memory, and not where it goes by vectors.
-        if first.numel() > 1 and overlap(first):
+        if first.numel() > 1 and fusable_graphs.overlap(first):
             return True
     if name in ("tril_", "triu_"):
         # Writes elements that share memory one after the other, where other calls refuse to.
