@@ -298,10 +298,11 @@ impl Return {
         let leaf = |spec: &ResultSpec| match spec {
             ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
             ResultSpec::Input(n) => tensors.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
-            ResultSpec::View(n, sizes, strides, offset) => {
+            ResultSpec::View(n, sizes, strides, offset, marks) => {
                 let base = tensors.get(*n as usize).map(TensorCell::get);
                 let view = base.and_then(|t| t.as_strided(sizes, strides, t.offset() + offset).ok());
-                view.map(Value::from).unwrap_or_default()
+                let marked = view.map(|v| v.with_marks(v.marks().with(*marks)));
+                marked.map(Value::from).unwrap_or_default()
             }
             _ => Value::None,
         };

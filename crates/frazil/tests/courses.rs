@@ -179,6 +179,21 @@ def f(x):
 }
 
 #[test]
+fn views_of_arguments_that_negate() {
+    let source = "
+def f(x):
+    found = torch.masked_select(x, x > 2)
+    if bool((found > 5).any()):
+        found = found * 2
+    return torch._neg_view(x), torch._neg_view(x)[0], torch._neg_view(torch._neg_view(x)).t(), found
+";
+    agree(source, "f", 3, |round| {
+        let items: Vec<f32> = (0..9).map(|i| i as f32 - round as f32).collect();
+        vec![Tensor::from_f32(&items, &[3, 3]).expect("nine elements").into()]
+    });
+}
+
+#[test]
 fn arguments_that_are_written() {
     let source = "
 def f(x, y):

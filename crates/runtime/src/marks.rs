@@ -38,6 +38,15 @@ impl Marks {
         }
     }
 
+    /// The marks of a window that is to a window with these what one with `other` is to memory.
+    #[must_use]
+    pub fn with(self, other: Marks) -> Marks {
+        Marks {
+            conjugate: self.conjugate != other.conjugate,
+            negative: self.negative != other.negative,
+        }
+    }
+
     /// Turns what memory of `dtype` holds into elements, and back: doing it twice changes nothing.
     pub(crate) fn apply(self, lanes: &mut Lanes, dtype: DType) {
         if self.is_none() {

@@ -20,6 +20,7 @@ use crate::host::HostCall;
 use frazil_ir::{Context, Graph, NodeId, TypeId, TypeKind, ValueId};
 use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
+use frazil_runtime::marks::Marks;
 use frazil_runtime::structured::{TensorId, TensorShape};
 use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
 use indexmap::IndexMap;
@@ -69,8 +70,8 @@ pub enum ResultSpec {
     Input(u32),
     /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only, as is the next.
     Number(u32),
-    /// A view of the input tensor of this number, which is dense: sizes, strides and offset.
-    View(u32, Vec<i64>, Vec<i64>, i64),
+    /// A view of the input tensor of this number, which is dense: sizes, strides and offset, and what its elements are of the input's.
+    View(u32, Vec<i64>, Vec<i64>, i64, Marks),
 }
 
 /// A graph of tensor programs and how its outputs make up the results of the graph that it came from.

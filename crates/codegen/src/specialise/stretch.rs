@@ -234,9 +234,14 @@ impl Specialiser<'_> {
         }
         let tensor = cell.get();
         let shares = |input: &TensorCell| input.get().shares_storage(&tensor);
-        let number = self.inputs.iter().position(shares)? as u32;
+        let number = self.inputs.iter().position(shares)?;
+        let input = self.inputs.get(number)?.get();
+        if input.dtype() != tensor.dtype() {
+            return None;
+        }
         let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
-        Some(ResultSpec::View(number, sizes, strides, tensor.offset()))
+        let marks = tensor.marks().with(input.marks());
+        Some(ResultSpec::View(number as u32, sizes, strides, tensor.offset(), marks))
     }
 
     /// Reads, writes or makes an object; `None` where that is not known.
