@@ -41,8 +41,10 @@ pub(super) fn kernel(graph: &TensorGraph, members: &[TensorId], outer: usize, la
         let read = |a: &Access| {
             let mut read = read_of(graph, a, &s.domain, place(a.tensor));
             if let Place::Local(_) = read.place {
-                // The shared loops stand still while a row is in scratch memory.
-                read.index.coefficients[..outer].fill(0);
+                // What is in scratch memory is the row that the first coordinates name. The others may depend on the shared loops as well: a
+                // diagonal's do.
+                let sizes = &graph.shape(a.tensor).sizes;
+                read.index = linear(&a.map[outer..], &sizes[outer..], s.domain.len());
             }
             read
         };
