@@ -1,6 +1,7 @@
 //! Checks that LLVM and MLIR 22 are there, compiles the runtime that compiled libraries carry, and tells the crate a hash of its sources,
 //! which kept objects are marked with: other sources may compile the same kernel to other code.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,31 +16,25 @@ fn main() {
         println!("cargo::error=compiling the runtime of compiled libraries: {message}");
     }
     println!("cargo::rerun-if-changed=src");
-    match hash(FNV_BASIS, Path::new("src")) {
-        Ok(hash) => println!("cargo::rustc-env=FRAZIL_CODEGEN_SOURCES={hash:016x}"),
+    let mut hasher = DefaultHasher::new();
+    match hash(Path::new("src"), &mut hasher) {
+        Ok(()) => println!("cargo::rustc-env=FRAZIL_CODEGEN_SOURCES={:016x}", hasher.finish()),
         Err(e) => println!("cargo::error=reading the crate's sources: {e}"),
     }
 }
 
-/// What FNV-1a begins with.
-const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a of the names and contents of all files at `path`, going on from `hash`.
-fn hash(mut hash: u64, path: &Path) -> io::Result<u64> {
-    let add = |hash, bytes: &[u8]| {
-        bytes.iter().fold(hash, |hash: u64, b| {
-            (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
-    };
-    hash = add(hash, path.as_os_str().as_encoded_bytes());
+/// Adds the names and contents of all files at `path`.
+fn hash(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    path.hash(hasher);
     if path.is_file() {
-        return Ok(add(hash, &std::fs::read(path)?));
+        std::fs::read(path)?.hash(hasher);
+        return Ok(());
     }
     let mut entries = std::fs::read_dir(path)?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<Vec<_>>>()?;
     entries.sort();
-    entries.iter().try_fold(hash, |so_far, entry| self::hash(so_far, entry))
+    entries.iter().try_for_each(|entry| hash(entry, hasher))
 }
 
 /// A readable message in place of the binding generators' when LLVM is missing.

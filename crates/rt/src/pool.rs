@@ -149,8 +149,7 @@ impl Pool {
         for (part, taken) in shared.taken.iter().take(threads as usize).enumerate() {
             taken.0.store(job.first(part as i64), Ordering::Relaxed);
         }
-        let sleep = shared.sleepers.load(Ordering::SeqCst) > 0;
-        if sleep {
+        if shared.sleepers.load(Ordering::Relaxed) > 0 {
             shared.busy.store(sys::processor(), Ordering::Relaxed);
         }
         shared.state.store(OPEN, Ordering::SeqCst);

@@ -79,13 +79,15 @@ pub fn processor() -> i32 {
 /// Linux likes to wake a thread where its waker runs, above all in virtual machines, whose idle processors it takes for ones that the host
 /// has taken away. Both would share that processor until the next balancing, milliseconds later.
 pub fn leave_processor(busy: i32) {
+    // A negative number is none: the system did not tell.
+    let Ok(number) = usize::try_from(busy) else { return };
     if processor() != busy {
         return;
     }
     let Some(allowed) = allowed_processors() else { return };
     let mut others = allowed;
-    if let Some(word) = usize::try_from(busy / 64).ok().and_then(|i| others.get_mut(i)) {
-        *word &= !(1 << (busy % 64));
+    if let Some(word) = others.get_mut(number / 64) {
+        *word &= !(1 << (number % 64));
     }
     if others != [0; MASK_WORDS] && others != allowed {
         for mask in [others, allowed] {

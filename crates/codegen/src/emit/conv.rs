@@ -9,7 +9,7 @@ mod units;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
 use super::window::Axis;
-use super::{Kernel, prefetch_parts, row_parts};
+use super::{Kernel, image_task, prefetch_parts};
 use crate::kernel::{ActivationLayout, Conv, EpilogueOperand, Grouping};
 use std::ops::Range;
 use units::{channel_loop, unit};
@@ -123,16 +123,8 @@ pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv) {
     let partial = (g.groups > 1).then(|| kernel.e.stack(tile.rows * g.output[1] * g.width * 4));
     kernel.for_each_task(|e, buffers, task| {
         let row_blocks = div_ceil(g.output[0], tile.rows);
-        let parts = match conv.rows_outside() {
-            true => row_parts(row_blocks),
-            false => 1,
-        };
-        let at = e.delinearize(
-            task,
-            &[conv.shape.batch, parts, conv.channel_tiles(), row_blocks / parts],
-        );
-        let row_block = e.linear([(row_blocks / parts, at[1]), (1, at[3])], 0);
-        let at = [at[0], at[2], row_block];
+        let counts = [conv.shape.batch, conv.channel_tiles(), row_blocks];
+        let at = image_task(e, task, counts, conv.rows_first());
         let task = locate(e, &g, buffers, at, partial);
         e.for_each(0, g.groups, 1, |e, group| {
             e.for_each(task.first_row, task.end_row, 1, |e, y| row(e, &g, &task, group, y));

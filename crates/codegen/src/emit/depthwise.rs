@@ -1,10 +1,9 @@
 //! Depthwise convolution: a tile of output columns of one channel block, weights and inputs as vectors.
 
-use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
-use super::row_parts;
 use super::window::Axis;
+use super::{Kernel, image_task};
 use crate::kernel::{Depthwise, EpilogueOperand};
 
 /// Tiles at the border that are emitted separately; with more, border columns are done one by one.
@@ -24,10 +23,7 @@ pub fn emit(kernel: &mut Kernel<'_>, spec: &Depthwise) {
     let s = &spec.shape;
     kernel.for_each_task(|e, buffers, task| {
         let row_blocks = (output.height + spec.rows - 1) / spec.rows;
-        let parts = row_parts(row_blocks);
-        let at = e.delinearize(task, &[s.batch, parts, output.channel_blocks(), row_blocks / parts]);
-        let row_block = e.linear([(row_blocks / parts, at[1]), (1, at[3])], 0);
-        let at = [at[0], at[2], row_block];
+        let at = image_task(e, task, [s.batch, output.channel_blocks(), row_blocks], true);
         let from = e.linear([(input.batch_stride, at[0]), (input.plane_elements(), at[1])], 0);
         let to = e.linear([(output.batch_stride, at[0]), (output.plane_elements(), at[1])], 0);
         let weights = e.mul(at[1], s.kernel[0] * s.kernel[1] * spec.block);

@@ -63,15 +63,27 @@ impl<'c> Kernel<'c> {
     }
 }
 
-/// Into how many parts an image of so many blocks of rows is divided, each of which is done with all of its channels before the next: of
-/// two, four, ... threads each then has the rows in this kernel that it had in the one before, and finds them in its cache. More parts read
-/// the weights more often.
-fn row_parts(row_blocks: i64) -> i64 {
+/// The image, tile of channels and block of rows of `task`, of as many as `[images, tiles, row_blocks]` says.
+///
+/// With `rows_first` an image is divided into a few parts, each of which is done with all of its channels before the next: of two, four, ...
+/// threads each then has the rows in this kernel that it had in the one before, and finds them in its cache. More parts would read the
+/// weights more often.
+fn image_task<'c>(
+    e: &mut Emitter<'c>,
+    task: Int<'c>,
+    [images, tiles, row_blocks]: [i64; 3],
+    rows_first: bool,
+) -> [Int<'c>; 3] {
     const PARTS: i64 = 4;
-    (2..=PARTS)
-        .rev()
-        .find(|parts| row_blocks % parts == 0)
-        .unwrap_or(row_blocks)
+    let divides = |parts: &i64| row_blocks % parts == 0;
+    let parts = match rows_first {
+        true => (2..=PARTS).rev().find(divides).unwrap_or(row_blocks),
+        false => 1,
+    };
+    let each = row_blocks / parts;
+    let at = e.delinearize(task, &[images, parts, tiles, each]);
+    let row_block = e.linear([(each, at[1]), (1, at[3])], 0);
+    [at[0], at[2], row_block]
 }
 
 /// Of how many parts the weights are that come next, when each of `passes` passes over the present ones fetches a part of them, and one

@@ -246,7 +246,7 @@ impl Conv {
 
     /// True when the tasks of a block of rows follow each other, rather than those of a tile of channels: a thread has the rows then that it
     /// had in the kernels before and after, and need not fetch them from another's cache, but goes through all of the weights.
-    pub(crate) fn rows_outside(&self) -> bool {
+    pub(crate) fn rows_first(&self) -> bool {
         !mostly_weights(&self.shape)
     }
 
