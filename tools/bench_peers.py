@@ -207,6 +207,13 @@ def operations(model, method: str, arguments: tuple):
 
 def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
     """Runs in a process of its own: for each line with a number of seconds on standard input, times calls for that long."""
+    # What a peer's libraries print is no answer: it goes where errors go.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def answer(**values) -> None:
+        print(json.dumps(values), file=answers, flush=True)
+
     import torch
     from safetensors.torch import load_file
 
@@ -228,16 +235,16 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
             raise NotMeasured("only forward on tensors is exported")
         function = PEERS[peer](model, method, tuple(arguments), threads)
     except NotMeasured as error:
-        print(json.dumps({"error": str(error)}), flush=True)
+        answer(error=str(error))
         return
     function(*arguments)
     first_ms = (time.perf_counter() - start) * 1e3
     # The profiling executor records, then optimises, then runs what it optimised.
     for _ in range(10):
         function(*arguments)
-    ready = {"compile_ms": (time.perf_counter() - start) * 1e3, "first_ms": first_ms, "flops": flops}
-    ready["shipped_mb"] = (archive.stat().st_size + installed_bytes(PACKAGES.get(peer, "torch"))) / 1e6
-    print(json.dumps(ready), flush=True)
+    compile_ms = (time.perf_counter() - start) * 1e3
+    shipped_mb = (archive.stat().st_size + installed_bytes(PACKAGES.get(peer, "torch"))) / 1e6
+    answer(compile_ms=compile_ms, first_ms=first_ms, flops=flops, shipped_mb=shipped_mb)
 
     for line in sys.stdin:
         end, times = time.perf_counter() + float(line), []
@@ -246,7 +253,7 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
             function(*arguments)
             times.append((time.perf_counter() - start) * 1e3)
         peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-        print(json.dumps({"median_ms": statistics.median(times), "min_ms": min(times), "peak_mb": peak_mb}), flush=True)
+        answer(median_ms=statistics.median(times), min_ms=min(times), peak_mb=peak_mb)
 
 
 class Peer:
