@@ -102,6 +102,18 @@ impl Importer {
         })
     }
 
+    /// As [`Importer::value`], with lists and dictionaries that nothing else shares: a program may change them, and makes them again
+    /// whenever it comes by. The tensors in them are the same ones.
+    ///
+    /// # Errors
+    /// As [`Importer::value`].
+    pub fn fresh(&mut self, c: &Constant, module: Option<&Module>) -> Result<Value, TensorError> {
+        let shared = (std::mem::take(&mut self.lists), std::mem::take(&mut self.dicts));
+        let value = self.value(c, module);
+        (self.lists, self.dicts) = shared;
+        value
+    }
+
     /// The object `id` of `module` with all that it reaches.
     ///
     /// # Errors

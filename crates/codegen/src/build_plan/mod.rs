@@ -150,7 +150,11 @@ impl Builder<'_> {
     /// Any nests that share their first `outer` loops, over plain tensors.
     fn loops(&mut self, id: TensorId, members: &[TensorId], outer: usize) {
         let (spec, tensors) = nest::kernel(self.graph, members, outer, self.lanes());
-        let mut buffers: Vec<Slice> = tensors.iter().map(|&t| self.plain(t)).collect();
+        let mut buffers: Vec<Slice> = Vec::with_capacity(tensors.len() + 1);
+        for (tensor, first) in tensors {
+            let bytes = self.graph.shape(tensor).dtype.size() as u64;
+            buffers.push(self.plain(tensor).at(first * bytes));
+        }
         buffers.push(self.plain_result(id));
         self.step(KernelSpec::Loops(spec), buffers);
     }

@@ -12,8 +12,14 @@ const SMALL: i64 = 1 << 15;
 const TASK: i64 = 1 << 13;
 
 /// The kernel that computes the nests `members`, the last of them the result, which share their first `outer` loops. The others
-/// are kept in scratch memory, a row at a time. Also the tensors that it reads: its arguments but the last, which is the result.
-pub(super) fn kernel(graph: &TensorGraph, members: &[TensorId], outer: usize, lanes: i64) -> (Loops, Vec<TensorId>) {
+/// are kept in scratch memory, a row at a time. Also the tensors that it reads, and from which element on: its arguments but the last,
+/// which is the result.
+pub(super) fn kernel(
+    graph: &TensorGraph,
+    members: &[TensorId],
+    outer: usize,
+    lanes: i64,
+) -> (Loops, Vec<(TensorId, u64)>) {
     let nests: Vec<&Structured> = members.iter().filter_map(|&m| graph.structured(m)).collect();
     let inner = &members[..members.len().saturating_sub(1)];
     let mut tensors: Vec<TensorId> = Vec::new();
@@ -81,7 +87,24 @@ pub(super) fn kernel(graph: &TensorGraph, members: &[TensorId], outer: usize, la
     if let ([stage], 0) = (loops.stages.as_mut_slice(), outer) {
         loops.outer = choose_tasks(stage);
     }
-    (loops, tensors)
+    let starts: Vec<u64> = (0..tensors.len()).map(|i| take_start(&mut loops.stages, i)).collect();
+    (loops, tensors.into_iter().zip(starts).collect())
+}
+
+/// Takes from the reads of argument `argument` the elements that all of them skip, so that kernels which differ in nothing else are one:
+/// those of the steps of a sequence, say.
+fn take_start(stages: &mut [Stage], argument: usize) -> u64 {
+    let place = Place::Argument(argument as u32);
+    let reads = stages
+        .iter_mut()
+        .flat_map(|s| s.inputs.iter_mut().chain(&mut s.finish_inputs));
+    let mut reads: Vec<&mut Read> = reads.filter(|r| r.place == place).collect();
+    // Where a read may leave the operand its first element may not be there.
+    let guarded = reads.iter().any(|r| !r.guards.is_empty());
+    let first = reads.iter().map(|r| r.index.offset).min();
+    let start = first.filter(|&first| first > 0 && !guarded).unwrap_or(0);
+    reads.iter_mut().for_each(|r| r.index.offset -= start);
+    start.unsigned_abs()
 }
 
 /// A kernel of one stage whose parallel loops are all in `inner`: joins loops and chooses tasks.
@@ -256,6 +279,28 @@ mod tests {
         join_loops(&mut s, 0);
         assert_eq!(s.inner.as_slice(), [2, 12]);
         assert_eq!(s.inputs[0].index, affine(&[1, 2]));
+    }
+
+    #[test]
+    fn what_all_reads_skip_is_not_the_kernels() {
+        let mut s = copy(&[4], &[1], &[1]);
+        s.inputs[0].index.offset = 12;
+        let mut further = s.inputs[0].clone();
+        further.index.offset = 20;
+        s.inputs.push(further);
+        let mut stages = [s];
+        assert_eq!(take_start(&mut stages, 0), 12);
+        assert_eq!(
+            stages[0].inputs.iter().map(|r| r.index.offset).collect::<Vec<_>>(),
+            [0, 8]
+        );
+        let guard = Guard {
+            index: affine(&[1]),
+            extent: 4,
+        };
+        stages[0].inputs[1].guards.push(guard);
+        stages[0].inputs[0].index.offset = 4;
+        assert_eq!(take_start(&mut stages, 0), 0);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use pool::PoolClass;
 
 use crate::affine::{Strided, can_leave};
 use crate::graph::TensorGraph;
-use crate::kernel::EpilogueOperand;
+use crate::kernel::{ConvShape, EpilogueOperand};
 use frazil_ir::{DType, contiguous_strides};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp};
 use frazil_runtime::structured::{Access, Combine, Dims, Structured, TensorId};
@@ -68,9 +68,15 @@ pub fn classify(graph: &TensorGraph, s: &Structured) -> Class {
         };
     }
     let nest = Nest::new(graph, s);
-    conv::recognise(&nest)
-        .map(Class::Conv)
-        .or_else(|| gemm::recognise(&nest).map(Class::Gemm))
+    let conv = conv::recognise(&nest);
+    // Images that give one result each are rows of a matrix, whose product reads the weights once for many of them; and of one channel
+    // they lie as such.
+    let is_matrix = |c: &ConvShape| c.output == [1, 1] && (c.batch > 1 || c.in_channels == 1);
+    let rows = conv.as_ref().is_some_and(|c| is_matrix(&c.shape));
+    let product = (rows || conv.is_none()).then(|| gemm::recognise(&nest)).flatten();
+    product
+        .map(Class::Gemm)
+        .or_else(|| conv.map(Class::Conv))
         .or_else(|| pool::recognise(&nest).map(Class::Pool))
         .unwrap_or(Class::General)
 }

@@ -165,17 +165,14 @@ impl Specialiser<'_> {
         };
         // A plain list constant is made anew each time, as in the interpreter.
         let value = match &constant {
-            Constant::List(_) | Constant::Dict(_) => frazil_runtime::import::Importer::new().value(&constant, None),
+            Constant::List(_) | Constant::Dict(_) => self.importer.fresh(&constant, None),
             _ => self.importer.value(&constant, None),
         };
         let Ok(value) = value else {
             self.refuse(graph, node, "prim::Constant", "a tensor that does not fit its storage");
             return None;
         };
-        if let (Constant::Tensor(data), Value::Tensor(cell)) = (&constant, &value) {
-            let entry = (cell.clone(), data.clone(), None);
-            self.store.constants.entry(cell.address()).or_insert(entry);
-        }
+        self.store.note_constant(&constant, &value);
         self.note_constants(&value);
         Some(value)
     }

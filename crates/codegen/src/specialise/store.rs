@@ -3,7 +3,7 @@
 use super::Specialiser;
 use crate::error::LowerError;
 use crate::graph::{Origin, TensorGraph, TensorOp};
-use frazil_ir::{DType, TensorData};
+use frazil_ir::{Constant, DType, TensorData};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::import::tensor_to_constant;
@@ -11,7 +11,7 @@ use frazil_runtime::layout::{checked_numel, contiguous_strides};
 use frazil_runtime::structured::{
     Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
-use frazil_runtime::value::TensorCell;
+use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Storage, Tensor};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -61,6 +61,30 @@ pub(super) fn address(storage: &Arc<Storage>) -> usize {
 }
 
 impl Store {
+    /// Notes which constants of the graph the tensors in `value` are, which `constant` became.
+    pub fn note_constant(&mut self, constant: &Constant, value: &Value) {
+        match (constant, value) {
+            (Constant::Tensor(data), Value::Tensor(cell)) => {
+                let entry = || (cell.clone(), data.clone(), None);
+                self.constants.entry(cell.address()).or_insert_with(entry);
+            }
+            (Constant::List(l), Value::List(values)) => self.note_constants(&l.items, &values.items()),
+            (Constant::Tuple(t), Value::Tuple(values)) => self.note_constants(&t.items, &values.items),
+            (Constant::Dict(d), Value::Dict(values)) => values.with(|entries| {
+                for ((_, constant), value) in d.entries.iter().zip(entries.values()) {
+                    self.note_constant(constant, value);
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    fn note_constants(&mut self, constants: &[Constant], values: &[Value]) {
+        for (constant, value) in constants.iter().zip(values) {
+            self.note_constant(constant, value);
+        }
+    }
+
     /// A new variable that is all of a new storage with contents `id`.
     pub fn fresh(&mut self, id: TensorId, shape: &TensorShape, is_input: bool) -> Result<TensorCell, LowerError> {
         let too_large = || LowerError::TooLarge {

@@ -199,7 +199,7 @@ impl Planner<'_> {
         let constant = self.graph.constant_of(node)?;
         // A plain list constant is made anew each time: a program could change it.
         let value = match &constant {
-            Constant::List(_) | Constant::Dict(_) => Importer::new().value(&constant, self.module),
+            Constant::List(_) | Constant::Dict(_) => self.importer.fresh(&constant, self.module),
             _ => self.importer.value(&constant, self.module),
         };
         value.ok().map(Action::Constant)

@@ -1,7 +1,7 @@
 # Recurrent cells and layers. Gates lie side by side in the weights: r z n for GRU, i f g o for LSTM.
 
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
-    gi = torch.linear(input, w_ih, b_ih)
+# A step of each kind of cell; `gi` is the input's part of the gates, linear(input, w_ih, b_ih).
+def helper_gru_step(gi: Tensor, hx: Tensor, w_hh: Tensor, b_hh: Optional[Tensor]) -> Tensor:
     gh = torch.linear(hx, w_hh, b_hh)
     i_r, i_z, i_n = torch.chunk(gi, 3, -1)
     h_r, h_z, h_n = torch.chunk(gh, 3, -1)
@@ -10,12 +10,18 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Option
     n = torch.tanh(i_n + r * h_n)
     return (hx - n) * z + n
 
-def lstm_cell(input: Tensor, hx: List[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    gates = torch.linear(input, w_ih, b_ih) + torch.linear(hx[0], w_hh, b_hh)
+def helper_lstm_step(gi: Tensor, hx: Tensor, cx: Tensor, w_hh: Tensor, b_hh: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    gates = gi + torch.linear(hx, w_hh, b_hh)
     i, f, g, o = torch.chunk(gates, 4, -1)
-    c = torch.sigmoid(f) * hx[1] + torch.sigmoid(i) * torch.tanh(g)
+    c = torch.sigmoid(f) * cx + torch.sigmoid(i) * torch.tanh(g)
     h = torch.sigmoid(o) * torch.tanh(c)
     return h, c
+
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
+    return helper_gru_step(torch.linear(input, w_ih, b_ih), hx, w_hh, b_hh)
+
+def lstm_cell(input: Tensor, hx: List[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    return helper_lstm_step(torch.linear(input, w_ih, b_ih), hx[0], hx[1], w_hh, b_hh)
 
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
     return torch.tanh(torch.linear(input, w_ih, b_ih) + torch.linear(hx, w_hh, b_hh))
@@ -23,7 +29,8 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: O
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]) -> Tensor:
     return torch.relu(torch.linear(input, w_ih, b_ih) + torch.linear(hx, w_hh, b_hh))
 
-# All layers over packed data: rows of step t are those of the sizes[t] longest sequences. mode: 0 LSTM, 1 GRU, 2 tanh, 3 relu.
+# All layers over packed data: rows of step t are those of the sizes[t] longest sequences. mode: 0 LSTM, 1 GRU, 2 tanh, 3 relu. The input's
+# part of the gates does not wait for the steps: it is one product, as in PyTorch.
 def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Tensor, params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
     starts: List[int] = []
     total = 0
@@ -55,6 +62,7 @@ def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Ten
                 b_hh = params[at * width + 3]
             h = h0.select(0, at)
             c = c0.select(0, at)
+            inputs = torch.linear(x, w_ih, b_ih)
             steps: List[Tensor] = []
             for t in range(len(sizes)):
                 step = t
@@ -62,7 +70,7 @@ def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Ten
                     step = len(sizes) - 1 - t
                 n = sizes[step]
                 whole = n == h.size(0)
-                now = x.narrow(0, starts[step], n)
+                now = inputs.narrow(0, starts[step], n)
                 old_h = h
                 old_c = c
                 if not whole:
@@ -70,15 +78,15 @@ def helper_layers(mode: int, data: Tensor, sizes: List[int], h0: Tensor, c0: Ten
                     old_c = c.narrow(0, 0, n)
                 new_c = old_c
                 if mode == 0:
-                    new_h, new_c = torch.lstm_cell(now, [old_h, old_c], w_ih, w_hh, b_ih, b_hh)
+                    new_h, new_c = helper_lstm_step(now, old_h, old_c, w_hh, b_hh)
                     if projected:
                         new_h = torch.linear(new_h, params[at * width + width - 1])
                 elif mode == 1:
-                    new_h = torch.gru_cell(now, old_h, w_ih, w_hh, b_ih, b_hh)
+                    new_h = helper_gru_step(now, old_h, w_hh, b_hh)
                 elif mode == 2:
-                    new_h = torch.rnn_tanh_cell(now, old_h, w_ih, w_hh, b_ih, b_hh)
+                    new_h = torch.tanh(now + torch.linear(old_h, w_hh, b_hh))
                 else:
-                    new_h = torch.rnn_relu_cell(now, old_h, w_ih, w_hh, b_ih, b_hh)
+                    new_h = torch.relu(now + torch.linear(old_h, w_hh, b_hh))
                 steps.append(new_h)
                 if whole:
                     h = new_h
