@@ -12,6 +12,7 @@ mod number;
 mod operators;
 mod store;
 mod stretch;
+mod volume;
 mod widen;
 
 use crate::error::{LowerError, Unsupported};

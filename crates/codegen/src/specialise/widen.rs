@@ -16,14 +16,14 @@ impl Specialiser<'_> {
     pub(super) fn compute(&mut self, s: Structured, origins: &[Origin]) -> TensorId {
         let wide = of_floats(&s).filter(|s| self.reads_often(s));
         let Some(mut wide) = wide else {
-            return self.tensors.compute(s, origins.to_vec());
+            return self.nest(s, origins);
         };
         for access in wide.inputs.iter_mut().chain(&mut wide.finish_inputs) {
             if is_half(self.tensors.shape(access.tensor).dtype) {
                 access.tensor = self.converted(access.tensor, DType::Float);
             }
         }
-        let sums = self.tensors.compute(wide, origins.to_vec());
+        let sums = self.nest(wide, origins);
         self.converted(sums, s.output.dtype)
     }
 
