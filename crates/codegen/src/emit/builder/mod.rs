@@ -163,6 +163,10 @@ impl<'c> Emitter<'c> {
 
     /// A call of an intrinsic of LLVM, for those that MLIR has no operation for, or only one for scalars.
     pub fn intrinsic(&mut self, name: &str, operands: &[Val<'c>], result: Type<'c>) -> Val<'c> {
+        self.intrinsic_call(name, operands, &[result])[0]
+    }
+
+    fn intrinsic_call(&mut self, name: &str, operands: &[Val<'c>], results: &[Type<'c>]) -> Vec<Val<'c>> {
         let attributes = [
             ("intrin", self.attr(&format!("\"{name}\""))),
             (
@@ -171,7 +175,34 @@ impl<'c> Emitter<'c> {
             ),
             ("op_bundle_sizes", self.attr("array<i32>")),
         ];
-        self.op("llvm.call_intrinsic", operands, &[result], &attributes, Vec::new())[0]
+        self.op("llvm.call_intrinsic", operands, results, &attributes, Vec::new())
+    }
+
+    /// From here on operands that are no normal numbers are taken for zeros, as far as the processor can; gives what
+    /// [`Emitter::restore_modes`] needs.
+    pub fn take_denormals_for_zeros(&mut self) -> Option<Val<'c>> {
+        /// The bit of MXCSR.
+        const DAZ: i64 = 1 << 6;
+        // Others than x86 compute with them at full speed.
+        if !cfg!(target_arch = "x86_64") {
+            return None;
+        }
+        let (saved, changed) = (self.stack(4), self.stack(4));
+        self.intrinsic_call("llvm.x86.sse.stmxcsr", &[saved], &[]);
+        let i32 = self.ty("i32");
+        let modes = self.load(saved, i32, 4);
+        let bit = self.constant(&format!("{DAZ} : i32"));
+        let modes = self.binary("arith.ori", modes, bit);
+        self.store(modes, changed, 4);
+        self.intrinsic_call("llvm.x86.sse.ldmxcsr", &[changed], &[]);
+        Some(saved)
+    }
+
+    /// Takes back [`Emitter::take_denormals_for_zeros`].
+    pub fn restore_modes(&mut self, saved: Option<Val<'c>>) {
+        if let Some(saved) = saved {
+            self.intrinsic_call("llvm.x86.sse.ldmxcsr", &[saved], &[]);
+        }
     }
 
     /// The truth value `condition`, which code is to be laid out for as one that seldom holds.
