@@ -248,6 +248,14 @@ impl NativePlan {
         CompiledMethod::new(package, self.results, options)
     }
 
+    /// As [`NativePlan::compile`], with kernels that `objects` has, or else gets; a directory that `options` says has them instead.
+    pub(crate) fn compile_sharing(self, options: &CompileOptions, objects: &ObjectCache) -> Result<CompiledMethod> {
+        let mut back_end = options.back_end(self.target.clone());
+        back_end.cache.get_or_insert_with(|| objects.clone());
+        let package = Package::new(&self.plan, &back_end)?;
+        CompiledMethod::new(package, self.results, options)
+    }
+
     /// The code, to be loaded or kept.
     pub(crate) fn package(&self, options: &CompileOptions) -> Result<Package> {
         Ok(Package::new(&self.plan, &options.back_end(self.target.clone()))?)

@@ -8,6 +8,7 @@ use crate::describe::{Argument, Situation, describe_cells};
 use crate::{CompileOptions, CompiledMethod, NativePlan};
 use crate::{Error, Result};
 use frazil_codegen::LowerError;
+use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
 use frazil_codegen::host::HostCall;
 use frazil_codegen::specialise::{InputSpec, Next, ResultSpec, Specialised, Start, stretch};
@@ -55,6 +56,8 @@ pub(crate) enum Ending {
 #[derive(Default)]
 pub(crate) struct Course {
     stages: Vec<Stage>,
+    /// Their kernels: rounds of a loop have mostly the same ones.
+    objects: ObjectCache,
     /// The first stretch, or why it cannot be compiled.
     first: Option<Found>,
     /// Why it is not run any more.
@@ -193,7 +196,7 @@ impl Course {
             return Err(Obstacle::Unsupported(why));
         }
         let begin = Instant::now();
-        let stage = Stage::new(method, situation, answers, known).map_err(|e| match e {
+        let stage = Stage::new(method, situation, answers, known, &self.objects).map_err(|e| match e {
             Error::Lower(LowerError::Raises { .. }) => Obstacle::Raises,
             other => Obstacle::Unsupported(other.to_string()),
         })?;
@@ -220,6 +223,7 @@ impl Stage {
         situation: &Situation,
         answers: &[Vec<InputSpec>],
         known: &HashMap<TensorId, Tensor>,
+        objects: &ObjectCache,
     ) -> Result<(Stage, usize)> {
         let start = Start {
             objects: &situation.objects,
@@ -264,7 +268,7 @@ impl Stage {
             };
             let plan = NativePlan::of(Specialised { graph: part, results }, &options)?;
             kernels = plan.kernel_count().0;
-            Some(plan.compile(&options)?)
+            Some(plan.compile_sharing(&options, objects)?)
         };
         let stage = Stage {
             code,
