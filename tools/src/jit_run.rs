@@ -6,7 +6,7 @@ use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Session, Value, write_atomically};
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -102,16 +102,13 @@ pub fn main() -> ExitCode {
 }
 
 /// Gives what it worked with.
-fn run(options: &Options, model: &Path) -> Result<(Model, Engine), Failure> {
+fn run(options: &Options, model: &Path) -> Result<Engine, Failure> {
     let progress = Progress::new();
-    progress.stage("reading");
     let session = Session::new();
-    let model = session.load(model)?;
-    let engine = match &options.calls {
-        Some(path) => run_case(options, &model, path, options.out.as_deref(), &progress)?,
-        None => run_inputs(options, &model, &progress)?,
-    };
-    Ok((model, engine))
+    match &options.calls {
+        Some(path) => run_case(options, &session, model, path, options.out.as_deref(), &progress),
+        None => run_inputs(options, &session, model, &progress),
+    }
 }
 
 /// Whether the environment says that nothing is to be compiled, for scripts that cannot change the arguments.
@@ -138,11 +135,13 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
 
 fn run_case(
     options: &Options,
-    model: &Model,
+    session: &Session,
+    model: &Path,
     path: &Path,
     out: Option<&Path>,
     progress: &Progress,
 ) -> Result<Engine, Failure> {
+    progress.stage("reading");
     let case = Case::read(path)?;
     let tensors = CaseTensors::beside(path)?;
     let method_of = |i: usize| case.calls[i].method.clone().unwrap_or_else(|| case.method.clone());
@@ -156,8 +155,8 @@ fn run_case(
                 .collect::<Result<Vec<Value>, _>>()?,
         );
     }
+    let mut engine = session.engine(model, &engine_options(options, methods.clone(), case.preserve.clone()))?;
     progress.stage("running");
-    let mut engine = model.engine(&engine_options(options, methods.clone(), case.preserve.clone()))?;
     if options.bench {
         let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
             return Err(Failure::Other(format!("{} has no call to measure", path.display())));
@@ -193,14 +192,18 @@ fn run_case(
     Ok(engine)
 }
 
-fn run_inputs(options: &Options, model: &Model, progress: &Progress) -> Result<Engine, Failure> {
+fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Progress) -> Result<Engine, Failure> {
+    progress.stage("reading");
     let args: Vec<Value> = options
         .inputs
         .iter()
         .map(|i| i.tensor().map(Value::from))
         .collect::<Result<_, Failure>>()?;
+    let mut engine = session.engine(
+        model,
+        &engine_options(options, vec![options.method.clone()], Vec::new()),
+    )?;
     progress.stage("running");
-    let mut engine = model.engine(&engine_options(options, vec![options.method.clone()], Vec::new()))?;
     if options.bench {
         return bench(options, &mut engine, &options.method, &args, progress).map(|()| engine);
     }
@@ -318,10 +321,14 @@ fn serve(options: &Options) -> Result<(), Failure> {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
         let result = match serde_json::from_str::<Job>(&line) {
             // A session a job, so that nothing of one is left for the next.
-            Ok(job) => Session::new()
-                .load(&job.model)
-                .map_err(Failure::from)
-                .and_then(|m| run_case(options, &m, &job.calls, Some(&job.out), &progress)),
+            Ok(job) => run_case(
+                options,
+                &Session::new(),
+                &job.model,
+                &job.calls,
+                Some(&job.out),
+                &progress,
+            ),
             Err(e) => Err(Failure::Other(format!("not a job: {e}"))),
         };
         let answer = match result {

@@ -6,7 +6,7 @@ use crate::host::HostCall;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target};
 use crate::output::{self, NewBytes};
-use crate::package::{Contents, Package};
+use crate::package::{Contents, Package, Weights};
 use crate::pages::Pages;
 use crate::plan::{Buffer, Call, Constants, Plan, Port};
 use crate::profile::{self, CallInfo, Clock, Profile};
@@ -95,7 +95,7 @@ struct Code {
     workspace_bytes: usize,
     constants: Constants,
     /// What the preparation has written.
-    prepared: Pages,
+    prepared: Constants,
     most_buffers: usize,
     steps: Vec<Step>,
     /// The call of the plan that each step belongs to.
@@ -175,12 +175,15 @@ impl Executable {
             contents,
             objects,
             constants,
-            sources,
+            weights,
             hosts: host_calls,
         } = package;
-        let jit = Jit::new(objects.iter().map(Vec::as_slice))?;
+        let jit = Jit::new(&objects.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let pool = pool(options.threads)?;
-        let prepared = prepare(&contents, sources, &jit, pool.as_ref())?;
+        let prepared = match weights {
+            Weights::Prepared(prepared) => prepared,
+            Weights::Sources(sources) => prepare(&contents, sources, &jit, pool.as_ref())?,
+        };
         let Linked {
             steps,
             call_of,
@@ -423,7 +426,12 @@ fn link(contents: &Contents, calls: &[Call], host_calls: &[Arc<HostCall>], jit: 
 }
 
 /// Runs the preparation; `sources` are not needed any more afterwards.
-fn prepare(contents: &Contents, sources: Constants, jit: &Jit, pool: Option<&Pool>) -> Result<Pages, CompileError> {
+pub(crate) fn prepare(
+    contents: &Contents,
+    sources: Constants,
+    jit: &Jit,
+    pool: Option<&Pool>,
+) -> Result<Constants, CompileError> {
     let (calls, bytes) = &contents.preparation;
     let mut prepared = Pages::new(*bytes);
     let linked = link(contents, calls, &[], jit)?;
@@ -440,12 +448,11 @@ fn prepare(contents: &Contents, sources: Constants, jit: &Jit, pool: Option<&Poo
     // SAFETY: validation has made sure that only the sources and what is prepared are mentioned; both have the sizes and the alignment that
     // the plan asks for.
     unsafe { frazil_rt::run(&linked.steps, &memory, &runner) };
-    sources.release();
-    Ok(prepared)
+    Ok(Constants::of(prepared, *bytes))
 }
 
 /// Threads for runs that `threads` take part in; none where that is the caller alone.
-fn pool(threads: usize) -> Result<Option<Pool>, CompileError> {
+pub(crate) fn pool(threads: usize) -> Result<Option<Pool>, CompileError> {
     match threads {
         0 | 1 => Ok(None),
         n => Ok(Some(Pool::new(n).ok_or(CompileError::Resources)?)),

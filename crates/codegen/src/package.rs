@@ -5,12 +5,14 @@
 //! whole and of this form.
 //!
 //! The file: eight bytes that say what it is; the length of the header as a little-endian `u64`; the header, in JSON; the objects one after
-//! the other; zeros up to the next multiple of the size of a page; the constants; zeros likewise; the sources of the preparation.
+//! the other; a gap up to the next multiple of the size of a page; the constants; a gap likewise; the weights that kernels read in another
+//! form than plans store, in that form: the next process has nothing to compute before its first run.
 
-use crate::compile::{CompileOptions, Executable, compile_objects};
+use crate::compile::{CompileOptions, Executable, compile_objects, pool, prepare};
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
+use crate::native::jit::Jit;
 use crate::plan::{Buffer, Call, Constants, PAGE, Plan, Port, kernel_count};
 use crate::profile::{self, CallInfo};
 use memmap2::Mmap;
@@ -22,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What a file with a package begins with.
-const MAGIC: &[u8; 8] = b"FRAZILP2";
+const MAGIC: &[u8; 8] = b"FRAZILP3";
 
 /// A compiled function.
 #[derive(Clone, Debug)]
@@ -31,10 +33,18 @@ pub struct Package {
     /// The objects of the kernels that have code, in order.
     pub(crate) objects: Vec<Vec<u8>>,
     pub(crate) constants: Constants,
-    /// What the preparation is computed from.
-    pub(crate) sources: Constants,
+    pub(crate) weights: Weights,
     /// What kernels of the host program do.
     pub(crate) hosts: Vec<Arc<HostCall>>,
+}
+
+/// Weights that kernels read in another form than plans store.
+#[derive(Clone, Debug)]
+pub(crate) enum Weights {
+    /// What the preparation is computed from.
+    Sources(Constants),
+    /// What it gives.
+    Prepared(Constants),
 }
 
 /// Everything of a function but its bytes.
@@ -75,8 +85,6 @@ struct Header {
     objects: Vec<usize>,
     /// Bytes of constants.
     constants: usize,
-    /// Bytes of the preparation's sources.
-    sources: usize,
 }
 
 impl Contents {
@@ -161,7 +169,7 @@ impl Package {
             contents,
             objects: compile_objects(plan, &options.target, options.cache.as_ref())?,
             constants: plan.constants.clone(),
-            sources: plan.preparation.sources.clone(),
+            weights: Weights::Sources(plan.preparation.sources.clone()),
             hosts: plan.hosts.clone(),
         })
     }
@@ -171,9 +179,34 @@ impl Package {
     /// # Errors
     /// When the code is not for this process, or the system refuses memory or threads.
     pub fn load(self, options: &CompileOptions) -> Result<Executable, CompileError> {
-        self.contents
-            .validate(&self.constants, &self.sources, self.hosts.len())?;
+        self.validate()?;
         Executable::new(self, options)
+    }
+
+    /// The same with what [`Package::load`] would compute before the first run, so that nobody whom the package is given has to.
+    ///
+    /// # Errors
+    /// As [`Package::load`].
+    pub fn prepared(mut self, options: &CompileOptions) -> Result<Package, CompileError> {
+        self.validate()?;
+        if let Weights::Sources(sources) = self.weights {
+            let objects = self.objects.iter().map(Vec::as_slice);
+            let code = Jit::new(&objects.collect::<Vec<_>>())?;
+            let prepared = prepare(&self.contents, sources, &code, pool(options.threads)?.as_ref())?;
+            self.weights = Weights::Prepared(prepared);
+            self.contents.preparation.0.clear();
+        }
+        Ok(self)
+    }
+
+    fn validate(&self) -> Result<(), CompileError> {
+        let none = Constants::default();
+        let sources = match &self.weights {
+            Weights::Sources(sources) => sources,
+            Weights::Prepared(prepared) if prepared.bytes().len() == self.contents.preparation.1 => &none,
+            Weights::Prepared(_) => return Err(CompileError::InvalidPlan("prepared weights of another size".into())),
+        };
+        self.contents.validate(&self.constants, sources, self.hosts.len())
     }
 
     /// Number of kernel calls of a run, and of distinct kernels among them.
@@ -186,12 +219,15 @@ impl Package {
         self.contents.workspace_bytes
     }
 
-    /// Writes the package with the `key` that [`Package::read`] has to be given, and a `note` that it gives back. False, and nothing is
-    /// written, when the package calls the host program, which no file can hold.
+    /// Writes the package, which has been [`Package::prepared`], with the `key` that [`Package::read`] has to be given, and a `note` that it
+    /// gives back. False, and nothing is written, when it is not prepared, or calls the host program, which no file can hold.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, key: &str, note: serde_json::Value, mut out: impl Write) -> io::Result<bool> {
+        let Weights::Prepared(prepared) = &self.weights else {
+            return Ok(false);
+        };
         if !self.hosts.is_empty() {
             return Ok(false);
         }
@@ -201,7 +237,6 @@ impl Package {
             contents: self.contents.clone(),
             objects: self.objects.iter().map(Vec::len).collect(),
             constants: self.constants.bytes().len(),
-            sources: self.sources.bytes().len(),
         })?;
         out.write_all(MAGIC)?;
         out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -211,7 +246,7 @@ impl Package {
             out.write_all(object)?;
             end += object.len();
         }
-        for constants in [&self.constants, &self.sources] {
+        for constants in [&self.constants, prepared] {
             let first = end.next_multiple_of(PAGE);
             out.write_all(&[0; PAGE][..first - end])?;
             out.write_all(constants.bytes())?;
@@ -240,16 +275,19 @@ impl Package {
         }
         let objects = header.objects.iter().map(|&size| Some(rest.take(size)?.to_vec()));
         let objects = objects.collect::<Option<Vec<_>>>()?;
-        let first = rest.at.next_multiple_of(PAGE);
-        let constants = Constants::mapped(Arc::clone(&file), first, header.constants)?;
-        let first = (first + header.constants).next_multiple_of(PAGE);
-        let sources = Constants::mapped(Arc::clone(&file), first, header.sources)?;
-        (first + header.sources == file.len()).then_some(())?;
+        let mut end = rest.at;
+        let mut constants = |len: usize| {
+            let first = end.checked_next_multiple_of(PAGE)?;
+            end = first.checked_add(len)?;
+            Constants::mapped(Arc::clone(&file), first, len)
+        };
+        let (constants, prepared) = (constants(header.constants)?, constants(header.contents.preparation.1)?);
+        (end == file.len()).then_some(())?;
         let package = Package {
             contents: header.contents,
             objects,
             constants,
-            sources,
+            weights: Weights::Prepared(prepared),
             hosts: Vec::new(),
         };
         Some((package, header.note))

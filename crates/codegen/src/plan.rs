@@ -172,25 +172,14 @@ impl Constants {
     pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Constants {
         let mut pages = Pages::new(len);
         fill(&mut pages.bytes_mut()[..len]);
+        Constants::of(pages, len)
+    }
+
+    /// The first `len` bytes of `pages`, which have as many.
+    pub(crate) fn of(pages: Pages, len: usize) -> Constants {
         Constants {
             memory: ConstantMemory::Own(Arc::new(pages)),
             len,
-        }
-    }
-
-    /// Gives the memory back: at once where the bytes are in a file, which they are read from again when somebody else wants them, and
-    /// otherwise when nobody has them any more.
-    pub(crate) fn release(self) {
-        #[cfg(target_os = "linux")]
-        if let ConstantMemory::Mapped(file, start) = &self.memory {
-            // Whole pages only.
-            let first = start.next_multiple_of(PAGE);
-            let end = (start + self.len) / PAGE * PAGE;
-            if first < end {
-                // SAFETY: the mapping is private and never written, so that its pages hold what the file holds, now and when they are read
-                // again.
-                let _ = unsafe { file.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, end - first) };
-            }
         }
     }
 

@@ -96,19 +96,26 @@ fn instances_and_files_share_what_is_prepared() {
     for threads in [1, 2] {
         let options = CompileOptions { threads, ..options() };
         let package = Package::new(&plan, &options).unwrap();
-        let file = std::fs::File::create(&path).unwrap();
-        assert!(package.write("key", serde_json::Value::Null, file).unwrap());
-        let mut code = package.load(&options).unwrap();
+        let write = |package: &Package| {
+            let file = std::fs::File::create(&path).unwrap();
+            package.write("key", serde_json::Value::Null, file).unwrap()
+        };
+        assert!(!write(&package));
+        let mut code = package.clone().load(&options).unwrap();
         check(&mut code, "in memory");
+        let package = package.prepared(&options).unwrap();
+        assert!(write(&package));
+        check(&mut package.load(&options).unwrap(), "prepared");
         let mut other = code.instance().unwrap();
         drop(code);
         check(&mut other, "another instance");
-        // The file's sources are given back after the first time, and are there for the second.
         for time in ["once", "twice"] {
             let (package, _) = Package::read(&path, "key").unwrap();
             check(&mut package.load(&options).unwrap(), time);
         }
+        // It holds what is prepared, and not what that is computed from.
         let whole = std::fs::read(&path).unwrap();
+        assert!(whole.len() > prepared && whole.len() < prepared + stored);
         std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         assert!(Package::read(&path, "key").is_none());
     }

@@ -7,7 +7,7 @@
 use crate::describe::Argument;
 use crate::identity::FileIdentity;
 use frazil_codegen::{Package, ResultSpec};
-use frazil_ir::{Context, TypeId, TypeKind};
+use frazil_ir::{Context, TypeId, TypeKind, types};
 use frazil_runtime::Value;
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,7 @@ pub(crate) struct CodeCache {
     prefix: String,
 }
 
-/// A result of a method in terms of its code's outputs; [`ResultSpec`] without types, which the method's own type tells.
+/// A result of a method in terms of its code's outputs.
 #[derive(Serialize, Deserialize)]
 enum Shape {
     Tensor(u32),
@@ -31,8 +31,23 @@ enum Shape {
     /// Its bits.
     Float(u64),
     Str(String),
-    List(Vec<Shape>),
+    List(Element, Vec<Shape>),
     Tuple(Vec<Shape>),
+}
+
+/// The type of a list's elements.
+#[derive(Serialize, Deserialize)]
+enum Element {
+    Tensor,
+    Bool,
+    Int,
+    Float,
+    Str,
+    Optional(Box<Element>),
+    List(Box<Element>),
+    Tuple(Vec<Element>),
+    /// Something else, which the method's own type tells.
+    Declared,
 }
 
 impl CodeCache {
@@ -53,20 +68,24 @@ impl CodeCache {
         (key, path)
     }
 
-    /// The code of `method` for such arguments, and what its results are, when it is there. `types` are those of the results.
+    /// The code of `method` for such arguments, and what its results are, when it is there. `types` are those of the results; where they are not
+    /// known, code is not found whose results hold lists of what only the model says.
     pub fn get(
         &self,
         method: &str,
         arguments: &[Argument],
         ctx: &Context,
-        types: &[TypeId],
+        types: Option<&[TypeId]>,
     ) -> Option<(Package, Vec<ResultSpec>)> {
         let (key, path) = self.key(method, arguments);
         let (package, note) = Package::read(&path, &key)?;
         let shapes: Vec<Shape> = serde_json::from_value(note).ok()?;
-        let results: Option<Vec<_>> = (shapes.len() == types.len())
-            .then(|| shapes.iter().zip(types).map(|(s, &ty)| s.spec(ctx, ty)).collect())?;
-        Some((package, results?))
+        if types.is_some_and(|types| types.len() != shapes.len()) {
+            return None;
+        }
+        let declared = |i: usize| types.and_then(|types| types.get(i).copied());
+        let results = shapes.iter().enumerate().map(|(i, s)| s.spec(ctx, declared(i)));
+        Some((package, results.collect::<Option<_>>()?))
     }
 
     /// Keeps the code of `method`. One that cannot be kept is no error: it is compiled again.
@@ -117,6 +136,7 @@ impl Shape {
             (ResultSpec::Value(Value::Float(f)), _) => Shape::Float(f.to_bits()),
             (ResultSpec::Value(Value::Str(s)), _) => Shape::Str(s.to_string()),
             (ResultSpec::List(element, items), Parts::List(declared)) if *element == declared => Shape::List(
+                Element::of(ctx, declared).unwrap_or(Element::Declared),
                 items
                     .iter()
                     .map(|r| Shape::of(r, ctx, declared))
@@ -130,25 +150,76 @@ impl Shape {
         })
     }
 
-    fn spec(&self, ctx: &Context, ty: TypeId) -> Option<ResultSpec> {
+    /// `ty` is the declared type, where that is known.
+    fn spec(&self, ctx: &Context, ty: Option<TypeId>) -> Option<ResultSpec> {
         let value = |v: Value| Some(ResultSpec::Value(v));
-        match (self, parts(ctx, ty)) {
-            (Shape::Tensor(i), _) => Some(ResultSpec::Tensor(*i)),
-            (Shape::None, _) => value(Value::None),
-            (Shape::Bool(b), _) => value(Value::Bool(*b)),
-            (Shape::Int(i), _) => value(Value::Int(*i)),
-            (Shape::Float(bits), _) => value(Value::Float(f64::from_bits(*bits))),
-            (Shape::Str(s), _) => value(Value::Str(s.as_str().into())),
-            (Shape::List(items), Parts::List(element)) => {
-                let items = items.iter().map(|s| s.spec(ctx, element)).collect::<Option<_>>()?;
+        let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
+        match self {
+            Shape::Tensor(i) => Some(ResultSpec::Tensor(*i)),
+            Shape::None => value(Value::None),
+            Shape::Bool(b) => value(Value::Bool(*b)),
+            Shape::Int(i) => value(Value::Int(*i)),
+            Shape::Float(bits) => value(Value::Float(f64::from_bits(*bits))),
+            Shape::Str(s) => value(Value::Str(s.as_str().into())),
+            Shape::List(element, items) => {
+                let declared = match parts {
+                    Parts::List(declared) => Some(declared),
+                    _ => None,
+                };
+                let element = element.id(ctx).or(declared)?;
+                let items = items.iter().map(|s| s.spec(ctx, declared)).collect::<Option<_>>()?;
                 Some(ResultSpec::List(element, items))
             }
-            (Shape::Tuple(items), Parts::Tuple(types)) if items.len() == types.len() => {
-                let items = items.iter().zip(types).map(|(s, ty)| s.spec(ctx, ty));
+            Shape::Tuple(items) => {
+                let declared = match parts {
+                    Parts::Tuple(types) => types,
+                    _ => Vec::new(),
+                };
+                let items = items.iter().enumerate();
+                let items = items.map(|(i, s)| s.spec(ctx, declared.get(i).copied()));
                 Some(ResultSpec::Tuple(items.collect::<Option<_>>()?))
             }
-            _ => None,
         }
+    }
+}
+
+impl Element {
+    /// `None` for what is not told so.
+    fn of(ctx: &Context, ty: TypeId) -> Option<Element> {
+        let boxed = |ty| Some(Box::new(Element::of(ctx, ty)?));
+        Some(match ty {
+            types::TENSOR => Element::Tensor,
+            types::BOOL => Element::Bool,
+            types::INT => Element::Int,
+            types::FLOAT => Element::Float,
+            types::STR => Element::Str,
+            _ => match ctx.type_kind(ty) {
+                TypeKind::Optional(inner) => Element::Optional(boxed(inner)?),
+                TypeKind::List(inner) => Element::List(boxed(inner)?),
+                TypeKind::Tuple(items) => {
+                    let items = ctx.types(items).iter().map(|&ty| Element::of(ctx, ty));
+                    Element::Tuple(items.collect::<Option<_>>()?)
+                }
+                _ => return None,
+            },
+        })
+    }
+
+    fn id(&self, ctx: &Context) -> Option<TypeId> {
+        Some(match self {
+            Element::Tensor => types::TENSOR,
+            Element::Bool => types::BOOL,
+            Element::Int => types::INT,
+            Element::Float => types::FLOAT,
+            Element::Str => types::STR,
+            Element::Optional(inner) => ctx.optional_of(inner.id(ctx)?),
+            Element::List(inner) => ctx.list_of(inner.id(ctx)?),
+            Element::Tuple(items) => {
+                let items: Vec<TypeId> = items.iter().map(|e| e.id(ctx)).collect::<Option<_>>()?;
+                ctx.tuple_of(&items)
+            }
+            Element::Declared => return None,
+        })
     }
 }
 

@@ -260,6 +260,15 @@ impl NativePlan {
     pub(crate) fn package(&self, options: &CompileOptions) -> Result<Package> {
         Ok(Package::new(&self.plan, &options.back_end(self.target.clone()))?)
     }
+
+    pub(crate) fn into_results(self) -> Vec<ResultSpec> {
+        self.results
+    }
+}
+
+/// `package` with what would be computed before the first run, to be kept.
+pub(crate) fn prepared(package: Package, options: &CompileOptions) -> Result<Package> {
+    Ok(package.prepared(&options.back_end(options.target()))?)
 }
 
 /// What `file` knows, with what it did not know yet of the kernels of a graph.

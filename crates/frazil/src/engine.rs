@@ -3,14 +3,14 @@
 #[cfg(feature = "codegen")]
 use crate::code_cache::CodeCache;
 use crate::hooks::{HookId, Hooks};
-use crate::{Error, FreezeOptions, Model, Result};
+use crate::instance::{Instance, ModelSource, Running};
+#[cfg(feature = "codegen")]
+use crate::instance::{compile_options, kept};
+use crate::{Error, Model, Result};
 use frazil_ir::Graph;
 use frazil_runtime::Value;
-use frazil_runtime::interp::{ErrorKind, ExecError, Interpreter};
-#[cfg(feature = "codegen")]
-use frazil_runtime::value::ObjectValue;
+use frazil_runtime::interp::{ErrorKind, ExecError};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Which engine runs a model.
@@ -132,102 +132,30 @@ pub struct Engine {
     native: Option<crate::native::Cache>,
 }
 
-/// The model that runs. With a directory of compiled code it is frozen only when something has to be compiled or interpreted.
-pub(crate) struct Instance {
-    source: Model,
-    options: EngineOptions,
-    running: Option<Running>,
-}
-
-/// A model that has been made ready.
-pub(crate) struct Running {
-    /// Frozen, for native engines.
-    pub(crate) model: Model,
-    interpreter: Interpreter,
-    /// What runs natively of methods that do not as a whole.
-    #[cfg(feature = "codegen")]
-    parts: Option<Arc<crate::parts::Parts>>,
-}
-
-impl Instance {
-    /// The model as it was given: the same methods of the same types as the one that runs.
-    #[cfg(feature = "codegen")]
-    pub(crate) fn source(&self) -> &Model {
-        &self.source
-    }
-
-    pub(crate) fn running(&mut self) -> Result<&mut Running> {
-        let running = match self.running.take() {
-            Some(running) => running,
-            None => Running::new(&self.source, &self.options)?,
-        };
-        Ok(self.running.insert(running))
-    }
-}
-
-impl Running {
-    /// The instance of the model, with its state.
-    #[cfg(feature = "codegen")]
-    pub(crate) fn root(&self) -> Option<&ObjectValue> {
-        self.interpreter.root()
-    }
-
-    fn new(model: &Model, options: &EngineOptions) -> Result<Running> {
-        let model = match options.kind {
-            EngineKind::Interpreter => model.restored()?,
-            EngineKind::Native => freeze_for(model, options)?,
-        };
-        let registry = model.session().registry().clone();
-        #[cfg(feature = "codegen")]
-        let parts = (options.kind == EngineKind::Native && !options.strict)
-            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile_options(options))));
-        let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
-        #[cfg(feature = "codegen")]
-        let interpreter = match &parts {
-            Some(parts) => interpreter.with_delegate(parts.clone()),
-            None => interpreter,
-        };
-        Ok(Running {
-            model,
-            interpreter,
-            #[cfg(feature = "codegen")]
-            parts,
-        })
-    }
-}
-
-#[cfg(feature = "codegen")]
-fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
-    crate::CompileOptions {
-        target_cpu: options.target_cpu.clone(),
-        threads: options.threads,
-        cache_dir: options.cache_dir.clone(),
-        fuse: options.fuse,
-        tune: options.tune.clone(),
-        ..crate::CompileOptions::default()
-    }
-}
-
 impl Engine {
     pub(crate) fn new(model: &Model, options: &EngineOptions) -> Result<Engine> {
+        Engine::of(ModelSource::model(model), options)
+    }
+
+    /// Whether an engine with these options reads and freezes its model only when it has to.
+    pub(crate) fn may_wait(options: &EngineOptions) -> bool {
+        cfg!(feature = "codegen") && options.kind == EngineKind::Native && options.cache_dir.is_some()
+    }
+
+    pub(crate) fn of(source: ModelSource, options: &EngineOptions) -> Result<Engine> {
         #[cfg(not(feature = "codegen"))]
         if options.kind == EngineKind::Native {
             return Err(Error::Unsupported(
                 "this build has no native engine: it lacks the feature `codegen`".into(),
             ));
         }
-        let mut instance = Instance {
-            source: model.clone(),
-            options: options.clone(),
-            running: None,
-        };
         #[cfg(feature = "codegen")]
         let native = (options.kind == EngineKind::Native).then(|| {
             let compile = compile_options(options);
             let methods = options
                 .cache_dir
                 .clone()
-                .zip(model.origin())
+                .zip(source.origin())
                 .and_then(|(folder, origin)| {
                     let target = format!("{:?} {} {:?}", compile.target(), compile.fuse, compile.tune);
                     CodeCache::new(folder, origin, &kept(options), &target)
@@ -238,6 +166,7 @@ impl Engine {
         let is_lazy = native.as_ref().is_some_and(crate::native::Cache::is_kept);
         #[cfg(not(feature = "codegen"))]
         let is_lazy = false;
+        let mut instance = Instance::new(source, options);
         if !is_lazy {
             instance.running()?;
         }
@@ -260,7 +189,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be frozen. An engine with a `cache_dir` freezes when it has to, and not when it is made.
+    /// When it cannot be frozen, or read: an engine with a `cache_dir` does so when it has to, and not when it is made.
     pub fn model(&mut self) -> Result<&Model> {
         Ok(&self.instance.running()?.model)
     }
@@ -394,7 +323,7 @@ impl Engine {
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
         match &mut self.native {
-            Some(native) => native.profile(self.instance.source(), method, args, time),
+            Some(native) => native.profile(&self.instance, method, args, time),
             None => Ok(None),
         }
     }
@@ -478,25 +407,9 @@ impl Engine {
     }
 }
 
-/// The model frozen with all that will be called; as it is when it has been frozen already.
-fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
-    let mut freeze = FreezeOptions::default();
-    freeze.freeze.preserve = kept(options);
-    model.freeze(&freeze)
-}
-
-/// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.
-fn kept(options: &EngineOptions) -> Vec<String> {
-    let methods = options.methods.iter().filter(|name| *name != "forward");
-    let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
 /// Kept for documentation: engines move between threads.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<Engine>();
-    is_send::<Arc<Interpreter>>();
+    is_send::<std::sync::Arc<frazil_runtime::interp::Interpreter>>();
 };

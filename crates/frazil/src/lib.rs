@@ -43,6 +43,7 @@ mod engine;
 mod error;
 mod hooks;
 mod identity;
+mod instance;
 mod loaded;
 mod model;
 #[cfg(feature = "codegen")]

@@ -101,7 +101,6 @@ impl Model {
     }
 
     /// The file that holds the very module.
-    #[cfg(feature = "codegen")]
     pub(crate) fn origin(&self) -> Option<&FileIdentity> {
         self.origin.as_deref()
     }

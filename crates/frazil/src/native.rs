@@ -1,14 +1,15 @@
 //! Native code for the methods of a model: what an engine compiles, keeps and calls.
 
 use crate::code_cache::CodeCache;
+use crate::compiled::prepared;
 use crate::course::{Course, Ending, Method};
 use crate::describe::{Argument, Situation, describe_all};
-use crate::engine::Instance;
+use crate::instance::Instance;
 use crate::{CompileOptions, CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
-use frazil_codegen::LowerError;
 use frazil_codegen::compile::RunError;
 use frazil_codegen::profile::Profile;
-use frazil_codegen::specialise;
+use frazil_codegen::specialise::{self, ResultSpec};
+use frazil_codegen::{LowerError, Package};
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
 use frazil_runtime::import::Importer;
 use frazil_runtime::value::Value;
@@ -66,7 +67,10 @@ impl Cache {
 
     /// Runs `method` natively; `None` when it has to be interpreted.
     pub(crate) fn call(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
-        let Some(args) = with_defaults(instance.source(), method, args)? else {
+        if instance.source().known().is_none() && !self.find(instance, method, args) {
+            instance.model()?;
+        }
+        let Some(args) = complete(instance, method, args)? else {
             return Ok(None);
         };
         let Some((keys, specs, tensors)) = describe_all(&args) else {
@@ -74,9 +78,7 @@ impl Cache {
         };
         let key = (method.to_owned(), keys);
         if !self.methods.contains_key(&key) {
-            if let Some(most) = self.specialisations
-                && self.methods.keys().filter(|(name, _)| name == method).count() >= most
-            {
+            if let (true, Some(most)) = (self.is_full(method), self.specialisations) {
                 return self.interpreted(method, &format!("it has been compiled for {most} kinds of arguments"));
             }
             let entry = self.make(instance, method, &key.1, &specs)?;
@@ -91,6 +93,57 @@ impl Cache {
             Some(Entry::Course) => self.course(instance, method, &args),
             _ => Ok(None),
         }
+    }
+
+    /// Whether code for these arguments is there or was kept, so that the model need not be read. It is kept for all arguments of a method: nothing is
+    /// found where some take their defaults.
+    fn find(&mut self, instance: &Instance, method: &str, args: &[Value]) -> bool {
+        let Some((keys, ..)) = describe_all(args) else {
+            return false;
+        };
+        let key = (method.to_owned(), keys);
+        if self.methods.contains_key(&key) {
+            return true;
+        }
+        let start = Instant::now();
+        let ctx = instance.source().session().ctx();
+        let found = self.kept.as_ref().and_then(|kept| kept.get(method, &key.1, ctx, None));
+        let Some((package, results)) = found.filter(|_| !self.is_full(method)) else {
+            return false;
+        };
+        match self.load(method, package, results, "found", start) {
+            Ok(entry) => self.methods.insert(key, entry).is_none(),
+            // It is made anew.
+            Err(_) => false,
+        }
+    }
+
+    /// Whether `method` has been compiled for as many kinds of arguments as it may be.
+    fn is_full(&self, method: &str) -> bool {
+        let count = || self.methods.keys().filter(|(name, _)| name == method).count();
+        self.specialisations.is_some_and(|most| count() >= most)
+    }
+
+    /// The code of `package`, ready to run.
+    fn load(
+        &mut self,
+        method: &str,
+        package: Package,
+        results: Vec<ResultSpec>,
+        what: &str,
+        start: Instant,
+    ) -> Result<Entry> {
+        let (calls, kernels) = package.kernel_count();
+        let workspace = package.workspace_bytes();
+        let code = CompiledMethod::new(package, results, &self.options)?;
+        let time = start.elapsed();
+        self.compile_time += time;
+        self.notes.push(format!(
+            "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, {what} in {:.0} ms",
+            workspace / 1024,
+            time.as_secs_f64() * 1e3
+        ));
+        Ok(Entry::Compiled(Box::new(code)))
     }
 
     /// Runs `method` stretch by stretch; `None` when it has to be interpreted.
@@ -139,16 +192,16 @@ impl Cache {
         }
     }
 
-    /// Runs `method` of `model`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes;
+    /// Runs `method` of `instance`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes;
     /// `None` when it is not native.
     pub(crate) fn profile(
         &mut self,
-        model: &Model,
+        instance: &Instance,
         method: &str,
         args: &[Value],
         time: Duration,
     ) -> Result<Option<Profile>> {
-        let described = with_defaults(model, method, args)?.and_then(|args| describe_all(&args));
+        let described = complete(instance, method, args)?.and_then(|args| describe_all(&args));
         let Some((keys, _, tensors)) = described else {
             return Ok(None);
         };
@@ -171,8 +224,9 @@ impl Cache {
             ..self.options.clone()
         };
         let ctx = instance.source().session().ctx().clone();
-        let types = result_types(instance.source(), method)?;
-        let found = self.kept.as_ref().and_then(|kept| kept.get(method, keys, &ctx, &types));
+        let types = result_types(instance.model()?, method)?;
+        let found = self.kept.as_ref();
+        let found = found.and_then(|kept| kept.get(method, keys, &ctx, Some(&types)));
         let (package, results, what) = match found {
             Some((package, results)) => (package, results, "found"),
             None => {
@@ -190,26 +244,25 @@ impl Cache {
                     // A scalar function without native code, for one.
                     Err(error) => return self.not_compiled(method, &error.to_string()),
                 };
-                if let Some(kept) = &self.kept {
-                    kept.put(method, keys, &ctx, &types, &package, &plan.results);
-                }
-                (package, plan.results, "compiled")
+                // With the plan go the weights that have been packed for the code.
+                let results = plan.into_results();
+                let package = match &self.kept {
+                    Some(kept) => match prepared(package, &options) {
+                        Ok(package) => {
+                            kept.put(method, keys, &ctx, &types, &package, &results);
+                            package
+                        }
+                        Err(error) => return self.not_compiled(method, &error.to_string()),
+                    },
+                    None => package,
+                };
+                (package, results, "compiled")
             }
         };
-        let (calls, kernels) = package.kernel_count();
-        let workspace = package.workspace_bytes();
-        let code = match CompiledMethod::new(package, results, &options) {
-            Ok(code) => code,
-            Err(error) => return self.not_compiled(method, &error.to_string()),
-        };
-        let time = start.elapsed();
-        self.compile_time += time;
-        self.notes.push(format!(
-            "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, {what} in {:.0} ms",
-            workspace / 1024,
-            time.as_secs_f64() * 1e3
-        ));
-        Ok(Entry::Compiled(Box::new(code)))
+        match self.load(method, package, results, what, start) {
+            Ok(entry) => Ok(entry),
+            Err(error) => self.not_compiled(method, &error.to_string()),
+        }
     }
 
     fn not_compiled(&mut self, method: &str, why: &str) -> Result<Entry> {
@@ -228,6 +281,14 @@ impl Cache {
             self.notes.push(note);
         }
         Ok(None)
+    }
+}
+
+/// `args` with the defaults of those that are missing, as far as the model has been read: before, code is found for whole lists only.
+fn complete(instance: &Instance, method: &str, args: &[Value]) -> Result<Option<Vec<Value>>> {
+    match instance.source().known() {
+        Some(model) => with_defaults(model, method, args),
+        None => Ok(Some(args.to_vec())),
     }
 }
 

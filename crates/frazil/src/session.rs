@@ -1,17 +1,20 @@
 //! Sessions: a context, the operators, and the passes; and reading whatever kind of input.
 
 use crate::identity::FileIdentity;
-use crate::{Error, Graphs, Loaded, Model, Result};
+use crate::instance::ModelSource;
+use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result};
 use frazil_ir::{Context, Graph};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
 use frazil_torchscript::{Known, LoadOptions, Source};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// What models of one program share. Cheap to make (a millisecond) and to clone; drop it with its models and nothing stays.
+/// What models of one program share. Cheap to make and to clone; the operators are registered when they are first asked for, which takes a millisecond or
+/// two. Drop it with its models and nothing stays.
 ///
 /// ```
 /// use frazil::Session;
@@ -24,8 +27,22 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Session {
-    registry: Arc<Registry>,
-    passes: Arc<PassRegistry>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    ctx: Arc<Context>,
+    /// Where nothing is compiled or interpreted, nobody asks for them.
+    registry: OnceLock<Arc<Registry>>,
+    passes: OnceLock<Arc<PassRegistry>>,
+}
+
+/// The operators of the prim and aten dialects.
+fn standard_operators(ctx: Arc<Context>) -> Registry {
+    let mut registry = Registry::new(ctx);
+    frazil_prim::register(&mut registry);
+    frazil_aten::register(&mut registry);
+    registry
 }
 
 impl Session {
@@ -33,10 +50,14 @@ impl Session {
     ///
     /// See [`Session`] for an example.
     pub fn new() -> Session {
-        let mut registry = Registry::new(Arc::new(Context::new()));
-        frazil_prim::register(&mut registry);
-        frazil_aten::register(&mut registry);
-        Session::with(registry, PassRegistry::standard())
+        let shared = Shared {
+            ctx: Arc::new(Context::new()),
+            registry: OnceLock::new(),
+            passes: OnceLock::new(),
+        };
+        Session {
+            shared: Arc::new(shared),
+        }
     }
 
     /// A session with the dialects and passes of an embedder.
@@ -49,9 +70,13 @@ impl Session {
     /// assert!(session.eager().start("aten::relu").positional(1.0).call().is_err());
     /// ```
     pub fn with(registry: Registry, passes: PassRegistry) -> Session {
+        let shared = Shared {
+            ctx: Arc::clone(registry.ctx()),
+            registry: Arc::new(registry).into(),
+            passes: Arc::new(passes).into(),
+        };
         Session {
-            registry: Arc::new(registry),
-            passes: Arc::new(passes),
+            shared: Arc::new(shared),
         }
     }
 
@@ -63,7 +88,7 @@ impl Session {
     /// assert_eq!(session.ctx().name(relu), "aten::relu");
     /// ```
     pub fn ctx(&self) -> &Arc<Context> {
-        self.registry.ctx()
+        &self.shared.ctx
     }
 
     /// The operators.
@@ -74,7 +99,8 @@ impl Session {
     /// assert_eq!(session.registry().catalogue().overloads(relu).count(), 2); // the plain one, and `out`
     /// ```
     pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
+        let registry = &self.shared.registry;
+        registry.get_or_init(|| Arc::new(standard_operators(Arc::clone(self.ctx()))))
     }
 
     /// The passes.
@@ -84,7 +110,7 @@ impl Session {
     /// assert!(session.passes().find("dce").is_some());
     /// ```
     pub fn passes(&self) -> &Arc<PassRegistry> {
-        &self.passes
+        self.shared.passes.get_or_init(|| Arc::new(PassRegistry::standard()))
     }
 
     /// Reads a model: a `.pt` archive, the module form of `.ir`, or TorchScript source, whose functions become methods. What the file
@@ -114,6 +140,30 @@ impl Session {
         }
     }
 
+    /// An engine for the model at `path`, as of [`load`](Self::load) and [`Model::engine`]. With a `cache_dir`, an archive is read only when something
+    /// is called that has not been compiled before, or needs the model itself.
+    ///
+    /// ```
+    /// # use frazil::{EngineKind, EngineOptions, Session, Value};
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("f.py");
+    /// # std::fs::write(&path, "def f(x: int): return x + 1\n").map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let options = EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() };
+    /// let mut engine = Session::new().engine(&path, &options)?; // `f.py`: def f(x: int): return x + 1
+    /// assert!(matches!(engine.call("f", &[Value::Int(2)])?, Value::Int(3)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load) and [`Model::engine`]; those of an archive that is read later come when it is.
+    pub fn engine(&self, path: impl AsRef<Path>, options: &EngineOptions) -> Result<Engine> {
+        let path = path.as_ref();
+        match archive_identity(path)?.filter(|_| Engine::may_wait(options)) {
+            Some(identity) => Engine::of(ModelSource::archive(self, path, identity), options),
+            None => self.load(path)?.engine(options),
+        }
+    }
+
     /// Reads a model or graphs: a `.pt` archive, `.ir` text, or TorchScript source. `-` is standard input.
     ///
     /// See [`load_bytes`](Self::load_bytes) for an example.
@@ -129,7 +179,7 @@ impl Session {
             return self.load_bytes(path, bytes);
         }
         let mut head = [0; 4];
-        let mut file = std::fs::File::open(path).map_err(|e| Error::io("read", path, e))?;
+        let mut file = File::open(path).map_err(|e| Error::io("read", path, e))?;
         let n = file.read(&mut head).map_err(|e| Error::io("read", path, e))?;
         if is_archive(&head[..n]) {
             // By path, so that it is mapped and not copied.
@@ -138,7 +188,7 @@ impl Session {
                 source,
             })?;
             // Unless another file took its place meanwhile.
-            let again = std::fs::File::open(path).ok().and_then(|file| FileIdentity::of(&file));
+            let again = File::open(path).ok().and_then(|file| FileIdentity::of(&file));
             let origin = FileIdentity::of(&file).filter(|first| again.as_ref() == Some(first));
             return Ok(Loaded::Model(Model::new(self.clone(), module).read_from(origin)));
         }
@@ -227,7 +277,7 @@ impl Session {
                 immutable_only: true,
                 ..ConstantPropagation::default()
             };
-            let _ = pass.run(graph, &mut PassContext::new(&*self.registry));
+            let _ = pass.run(graph, &mut PassContext::new(&**self.registry()));
         };
         let mut options = self.load_options();
         options.fold = Some(&fold);
@@ -235,7 +285,7 @@ impl Session {
     }
 
     fn load_options(&self) -> LoadOptions<'_> {
-        LoadOptions::new(self.ctx(), self.registry.catalogue())
+        LoadOptions::new(self.ctx(), self.registry().catalogue())
     }
 }
 
@@ -243,6 +293,17 @@ impl Default for Session {
     fn default() -> Session {
         Session::new()
     }
+}
+
+/// Which file `path` is when it is an archive whose content can be told from another's.
+fn archive_identity(path: &Path) -> Result<Option<FileIdentity>> {
+    if path == Path::new("-") {
+        return Ok(None);
+    }
+    let mut head = [0; 4];
+    let mut file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+    let n = file.read(&mut head).map_err(|e| Error::io("read", path, e))?;
+    Ok(is_archive(&head[..n]).then(|| FileIdentity::of(&file)).flatten())
 }
 
 /// The magic number of zip files.

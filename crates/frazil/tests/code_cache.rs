@@ -99,3 +99,85 @@ fn other_models_and_spoiled_files_are_compiled() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(run(&load(), &code, 32).1.contains("compiled in"));
 }
+
+#[test]
+fn an_archive_is_read_only_when_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = folder.path().join("code");
+    let path = folder.path().join("model.pt");
+    let replace = || {
+        std::fs::copy(fixture("residual_cnn"), &path).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let engine = || Session::new().engine(&path, &options(&code)).unwrap();
+    replace();
+    let mut first = engine();
+    let result = forward(&mut first, 32);
+    assert!(first.notes()[0].contains("compiled in"));
+
+    // What was compiled runs without the archive, and nothing else does.
+    let mut second = engine();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(forward(&mut second, 32), result);
+    assert_eq!(forward(&mut second, 32), result);
+    assert!(second.notes()[0].contains("found in"));
+    assert_eq!(second.notes().len(), 1);
+    let image = |size| Value::from(Tensor::full(DType::Float, &[1, 3, size, size], 0.25.into()).unwrap());
+    let profile = second.profile("forward", &[image(32)], Duration::from_millis(1));
+    assert!(!profile.unwrap().unwrap().rows.is_empty());
+    assert!(second.call("forward", &[image(40)]).is_err());
+    assert!(second.model().is_err());
+    assert_eq!(forward(&mut second, 32), result);
+
+    // The archive that is read later has to be the one that the engine was made for.
+    replace();
+    assert!(engine().call("forward", &[image(40)]).is_ok());
+    let mut third = engine();
+    replace();
+    let error = third.call("forward", &[image(48)]).unwrap_err().to_string();
+    assert!(error.contains("has changed"), "{error}");
+    assert!(matches!(
+        Session::new().engine(folder.path().join("nothing.pt"), &options(&code)),
+        Err(frazil::Error::Io { .. })
+    ));
+}
+
+/// Results that are more than a tensor come back as what they were, before the model is read and after.
+#[test]
+fn kept_results_have_their_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = folder.path().join("code");
+    let path = folder.path().join("model.pt");
+    let source = "class Net(nn.Module):\n    def forward(self, x, n: int = 2):\n        pairs = [(x + 1, n)]\n        \
+                  maybe: List[Optional[Tensor]] = [x * n, None]\n        return pairs, maybe, 'text', [[x - 1]], 1.5\n";
+    let net = Session::new().script("net.py".as_ref(), source, &[]).unwrap();
+    let mut net = net.to_model("forward").unwrap();
+    net.eval();
+    net.save(&path, &frazil::SaveOptions::default()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let x = Value::from(Tensor::from_f32(&[1.0, 2.0], &[2]).unwrap());
+    let show = |value: &Value| format!("{value:?}");
+    let run = |args: &[Value]| {
+        let session = Session::new();
+        let mut engine = session.engine(&path, &options(&code)).unwrap();
+        let result = engine.call("forward", args).unwrap();
+        let types: Vec<String> = match result.items() {
+            Some(items) => items
+                .iter()
+                .map(|v| session.ctx().show_type(v.ty(session.ctx())).to_string())
+                .collect(),
+            None => Vec::new(),
+        };
+        (show(&result), types, engine.notes().join("\n"))
+    };
+    let all = [x.clone(), Value::Int(2)];
+    let first = run(&all);
+    assert!(first.2.contains("compiled in"), "{}", first.2);
+    let second = run(&all);
+    assert!(second.2.contains("found in"), "{}", second.2);
+    assert_eq!((&first.0, &first.1), (&second.0, &second.1));
+    // With a default the model is read to complete the arguments, and the code found all the same.
+    let third = run(&all[..1]);
+    assert!(third.2.contains("found in"), "{}", third.2);
+    assert_eq!((&first.0, &first.1), (&third.0, &third.1));
+}

@@ -25,6 +25,7 @@ pub fn host_target() -> Target {
 
 /// Makes the host's target known to LLVM; loading objects needs that as much as making them.
 pub(super) fn initialize() -> Result<(), LlvmError> {
+    super::deferred::run();
     LlvmTarget::initialize_native(&InitializationConfig::default()).map_err(LlvmError)
 }
 

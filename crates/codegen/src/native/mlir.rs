@@ -34,6 +34,7 @@ impl Default for MlirSession {
 impl MlirSession {
     /// A fresh context.
     pub fn new() -> MlirSession {
+        super::deferred::run();
         let registry = DialectRegistry::new();
         for handle in [
             DialectHandle::arith(),

@@ -1,5 +1,7 @@
 //! From kernel specs to machine code: MLIR passes, LLVM passes, one object file a kernel in memory.
 
+mod deferred;
+mod image;
 pub mod jit;
 mod llvm;
 mod mlir;

@@ -1,0 +1,182 @@
+//! What an engine runs: a model that is read, frozen and made ready when it is needed.
+
+use crate::identity::FileIdentity;
+use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, Result, Session};
+use frazil_runtime::interp::Interpreter;
+#[cfg(feature = "codegen")]
+use frazil_runtime::value::ObjectValue;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The model that an engine was made for.
+pub(crate) struct ModelSource {
+    session: Session,
+    /// The file that holds the very model, as long as it is what was read or will be read.
+    origin: Option<FileIdentity>,
+    /// Where it is.
+    path: PathBuf,
+    /// When it has been read.
+    model: Option<Model>,
+}
+
+impl ModelSource {
+    /// A model that has been read.
+    pub(crate) fn model(model: &Model) -> ModelSource {
+        ModelSource {
+            session: model.session().clone(),
+            origin: model.origin().cloned(),
+            path: PathBuf::new(),
+            model: Some(model.clone()),
+        }
+    }
+
+    /// The archive at `path`, to be read when it is needed.
+    pub(crate) fn archive(session: &Session, path: &Path, origin: FileIdentity) -> ModelSource {
+        ModelSource {
+            session: session.clone(),
+            origin: Some(origin),
+            path: path.to_owned(),
+            model: None,
+        }
+    }
+
+    #[cfg(feature = "codegen")]
+    pub(crate) fn origin(&self) -> Option<&FileIdentity> {
+        self.origin.as_ref()
+    }
+
+    /// The model, if it has been read.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn known(&self) -> Option<&Model> {
+        self.model.as_ref()
+    }
+
+    #[cfg(feature = "codegen")]
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The model, read now at the latest.
+    fn read(&mut self) -> Result<&Model> {
+        let model = match self.model.take() {
+            Some(model) => model,
+            None => {
+                let model = self.session.load(&self.path)?;
+                // Code that runs already was compiled from the file that was there.
+                if model.origin() != self.origin.as_ref() {
+                    let path = self.path.display();
+                    return Err(Error::Unsupported(format!(
+                        "{path} has changed since the engine was made"
+                    )));
+                }
+                model
+            }
+        };
+        Ok(self.model.insert(model))
+    }
+}
+
+/// The model that runs. With a directory of compiled code it is read and frozen only when something has to be compiled or interpreted.
+pub(crate) struct Instance {
+    source: ModelSource,
+    options: EngineOptions,
+    running: Option<Running>,
+}
+
+/// A model that has been made ready.
+pub(crate) struct Running {
+    /// Frozen, for native engines.
+    pub(crate) model: Model,
+    pub(crate) interpreter: Interpreter,
+    /// What runs natively of methods that do not as a whole.
+    #[cfg(feature = "codegen")]
+    pub(crate) parts: Option<Arc<crate::parts::Parts>>,
+}
+
+impl Instance {
+    pub(crate) fn new(source: ModelSource, options: &EngineOptions) -> Instance {
+        Instance {
+            source,
+            options: options.clone(),
+            running: None,
+        }
+    }
+
+    #[cfg(feature = "codegen")]
+    pub(crate) fn source(&self) -> &ModelSource {
+        &self.source
+    }
+
+    /// The model as it was given, read now at the latest: the same methods of the same types as the one that runs.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn model(&mut self) -> Result<&Model> {
+        self.source.read()
+    }
+
+    pub(crate) fn running(&mut self) -> Result<&mut Running> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => Running::new(self.source.read()?, &self.options)?,
+        };
+        Ok(self.running.insert(running))
+    }
+}
+
+impl Running {
+    /// The instance of the model, with its state.
+    #[cfg(feature = "codegen")]
+    pub(crate) fn root(&self) -> Option<&ObjectValue> {
+        self.interpreter.root()
+    }
+
+    fn new(model: &Model, options: &EngineOptions) -> Result<Running> {
+        let model = match options.kind {
+            EngineKind::Interpreter => model.restored()?,
+            EngineKind::Native => freeze_for(model, options)?,
+        };
+        let registry = model.session().registry().clone();
+        #[cfg(feature = "codegen")]
+        let parts = (options.kind == EngineKind::Native && !options.strict)
+            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile_options(options))));
+        let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
+        #[cfg(feature = "codegen")]
+        let interpreter = match &parts {
+            Some(parts) => interpreter.with_delegate(parts.clone()),
+            None => interpreter,
+        };
+        Ok(Running {
+            model,
+            interpreter,
+            #[cfg(feature = "codegen")]
+            parts,
+        })
+    }
+}
+
+#[cfg(feature = "codegen")]
+pub(crate) fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
+    crate::CompileOptions {
+        target_cpu: options.target_cpu.clone(),
+        threads: options.threads,
+        cache_dir: options.cache_dir.clone(),
+        fuse: options.fuse,
+        tune: options.tune.clone(),
+        ..crate::CompileOptions::default()
+    }
+}
+
+/// The model frozen with all that will be called; as it is when it has been frozen already.
+fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
+    let mut freeze = FreezeOptions::default();
+    freeze.freeze.preserve = kept(options);
+    model.freeze(&freeze)
+}
+
+/// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.
+pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
+    let methods = options.methods.iter().filter(|name| *name != "forward");
+    let mut names: Vec<String> = methods.chain(&options.preserve).cloned().collect();
+    names.sort();
+    names.dedup();
+    names
+}
