@@ -21,7 +21,7 @@ macro_rules! sources {
 }
 
 /// The sources, by subject. Each is compiled when one of its operators is first looked up.
-const SOURCES: [Source; 18] = sources![
+const SOURCES: [Source; 19] = sources![
     "attention.py",
     "backward.py",
     "combinatorics.py",
@@ -39,6 +39,7 @@ const SOURCES: [Source; 18] = sources![
     "segments.py",
     "spectra.py",
     "statistics.py",
+    "weighting.py",
     "windows.py",
 ];
 

@@ -41,6 +41,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Composite, "aten::row_stack", |a| stacked(a, 2, |_| 0)),
     (Composite, "aten::dstack", |a| stacked(a, 3, |_| 2)),
     (Composite, "aten::column_stack", column_stack),
+    (Pointwise, "aten::repeat_interleave.self_int", repeat_each),
     (Pointwise, "aten::diag_embed", diag_embed),
     (Composite, "aten::trace", |a| {
         let x = a.tensor("self")?;
@@ -509,7 +510,33 @@ fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
     })
 }
 
-/// Every element so many times in a row: all as often, or each as a tensor says.
+/// Every element along `dim`, or of all in row-major order, so many times in a row.
+fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
+    let (x, repeats) = (args.tensor("self")?, args.int("repeats")?);
+    if repeats < 0 {
+        return Err(OpError::raised("Repeats must be non-negative"));
+    }
+    let (mut sizes, dim): (Dims, usize) = match args.opt_int("dim")? {
+        // PyTorch looks for the dimension behind it.
+        Some(_) if x.rank() == 0 => return Err(OpError::raised("Dimension out of range")),
+        Some(dim) => (x.sizes().into(), frazil_runtime::args::wrap_dim(dim, x.rank())?),
+        None => (smallvec::smallvec![x.shape.numel()], 0),
+    };
+    with(args, |p| {
+        let from = p.reshape(x.id, &sizes)?;
+        // One loop over the elements, another over the times that each is there.
+        let mut apart = sizes.clone();
+        apart.insert(dim + 1, repeats);
+        let map = (0..sizes.len()).map(|d| Affine::index(apart.len(), if d <= dim { d } else { d + 1 }));
+        let copy = copied(p, from, &apart, map.collect(), OutOfBounds::Never);
+        sizes[dim] = sizes[dim]
+            .checked_mul(repeats)
+            .ok_or_else(|| OpError::raised("the result is too large"))?;
+        p.reshape(copy, &sizes)
+    })
+}
+
+/// Every element as many times in a row as a tensor says.
 fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let name = call.ctx.name(call.schema.overload);
     if name == "Tensor" {
@@ -529,8 +556,7 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let axis = super::indexing::Axis::of(&t, dim);
     let counts = match call.arg(1) {
         frazil_runtime::Value::Tensor(r) if r.get().numel() == 1 => vec![r.get().item()?.as_i64(); axis.size as usize],
-        frazil_runtime::Value::Tensor(r) => r.get().to_i64_vec(),
-        _ => vec![call.int(1)?; axis.size as usize],
+        _ => call.tensor(1)?.to_i64_vec(),
     };
     if counts.len() as i64 != axis.size {
         return Err(OpError::raised("repeats must have the same size as input along dim"));
