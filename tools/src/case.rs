@@ -12,10 +12,15 @@ use frazil_ir::{TypeId, types};
 use frazil_runtime::value::{DictValue, Key, ListValue, Value};
 use frazil_runtime::{Tensor, TensorError};
 use indexmap::IndexMap;
-use safetensors::tensor::{SafeTensors, TensorView};
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A case as it stands in its file.
 #[derive(Debug, Deserialize)]
@@ -71,7 +76,7 @@ pub enum CaseError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: safetensors::SafeTensorError,
+        source: SafeTensorError,
     },
     /// A tensor that the file does not have.
     #[error("the case asks for tensor `{0}`, which is not in its .safetensors file")]
@@ -113,25 +118,78 @@ impl Case {
     }
 }
 
-/// The tensors beside a case, mapped into memory.
+/// The tensors beside a case.
 pub struct CaseTensors {
     path: PathBuf,
-    bytes: Vec<u8>,
+    file: Option<TensorFile>,
+}
+
+/// An open file of tensors, each of which is read when it is asked for: a case's results, which stand there too, may be many times its arguments.
+struct TensorFile {
+    file: Mutex<File>,
+    metadata: Metadata,
+    /// Where the tensors' bytes begin and end.
+    data: Range<u64>,
+}
+
+/// More than any header has.
+const MOST_HEADER_BYTES: u64 = 100 << 20;
+
+impl TensorFile {
+    fn new(mut file: File) -> Result<TensorFile, SafeTensorError> {
+        let end = file.metadata()?.len();
+        let mut length = [0; 8];
+        file.read_exact(&mut length)
+            .map_err(|_| SafeTensorError::HeaderTooSmall)?;
+        let length = u64::from_le_bytes(length);
+        if length > MOST_HEADER_BYTES {
+            return Err(SafeTensorError::HeaderTooLarge);
+        }
+        let start = 8 + length;
+        if start > end {
+            return Err(SafeTensorError::InvalidHeaderLength);
+        }
+        let mut header = vec![0; length as usize];
+        file.read_exact(&mut header)?;
+        let metadata = serde_json::from_slice(&header).map_err(SafeTensorError::InvalidHeaderDeserialization)?;
+        Ok(TensorFile {
+            file: Mutex::new(file),
+            metadata,
+            data: start..end,
+        })
+    }
+
+    /// The bytes of a tensor.
+    fn bytes(&self, name: &str, info: &TensorInfo) -> Result<Vec<u8>, SafeTensorError> {
+        let (from, to) = info.data_offsets;
+        let room = self.data.end - self.data.start;
+        if from > to || to as u64 > room {
+            return Err(SafeTensorError::InvalidOffset(name.to_owned()));
+        }
+        let mut bytes = vec![0; to - from];
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(self.data.start + from as u64))?;
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
 }
 
 impl CaseTensors {
-    /// Opens `tensors.safetensors` beside the case at `case`. A case without tensors needs no such file.
+    /// The tensors beside the case at `case`; none where there is no such file, as a case without tensors needs no such file.
     ///
     /// # Errors
     /// When the file is there and cannot be read.
     pub fn beside(case: &Path) -> Result<CaseTensors, CaseError> {
         let path = case.with_file_name("tensors.safetensors");
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(CaseTensors { path, file: None }),
             Err(source) => return Err(CaseError::Read { path, source }),
         };
-        Ok(CaseTensors { path, bytes })
+        match TensorFile::new(file) {
+            Ok(file) => Ok(CaseTensors { path, file: Some(file) }),
+            Err(source) => Err(CaseError::Tensors { path, source }),
+        }
     }
 
     /// The tensor called `name`.
@@ -140,18 +198,16 @@ impl CaseTensors {
     /// When there is none, or its dtype has no counterpart.
     pub fn get(&self, name: &str) -> Result<Tensor, CaseError> {
         let missing = || CaseError::MissingTensor(name.to_owned());
-        if self.bytes.is_empty() {
-            return Err(missing());
-        }
-        let file = SafeTensors::deserialize(&self.bytes).map_err(|source| CaseError::Tensors {
+        let file = self.file.as_ref().ok_or_else(missing)?;
+        let info = file.metadata.info(name).ok_or_else(missing)?;
+        let dtype = from_safetensors(info.dtype)
+            .ok_or_else(|| CaseError::DType(name.to_owned(), format!("{:?}", info.dtype)))?;
+        let bytes = file.bytes(name, info).map_err(|source| CaseError::Tensors {
             path: self.path.clone(),
             source,
         })?;
-        let view = file.tensor(name).map_err(|_| missing())?;
-        let dtype = from_safetensors(view.dtype())
-            .ok_or_else(|| CaseError::DType(name.to_owned(), format!("{:?}", view.dtype())))?;
-        let sizes: Vec<i64> = view.shape().iter().map(|&n| n as i64).collect();
-        Tensor::from_bytes(dtype, &sizes, view.data()).map_err(|source| CaseError::Tensor {
+        let sizes: Vec<i64> = info.shape.iter().map(|&n| n as i64).collect();
+        Tensor::from_bytes(dtype, &sizes, &bytes).map_err(|source| CaseError::Tensor {
             name: name.to_owned(),
             source,
         })
@@ -320,5 +376,42 @@ impl Results {
         let mut object = Map::new();
         object.insert("results".to_owned(), Json::Array(self.values));
         Ok((Json::Object(object).to_string(), file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_read_one_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let case = folder.path().join("case.json");
+        assert!(matches!(
+            CaseTensors::beside(&case).unwrap().get("r0"),
+            Err(CaseError::MissingTensor(_))
+        ));
+        let mut results = Results::default();
+        for values in [[1.0, 2.0], [3.0, 4.0]] {
+            results.push(&Tensor::from_f32(&values, &[2]).unwrap().into()).unwrap();
+        }
+        let whole = results.finish().unwrap().1;
+        let write = |bytes: &[u8]| std::fs::write(folder.path().join("tensors.safetensors"), bytes).unwrap();
+        write(&whole);
+        let tensors = CaseTensors::beside(&case).unwrap();
+        for (name, values) in [("r1", [3.0, 4.0]), ("r0", [1.0, 2.0])] {
+            assert_eq!(tensors.get(name).unwrap().to_f64_vec(), values);
+        }
+        assert!(tensors.get("r2").is_err());
+        // What is missing at the end is missed when it is asked for.
+        write(&whole[..whole.len() - 1]);
+        let tensors = CaseTensors::beside(&case).unwrap();
+        assert_eq!(tensors.get("r0").unwrap().to_f64_vec(), [1.0, 2.0]);
+        assert!(matches!(tensors.get("r1"), Err(CaseError::Tensors { .. })));
+        // A header that is cut off, or says that it is longer than the file.
+        for damaged in [&whole[..4], &whole[..20], &[0xff; 64]] {
+            write(damaged);
+            assert!(CaseTensors::beside(&case).is_err());
+        }
     }
 }

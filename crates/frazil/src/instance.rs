@@ -6,6 +6,7 @@ use frazil_runtime::interp::Interpreter;
 #[cfg(feature = "codegen")]
 use frazil_runtime::value::ObjectValue;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "codegen")]
 use std::sync::Arc;
 
 /// The model that an engine was made for.
