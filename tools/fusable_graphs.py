@@ -2,12 +2,13 @@
 
 Chains of pointwise operators, reductions, norms, softmax, products, convolutions, pooling, attention and views, and of any other operators
 that are compiled, on sizes that leave odd tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and infinities among the
-elements of every third graph. Half of them have pieces of networks in them (`fusable_nets.py`). What is not a result may vanish into other
-kernels, so only values that nothing else reads are results, and a few others.
+elements of every third graph. A third of them have pieces of networks in them (`fusable_nets.py`), and a third rows that are read through
+views (`fusable_views.py`). What is not a result may vanish into other kernels, so only values that nothing else reads are results, and a few
+others.
 
 Left to chance by PyTorch, and so not made: convolutions whose weights are not finite (whether their products with the padding count
 depends on the kernel that it takes) and of no channels, products and convolutions of bfloat16 that is not finite (`by_pairs`), transposed
-convolutions to images without elements (one of its libraries refuses them, the other does not), group norms of elements that are all equal
+convolutions to images without elements (one of its libraries refuses them, the other does not), norms of elements that are all equal
 (what is left of large numbers that cancel), and attention, group norms and bilinear resizing of what is not finite.
 """
 
@@ -17,7 +18,8 @@ import textwrap
 
 import torch
 
-from fusable_nets import NETS, spatial
+from fusable_nets import NETS, spatial, without_spread
+from fusable_views import VIEWS
 
 SIZES = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65]
 DTYPES = [torch.float32] * 24 + [torch.float64] * 6 + [torch.float16, torch.bfloat16] * 4 + [torch.int64, torch.int32] * 2 + [
@@ -44,7 +46,8 @@ class Scene:
         self.sizes = [rng.choice(SIZES) for _ in range(3)]
         if rng.random() < 0.05:
             self.sizes.append(0)
-        self.env, self.read, self.steps = {}, set(), 0
+        # `kept` are results though others read them.
+        self.env, self.read, self.kept, self.steps = {}, set(), [], 0
 
     def size(self):
         return self.rng.choice(self.sizes)
@@ -188,11 +191,6 @@ def reduction(s, n, x):
     return f"torch.ops.aten.{name}({n}, {dim}, {keep})"
 
 
-def without_spread(x, groups):
-    """Whether elements of a group are all the same, so that of them and their mean nothing is left but its error."""
-    return x.numel() > 0 and bool((x.reshape(x.shape[0] * groups, -1).double().std(1, False) < 1e-3).any())
-
-
 def normalise(s, n, x):
     form, rng = s.rng.randrange(6), s.rng
     if x.dim() == 0 or not x.is_floating_point():
@@ -205,6 +203,8 @@ def normalise(s, n, x):
     if form == 2:
         k = rng.randint(1, min(2, x.dim()))
         own = list(x.shape[-k:])
+        if x.numel() and without_spread(x, x.numel() // math.prod(own)):
+            return None
         scale = lambda: s.tensor(own, x.dtype) if rng.random() < 0.7 else "None"
         return f"torch.ops.aten.layer_norm({n}, {own}, {scale()}, {scale()}, 1e-5)"
     if x.dim() < 2:
@@ -214,7 +214,7 @@ def normalise(s, n, x):
         if not x.isfinite().all():
             return None
         groups = rng.choice([g for g in range(1, max(c, 1) + 1) if c % g == 0])
-        if x[0:1].numel() == groups or without_spread(x, groups):
+        if x[0:1].numel() == groups or without_spread(x, x.shape[0] * groups):
             return None
         weight, bias = (s.tensor([c], x.dtype, finite=True) if rng.random() < 0.7 else "None" for _ in range(2))
         return f"torch.ops.aten.group_norm({n}, {groups}, {weight}, {bias}, 1e-5)"
@@ -330,7 +330,7 @@ def pool(s, n, x):
     if form == 7:
         name = rng.choice(["bilinear", "bicubic"]) if rank == 2 else ["linear", "trilinear"][rank // 2]
         return f"torch.ops.aten.upsample_{name}{rank}d({n}, {sizes}, {rng.random() < 0.5}, {none})"
-    if x.shape[0] == 0 or without_spread(x, x.shape[1]):
+    if x.shape[0] == 0 or without_spread(x, x.shape[0] * x.shape[1]):
         return None
     return f"torch.ops.aten.instance_norm({n}, None, None, None, None, True, 0.1, 1e-5, False)"
 
@@ -477,11 +477,11 @@ def grow(rng, seed, steps, graph, constants, any_call):
     """Grows `graph`, which is empty; gives its values. Without `constants` all weights are inputs. `any_call` gives the text of a call of
     some operator on some of the values that it is given."""
     s = Scene(rng, seed, graph, constants, any_call)
-    # Half of the graphs have pieces of networks in them, mostly as their beginning.
-    whole = rng.random() < 0.5
-    if whole and rng.random() < 0.7:
+    # Most graphs have larger pieces in them, mostly as their beginning.
+    pieces = rng.choice([NETS, VIEWS, []])
+    if pieces and rng.random() < 0.7:
         s.dtype = torch.float32
-    kinds = KINDS + NETS if whole else KINDS
+    kinds = KINDS + pieces
     rank = rng.choice([1, 2, 2, 3, 3, 4, 4, 4, 5])
     first = [s.size() for _ in range(rank)]
     while math.prod(first) > MOST:
@@ -489,7 +489,7 @@ def grow(rng, seed, steps, graph, constants, any_call):
     s.tensor(first, constant=False)
     wanted, tries = rng.randint(2, steps), 0
     # A piece is many steps, of which there may be few more.
-    while (len(graph.steps) < wanted or whole and tries < 3) and tries < 12 * steps:
+    while (len(graph.steps) < wanted or pieces and tries < 3) and tries < 12 * steps:
         tries += 1
         values = [(n, v) for n, v in s.env.items() if isinstance(v, torch.Tensor) and n[0] != "w"]
         # Mostly the last: chains.
@@ -497,7 +497,7 @@ def grow(rng, seed, steps, graph, constants, any_call):
         made = [n for n, v in values if n[0] == "t"]
         if made and rng.random() < 0.6:
             name, x = made[-1], s.env[made[-1]]
-        chosen = NETS if whole and not graph.steps and rng.random() < 0.8 else kinds
+        chosen = pieces if pieces and not graph.steps and rng.random() < 0.8 else kinds
         kind = rng.choices([k for k, _ in chosen], [w for _, w in chosen])[0]
         if x.dtype == torch.bool and kind not in (view, choose, converted, reduction, listed):
             continue
@@ -511,7 +511,7 @@ def grow(rng, seed, steps, graph, constants, any_call):
             if kind is written:
                 raise
             s.restore(before)
-    graph.results = [n for n in s.env if n[0] == "t" and (n not in s.read or rng.random() < 0.15)]
+    graph.results = [n for n in s.env if n[0] == "t" and (n not in s.read or n in s.kept or rng.random() < 0.15)]
     if not graph.results:
         raise ValueError("nothing computed")
     return s.env

@@ -24,6 +24,14 @@ def activation(s, n):
     return "torch.ops.aten." + s.rng.choice(ACTIVATIONS).replace("{}", n)
 
 
+def without_spread(x, rows):
+    """Whether elements of one of so many rows are all the same, so that of them and their mean nothing is left but its error."""
+    if x.numel() in (0, rows):
+        return False
+    x = x.reshape(rows, -1).double()
+    return bool((x.std(1, False) < 1e-3 * x.mean(1).abs().clamp(min=1.0)).any())
+
+
 def spatial(s, rank):
     """Numbers for the spatial dimensions: mostly equal ones."""
     return lambda choices: [s.rng.choice(choices)] * rank if s.rng.random() < 0.75 else [s.rng.choice(choices) for _ in range(rank)]
