@@ -7,7 +7,7 @@ use crate::op::{Call, KernelFn, OpError, Operator, ResultLayout, Results, Semant
 use crate::prepared::{self, Look, Seen, Small};
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
-use crate::structured::{Program, TensorShape};
+use crate::structured::{Dims, Program, TensorShape};
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{TensorCell, Value};
 use frazil_ir::schema::FunctionSchema;
@@ -233,54 +233,63 @@ pub(crate) fn given(
 }
 
 /// The results as the operator's layout has them. What is a view or an argument stays as it is.
-fn laid_out(layout: ResultLayout, values: &[Value], results: Results) -> Result<Results, OpError> {
-    if layout == ResultLayout::AsComputed {
+fn laid_out(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
+    if op.layout == ResultLayout::AsComputed {
         return Ok(results);
     }
     let operands: Vec<Tensor> = values.iter().filter_map(Value::as_tensor).collect();
-    if operands.iter().all(Tensor::is_contiguous) {
-        return Ok(results);
-    }
     let each = |result: Value| -> Result<Value, OpError> {
         let Value::Tensor(cell) = &result else {
             return Ok(result);
         };
         let out = cell.get();
-        if operands.iter().any(|t| t.shares_storage(&out)) {
-            return Ok(result);
+        match result_strides(op, &operands, out.sizes()) {
+            Some(strides) if !operands.iter().any(|t| t.shares_storage(&out)) => Ok(out.with_strides(&strides)?.into()),
+            _ => Ok(result),
         }
-        Ok(match layout {
-            ResultLayout::ChannelsLast(rank) => channels_last_as(&out, &operands, rank)?.into(),
-            _ => laid_out_as(&out, &operands)?.into(),
-        })
     };
     results.into_iter().map(each).collect()
 }
 
-/// `out`, of at least `rank` dimensions, with its channels innermost where they are in one of the first two operands.
-fn channels_last_as(out: &Tensor, operands: &[Tensor], rank: usize) -> Result<Tensor, TensorError> {
-    let innermost = |t: &Tensor| !t.is_contiguous() && layout::has_channels_innermost(t.sizes(), t.strides());
-    if out.dim() >= rank && operands.iter().take(2).any(innermost) {
-        out.with_strides(&layout::channels_last_strides(out.sizes()))
-    } else {
-        Ok(out.clone())
+/// The strides of a new result of `sizes` that `op` gives for `operands`, by the rule that it is registered with; `None` where the result is
+/// row-major, or as its kernel has it.
+pub fn result_strides(op: &Operator, operands: &[Tensor], sizes: &[i64]) -> Option<Dims> {
+    if operands.iter().all(Tensor::is_contiguous) {
+        return None;
     }
+    match op.layout {
+        ResultLayout::AsComputed => None,
+        ResultLayout::Elementwise => elementwise(operands, sizes),
+        // Channels are innermost where they are in one of the first two operands.
+        ResultLayout::ChannelsLast(rank) => {
+            let innermost = |t: &Tensor| !t.is_contiguous() && layout::has_channels_innermost(t.sizes(), t.strides());
+            (sizes.len() >= rank && operands.iter().take(2).any(innermost))
+                .then(|| layout::channels_last_strides(sizes))
+        }
+    }
+}
+
+fn elementwise(operands: &[Tensor], sizes: &[i64]) -> Option<Dims> {
+    if sizes.len() < 2 || operands.iter().all(Tensor::is_contiguous) {
+        return None;
+    }
+    let layouts: Vec<(&[i64], &[i64])> = operands.iter().map(|t| (t.sizes(), t.strides())).collect();
+    Some(layout::elementwise_strides(&layouts, sizes))
 }
 
 /// `out`, which is row-major, with the strides that PyTorch gives an element by element result of `operands`.
 pub fn laid_out_as(out: &Tensor, operands: &[Tensor]) -> Result<Tensor, TensorError> {
-    if out.dim() < 2 || operands.iter().all(Tensor::is_contiguous) {
-        return Ok(out.clone());
+    match elementwise(operands, out.sizes()) {
+        Some(strides) => out.with_strides(&strides),
+        None => Ok(out.clone()),
     }
-    let layouts: Vec<(&[i64], &[i64])> = operands.iter().map(|t| (t.sizes(), t.strides())).collect();
-    out.with_strides(&layout::elementwise_strides(&layouts, out.sizes()))
 }
 
 /// Writes functional results where the variant wants them, and gives what the operator gives.
 pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -> Result<Results, OpError> {
     let schema = &op.schema;
     match op.variant {
-        Variant::Functional => laid_out(op.layout, values, results),
+        Variant::Functional => laid_out(op, values, results),
         Variant::InPlace => {
             let (Some(Value::Tensor(cell)), Some(Value::Tensor(result))) = (values.first(), results.first()) else {
                 return Err(OpError::Unsupported(

@@ -221,6 +221,11 @@ impl Operator {
         self.random
     }
 
+    /// True where strides decide what the interpreter gives, be it a copy or the argument itself: it runs a kernel in the program's place.
+    pub fn sees_strides(&self) -> bool {
+        self.eager.is_some()
+    }
+
     /// The same semantics, giving new results.
     pub fn functional(&self) -> Operator {
         Operator {

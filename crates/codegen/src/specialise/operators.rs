@@ -7,9 +7,9 @@ use crate::error::LowerError;
 use crate::graph::Origin;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Graph, NodeId, TypeId, types};
-use frazil_runtime::call::{args_of, composite_arguments, invoke};
+use frazil_runtime::call::{args_of, composite_arguments, invoke, result_strides};
 use frazil_runtime::eval::view_layout;
-use frazil_runtime::op::{OpError, Operator, Results};
+use frazil_runtime::op::{Form, OpError, Operator, Results};
 use frazil_runtime::promote::can_cast;
 use frazil_runtime::registry::{Lookup, out_arguments};
 use frazil_runtime::structured::{Program, Step, TensorId, TensorShape, ViewKind};
@@ -246,20 +246,37 @@ impl Specialiser<'_> {
         };
         let origins = self.origin(graph, node);
         let tensors = self.append(&program, &cells, &origins)?;
+        let operands: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
+        let eager = self.as_laid_out(op, values, &program, &operands);
         let mut results = Vec::new();
-        for &output in &program.outputs {
+        for (i, &output) in program.outputs.iter().enumerate() {
             let made = tensors
                 .get(output as usize)
                 .ok_or_else(|| LowerError::Malformed("an unknown output".into()))?;
+            let eager = eager.get(i);
+            let copied = |cell: &TensorCell| eager.is_some_and(|e| !e.shares_storage(&cell.get()));
             let cell = match &made.cell {
-                Some(cell) => cell.clone(),
-                None => {
+                Some(cell) if !copied(cell) => cell.clone(),
+                _ => {
                     let shape = self.tensors.shape(made.id).clone();
-                    self.store.fresh(made.id, &shape, false)?
+                    let cell = self.store.fresh(made.id, &shape, false)?;
+                    let strides = match eager {
+                        Some(e) => Some(e.strides().into()),
+                        None => result_strides(op, &operands, &shape.sizes),
+                    };
+                    if let Some(strides) = strides
+                        && let Ok(t) = cell.get().as_strided(&shape.sizes, &strides, 0)
+                    {
+                        // Elements are numbered row by row whatever the strides; these only say what is a view and what a copy.
+                        cell.set(t);
+                    }
+                    cell
                 }
             };
             results.push(Value::Tensor(cell));
         }
+        // Handles on storages would look like further tensors that share them.
+        drop((operands, eager));
         let returns = &op.schema().returns;
         let is_list = |ty| matches!(self.ctx.type_kind(ty), frazil_ir::TypeKind::List(_));
         if let [only] = returns.as_slice()
@@ -268,6 +285,20 @@ impl Specialiser<'_> {
             results = vec![Value::List(ListValue::new(types::TENSOR, results))];
         }
         self.give(graph, node, op, values, results)
+    }
+
+    /// What the interpreter gives where strides decide whether that is a copy, and of which strides: tensors without elements. Nothing where
+    /// they decide nothing.
+    fn as_laid_out(&self, op: &Operator, values: &[Value], program: &Program, operands: &[Tensor]) -> Vec<Tensor> {
+        let itself = |&id: &TensorId| (id as usize) < program.arguments.len();
+        let converts = op.semantics().form() == Form::Pointwise && operands.len() <= 2;
+        let decides = || program.outputs.iter().any(itself) || !operands.iter().all(Tensor::is_contiguous);
+        if !op.sees_strides() || !converts || !decides() {
+            return Vec::new();
+        }
+        let types = vec![types::TENSOR; program.outputs.len()];
+        let given = invoke(self.ctx, &op.functional(), values, &types, &[]).unwrap_or_default();
+        given.iter().filter_map(Value::as_tensor).collect()
     }
 
     /// Appends the program's steps; `cells` are its arguments.
