@@ -2,7 +2,8 @@
 //! each with its nodes as a graph.
 //!
 //! A run is not reordered, and holds no node that has effects, that needs elements to say what it gives, or one of whose values anybody
-//! writes to. So nobody can tell that its outputs are new tensors where they were views.
+//! writes to. So nobody can tell that its outputs are new tensors where they were views, but those who ask for the memory behind a view:
+//! what these see comes of no run.
 
 use frazil_ir::{BlockId, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 use frazil_passes::AliasDb;
@@ -16,6 +17,16 @@ use frazil_runtime::{Registry, Semantics, Variant};
 const LEAST_WORK: usize = 2;
 /// Nodes above which a graph is left as it is.
 const MAX_NODES: usize = 100_000;
+
+/// Operators that see of a tensor which view of its memory it is.
+const SEE_MEMORY: [&str; 6] = [
+    "aten::as_strided",
+    "aten::as_strided_",
+    "aten::as_strided_copy",
+    "aten::is_contiguous",
+    "aten::storage_offset",
+    "aten::stride",
+];
 
 /// What a node is to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +44,13 @@ pub(crate) fn partition(graph: &Graph, registry: &Registry) -> Option<Graph> {
     if graph.node_capacity() > MAX_NODES {
         return None;
     }
+    let sees = |n: &NodeId| SEE_MEMORY.contains(&graph.kind_name(*n));
+    let seers = graph.nodes_recursive(graph.root()).into_iter().filter(sees);
     let finder = Finder {
         graph,
         registry,
         aliases: AliasDb::new(graph, registry.catalogue()),
+        seen: seers.filter_map(|n| graph.operands(n).next()).collect(),
     };
     let runs = finder.runs();
     let mut out = graph.clone();
@@ -50,6 +64,8 @@ struct Finder<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
     aliases: AliasDb,
+    /// Tensors of which somebody sees the memory.
+    seen: Vec<ValueId>,
 }
 
 impl Finder<'_> {
@@ -105,6 +121,9 @@ impl Finder<'_> {
         if values.any(written) || effect(graph, node, self.registry.catalogue()) != Effect::Pure {
             return Role::Outside;
         }
+        if self.is_seen_view(node) {
+            return Role::Outside;
+        }
         match graph.kind(node) {
             symbols::PRIM_CONSTANT
             | symbols::PRIM_IF
@@ -131,6 +150,14 @@ impl Finder<'_> {
             Semantics::Kernel(_) if all.all(|v| self.is_plain(graph.ty(v))) => Role::Cheap,
             Semantics::Kernel(_) => Role::Outside,
         }
+    }
+
+    /// Whether the node gives a view of an operand whose memory somebody sees.
+    fn is_seen_view(&self, node: NodeId) -> bool {
+        let shares = |a: ValueId, b: ValueId| self.aliases.may_contain_alias(a, b);
+        let outputs = self.graph.node_outputs(node).iter();
+        let mut seen = outputs.filter(|&&v| self.seen.iter().any(|&s| shares(v, s)));
+        seen.any(|&v| self.graph.operands(node).any(|o| shares(o, v)))
     }
 
     /// True for types whose values are neither tensors nor objects, nor hold any.
@@ -222,6 +249,29 @@ mod tests {
 ",
         );
         assert_eq!(parts, [["aten::tanh", "aten::add"]]);
+    }
+
+    #[test]
+    fn views_whose_memory_is_seen_stay_outside() {
+        let (parts, rest) = parts(
+            "graph(%x : Tensor, %w : Tensor, %sizes : int[]):
+  %0 : int = prim::Constant[value=0]()
+  %m : Tensor = aten::tanh(%x)
+  %a : Tensor = aten::matmul(%m, %w)
+  %v : Tensor = aten::select(%a, %0, %0)
+  %d : Tensor = aten::as_strided(%v, %sizes, %sizes, %0)
+  %t : Tensor = aten::t(%a)
+  %e : Tensor = aten::mul(%t, %d)
+  %f : Tensor = aten::exp(%e)
+  return (%f)
+",
+        );
+        assert_eq!(
+            parts,
+            [vec!["aten::tanh", "aten::matmul"], vec!["aten::mul", "aten::exp"]]
+        );
+        let between = ["aten::select", "aten::as_strided", "aten::t"];
+        assert_eq!(rest[1..rest.len() - 1], between);
     }
 
     #[test]
