@@ -117,13 +117,18 @@ impl TensorGraph {
         self.push(v.output.clone(), TensorOp::View(v), origins)
     }
 
-    /// Adds a call of an operator without a program; gives its results.
+    /// Adds a call of an operator without a program; gives its results, and last the truth value that it has raised, which is always false:
+    /// where it is an output, the call is made although nothing reads its results.
     pub fn host(&mut self, call: HostCall, origins: Vec<Origin>) -> Vec<TensorId> {
         let shape = TensorShape {
             dtype: DType::Byte,
             sizes: smallvec::smallvec![call.bytes() as i64],
         };
-        let results = call.results.clone();
+        let mut results = call.results.clone();
+        results.push(TensorShape {
+            dtype: DType::Bool,
+            sizes: smallvec::smallvec![],
+        });
         let host = self.push(shape, TensorOp::Host(Arc::new(call)), origins.clone());
         let result = |(i, shape): (usize, TensorShape)| {
             let op = TensorOp::HostResult { host, result: i as u32 };
@@ -208,8 +213,13 @@ impl TensorGraph {
 
     /// For each tensor, whether an output depends on it. Inputs are always live.
     pub fn live(&self) -> Vec<bool> {
+        self.live_for(&self.outputs)
+    }
+
+    /// For each tensor, whether any of `wanted` depends on it. Inputs are always live.
+    pub fn live_for(&self, wanted: &[TensorId]) -> Vec<bool> {
         let mut live = vec![false; self.nodes.len()];
-        for &id in self.outputs.iter().chain(&self.inputs) {
+        for &id in wanted.iter().chain(&self.inputs) {
             live[id as usize] = true;
         }
         for id in (0..self.nodes.len()).rev() {

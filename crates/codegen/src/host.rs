@@ -61,9 +61,9 @@ impl HostCall {
         self.results.iter().take(index).map(bytes).sum()
     }
 
-    /// Bytes of all results.
+    /// Bytes of all results, and of one more after them, which is zero: that the call has not raised.
     pub fn bytes(&self) -> usize {
-        self.offset(self.results.len())
+        self.offset(self.results.len()) + 1
     }
 
     /// Runs the operator on its inputs.
@@ -108,6 +108,9 @@ impl HostCall {
             let from = bytes.get(first..first + length).ok_or_else(other)?;
             let at = self.offset(i);
             output.get_mut(at..at + length).ok_or_else(other)?.copy_from_slice(from);
+        }
+        if let Some(raised) = output.get_mut(self.offset(results.len())) {
+            *raised = 0;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use super::operators::{Refusal, tensors_in};
 use super::{ResultSpec, Specialiser};
 use crate::error::LowerError;
-use crate::graph::Origin;
+use crate::graph::{Origin, TensorOp};
 use crate::host::HostCall;
 use frazil_ir::{DType, Graph, NodeId};
 use frazil_runtime::build::{Fold, ProgramBuilder};
@@ -28,7 +28,7 @@ impl Specialiser<'_> {
             }
         }
         let shape = g.output.clone();
-        let op = crate::graph::TensorOp::Gather(Box::new(g));
+        let op = TensorOp::Gather(Box::new(g));
         Ok(self.tensors.push(shape, op, origins.to_vec()))
     }
 
@@ -98,13 +98,44 @@ impl Specialiser<'_> {
             .collect::<Option<_>>()
             .ok_or("gives something other than tensors")?;
         let call = self.host(graph, node, op, values, results)?;
+        let message = call.name();
         let origins = self.origin(graph, node);
         let mut given = Vec::new();
-        for id in self.tensors.host(call, origins) {
+        let mut all = self.tensors.host(call, origins);
+        if let Some(raised) = all.pop() {
+            self.checks.push((raised, message));
+        }
+        for id in all {
             let shape = self.tensors.shape(id).clone();
             given.push(Value::Tensor(self.store.fresh(id, &shape, false)?));
         }
         Ok(given)
+    }
+
+    /// The checks from number `first` on that say something: not that of a call which is made anyway, for the sake of `wanted` or of others.
+    pub(super) fn checks_for(&mut self, first: usize, wanted: &[TensorId]) -> Vec<(TensorId, String)> {
+        let mut all = self.checks.split_off(first);
+        let host = |id: TensorId| match self.tensors.node(id).op {
+            TensorOp::HostResult { host, .. } => Some(host),
+            _ => None,
+        };
+        let others = all.iter().map(|(id, _)| *id).filter(|&id| host(id).is_none());
+        let mut wanted: Vec<TensorId> = others.chain(wanted.iter().copied()).collect();
+        let mut live = self.tensors.live_for(&wanted);
+        // The last call first: it may read what the others give.
+        let mut kept = Vec::new();
+        while let Some((id, message)) = all.pop() {
+            if host(id).is_some_and(|h| live[h as usize]) {
+                continue;
+            }
+            if host(id).is_some() {
+                wanted.push(id);
+                live = self.tensors.live_for(&wanted);
+            }
+            kept.push((id, message));
+        }
+        kept.reverse();
+        kept
     }
 
     /// A call of an operator without a program on what `values` are now.

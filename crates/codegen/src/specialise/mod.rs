@@ -112,7 +112,8 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
         });
     }
     if s.unsupported.is_empty() {
-        for (check, message) in s.checks {
+        let outputs = s.tensors.outputs.clone();
+        for (check, message) in s.checks_for(0, &outputs) {
             s.tensors.outputs.push(check);
             s.tensors.checks.push(message);
         }

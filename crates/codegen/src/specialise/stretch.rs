@@ -108,12 +108,19 @@ pub fn stretch(
         Next::Return { .. } => s.tensors.len(),
         Next::Call(_) => s.settled,
     } as TensorId;
+    let live: BTreeSet<TensorId> = std::mem::take(&mut s.live);
+    let live: BTreeSet<TensorId> = live.into_iter().filter(|&id| id < settled).collect();
+    let wanted: Vec<TensorId> = match &next {
+        Next::Return { .. } => s.tensors.outputs.clone(),
+        Next::Call(call) => live.iter().chain(&call.inputs).copied().collect(),
+    };
+    let checks = s.checks_for(s.earlier_checks, &wanted);
     Ok(Stretch {
         graph: s.tensors,
         next,
-        live: s.live.into_iter().filter(|&id| id < settled).collect(),
+        live,
         settled,
-        checks: s.checks.split_off(s.earlier_checks),
+        checks,
     })
 }
 
