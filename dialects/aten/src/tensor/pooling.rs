@@ -194,7 +194,11 @@ fn least(dtype: DType) -> Number {
     }
 }
 
-/// The maxima, and where they stand in the image, row-major: the first of equals, the last of several NaN.
+/// Added to places beyond the image, larger than any place in it.
+const BEYOND: i64 = 1 << 48;
+
+/// The maxima, and where they stand in the image, row-major: the first of equals, the last of several NaN; of a window that has no element in
+/// common with the image its first place that is not before the image, as PyTorch has it.
 fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let windows = Windows::of(args, &x, n)?;
@@ -206,18 +210,26 @@ fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> 
     let body = Formula::build(DType::Long, |f| {
         let int = |v: i64| f.int(v, DType::Long);
         let (mut place, mut inside) = (int(0), int(0).eq(int(0)));
+        let mut after = inside;
         for i in 0..n {
             let size = int(x.sizes()[rank - n + i]);
             let at = f.index(rank - n + i) * int(windows.stride[i]) - int(windows.padding[i])
                 + f.index(rank + i) * int(windows.dilation[i]);
-            inside = inside.and(at.ge(int(0))).and(at.lt(size));
+            after = after.and(at.ge(int(0)));
+            inside = inside.and(at.lt(size));
             place = place * size + at;
         }
         let (value, best) = (f.input(0, x.dtype()), f.input(1, x.dtype()));
         let first = value.eq(best).select(place, int(i64::MAX));
         // The least negative place is the last one.
         let last = value.is_nan().select(-place, int(i64::MAX));
-        inside.select(best.is_nan().select(last, first), int(i64::MAX))
+        let beyond = after.select(place + int(BEYOND), int(i64::MAX));
+        after.and(inside).select(best.is_nan().select(last, first), beyond)
+    });
+    let finish = Formula::build(DType::Long, |f| {
+        let found = f.input(0, DType::Long).abs();
+        let beyond = f.int(BEYOND, DType::Long);
+        found.ge(beyond).select(found - beyond, found)
     });
     let mut iterations = smallvec::smallvec![Iteration::Parallel; rank];
     iterations.resize(loops, Iteration::Reduction);
@@ -228,7 +240,7 @@ fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> 
         body,
         combine: Some(Combine::Min),
         accumulate: DType::Long,
-        finish: Some(Formula::build(DType::Long, |f| f.input(0, DType::Long).abs())),
+        finish: Some(finish),
         finish_inputs: Default::default(),
         output: TensorShape {
             dtype: DType::Long,
