@@ -59,7 +59,7 @@ pub(super) fn recognise(graph: &TensorGraph, s: &Structured) -> Option<ConcatCla
                 if as_loop(&shifted) != Some(d) || from < 0 || from + (high - low) > size {
                     return None;
                 }
-            } else if size != s.domain[d] || (as_loop(map) != Some(d) && size != 1) {
+            } else if size != s.domain[d] || (as_loop(map) != Some(d) && range(map, &s.domain) != (0, 0)) {
                 return None;
             }
         }
@@ -93,7 +93,9 @@ fn stretch(graph: &TensorGraph, s: &Structured, access: &Access) -> Option<Conca
             offset: 0,
             ..map.clone()
         }) == Some(d);
-        let inside = low >= 0 && high < size && (moves || s.domain[d] == 1);
+        // A loop that stands still stands for a coordinate that does: that of a diagonal moves with another loop.
+        let stands = s.domain[d] == 1 && low == high;
+        let inside = low >= 0 && high < size && (moves || stands);
         if !inside {
             return None;
         }
