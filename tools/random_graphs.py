@@ -332,7 +332,7 @@ class Graph:
         """The environment after all steps; each float result is off by `noise` units in the last place, every other one by as many to
         the other side if `turning`, and neighbours by different errors if `uneven`, so that none of them is the largest by rounding. Of
         noise zero a result is whole where it is so nearly, and zero where it is subnormal: what PyTorch's own error makes not quite one
-        may be one elsewhere."""
+        may be one elsewhere. Its last bits are zero then: PyTorch's vectors and single elements give what should be equal not quite so."""
         env = {f"a{i}": t.clone() for i, t in enumerate(self.inputs)}
         env.update({n: t.clone() for n, t in self.constants.items()})
         for target, text, writes in self.steps:
@@ -386,7 +386,8 @@ def noisy(t, noise, scale, uneven):
                 error = torch.where(error.isfinite(), 4 * eps * error, 0.0)
                 near = torch.where(near.abs() <= error, torch.where(parts == 0, parts, 0.0), near)
                 near = torch.where(parts.abs() < torch.finfo(parts.dtype).tiny, 0.0, near)
-                parts.copy_(torch.where((parts - near).abs() <= error + torch.finfo(parts.dtype).tiny, near, parts))
+                coarse = torch.ldexp((mantissa * (0.25 / eps)).round() / (0.25 / eps), exponent)
+                parts.copy_(torch.where((parts - near).abs() <= error + torch.finfo(parts.dtype).tiny, near, coarse))
             return
         if uneven:
             t.mul_(1 + noise * eps * (torch.arange(t.numel()) % 3 - 1).reshape(t.shape).to(t.real.dtype))
