@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes the models that docs/benchmarks.md measures, with random weights, as NAME/model.pt, case.json and tensors.safetensors below OUT.
 
-    bench_models.py OUT [NAME... | kernels]
+    bench_models.py OUT [NAME... | kernels | families]
 
 needs `torch`, `torchvision` and `safetensors` from PyPI. What torchvision has is scripted, the transformers are plain modules with
-`scaled_dot_product_attention`, traced. `kernels` are models of one operator each. A model that is there is left as it is.
+`scaled_dot_product_attention`, traced. `kernels` are models of one operator each, `families` others that people run. A model that is
+there is left as it is.
 """
 
 import json
@@ -134,12 +135,43 @@ class LstmLoop(nn.Module):
         return torch.stack(outputs)
 
 
+class Recurrent(nn.Module):
+    """PyTorch's own layers over 64 steps of 256 features."""
+
+    def __init__(self, kind: str, layers: int, both_ways: bool):
+        super().__init__()
+        self.layers = getattr(nn, kind)(256, 256, layers, bidirectional=both_ways)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)[0]
+
+
 def image(size: int = 224) -> Tensor:
     return torch.randn(1, 3, size, size)
 
 
 def zoo(name: str):
     return lambda: torch.jit.script(getattr(torchvision.models, name)(weights=None).eval()), image
+
+
+def traced(module, argument):
+    return lambda: torch.jit.trace(module().eval(), argument(), check_trace=False), argument
+
+
+def families() -> dict:
+    """What torchvision has of other families, and layers that many models are made of."""
+    names = (
+        "convnext_tiny densenet121 efficientnet_v2_s mnasnet1_0 mobilenet_v3_large mobilenet_v3_small regnet_x_400mf regnet_y_800mf resnet34 "
+        "resnet101 resnext50_32x4d shufflenet_v2_x0_5 shufflenet_v2_x1_0 squeezenet1_0 vgg11_bn")
+    models = {name: zoo(name) for name in names.split()}
+    for name, size in (("googlenet", 224), ("inception_v3", 299), ("swin_t", 224), ("vit_b_16", 224)):
+        models[name] = traced(lambda name=name: getattr(torchvision.models, name)(weights=None), lambda size=size: image(size))
+    clip = lambda: torch.randn(1, 3, 8, 112, 112)
+    models["r3d_18"] = lambda: torch.jit.script(torchvision.models.video.r3d_18(weights=None).eval()), clip
+    steps = lambda: torch.randn(64, 1, 256)
+    models["lstm_2_layers"] = traced(lambda: Recurrent("LSTM", 2, False), steps)
+    models["gru_both_ways"] = traced(lambda: Recurrent("GRU", 1, True), steps)
+    return models
 
 
 def text(vocabulary: int, positions: int, length: int, decoder: bool):
@@ -191,7 +223,7 @@ MODELS = {
 
 def make(name: str, folder: pathlib.Path) -> None:
     torch.manual_seed(0)
-    module, argument = (MODELS | kernels())[name]
+    module, argument = (MODELS | kernels() | families())[name]
     with torch.no_grad():
         model, x = module(), argument()
         result = model(x)
@@ -207,10 +239,11 @@ def make(name: str, folder: pathlib.Path) -> None:
 def main() -> None:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    small = kernels()
-    names = [one for name in sys.argv[2:] or MODELS for one in (small if name == "kernels" else [name])]
-    if unknown := [name for name in names if name not in MODELS and name not in small]:
-        sys.exit(f"no such model: {', '.join(unknown)}; there are {', '.join(MODELS)}, kernels, {', '.join(small)}")
+    groups = {"kernels": kernels(), "families": families()}
+    names = [one for name in sys.argv[2:] or MODELS for one in groups.get(name, [name])]
+    known = [*MODELS, *(name for group in groups.values() for name in group)]
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"no such model: {', '.join(unknown)}; there are {', '.join([*groups, *known])}")
     for name in names:
         folder = pathlib.Path(sys.argv[1], name)
         if not (folder / "case.json").exists():
