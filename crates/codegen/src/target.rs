@@ -12,7 +12,7 @@ pub struct VectorUnit {
 }
 
 impl VectorUnit {
-    /// AVX-512: 32 registers of 16 lanes.
+    /// AVX-512 with the instructions for doublewords: 32 registers of 16 lanes.
     pub const AVX512: VectorUnit = VectorUnit {
         lanes: 16,
         registers: 32,
@@ -56,7 +56,7 @@ impl Target {
     /// portable four lanes, and see [`Target::is_known`].
     pub fn new(cpu: &str, features: &str) -> Target {
         let has = |f: &str| features.split(',').any(|x| x.strip_prefix('+') == Some(f));
-        let vector = if has("avx512f") && has("avx512vl") {
+        let vector = if ["avx512f", "avx512vl", "avx512dq"].into_iter().all(has) {
             VectorUnit::AVX512
         } else if has("avx2") && has("fma") {
             VectorUnit::AVX2

@@ -3,6 +3,7 @@
 //! Addresses are byte-exact `!llvm.ptr` arithmetic with the constant part kept apart, so that LLVM sees a base, an index and a
 //! displacement; sizes and indices are `i64`; everything else is `arith`, `scf`, `vector` and `math`.
 
+mod avx512;
 mod integer;
 mod memory;
 
@@ -219,10 +220,15 @@ impl<'c> Emitter<'c> {
 
     /// `b predicate a ? b : a`, but NaN when either is: the comparison is false for a NaN in `a`, and one in `b` is picked. Of equals it is
     /// `a`, which tells zeros apart. When `b` is a constant, all of it is one instruction of x86. `arith.maximumf` puts zeros in order as
-    /// well, which takes four more.
+    /// well, which takes four more. The predicate is `ogt` or `olt`.
     pub fn nan_select(&mut self, predicate: &str, a: Val<'c>, b: Val<'c>, lanes: Option<i64>) -> Val<'c> {
-        let take = self.cmpf(predicate, b, a, lanes);
-        let chosen = self.select(take, b, a);
+        let chosen = match lanes {
+            Some(n) if self.is_avx512(n) && self.element_of(a) == self.f32() => self.pick(predicate == "ogt", a, b, n),
+            _ => {
+                let take = self.cmpf(predicate, b, a, lanes);
+                self.select(take, b, a)
+            }
+        };
         let nan = self.cmpf("uno", b, b, lanes);
         self.select(nan, b, chosen)
     }

@@ -2,7 +2,14 @@
 
 use super::{Floats, MAGIC};
 use crate::emit::builder::Val;
-use melior::ir::ValueLike;
+
+/// Whole numbers, as the instructions of the one or the other processor want them; what is not read is not computed.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'c> {
+    float: Val<'c>,
+    /// As i32, for numbers that have such a form.
+    integer: Val<'c>,
+}
 
 impl<'c> Floats<'_, 'c> {
     /// n = x / ln 2, rounded, as (the bits of n + 1.5 · 2²³ + `bias`, n).
@@ -13,15 +20,20 @@ impl<'c> Floats<'_, 'c> {
         (self.bits(shifted), n)
     }
 
-    /// x = n ln 2 + r with |r| ≤ ln 2 / 2: (n as i32, r).
-    pub(super) fn reduce(&mut self, x: Val<'c>) -> (Val<'c>, Val<'c>) {
+    /// x = n ln 2 + r with |r| ≤ ln 2 / 2: (n, r).
+    pub(super) fn reduce(&mut self, x: Val<'c>) -> (Whole<'c>, Val<'c>) {
         let (bits, n) = self.quotient(x, 0.0);
         // ln 2 in two parts, the first with trailing zeros so that n · high is exact.
         let (high, low) = (self.k(-0.693_359_4), self.k(2.121_944_4e-4));
         let r = self.fma(n, high, x);
         let r = self.fma(n, low, r);
-        let zero = self.int(i64::from(MAGIC.to_bits()));
-        (self.e.binary("arith.subi", bits, zero), r)
+        (self.whole(bits, n), r)
+    }
+
+    /// The number n, of which `bits` are those of n + 1.5 · 2²³.
+    fn whole(&mut self, bits: Val<'c>, n: Val<'c>) -> Whole<'c> {
+        let integer = self.integer("arith.subi", bits, i64::from(MAGIC.to_bits()));
+        Whole { float: n, integer }
     }
 
     /// e^x = m · s + s with a power of two s, for |x| ≤ 80, as (m, s). ln 2 is rounded: good where an error of 3 · 10⁻⁹ x does not show.
@@ -53,34 +65,39 @@ impl<'c> Floats<'_, 'c> {
 
     /// e^x, with infinity, zero and denormals where they belong.
     pub(super) fn exp(&mut self, x: Val<'c>) -> Val<'c> {
-        let x = self.at_most(x, 89.0);
-        let x = self.at_least(x, -104.0);
+        if self.is_avx512() {
+            // Every n has its power of two: only r has to stay a number, where n has become so great that it says all.
+            let (n, r) = self.reduce(x);
+            let r = self.e.at_most_one(r, self.lanes);
+            return self.scaled_exp(r, n);
+        }
+        let x = self.between(x, -104.0, 89.0);
         let (n, r) = self.reduce(x);
         self.scaled_exp(r, n)
     }
 
     /// 2^x, as [`Floats::exp`].
     pub(super) fn exp2(&mut self, x: Val<'c>) -> Val<'c> {
-        let x = self.at_most(x, 129.0);
-        let x = self.at_least(x, -151.0);
+        let x = self.between(x, -151.0, 129.0);
         let magic = self.k(MAGIC);
         let shifted = self.add(x, magic);
         let n = self.sub(shifted, magic);
         let rest = self.sub(x, n);
         let ln2 = self.k(std::f32::consts::LN_2);
         let r = self.mul(rest, ln2);
-        let (bits, zero) = (self.bits(shifted), self.int(i64::from(MAGIC.to_bits())));
-        let n = self.e.binary("arith.subi", bits, zero);
+        let bits = self.bits(shifted);
+        let n = self.whole(bits, n);
         self.scaled_exp(r, n)
     }
 
-    /// e^r · 2ⁿ for |r| ≤ ln 2 / 2 and n from −151 to 129.
-    pub(super) fn scaled_exp(&mut self, r: Val<'c>, n: Val<'c>) -> Val<'c> {
+    /// e^r · 2ⁿ for |r| ≤ ln 2 / 2 and n from −151 to 129; with AVX-512 for every n.
+    pub(super) fn scaled_exp(&mut self, r: Val<'c>, n: Whole<'c>) -> Val<'c> {
         let [c2, c3, c4, c5, c6] = EXPM1;
         let p = self.polynomial(r, &[1.0, 1.0, c2, c3, c4, c5, c6]);
-        if self.e.lanes == AVX512_LANES {
-            return self.scale(p, n);
+        if self.is_avx512() {
+            return self.e.scale(p, n.float, self.lanes);
         }
+        let n = n.integer;
         // 2ⁿ in two factors, as one would be no normal number.
         let shift = self.int(1);
         let half = self.e.binary("arith.shrsi", n, shift);
@@ -88,11 +105,6 @@ impl<'c> Floats<'_, 'c> {
         let (a, b) = (self.power_of_two(half), self.power_of_two(rest));
         let p = self.mul(p, a);
         self.mul(p, b)
-    }
-
-    /// p · 2ⁿ for every n, which AVX-512 does in two instructions. Where no instruction does it LLVM would call a function for each lane.
-    fn scale(&mut self, p: Val<'c>, n: Val<'c>) -> Val<'c> {
-        self.e.intrinsic("llvm.ldexp", &[p, n], p.r#type())
     }
 
     /// e^x − 1 with as many digits as it has near zero, and the zeros' signs.
@@ -104,7 +116,7 @@ impl<'c> Floats<'_, 'c> {
         let m = self.expm1_reduced(r);
         // Half of it at first: 2ⁿ is no number yet where e^x still is one.
         let (minus_one, half) = (self.int(-1), self.k(0.5));
-        let below = self.e.binary("arith.addi", n, minus_one);
+        let below = self.e.binary("arith.addi", n.integer, minus_one);
         let scale = self.power_of_two(below);
         let rest = self.sub(scale, half);
         let y = self.fma(m, scale, rest);
@@ -134,7 +146,11 @@ impl<'c> Floats<'_, 'c> {
     fn half_exponentials(&mut self, a: Val<'c>) -> (Val<'c>, Val<'c>) {
         let a = self.at_most(a, 90.0);
         let (n, r) = self.reduce(a);
-        let below = self.integer("arith.addi", n, -1);
+        let minus_one = self.k(-1.0);
+        let below = Whole {
+            float: self.add(n.float, minus_one),
+            integer: self.integer("arith.addi", n.integer, -1),
+        };
         let (up, quarter) = (self.scaled_exp(r, below), self.k(0.25));
         (up, self.div(quarter, up))
     }
@@ -156,8 +172,6 @@ impl<'c> Floats<'_, 'c> {
     }
 }
 
-/// f32 lanes of a vector of AVX-512.
-const AVX512_LANES: i64 = 16;
 /// (e^r − 1 − r) / r² as a polynomial in r on [−ln 2 / 2, ln 2 / 2], to 0.24 units in the last place of e^r − 1.
 const EXPM1: [f32; 5] = [0.5, 0.166_665_38, 0.041_666_266, 0.008_367_247, 0.001_394_759_2];
 /// (sinh x / x − 1) / x² as a polynomial in x² up to 1, to 0.01 units in the last place of sinh x.

@@ -2,7 +2,7 @@
 //!
 //! The coefficients are our own minimax fits or Taylor coefficients. Accuracy in units in the last place over the whole range, of f32:
 //! exp and exp2 1.5, expm1 2, log 1.5, log2 2.5, log10 1.5, log1p 2, sin and cos 2, tan 2.5, asin, acos, atan and atan2 2, sinh and cosh 2,
-//! asinh, acosh and atanh 1, tanh 4, erf 3, erfc 1, pow 1, hypot 1.5; fmod is exact (measured by the tests against the functions of f64).
+//! asinh, acosh and atanh 1, tanh 4, erf 3 (2.5 with AVX-512), erfc 1, pow 1, hypot 1.5; fmod is exact (measured by the tests against the functions of f64).
 
 mod circular;
 mod error;
@@ -206,6 +206,17 @@ impl<'e, 'c> Floats<'e, 'c> {
         let limit = self.k(limit);
         let below = self.compare("ogt", limit, a);
         self.select(below, limit, a)
+    }
+
+    /// Whether the vectors are of f32 and registers of AVX-512.
+    fn is_avx512(&self) -> bool {
+        !self.wide && self.e.is_avx512(self.lanes)
+    }
+
+    /// `a` where it is between the constants, else the nearer one; NaN stays.
+    fn between(&mut self, a: Val<'c>, least: impl Into<f64>, most: impl Into<f64>) -> Val<'c> {
+        let a = self.at_most(a, most);
+        self.at_least(a, least)
     }
 
     /// c[0] + c[1] x + c[2] x² + ...
