@@ -11,7 +11,7 @@ use crate::pages::Pages;
 use crate::plan::{Buffer, Call, Constants, Plan, Port};
 use crate::profile::{self, CallInfo, Clock, Profile};
 use crate::target::Target;
-use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Pool, Runner, Step};
+use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Pool, Runner, Step};
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
 use rayon::prelude::*;
@@ -134,6 +134,8 @@ pub struct Executable {
     code: Arc<Code>,
     workspace: Pages,
     addresses: Vec<usize>,
+    /// Runs so far.
+    runs: u64,
     pool: Option<Pool>,
     threads: usize,
 }
@@ -216,6 +218,7 @@ impl Executable {
             code,
             workspace,
             addresses,
+            runs: 0,
             pool,
             threads,
         }
@@ -343,7 +346,9 @@ impl Executable {
             // Runs only read it.
             prepared: self.code.prepared.bytes().as_ptr().cast_mut(),
             addresses: self.addresses.as_mut_ptr().cast(),
+            run: self.runs,
         };
+        self.runs = self.runs.wrapping_add(1);
         let runner = match &self.pool {
             Some(pool) => Runner::Pool(pool),
             None => Runner::Serial,
@@ -411,6 +416,10 @@ fn link(contents: &Contents, calls: &[Call], host_calls: &[Arc<HostCall>], jit: 
             steps.push(Step {
                 kernel,
                 tasks,
+                order: Order {
+                    backward: call.order.backward.into(),
+                    turns: call.order.turns.into(),
+                },
                 buffers: table,
                 buffer_count: call.buffers.len() as u64,
             });
@@ -443,6 +452,7 @@ pub(crate) fn prepare(
         constants: sources.bytes().as_ptr(),
         prepared: prepared.bytes_mut().as_mut_ptr(),
         addresses: addresses.as_mut_ptr().cast(),
+        run: 0,
     };
     let runner = pool.map_or(Runner::Serial, Runner::Pool);
     // SAFETY: validation has made sure that only the sources and what is prepared are mentioned; both have the sizes and the alignment that

@@ -6,7 +6,7 @@ use crate::fuse::fuse;
 use crate::graph::TensorGraph;
 use crate::layout;
 use crate::memory;
-use crate::plan::{Call, Plan, Port, Preparation};
+use crate::plan::{Call, Order, Plan, Port, Preparation};
 
 use crate::schedule::Prepare;
 use crate::simplify::{materialise_views, simplify};
@@ -98,12 +98,14 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
     let calls = calls.into_iter().map(|(spec, buffers)| Call {
         kernel: plan.kernel(spec),
         buffers: buffers.into_iter().collect(),
+        order: Order::default(),
     });
     plan.preparation = Preparation {
         bytes,
         sources,
         calls: calls.collect(),
     };
+    plan.order_calls();
     Ok(plan)
 }
 

@@ -13,6 +13,7 @@ use frazil_runtime::structured::Dims;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Every buffer offset is a multiple of this many bytes, and so is every caller's workspace.
@@ -128,6 +129,20 @@ pub struct Call {
     pub kernel: KernelId,
     /// Its arguments, in the order that the kernel's spec documents.
     pub buffers: SmallVec<[Buffer; 5]>,
+    /// In which order a thread takes its tasks.
+    pub order: Order,
+}
+
+/// The order in which a thread takes the tasks of a call.
+///
+/// Weights that each task reads a part of, all of them once, are read to and fro: what was read last time is what the cache still has, where
+/// they are somewhat larger than it is. Read always from the same end they would all have gone each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The last task comes first.
+    pub backward: bool,
+    /// Every other run has it the other way round.
+    pub turns: bool,
 }
 
 /// Number of `calls`, and of distinct kernels among them.
@@ -305,6 +320,7 @@ impl Plan {
         self.preparation.calls.push(Call {
             kernel,
             buffers: SmallVec::from_slice(&[source, place]),
+            order: Order::default(),
         });
         place
     }
@@ -315,6 +331,72 @@ impl Plan {
         self.calls.push(Call {
             kernel,
             buffers: buffers.into_iter().collect(),
+            order: Order::default(),
         });
+    }
+
+    /// Gives the calls that stream weights their [`Order`]; those that read the same ones take turns.
+    pub(crate) fn order_calls(&mut self) {
+        let mut readers: HashMap<Buffer, Vec<usize>> = HashMap::new();
+        for (i, call) in self.calls.iter().enumerate() {
+            let spec = self.kernels.get(call.kernel as usize);
+            let streamed = spec.and_then(KernelSpec::streamed_weights);
+            if let Some(&weights) = streamed.and_then(|which| call.buffers.get(which)) {
+                readers.entry(weights).or_default().push(i);
+            }
+        }
+        for calls in readers.into_values() {
+            let turns = calls.len() % 2 == 1;
+            for (turn, i) in calls.into_iter().enumerate() {
+                let backward = turn % 2 == 1;
+                self.calls[i].order = Order { backward, turns };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Epilogue, Gemm};
+    use crate::target::VectorUnit;
+
+    #[test]
+    fn weights_that_are_streamed_are_read_to_and_fro() {
+        let mut plan = Plan::default();
+        let mut product = |rows: i64, weights: u64| {
+            let gemm = Gemm::linear(rows, 512, 256, Epilogue::none(), VectorUnit::AVX512);
+            let place = Buffer::Workspace { offset: 0 };
+            plan.call(
+                KernelSpec::Gemm(gemm),
+                [place, Buffer::Constant { offset: weights }, place],
+            );
+        };
+        // Read twice, three times and once; and weights that are read again for other rows.
+        for (rows, weights) in [
+            (1, 0),
+            (1, 64),
+            (1, 0),
+            (1, 64),
+            (1, 64),
+            (1, 128),
+            (256, 192),
+            (256, 192),
+        ] {
+            product(rows, weights);
+        }
+        plan.order_calls();
+        let order = |backward, turns| Order { backward, turns };
+        let expected = [
+            order(false, false),
+            order(false, true),
+            order(true, false),
+            order(true, true),
+            order(false, true),
+            order(false, true),
+            order(false, false),
+            order(false, false),
+        ];
+        assert_eq!(plan.calls.iter().map(|c| c.order).collect::<Vec<_>>(), expected);
     }
 }

@@ -10,4 +10,4 @@ mod steps;
 mod sys;
 
 pub use pool::Pool;
-pub use steps::{BufferKind, BufferRef, KernelFn, Memory, ParallelFor, Runner, Step, TaskFn, address, run};
+pub use steps::{BufferKind, BufferRef, KernelFn, Memory, Order, ParallelFor, Runner, Step, TaskFn, address, run};

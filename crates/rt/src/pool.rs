@@ -54,6 +54,8 @@ struct Job {
     more: i64,
     /// Tasks that are taken at once.
     chunk: i64,
+    /// Whether the last tasks of a part come first.
+    backward: bool,
 }
 
 impl Job {
@@ -82,6 +84,7 @@ impl Pool {
             each: 0,
             more: 0,
             chunk: 1,
+            backward: false,
         };
         // SAFETY: fresh memory of the right size and alignment; workers are started after it is initialised, and read
         // neither `workers` nor `threads`.
@@ -122,11 +125,12 @@ impl Pool {
         unsafe { &*self.shared }
     }
 
-    /// Runs `task(argument, begin, end)` over `0..tasks` in disjoint ranges on all threads.
+    /// Runs `task(argument, begin, end)` over `0..tasks` in disjoint ranges on all threads; where it goes `backward`, each thread takes the
+    /// last of its ranges first.
     ///
     /// # Safety
     /// `task` may be called so on any thread; only one thread calls this function at a time.
-    pub unsafe fn parallel_for(&self, tasks: i64, task: TaskFn, argument: *mut c_void) {
+    pub unsafe fn parallel_for(&self, tasks: i64, backward: bool, task: TaskFn, argument: *mut c_void) {
         let shared = self.shared();
         if shared.workers == 0 || tasks <= 1 {
             // SAFETY: by the caller.
@@ -143,6 +147,7 @@ impl Pool {
             each,
             more: tasks - each * threads,
             chunk: (each / 4).max(1),
+            backward,
         };
         // SAFETY: the last loop ended closed and without workers inside, so nobody reads the job.
         unsafe { *shared.job.get() = job };
@@ -198,14 +203,19 @@ fn work(shared: &Shared, job: Job, own: i64) {
         let Some(taken) = shared.taken.get(part as usize) else {
             return;
         };
-        let end = job.first(part + 1);
+        let (first, end) = (job.first(part), job.first(part + 1));
         loop {
             let begin = taken.0.fetch_add(job.chunk, Ordering::Relaxed);
             if begin >= end {
                 break;
             }
+            let until = end.min(begin + job.chunk);
+            let (begin, until) = match job.backward {
+                true => (first + (end - until), first + (end - begin)),
+                false => (begin, until),
+            };
             // SAFETY: by `parallel_for`'s contract; the ranges are disjoint.
-            unsafe { task(job.argument, begin, end.min(begin + job.chunk)) };
+            unsafe { task(job.argument, begin, until) };
         }
     }
 }
@@ -287,7 +297,7 @@ mod tests {
             let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
             for round in 1..=200 {
                 // SAFETY: `count` only touches `counts`, which has 1000 elements.
-                unsafe { pool.parallel_for(1000, count, counts.as_ptr().cast_mut().cast()) };
+                unsafe { pool.parallel_for(1000, round % 2 == 0, count, counts.as_ptr().cast_mut().cast()) };
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == round));
             }
         }

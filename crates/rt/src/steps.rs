@@ -41,6 +41,26 @@ pub struct BufferRef {
     pub offset: u64,
 }
 
+/// Calls of a kernel that do its tasks backward: enough to begin where the last run ended, few enough to cost nothing.
+const TURNS: i64 = 8;
+
+/// The order in which a thread takes the tasks of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Order {
+    /// 1 when the last comes first, else 0.
+    pub backward: u32,
+    /// 1 when runs with an odd number have it the other way round, else 0.
+    pub turns: u32,
+}
+
+impl Order {
+    /// Whether the last task comes first in the run of this number.
+    fn is_backward(self, run: u64) -> bool {
+        (u64::from(self.backward) ^ (u64::from(self.turns) & run)) & 1 == 1
+    }
+}
+
 /// One phase of one call.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -49,6 +69,8 @@ pub struct Step {
     pub kernel: KernelFn,
     /// Number of its tasks.
     pub tasks: i64,
+    /// In which order they run.
+    pub order: Order,
     /// Its buffers.
     pub buffers: *const BufferRef,
     /// Number of its buffers.
@@ -71,6 +93,8 @@ pub struct Memory {
     pub prepared: *mut u8,
     /// Room for the addresses of one step's buffers.
     pub addresses: *mut *mut u8,
+    /// Number of the run: runs one after the other count up, at least modulo 2.
+    pub run: u64,
 }
 
 /// Who runs the tasks of a step.
@@ -130,17 +154,26 @@ pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
                 *memory.addresses.add(i) = address(&*step.buffers.add(i), memory);
             }
         }
+        let backward = step.order.is_backward(memory.run);
         // SAFETY: the buffers are resolved as the kernel wants them; tasks of a step are independent.
         unsafe {
             match runner {
                 _ if step.tasks <= 1 => (step.kernel)(memory.addresses, 0, step.tasks),
+                Runner::Serial if backward => {
+                    let mut end = step.tasks;
+                    while end > 0 {
+                        let begin = (end - (step.tasks / TURNS).max(1)).max(0);
+                        (step.kernel)(memory.addresses, begin, end);
+                        end = begin;
+                    }
+                }
                 Runner::Serial => (step.kernel)(memory.addresses, 0, step.tasks),
                 Runner::Pool(pool) => {
                     let mut job = Job {
                         kernel: step.kernel,
                         addresses: memory.addresses,
                     };
-                    pool.parallel_for(step.tasks, run_job, (&raw mut job).cast());
+                    pool.parallel_for(step.tasks, backward, run_job, (&raw mut job).cast());
                 }
                 Runner::Caller(parallel_for, user) => {
                     let mut job = Job {
@@ -151,5 +184,56 @@ pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes the tasks' numbers to the list at the first buffer, behind its length.
+    unsafe extern "C" fn note(buffers: *const *mut u8, begin: i64, end: i64) {
+        // SAFETY: the test passes a list of five numbers, of which the first counts the others.
+        let list = unsafe { &mut *(*buffers).cast::<[i64; 5]>() };
+        for task in begin..end {
+            list[0] += 1;
+            list[list[0] as usize] = task;
+        }
+    }
+
+    #[test]
+    fn the_order_of_tasks_is_as_asked_and_turns_with_the_run() {
+        let buffer = BufferRef {
+            kind: BufferKind::Workspace,
+            index: 0,
+            offset: 0,
+        };
+        let tasks = |backward: u32, turns: u32, run: u64| {
+            let step = Step {
+                kernel: note,
+                tasks: 4,
+                order: Order { backward, turns },
+                buffers: &raw const buffer,
+                buffer_count: 1,
+            };
+            let (mut list, mut addresses) = ([0i64; 5], [core::ptr::null_mut(); 1]);
+            let memory = Memory {
+                inputs: core::ptr::null(),
+                outputs: core::ptr::null(),
+                workspace: list.as_mut_ptr().cast(),
+                constants: core::ptr::null(),
+                prepared: core::ptr::null_mut(),
+                addresses: addresses.as_mut_ptr(),
+                run,
+            };
+            // SAFETY: the step mentions one buffer, the workspace, of the size that its kernel wants.
+            unsafe { super::run(&[step], &memory, &Runner::Serial) };
+            [list[1], list[2], list[3], list[4]]
+        };
+        let (up, down) = ([0, 1, 2, 3], [3, 2, 1, 0]);
+        assert_eq!([0, 1].map(|run| tasks(0, 0, run)), [up, up]);
+        assert_eq!([0, 1].map(|run| tasks(1, 0, run)), [down, down]);
+        assert_eq!([0, 1, 2].map(|run| tasks(0, 1, run)), [up, down, up]);
+        assert_eq!([0, 1, u64::MAX].map(|run| tasks(1, 1, run)), [down, up, up]);
     }
 }

@@ -97,7 +97,8 @@ fn steps(out: &mut String, plan: &Plan) {
     out.push_str(
         "typedef void (*kernel_fn)(void *const *buffers, int64_t begin, int64_t end);\n\
          typedef struct { uint32_t kind, index; uint64_t offset; } buffer_ref;\n\
-         typedef struct { kernel_fn kernel; int64_t tasks; const buffer_ref *buffers; uint64_t buffer_count; } step;\n\n",
+         typedef struct { uint32_t backward, turns; } order;\n\
+         typedef struct { kernel_fn kernel; int64_t tasks; order order; const buffer_ref *buffers; uint64_t buffer_count; } step;\n\n",
     );
     for (i, spec) in plan.kernels.iter().enumerate() {
         for phase in 0..spec.phases().len() {
@@ -136,14 +137,18 @@ fn step_table(out: &mut String, plan: &Plan, prefix: &str, calls: &[Call]) {
         for (phase, tasks) in spec.phases().into_iter().enumerate() {
             let name = phase_name(&kernel_name(&plan.name, call.kernel as usize), phase);
             let buffers = call.buffers.len();
-            put!(out, "  {{ {name}, {tasks}, {prefix}buffers + {first}, {buffers} }},");
+            let [backward, turns] = [call.order.backward, call.order.turns].map(u32::from);
+            put!(
+                out,
+                "  {{ {name}, {tasks}, {{ {backward}, {turns} }}, {prefix}buffers + {first}, {buffers} }},"
+            );
             count += 1;
         }
         first += call.buffers.len();
     }
     put!(
         out,
-        "  {{ 0, 0, 0, 0 }}\n}};\nenum {{ {prefix}step_count = {count} }};\n"
+        "  {{ 0, 0, {{ 0, 0 }}, 0, 0 }}\n}};\nenum {{ {prefix}step_count = {count} }};\n"
     );
 }
 
@@ -155,6 +160,7 @@ const INTERFACE: &str = r#"typedef struct {
   const void *constants;
   void *prepared;
   void **addresses;
+  uint64_t run;
 } memory;
 
 void *frazil_rt_pool_new(uint64_t threads);
@@ -175,7 +181,7 @@ static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, 
     if (posix_memalign(&prepared, PREPARED_BYTES < large ? 64 : large, PREPARED_BYTES)) prepared = 0;
     if (prepared) {
       void *addresses[MOST_BUFFERS];
-      const memory m = { 0, 0, 0, frazil_sources, prepared, addresses };
+      const memory m = { 0, 0, 0, frazil_sources, prepared, addresses, 0 };
       if (PREPARED_BYTES >= large) madvise(prepared, PREPARED_BYTES / large * large, MADV_HUGEPAGE);
       frazil_rt_run(prepare_steps, prepare_step_count, &m, pool, parallel_for, user);
       madvise((void *)frazil_sources, SOURCE_BYTES / SOURCE_PAGE * SOURCE_PAGE, MADV_DONTNEED);
@@ -210,6 +216,7 @@ struct MODEL_instance {
   void *pool;
   frazil_parallel_for parallel_for;
   void *user;
+  uint64_t runs;
   void *addresses[MOST_BUFFERS];
 };
 
@@ -283,7 +290,7 @@ frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *c
   void *all[OUTPUT_COUNT + CHECK_COUNT + 1];
   for (int32_t i = 0; i < OUTPUT_COUNT; i++) all[i] = outputs[i];
   for (int32_t i = 0; i < CHECK_COUNT; i++) all[OUTPUT_COUNT + i] = &checks[i];
-  const memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses };
+  const memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses, self->runs++ };
   frazil_rt_run(steps, step_count, &m, self->pool, self->parallel_for, self->user);
   for (int32_t i = 0; i < CHECK_COUNT; i++)
     if (checks[i]) return FRAZIL_INDEX_OUT_OF_RANGE;

@@ -10,6 +10,17 @@ const UNROLL: i64 = 4;
 /// Elements of a packed panel that are prefetched ahead: far enough for weights that come from memory.
 const PREFETCH: i64 = 2048;
 
+/// Rows of a product whose time is that of reading the weights.
+const FEW_ROWS: i64 = 4;
+/// Bytes of weights that a core's cache is likely to have kept since the last call.
+const CACHED: i64 = 4 << 20;
+
+/// Whether the panels of B are fetched ahead. Where each weight is used once or twice, and the processor's own prefetcher has them there in time,
+/// the instructions for it take longer than the arithmetic.
+fn wants_prefetch(gemm: &Gemm) -> bool {
+    gemm.b == GemmB::Packed && (gemm.m > FEW_ROWS || 4 * gemm.k * gemm.n > CACHED)
+}
+
 /// Where the operands of the current task begin.
 struct Task<'c> {
     a: Val<'c>,
@@ -333,7 +344,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
         }
     };
     let full = t.length / UNROLL * UNROLL;
-    let prefetch = matches!(gemm.b, GemmB::Packed);
+    let prefetch = wants_prefetch(gemm);
     let far = next_block(e, gemm, &t);
     let mut acc = e.for_loop(0, full, UNROLL, &accumulators, |e, k, acc| {
         let (ka, kb) = (e.mul(k, gemm.a_col_stride), e.mul(k, t.b_row));

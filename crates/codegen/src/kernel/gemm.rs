@@ -131,6 +131,11 @@ impl Gemm {
         self.batch_count() * div_ceil(self.m, self.tile.m_task) * div_ceil(self.n, self.tile.n_task)
     }
 
+    /// True for a product of few rows with weights: each task has its own columns of them, and all rows.
+    pub fn streams_weights(&self) -> bool {
+        self.b == GemmB::Packed && self.batch_count() == 1 && self.m <= self.tile.m_task && 4 * self.m <= self.n
+    }
+
     /// Packs B, whose element (k, n) is `weights[k * k_stride + n * n_stride]`, as `[n / NR][k][NR]` with NR the tile's
     /// columns; the last panel is padded with zeros.
     ///

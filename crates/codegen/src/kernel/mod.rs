@@ -96,6 +96,14 @@ impl KernelSpec {
         smallvec![tasks]
     }
 
+    /// The buffer of weights of which each task reads a part of its own, if that is most of what the kernel reads.
+    pub fn streamed_weights(&self) -> Option<usize> {
+        match self {
+            KernelSpec::Gemm(k) if k.streams_weights() => Some(1),
+            _ => None,
+        }
+    }
+
     /// Bytes of workspace that the kernel needs while it runs, besides its documented buffers. When this is not 0, a
     /// [`Buffer::Workspace`](crate::plan::Buffer::Workspace) of this size is passed as one more, last, buffer; its contents
     /// neither matter before the call nor mean anything after it.
