@@ -10,6 +10,8 @@ const UNROLL: i64 = 4;
 /// Elements of a packed panel that are prefetched ahead: far enough for weights that come from memory.
 const PREFETCH: i64 = 2048;
 
+/// Tiles of rows that are few: the arithmetic on a weight takes no longer than its way from memory.
+const FEW_TILES: i64 = 4;
 /// Rows of a product whose time is that of reading the weights.
 const FEW_ROWS: i64 = 4;
 /// Bytes of weights that a core's cache is likely to have kept since the last call.
@@ -120,43 +122,54 @@ fn locate<'c>(
     }
 }
 
-/// B read where it lies: k block → rows → columns.
+/// B read where it lies: k block → rows → columns, or columns → k block → rows for the sake of the weights' order in memory.
 fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
     let nr = gemm.tile_columns();
+    let at = |e: &mut Emitter<'c>, (row, rows): (Int<'c>, i64), column: Int<'c>, (k0, length): (Int<'c>, i64)| {
+        let (b, b_row) = match gemm.b {
+            GemmB::Packed => {
+                let panel = e.mul(column, gemm.k);
+                let k = e.mul(k0, nr);
+                (e.add(panel, k), nr)
+            }
+            GemmB::Strided { k_stride, .. } => {
+                let k = e.mul(k0, k_stride);
+                (e.add(k, column), k_stride)
+            }
+        };
+        let tile_at = Tile {
+            row,
+            rows,
+            column,
+            k0,
+            length,
+            b: e.f32_offset(task.b, b),
+            b_row,
+            masked_b: gemm.b != GemmB::Packed,
+        };
+        tile(e, gemm, task, tile_at);
+    };
+    if in_order_of_weights(gemm) {
+        e.for_each(0, task.columns, nr, |e, column| {
+            for_k_blocks(e, gemm, |e, k0, length| {
+                for_row_tiles(e, gemm, task, |e, row, rows| at(e, (row, rows), column, (k0, length)));
+            });
+        });
+        return;
+    }
     for_k_blocks(e, gemm, |e, k0, length| {
         for_row_tiles(e, gemm, task, |e, row, rows| {
             e.for_each(0, task.columns, nr, |e, column| {
-                let (b, b_row) = match gemm.b {
-                    GemmB::Packed => {
-                        let panel = e.mul(column, gemm.k);
-                        let k = e.mul(k0, nr);
-                        (e.add(panel, k), nr)
-                    }
-                    GemmB::Strided { k_stride, .. } => {
-                        let k = e.mul(k0, k_stride);
-                        (e.add(k, column), k_stride)
-                    }
-                };
-                let b = e.f32_offset(task.b, b);
-                let masked_b = gemm.b != GemmB::Packed;
-                tile(
-                    e,
-                    gemm,
-                    task,
-                    Tile {
-                        row,
-                        rows,
-                        column,
-                        k0,
-                        length,
-                        b,
-                        b_row,
-                        masked_b,
-                    },
-                );
+                at(e, (row, rows), column, (k0, length))
             });
         });
     });
+}
+
+/// Whether the packed weights are read from their first to their last element: where there are few rows they come from memory while the tiles
+/// compute, and in this order what a tile fetches ahead is what is read next.
+fn in_order_of_weights(gemm: &Gemm) -> bool {
+    gemm.streams_weights() && gemm.m <= FEW_TILES * gemm.tile.rows
 }
 
 /// B copied panel by panel into `panel`: k block → columns → copy → rows.
@@ -386,8 +399,13 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm, t: &Tile<'c>) -> Option<(Val
     }
     let block = gemm.tile.k_block;
     let last_start = (gemm.k - 1).max(0) / block * block;
-    // The panel's next rows; after the last ones the first of the next task's.
-    let (within, across) = (block * nr, gemm.tile.n_task * gemm.k - last_start * nr);
+    // The panel's next rows; after the last ones the first of the panel that comes in its place.
+    let columns = if in_order_of_weights(gemm) {
+        nr
+    } else {
+        gemm.tile.n_task
+    };
+    let (within, across) = (block * nr, columns * gemm.k - last_start * nr);
     let next = match t.k0 {
         Int::Const(k0) => Int::Const(if k0 == last_start { across } else { within }),
         k0 => {
