@@ -20,7 +20,11 @@ const CACHED: i64 = 4 << 20;
 /// Whether the panels of B are fetched ahead. Where each weight is used once or twice, and the processor's own prefetcher has them there in time,
 /// the instructions for it take longer than the arithmetic.
 fn wants_prefetch(gemm: &Gemm) -> bool {
-    gemm.b == GemmB::Packed && (gemm.m > FEW_ROWS || 4 * gemm.k * gemm.n > CACHED)
+    gemm.b == GemmB::Packed && (gemm.m > FEW_ROWS || !is_cached(gemm))
+}
+
+fn is_cached(gemm: &Gemm) -> bool {
+    4 * gemm.k * gemm.n <= CACHED
 }
 
 /// Where the operands of the current task begin.
@@ -394,7 +398,9 @@ fn next_block<'c>(e: &mut Emitter<'c>, gemm: &Gemm, t: &Tile<'c>) -> Option<(Val
     let nr = gemm.tile_columns();
     let tiles = gemm.tile.row_tiles(gemm.last_rows());
     let parts = prefetch_parts(tiles.full + tiles.shorter, UNROLL * nr / 16);
-    if gemm.b != GemmB::Packed || parts < 2 {
+    // A single tile has the time for all of it only where it waits for memory.
+    let worth = parts > 1 || gemm.m > FEW_ROWS && !is_cached(gemm);
+    if gemm.b != GemmB::Packed || !worth {
         return None;
     }
     let block = gemm.tile.k_block;
