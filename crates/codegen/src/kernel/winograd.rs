@@ -70,7 +70,10 @@ impl Winograd {
                 }
             }
         }
-        best.map(|(_, w)| w)
+        // With many input channels only few tiles fit a task, and the weights, which each task reads, are the bound.
+        let direct = 9.0 / 2.0 * (shape.output[0] * shape.output[1] * shape.batch * blocks_out) as f64;
+        let (_, form) = best.filter(|(cost, _)| 16.0 * cost <= 0.9 * direct)?;
+        Some(form)
     }
 
     /// m + 2: inputs of a tile in each direction.
