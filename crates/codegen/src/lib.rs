@@ -37,6 +37,7 @@ pub mod plan;
 pub mod profile;
 pub mod schedule;
 pub mod simplify;
+mod slices;
 pub mod specialise;
 pub mod target;
 pub mod tune;

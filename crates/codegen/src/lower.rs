@@ -10,6 +10,7 @@ use crate::plan::{Call, Order, Plan, Port, Preparation};
 
 use crate::schedule::Prepare;
 use crate::simplify::{materialise_views, simplify};
+use crate::slices::slice_chains;
 use crate::specialise::{InputSpec, ResultSpec, specialise};
 use crate::target::Target;
 use crate::tune::Tuning;
@@ -65,7 +66,10 @@ pub fn compile_graph(
 pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
     optimise(&mut graph, options.fuse);
     let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
-    let schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, options))?;
+    let mut schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, options))?;
+    if options.fuse {
+        slice_chains(&mut schedule, options.target.vector);
+    }
     let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
     let port = |name: &str, i: usize, id| {
         let shape = graph.shape(id);
