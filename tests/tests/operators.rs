@@ -178,13 +178,20 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
         if native && n == 0 && matches!(want, Outcome::Value(_)) {
             // What the model changes of itself, only the first call sees as it was.
             let got = outcome(&mut new(options.kind)?, &method, &args, unaligned)?;
-            compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}, unaligned: {mismatch}"))?;
-            let salted: Vec<recorded::Value> = args.iter().map(salted).collect();
-            if salted != args {
-                let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted, argument)?;
-                let got = outcome(&mut new(options.kind)?, &method, &salted, argument)?;
+            if compare::outcomes(&want, &got, tolerance).is_err() {
+                // What `as_strided` reads of an input, it finds by its place in the whole memory.
+                let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &args, unaligned)?;
                 compare::outcomes(&want, &got, tolerance)
-                    .map_err(|mismatch| format!("call {n} with NaN and infinities: {mismatch}"))?;
+                    .map_err(|mismatch| format!("call {n}, unaligned: {mismatch}"))?;
+            }
+            for step in SALT {
+                let salted: Vec<recorded::Value> = args.iter().map(|a| salted(a, step)).collect();
+                if salted != args {
+                    let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted, argument)?;
+                    let got = outcome(&mut new(options.kind)?, &method, &salted, argument)?;
+                    compare::outcomes(&want, &got, tolerance)
+                        .map_err(|mismatch| format!("call {n} with NaN and infinities: {mismatch}"))?;
+                }
             }
         }
     }
@@ -207,8 +214,11 @@ fn outcome(
     }
 }
 
-/// A tensor of float32 or float64 with some of its elements NaN, infinite, or the negative zero; other values as they are.
-fn salted(value: &recorded::Value) -> recorded::Value {
+/// One in how many elements of inputs is made special: many, and so few that most results have to stay as they were.
+const SALT: [usize; 2] = [5, 211];
+
+/// A tensor of float32 or float64 with every `step`th of its elements NaN, infinite, or the negative zero; other values as they are.
+fn salted(value: &recorded::Value, step: usize) -> recorded::Value {
     let recorded::Value::Tensor(t) = value else {
         return value.clone();
     };
@@ -220,8 +230,8 @@ fn salted(value: &recorded::Value) -> recorded::Value {
     };
     let mut data = t.data.clone();
     let width = element(0.0).map_or(1, |e| e.len());
-    // Every fifth element, beginning where the size says.
-    let places = (data.len() / width % 5..data.len() / width).step_by(5);
+    // Beginning where the size says.
+    let places = (data.len() / width % step..data.len() / width).step_by(step);
     for (place, x) in places.zip(special.into_iter().cycle()) {
         if let Some(bytes) = element(x) {
             data[place * width..][..width].copy_from_slice(&bytes);
