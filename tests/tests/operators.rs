@@ -20,6 +20,7 @@ use frazil_tests::case::{self, Case};
 use frazil_tests::compare;
 use frazil_tests::value::{self as recorded, Outcome, Tensors};
 use frazil_tests::workspace;
+use half::{bf16, f16};
 use safetensors::Dtype;
 use serde_json::Value as Json;
 
@@ -217,7 +218,7 @@ fn outcome(
 /// One in how many elements of inputs is made special: many, and so few that most results have to stay as they were.
 const SALT: [usize; 2] = [5, 211];
 
-/// A tensor of float32 or float64 with every `step`th of its elements NaN, infinite, or the negative zero; other values as they are.
+/// A tensor of floats with every `step`th of its elements NaN, infinite, or the negative zero; other values as they are.
 fn salted(value: &recorded::Value, step: usize) -> recorded::Value {
     let recorded::Value::Tensor(t) = value else {
         return value.clone();
@@ -226,6 +227,8 @@ fn salted(value: &recorded::Value, step: usize) -> recorded::Value {
     let element = |x: f64| match t.dtype {
         Dtype::F32 => Some((x as f32).to_le_bytes().to_vec()),
         Dtype::F64 => Some(x.to_le_bytes().to_vec()),
+        Dtype::F16 => Some(f16::from_f64(x).to_le_bytes().to_vec()),
+        Dtype::BF16 => Some(bf16::from_f64(x).to_le_bytes().to_vec()),
         _ => None,
     };
     let mut data = t.data.clone();
