@@ -249,7 +249,8 @@ def patches(s):
         scores = s.add(f"{scores} + {table}[{at}].reshape([{side * side}, {side * side}, 2]).permute([2, 0, 1]).unsqueeze(0)")
         if shift:
             mask = s.tensor([rows * columns, side * side, side * side], torch.bool, True)
-            hidden = f"torch.ops.aten.masked_fill(torch.ops.aten.zeros([{rows * columns}, 1, {side * side}, {side * side}]), {mask}.unsqueeze(1), -100.0)"
+            none = f"torch.ops.aten.zeros([{rows * columns}, 1, {side * side}, {side * side}])"
+            hidden = f"torch.ops.aten.masked_fill({none}, {mask}.unsqueeze(1), -100.0)"
             scores = s.add(f"{scores}.reshape([{b}, {rows * columns}, 2, {side * side}, {side * side}]) + {hidden}.to({n}.dtype)")
             scores = s.add(f"{scores}.reshape([-1, 2, {side * side}, {side * side}])")
         t = s.add(call("matmul", s.add(call("softmax", scores, -1)), v))
@@ -387,8 +388,8 @@ def counted(s):
         zero = s.add(f"torch.ops.aten.zeros([{b}, 12, {width}], dtype={s.dtype})")
         return call("scatter_add", zero, 1, f"{ids}.unsqueeze(-1).expand([{b}, {length}, {width}])", rows)
     if form == 7:
-        angle = f"torch.ops.aten.arange({length}).unsqueeze(1) * torch.ops.aten.exp(torch.ops.aten.arange(0, {2 * width}, 2) * {-math.log(100.0) / width!r})"
-        a = s.add(angle)
+        slower = f"torch.ops.aten.exp(torch.ops.aten.arange(0, {2 * width}, 2) * {-math.log(100.0) / width!r})"
+        a = s.add(f"torch.ops.aten.arange({length}).unsqueeze(1) * {slower}")
         t = s.add(f"torch.ops.aten.stack([torch.ops.aten.sin({a}), torch.ops.aten.cos({a})], -1).flatten(1)")
         return f"{t}.to({table}.dtype) + {s.tensor([b, length, 2 * width], None, False, True)}"
     repeated = s.places([length], 4)
@@ -433,7 +434,8 @@ def boxes(s):
     lines = f"torch.ops.aten.meshgrid([torch.ops.aten.arange({h}), torch.ops.aten.arange({w})])"
     grid = s.add(f"torch.ops.aten.stack([{lines}[1], {lines}[0]], 2).to({n}.dtype)")
     sizes = s.tensor([1, 3, 1, 1, 2], None, True, True)
-    return f"torch.ops.aten.cat([({y}[..., 0:2] * 2.0 - 0.5 + {grid}) * 8, ({y}[..., 2:4] * 2) ** 2 * {sizes}, {y}[..., 4:]], 4).reshape([{b}, -1, {5 + classes}])"
+    parts = f"({y}[..., 0:2] * 2.0 - 0.5 + {grid}) * 8, ({y}[..., 2:4] * 2) ** 2 * {sizes}, {y}[..., 4:]"
+    return f"torch.ops.aten.cat([{parts}], 4).reshape([{b}, -1, {5 + classes}])"
 
 
 def recurrent_layers(s):

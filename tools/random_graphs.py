@@ -544,8 +544,8 @@ def main():
             else:
                 if error:
                     continue
-                runs = [graph.run(), graph.run(2.0), graph.run(-2.0), graph.run(2.0, turning=True), graph.run(2.0, uneven=True), graph.run(-2.0, uneven=True),
-                        graph.run(0.0)]
+                runs = [graph.run(), graph.run(2.0), graph.run(-2.0), graph.run(2.0, turning=True), graph.run(2.0, uneven=True),
+                        graph.run(-2.0, uneven=True), graph.run(0.0)]
                 wanted = leaves(graph.given(env))
                 if not all(same(a, b, tuple(x / 2 for x in tolerance))
                            for r in runs for a, b in zip(wanted, leaves(graph.given(r)))):
