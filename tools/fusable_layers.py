@@ -163,7 +163,7 @@ def grouped_norm(s):
             n = dense(s, s.add(activation(s, dense(s, n, 2 * c))), c)
         n = s.add(call("permute", n, back))
     elif form == 4 and c > 1:
-        mean = s.add(f"{n}.mean(1, keepdim=True)")
+        mean = s.add(call("mean", n, [1], True))
         square = s.add(f"({n} - {mean}).pow(2).mean(1, keepdim=True)")
         scale = s.tensor([c] + [1] * rank, None, True, True)
         n = s.add(f"({n} - {mean}) / torch.ops.aten.sqrt({square} + 1e-3) * {scale}")
@@ -206,7 +206,8 @@ def weighed(s):
     own = weight(s, [out, c, 3, 3], 9 * c)
     last = ["None", [1, 1], [1, 1], [1, 1]]
     if form == 0:
-        v = s.add(f"{own} - {own}.mean([1, 2, 3], keepdim=True)")
+        mean = s.add(call("mean", own, [1, 2, 3], True))
+        v = s.add(f"{own} - {mean}")
         v = s.add(f"{v} / ({v}.reshape([{out}, -1]).std(1).reshape([{out}, 1, 1, 1]) + 0.1)")
         return call("conv2d", n, v, *last, 1)
     if form == 1:
