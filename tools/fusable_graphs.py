@@ -2,9 +2,9 @@
 
 Chains of pointwise operators, reductions, norms, softmax, products, convolutions, pooling, attention and views, and of any other operators
 that are compiled, on sizes that leave odd tails (1, 7, 8, 15, 17, 33), on constants as well as on inputs, with NaN and infinities among the
-elements of every third graph. A third of them have pieces of networks in them (`fusable_nets.py`), and a third rows that are read through
-views (`fusable_views.py`). What is not a result may vanish into other kernels, so only values that nothing else reads are results, and a few
-others.
+elements of every third graph. A quarter of them have pieces of networks in them (`fusable_nets.py`), a quarter blocks that only some families of
+models have (`fusable_layers.py`), and a quarter rows that are read through views (`fusable_views.py`). What is not a result may vanish into other
+kernels, so only values that nothing else reads are results, and a few others.
 
 Left to chance by PyTorch, and so not made: convolutions whose weights are not finite (whether their products with the padding count
 depends on the kernel that it takes) and of no channels, products and convolutions of bfloat16 that is not finite (`by_pairs`), transposed
@@ -18,6 +18,7 @@ import textwrap
 
 import torch
 
+from fusable_layers import LAYERS
 from fusable_nets import NETS, spatial, without_spread
 from fusable_views import VIEWS
 
@@ -52,13 +53,13 @@ class Scene:
     def size(self):
         return self.rng.choice(self.sizes)
 
-    def tensor(self, sizes, dtype=None, constant=None, finite=False):
-        """The name of a new input or constant."""
+    def tensor(self, sizes, dtype=None, constant=None, finite=False, scale=1.0):
+        """The name of a new input or constant, whose numbers are about as large as `scale`."""
         rng, dtype = self.rng, dtype or self.dtype
         if math.prod(sizes) > MOST:
             raise ValueError("too large")
         if dtype.is_floating_point:
-            t = torch.randn(sizes, generator=self.generator, dtype=torch.float32)
+            t = torch.randn(sizes, generator=self.generator, dtype=torch.float32) * scale
             if self.salt and not finite and rng.random() < 0.5:
                 for place in range(rng.randrange(5), t.numel(), rng.choice([3, 5, 17, 40])):
                     t.view(-1)[place] = rng.choice([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 100.0])
@@ -478,7 +479,7 @@ def grow(rng, seed, steps, graph, constants, any_call):
     some operator on some of the values that it is given."""
     s = Scene(rng, seed, graph, constants, any_call)
     # Most graphs have larger pieces in them, mostly as their beginning.
-    pieces = rng.choice([NETS, VIEWS, []])
+    pieces = rng.choice([NETS, LAYERS, VIEWS, []])
     if pieces and rng.random() < 0.7:
         s.dtype = torch.float32
     kinds = KINDS + pieces

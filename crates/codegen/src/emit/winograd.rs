@@ -1,5 +1,8 @@
 //! Winograd convolution. A task transforms the input of a few tiles, multiplies it with the transformed weights position by position,
 //! and transforms the products back, one tile of output channels after the other. Only the weights stream through the cache.
+//!
+//! A transformed input that is infinite or NaN meets outputs that do not read it, and differences of infinities are NaN. So a tile whose
+//! results are not all finite is computed again by the definition, with weights that are transformed back.
 
 use super::Kernel;
 use super::builder::{Emitter, Int, Val};
@@ -68,7 +71,7 @@ pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv, w: Winograd) {
 pub fn emit_weights(kernel: &mut Kernel<'_>, spec: &WinogradWeights) {
     let (lanes, width, channels) = (spec.block, spec.width(), spec.in_channels);
     let positions = spec.form.inputs() * spec.form.inputs();
-    let [_, g, _] = spec.form.matrices();
+    let [_, g, _, _] = spec.form.matrices();
     kernel.for_each_task(|e, buffers, task| {
         let at = e.delinearize(task, &[spec.channel_tiles(), channels]);
         let from = e.mul(task, 9 * width);
@@ -108,15 +111,9 @@ impl<'c> Plan<'_, 'c> {
     /// V = Bᵀ d B for each block of input channels.
     fn transform_input(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>) {
         let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
-        let [image, ty, tx] = self.locate(e, first, tile);
-        let y = e.linear([(self.w.outputs, ty)], -s.padding[0]);
-        let x = e.linear([(self.w.outputs, tx)], -s.padding[1]);
-        let batch_stride = match self.conv.input {
-            ActivationLayout::Blocked { batch_stride } => batch_stride,
-            ActivationLayout::Plain => 0,
-        };
+        let place = self.locate(e, first, tile);
+        let (corner, [y, x]) = self.input_corner(e, place);
         let (row, plane) = (s.input[1] * lanes, s.input[0] * s.input[1] * lanes);
-        let corner = e.linear([(batch_stride, image), (row, y), (lanes, x)], 0);
         // 0 <= y and y + n <= height, in one unsigned comparison; likewise x.
         let inside_y = e.compare("ule", y, s.input[0] - n);
         let inside_x = e.compare("ule", x, s.input[1] - n);
@@ -139,9 +136,9 @@ impl<'c> Plan<'_, 'c> {
                     };
                     (0..n * n).map(&mut load).collect()
                 },
-                |e| self.load_at_border(e, base, (y, x), row),
+                |e| self.load_at_border(e, base, [y, x], |e, address| e.load_vector(address, lanes)),
             );
-            let [b, _, _] = self.w.matrices();
+            let [b, _, _, _] = self.w.matrices();
             let v = transform(e, &b, &input, lanes);
             let tiles = self.w.columns * lanes;
             let to = e.linear([(tiles, block), (lanes, tile)], 0);
@@ -154,9 +151,29 @@ impl<'c> Plan<'_, 'c> {
         });
     }
 
-    /// The inputs of a tile, zero outside of the image.
-    fn load_at_border(&self, e: &mut Emitter<'c>, base: Val<'c>, (y, x): (Int<'c>, Int<'c>), row: i64) -> Vec<Val<'c>> {
+    /// The first input of a tile at that place: its element in the first block of channels, its row and its column.
+    fn input_corner(&self, e: &mut Emitter<'c>, [image, ty, tx]: [Int<'c>; 3]) -> (Int<'c>, [Int<'c>; 2]) {
+        let (s, lanes) = (&self.conv.shape, self.conv.block);
+        let y = e.linear([(self.w.outputs, ty)], -s.padding[0]);
+        let x = e.linear([(self.w.outputs, tx)], -s.padding[1]);
+        let batch_stride = match self.conv.input {
+            ActivationLayout::Blocked { batch_stride } => batch_stride,
+            ActivationLayout::Plain => 0,
+        };
+        let corner = e.linear([(batch_stride, image), (s.input[1] * lanes, y), (lanes, x)], 0);
+        (corner, [y, x])
+    }
+
+    /// The inputs of a tile, zero outside of the image, as `load` reads them.
+    fn load_at_border(
+        &self,
+        e: &mut Emitter<'c>,
+        base: Val<'c>,
+        [y, x]: [Int<'c>; 2],
+        load: impl Fn(&mut Emitter<'c>, Val<'c>) -> Val<'c>,
+    ) -> Vec<Val<'c>> {
         let (s, lanes, n) = (&self.conv.shape, self.conv.block, self.w.inputs());
+        let row = s.input[1] * lanes;
         let mut inside = |from: Int<'c>, extent: i64| -> Vec<Val<'c>> {
             let flag = |i: i64| {
                 let at = e.add(from, i);
@@ -165,13 +182,13 @@ impl<'c> Plan<'_, 'c> {
             (0..n).map(flag).collect()
         };
         let (rows, columns) = (inside(y, s.input[0]), inside(x, s.input[1]));
-        let load = |i: i64| {
+        let element = |i: i64| {
             let valid = e.binary("arith.andi", rows[(i / n) as usize], columns[(i % n) as usize]);
             let address = e.f32_offset(base, i / n * row + i % n * lanes);
             let address = e.select(valid, address, self.zeros);
-            e.load_vector(address, lanes)
+            load(e, address)
         };
-        (0..n * n).map(load).collect()
+        (0..n * n).map(element).collect()
     }
 
     /// M = U V for each position, for one tile of output channels.
@@ -256,7 +273,8 @@ impl<'c> Plan<'_, 'c> {
     /// Y = Aᵀ M A, the epilogue, and the stores that lie inside the output.
     fn transform_output(&self, e: &mut Emitter<'c>, first: Int<'c>, tile: Int<'c>, channels: Int<'c>) {
         let (conv, s, lanes, w) = (self.conv, &self.conv.shape, self.conv.block, self.w);
-        let [image, ty, tx] = self.locate(e, first, tile);
+        let place = self.locate(e, first, tile);
+        let [image, ty, tx] = place;
         let (plane, row) = (s.output[0] * s.output[1] * lanes, s.output[1] * lanes);
         let corner = e.linear(
             [
@@ -285,18 +303,30 @@ impl<'c> Plan<'_, 'c> {
         let from = e.mul(tile, w.vectors * lanes);
         let from = e.f32_offset(self.products, from);
         let from = e.base(from);
-        let [_, _, a] = w.matrices();
-        for v in 0..w.vectors {
+        let [_, _, a, _] = w.matrices();
+        e.for_each(0, w.vectors, 1, |e, v| {
+            let lane = e.mul(v, lanes);
+            let from = e.f32_offset(from, lane);
+            let from = e.base(from);
             let load = |i: i64| {
-                let address = e.f32_offset(from, (i * w.columns * w.vectors + v) * lanes);
+                let address = e.f32_offset(from, i * w.columns * w.vectors * lanes);
                 e.load_vector(address, lanes)
             };
             let m: Vec<_> = (0..w.inputs() * w.inputs()).map(load).collect();
             let result = transform(e, &a, &m, lanes);
+            let odd = not_all_finite(e, &result, lanes);
+            let odd = e.unlikely(odd);
+            let types = vec![e.f32_vector(lanes); result.len()];
+            let result = e.if_else(
+                odd,
+                &types,
+                |e| self.direct(e, place, channels, lane),
+                |_| result.clone(),
+            );
+            let channel = e.add(channel, lane);
             for (i, &value) in result.iter().enumerate() {
                 let (dy, dx) = (i as i64 / w.outputs, i as i64 % w.outputs);
-                let element = Int::Const(v * plane + dy * row + dx * lanes);
-                let channel = e.add(channel, v * lanes);
+                let element = e.linear([(plane, v)], dy * row + dx * lanes);
                 let at = Position {
                     row: Int::Const(0),
                     channel,
@@ -321,8 +351,53 @@ impl<'c> Plan<'_, 'c> {
                     Some(c) => e.if_then(c, store),
                 }
             }
-        }
+        });
     }
+
+    /// The outputs of a tile as sums over all taps, for the vector of channels that begins at `lane` of a tile of channels.
+    fn direct(&self, e: &mut Emitter<'c>, place: [Int<'c>; 3], channels: Int<'c>, lane: Int<'c>) -> Vec<Val<'c>> {
+        let (s, lanes, w) = (&self.conv.shape, self.conv.block, self.w);
+        let (width, positions, n) = (lanes * w.vectors, w.inputs() * w.inputs(), w.inputs());
+        let (corner, at) = self.input_corner(e, place);
+        let weights = e.linear([(positions * s.in_channels * width, channels), (1, lane)], 0);
+        let weights = e.f32_offset(self.buffers[1], weights);
+        let [_, _, _, back] = w.matrices();
+        let zero = e.f32_constant(0.0, Some(lanes));
+        let start = vec![zero; (w.outputs * w.outputs) as usize];
+        e.for_loop(0, s.in_channels, 1, &start, |e, c, sums| {
+            let (block, own) = (e.div(c, lanes), e.rem(c, lanes));
+            let base = e.linear([(1, corner), (s.input[0] * s.input[1] * lanes, block), (1, own)], 0);
+            let base = e.f32_offset(self.buffers[0], base);
+            let from = e.mul(c, width);
+            let from = e.f32_offset(weights, from);
+            let load = |position: i64| {
+                let address = e.f32_offset(from, position * s.in_channels * width);
+                e.load_vector(address, lanes)
+            };
+            let transformed: Vec<_> = (0..positions).map(load).collect();
+            let taps = transform(e, &back, &transformed, lanes);
+            // One input after the other, so that only the weights and sums need registers.
+            let mut sums = sums.to_vec();
+            let inputs = self.load_at_border(e, base, at, |e, address| e.load_broadcast(address, lanes));
+            for (i, &input) in inputs.iter().enumerate() {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    let (y, x) = (i as i64 / n - j as i64 / w.outputs, i as i64 % n - j as i64 % w.outputs);
+                    if (0..3).contains(&y) && (0..3).contains(&x) {
+                        *sum = e.fma(input, taps[(3 * y + x) as usize], *sum);
+                    }
+                }
+            }
+            sums
+        })
+    }
+}
+
+/// Whether an element of these vectors is infinite or NaN: zero times it is NaN.
+fn not_all_finite<'c>(e: &mut Emitter<'c>, vectors: &[Val<'c>], lanes: i64) -> Val<'c> {
+    let zero = e.f32_constant(0.0, Some(lanes));
+    let sum = vectors.iter().fold(zero, |sum, &v| e.fma(v, zero, sum));
+    let nan = e.cmpf("uno", sum, sum, Some(lanes));
+    e.reduce_lanes("or", nan, false)
 }
 
 /// T x Tᵀ of a square matrix x of vectors, all row by row; T may have more rows than columns, or fewer.

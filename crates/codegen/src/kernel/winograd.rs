@@ -91,8 +91,8 @@ impl Winograd {
         div_ceil(shape.batch * tiles(shape, self.outputs), self.columns)
     }
 
-    /// The matrices Bᵀ (input), G (weights) and Aᵀ (output), row by row.
-    pub(crate) fn matrices(&self) -> [Vec<Vec<f64>>; 3] {
+    /// The matrices Bᵀ (input), G (weights), Aᵀ (output), and the left inverse of G, row by row.
+    pub(crate) fn matrices(&self) -> [Vec<Vec<f64>>; 4] {
         let rows = |r: &[&[f64]]| r.iter().map(|x| x.to_vec()).collect::<Vec<_>>();
         match self.outputs {
             4 => [
@@ -118,6 +118,11 @@ impl Winograd {
                     &[0., 1., 1., 4., 4., 0.],
                     &[0., 1., -1., 8., -8., 1.],
                 ]),
+                rows(&[
+                    &[4., 0., 0., 0., 0., 0.],
+                    &[0., -3., 3., 0., 0., 0.],
+                    &[0., 0., 0., 0., 0., 1.],
+                ]),
             ],
             _ => [
                 rows(&[
@@ -128,6 +133,7 @@ impl Winograd {
                 ]),
                 rows(&[&[1., 0., 0.], &[0.5, 0.5, 0.5], &[0.5, -0.5, 0.5], &[0., 0., 1.]]),
                 rows(&[&[1., 1., 1., 0.], &[0., 1., -1., -1.]]),
+                rows(&[&[1., 0., 0., 0.], &[0., 1., -1., 0.], &[0., 0., 0., 1.]]),
             ],
         }
     }
