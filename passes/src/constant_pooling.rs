@@ -80,8 +80,8 @@ impl GraphPass for ConstantPooling {
     }
 }
 
-/// How many bytes at each end of a tensor are hashed: enough to tell weights apart, and cheap for large ones.
-const HASHED_BYTES: usize = 256;
+/// How many elements at each end of a tensor are hashed: enough to tell weights apart, and cheap for large ones.
+const HASHED_ELEMENTS: usize = 64;
 
 fn hash_by_value(constant: &Constant, hasher: &mut impl Hasher) {
     match constant {
@@ -89,10 +89,10 @@ fn hash_by_value(constant: &Constant, hasher: &mut impl Hasher) {
             t.dtype.code().hash(hasher);
             t.sizes.hash(hasher);
             if t.is_contiguous() {
-                let bytes = t.to_bytes();
-                let n = bytes.len().min(HASHED_BYTES);
-                bytes[..n].hash(hasher);
-                bytes[bytes.len() - n..].hash(hasher);
+                let len = usize::try_from(t.numel()).unwrap_or(0);
+                let n = len.min(HASHED_ELEMENTS);
+                t.dense_bytes(0..n).hash(hasher);
+                t.dense_bytes(len - n..len).hash(hasher);
             }
         }
         Constant::List(l) => l.items.iter().for_each(|c| hash_by_value(c, hasher)),

@@ -1,18 +1,23 @@
-//! What a process needs that finds its code kept: little memory, as it touches nothing of the compiler.
+//! What a process needs: little memory where it finds its code kept, as it touches nothing of the compiler, and its weights once where it compiles.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// Peak memory in megabytes of a process that measures the fixture, and what it tells of its code.
-fn measure(cache: &Path) -> (f64, String) {
-    let model = concat!(
+/// A small model, and its input.
+const FIXTURE: (&str, &str) = (
+    concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../tests/fixtures/models/residual_cnn/model.pt"
-    );
+    ),
+    "ones:1x3x32x32",
+);
+
+/// Peak memory in MiB of a process that measures `model` on `input`, and what it tells of its code.
+fn measure((model, input): (&str, &str), cache: &Path) -> (f64, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_jit-run"))
-        .args([model, "--input", "ones:1x3x32x32", "--bench", "--json", "--timing"])
+        .args([model, "--input", input, "--bench", "--json", "--timing"])
         .arg(format!("--cache-dir={}", cache.display()))
         .output()
         .unwrap();
@@ -27,12 +32,53 @@ fn measure(cache: &Path) -> (f64, String) {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn kept_code_needs_no_compiler() {
     let folder = tempfile::tempdir().unwrap();
-    let (compiling, notes) = measure(folder.path());
+    let (compiling, notes) = measure(FIXTURE, folder.path());
     assert!(notes.contains("compiled in"), "{notes}");
-    let (peak, notes) = measure(folder.path());
+    let (peak, notes) = measure(FIXTURE, folder.path());
     assert!(notes.contains("found in"), "{notes}");
     assert!(
         peak < 24.0 && peak < compiling / 2.0,
-        "{peak} MB of {compiling} MB with the compiler"
+        "{peak} MiB of {compiling} MiB with the compiler"
     );
+}
+
+/// Layers whose batch norms are folded, and one more: 63 MiB of weights.
+const LARGE: &str = "
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [nn.Conv2d(512, 512, 3, padding=1), nn.BatchNorm2d(512)]
+        layers += [nn.Conv2d(512, 512, 3, padding=1), nn.BatchNorm2d(512)]
+        layers += [nn.Conv2d(512, 512, 3, padding=1), nn.BatchNorm2d(512)]
+        self.layers = nn.Sequential(*layers)
+        self.fc = nn.Linear(4608, 2048)
+        self.eval()
+    def forward(self, x):
+        return self.fc(self.layers(x).flatten(1))
+";
+
+/// Neither the archive nor weights of folded layers are held beside what kernels read.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+fn weights_are_there_once() {
+    const WEIGHTS: f64 = 63.0;
+    let folder = tempfile::tempdir().unwrap();
+    let [source, model, little, much] = ["net.py", "net.pt", "little", "much"].map(|name| folder.path().join(name));
+    std::fs::write(&source, LARGE).unwrap();
+    let written = Command::new(env!("CARGO_BIN_EXE_jit-opt"))
+        .args([&source, Path::new("-o"), &model])
+        .status()
+        .unwrap();
+    assert!(written.success());
+    let model = (model.to_str().unwrap(), "ones:1x512x3x3");
+    // The first process compiles, the second finds the code.
+    for (what, room) in [("compiled in", 24.0), ("found in", 3.0)] {
+        let (small, _) = measure(FIXTURE, &little);
+        let (large, notes) = measure(model, &much);
+        assert!(notes.contains(what), "{notes}");
+        assert!(
+            large < small + WEIGHTS + room,
+            "{large} MiB; {small} MiB with few weights"
+        );
+    }
 }

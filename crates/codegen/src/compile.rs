@@ -4,7 +4,7 @@ use crate::cache::ObjectCache;
 use crate::emit::phase_name;
 use crate::host::HostCall;
 use crate::native::jit::Jit;
-use crate::native::{CompileError, compile_kernel, host_target};
+use crate::native::{CompileError, compile_kernel, host_target, own_pages};
 use crate::output::{self, NewBytes};
 use crate::package::{Contents, Package, Weights};
 use crate::pages::Pages;
@@ -17,6 +17,7 @@ use frazil_runtime::structured::TensorShape;
 use rayon::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How to compile.
@@ -51,7 +52,9 @@ pub fn compile_objects(
     target: &Target,
     cache: Option<&ObjectCache>,
 ) -> Result<Vec<Vec<u8>>, CompileError> {
-    plan.kernels
+    let compiled = AtomicBool::new(false);
+    let objects = plan
+        .kernels
         .par_iter()
         .enumerate()
         .filter(|(_, spec)| !spec.phases().is_empty())
@@ -61,12 +64,18 @@ pub fn compile_objects(
                 return Ok(object);
             }
             let object = compile_kernel(&name, spec, target)?;
+            compiled.store(true, Ordering::Relaxed);
             if let Some(cache) = cache {
                 cache.put(&name, spec, target, &object);
             }
             Ok(object)
         })
-        .collect()
+        .collect();
+    if compiled.into_inner() {
+        // Constants are packed next.
+        own_pages::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);
+    }
+    objects
 }
 
 /// Compiles `plan` for this process.
@@ -182,10 +191,13 @@ impl Executable {
         } = package;
         let jit = Jit::new(&objects.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let pool = pool(options.threads)?;
+        own_pages::before_running(constants.len() + contents.preparation.1 + contents.workspace_bytes);
         let prepared = match weights {
             Weights::Prepared(prepared) => prepared,
             Weights::Sources(sources) => prepare(&contents, sources, &jit, pool.as_ref())?,
         };
+        // Packed now, where they are not, and not in the first run.
+        let _ = constants.bytes();
         let Linked {
             steps,
             call_of,

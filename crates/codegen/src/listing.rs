@@ -42,7 +42,7 @@ fn write(out: &mut String, plan: &Plan) -> fmt::Result {
         kernels,
         megaflop(total),
         plan.workspace_bytes,
-        plan.constants.bytes().len() + plan.preparation.sources.bytes().len()
+        plan.constants.len() + plan.preparation.sources.len()
     )?;
     for (kind, ports) in [("input", &plan.inputs), ("output", &plan.outputs)] {
         for Port { name, dtype, shape } in ports {

@@ -16,6 +16,8 @@ use crate::native::jit::Jit;
 use crate::plan::{Buffer, Call, Constants, PAGE, Plan, Port, kernel_count};
 use crate::profile::{self, CallInfo};
 use memmap2::Mmap;
+#[cfg(target_os = "linux")]
+use memmap2::UncheckedAdvice;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::fs::File;
@@ -140,13 +142,13 @@ impl Contents {
                     ports.get(index as usize).is_some_and(|p| offset <= p.bytes() as u64)
                 };
                 let inside = match *buffer {
-                    Buffer::Constant { offset } if prepares => offset <= sources.bytes().len() as u64,
+                    Buffer::Constant { offset } if prepares => offset <= sources.len() as u64,
                     Buffer::Prepared { offset } => offset <= *prepared as u64,
                     _ if prepares => false,
                     Buffer::Input { index, offset } => in_port(&self.inputs, index, offset),
                     Buffer::Output { index, offset } => in_port(&self.outputs, index, offset),
                     Buffer::Workspace { offset } => offset <= self.workspace_bytes as u64,
-                    Buffer::Constant { offset } => offset <= constants.bytes().len() as u64,
+                    Buffer::Constant { offset } => offset <= constants.len() as u64,
                 };
                 if !inside {
                     return invalid(format!("call {i} has buffer {buffer:?}, which does not exist"));
@@ -203,7 +205,7 @@ impl Package {
         let none = Constants::default();
         let sources = match &self.weights {
             Weights::Sources(sources) => sources,
-            Weights::Prepared(prepared) if prepared.bytes().len() == self.contents.preparation.1 => &none,
+            Weights::Prepared(prepared) if prepared.len() == self.contents.preparation.1 => &none,
             Weights::Prepared(_) => return Err(CompileError::InvalidPlan("prepared weights of another size".into())),
         };
         self.contents.validate(&self.constants, sources, self.hosts.len())
@@ -236,7 +238,7 @@ impl Package {
             note,
             contents: self.contents.clone(),
             objects: self.objects.iter().map(Vec::len).collect(),
-            constants: self.constants.bytes().len(),
+            constants: self.constants.len(),
         })?;
         out.write_all(MAGIC)?;
         out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -250,7 +252,7 @@ impl Package {
             let first = end.next_multiple_of(PAGE);
             out.write_all(&[0; PAGE][..first - end])?;
             out.write_all(constants.bytes())?;
-            end = first + constants.bytes().len();
+            end = first + constants.len();
         }
         out.flush()?;
         Ok(true)
@@ -276,6 +278,10 @@ impl Package {
         let objects = header.objects.iter().map(|&size| Some(rest.take(size)?.to_vec()));
         let objects = objects.collect::<Option<Vec<_>>>()?;
         let mut end = rest.at;
+        // What has been read is copied; the constants lie in pages of their own.
+        // SAFETY: nobody writes to the file, so that its pages have the same contents when they come back.
+        #[cfg(target_os = "linux")]
+        let _ = unsafe { file.unchecked_advise_range(UncheckedAdvice::DontNeed, 0, end) };
         let mut constants = |len: usize| {
             let first = end.checked_next_multiple_of(PAGE)?;
             end = first.checked_add(len)?;

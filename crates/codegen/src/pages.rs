@@ -31,9 +31,9 @@ impl Pages {
         if bytes >= WORTH
             && let Ok(map) = MmapMut::map_anon(bytes.next_multiple_of(LARGE))
         {
-            // Small pages do as well, only slower.
+            // Small pages do as well, only slower; at the end of the memory too, where a large one would be used by less than half.
             #[cfg(target_os = "linux")]
-            let _ = map.advise(Advice::HugePage);
+            let _ = map.advise_range(Advice::HugePage, 0, (bytes + LARGE - WORTH) / LARGE * LARGE);
             return Pages::Mapped(map);
         }
         Pages::Allocated(vec![Line([0; 8]); bytes.div_ceil(ALIGNMENT)])

@@ -14,7 +14,7 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Every buffer offset is a multiple of this many bytes, and so is every caller's workspace.
 pub const ALIGNMENT: usize = 64;
@@ -165,6 +165,38 @@ enum ConstantMemory {
     Own(Arc<Pages>),
     /// A file, from this byte on: a multiple of [`ALIGNMENT`], as pages are.
     Mapped(Arc<Mmap>, usize),
+    /// The process, once somebody has read them.
+    Later(Arc<Later>),
+}
+
+/// Bytes that are written when they are first read.
+struct Later {
+    pages: OnceLock<Pages>,
+    /// Writes them over zeros; called once.
+    fill: Mutex<Option<Fill>>,
+}
+
+type Fill = Box<dyn FnOnce(&mut [u8]) + Send>;
+
+impl std::fmt::Debug for Later {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Later").field(&self.pages.get()).finish()
+    }
+}
+
+impl Later {
+    /// All of them, `len` bytes and maybe more.
+    fn bytes(&self, len: usize) -> &[u8] {
+        let pages = self.pages.get_or_init(|| {
+            let mut pages = Pages::new(len);
+            let fill = self.fill.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(fill) = fill {
+                fill(&mut pages.bytes_mut()[..len]);
+            }
+            pages
+        });
+        pages.bytes()
+    }
 }
 
 impl Default for ConstantMemory {
@@ -183,11 +215,16 @@ impl Constants {
         })
     }
 
-    /// `len` bytes that `fill` writes over zeros.
-    pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Constants {
-        let mut pages = Pages::new(len);
-        fill(&mut pages.bytes_mut()[..len]);
-        Constants::of(pages, len)
+    /// `len` bytes that `fill` writes over zeros when somebody first reads them.
+    pub(crate) fn later(len: usize, fill: impl FnOnce(&mut [u8]) + Send + 'static) -> Constants {
+        let later = Later {
+            pages: OnceLock::new(),
+            fill: Mutex::new(Some(Box::new(fill))),
+        };
+        Constants {
+            memory: ConstantMemory::Later(Arc::new(later)),
+            len,
+        }
     }
 
     /// The first `len` bytes of `pages`, which have as many.
@@ -205,7 +242,7 @@ impl Constants {
         let end = offset + bytes.len();
         let room = match &mut self.memory {
             ConstantMemory::Own(pages) => Arc::get_mut(pages).filter(|p| p.bytes().len() >= end),
-            ConstantMemory::Mapped(..) => None,
+            ConstantMemory::Mapped(..) | ConstantMemory::Later(_) => None,
         };
         match room {
             Some(pages) => pages.bytes_mut()[offset..end].copy_from_slice(bytes),
@@ -220,11 +257,22 @@ impl Constants {
         Buffer::Constant { offset: offset as u64 }
     }
 
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The bytes; the first lies at a 64-byte boundary.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             ConstantMemory::Own(pages) => &pages.bytes()[..self.len],
             ConstantMemory::Mapped(file, start) => &file[*start..*start + self.len],
+            ConstantMemory::Later(later) => &later.bytes(self.len)[..self.len],
         }
     }
 }

@@ -51,5 +51,5 @@ pub use module::{
     AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object,
 };
 pub use source::{SourceRange, SourceText, SourceTexts, Span};
-pub use tensor::{Encoding, Shape, Storage, TensorData, TensorError, contiguous_strides};
+pub use tensor::{Encoding, Shape, Source, Storage, TensorData, TensorError, contiguous_strides};
 pub use types::{Dim, TensorType, TypeKind};

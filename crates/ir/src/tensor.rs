@@ -2,7 +2,9 @@
 
 use crate::{DType, Device, DeviceKind};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Sizes or strides, in elements.
@@ -15,18 +17,80 @@ pub type Shape = SmallVec<[i64; 5]>;
 #[derive(Clone)]
 pub struct Storage {
     bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    source: Option<Arc<dyn Source>>,
     device: Device,
+}
+
+/// An owner of bytes that can bring them back: a mapped file, or something that computes them. Its memory need not be held all the time.
+///
+/// [`AsRef`] gives all bytes, and keeps them; they are always the same.
+pub trait Source: AsRef<[u8]> + Send + Sync {
+    /// Number of bytes.
+    fn len(&self) -> usize {
+        self.as_ref().len()
+    }
+
+    /// True when there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes in `range`, for a moment: what it takes to make them is not kept. `None` when they are not all there.
+    fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
+        self.as_ref().get(range).map(Cow::Borrowed)
+    }
+
+    /// Says that nobody will read the bytes soon, so that memory that can be filled again may be given back.
+    fn release(&self) {}
 }
 
 impl Storage {
     /// A storage over `bytes`, which may be a `Vec<u8>`, an aligned buffer, or a window of a mapped file.
     pub fn new(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, device: Device) -> Storage {
-        Storage { bytes, device }
+        let source = None;
+        Storage { bytes, source, device }
+    }
+
+    /// A storage over the bytes of `source`.
+    pub fn of_source<S: Source + 'static>(source: Arc<S>, device: Device) -> Storage {
+        Storage {
+            bytes: source.clone(),
+            source: Some(source),
+            device,
+        }
     }
 
     /// The bytes, little-endian.
     pub fn bytes(&self) -> &[u8] {
         (*self.bytes).as_ref()
+    }
+
+    /// Number of bytes. It is known without reading any.
+    pub fn len(&self) -> usize {
+        match &self.source {
+            Some(source) => source.len(),
+            None => self.bytes().len(),
+        }
+    }
+
+    /// True when there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes in `range`, for a moment; see [`Source::read`]. `None` when they are not all there.
+    pub fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
+        match &self.source {
+            Some(source) => source.read(range),
+            None => self.bytes().get(range).map(Cow::Borrowed),
+        }
+    }
+
+    /// See [`Source::release`].
+    pub fn release(&self) {
+        if let Some(source) = &self.source {
+            source.release();
+        }
     }
 
     /// The owner of the bytes, to be shared further.
@@ -42,7 +106,7 @@ impl Storage {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Storage({} bytes on {})", self.bytes().len(), self.device)
+        write!(f, "Storage({} bytes on {})", self.len(), self.device)
     }
 }
 
@@ -219,7 +283,7 @@ impl TensorData {
                 .checked_add(1)
                 .and_then(|n| n.checked_mul(dtype.size() as i64))
                 .ok_or_else(range)?;
-            let available = storage.bytes().len() as u64;
+            let available = storage.len() as u64;
             // Tensors of the device `meta` have no data.
             if end as u64 > available && storage.device().kind != DeviceKind::Meta {
                 return Err(TensorError::Bounds {
@@ -301,14 +365,12 @@ impl TensorData {
     }
 
     /// The elements' bytes in row-major order, copied only when they are not contiguous.
-    pub fn to_bytes(&self) -> std::borrow::Cow<'_, [u8]> {
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+        if self.is_contiguous() {
+            return self.dense_bytes(0..self.numel() as usize);
+        }
         let bytes = self.storage.bytes();
         let size = self.dtype.size();
-        let start = self.offset as usize * size;
-        if self.is_contiguous() {
-            let end = start + self.numel() as usize * size;
-            return bytes.get(start..end).unwrap_or_default().into();
-        }
         let mut out = Vec::with_capacity(self.numel() as usize * size);
         let mut index: Shape = smallvec::smallvec![0; self.rank()];
         for _ in 0..self.numel() {
@@ -324,6 +386,13 @@ impl TensorData {
             }
         }
         out.into()
+    }
+
+    /// The bytes of these elements, as they lie one after the other: row by row where the tensor is contiguous.
+    pub fn dense_bytes(&self, elements: Range<usize>) -> Cow<'_, [u8]> {
+        let byte = |element: usize| (self.offset as usize + element) * self.dtype.size();
+        let range = byte(elements.start)..byte(elements.end);
+        self.storage.read(range).unwrap_or_default()
     }
 
     /// True when both are windows on one storage that share at least its identity.
@@ -363,6 +432,39 @@ mod tests {
         assert!(matches!(t(&[-1], &[1], 0), Err(TensorError::Range { .. })));
         assert!(matches!(t(&[i64::MAX, 4], &[1, 1], 0), Err(TensorError::Range { .. })));
         assert!(t(&[0, 100], &[100, 1], 99).is_ok(), "nothing is read");
+    }
+
+    /// Numbers that are made when they are read.
+    struct Counted(std::sync::OnceLock<Vec<u8>>);
+
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            self.0.get_or_init(|| (0..8).collect())
+        }
+    }
+
+    impl Source for Counted {
+        fn len(&self) -> usize {
+            8
+        }
+
+        fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
+            (range.end <= 8).then(|| range.map(|i| i as u8).collect::<Vec<u8>>().into())
+        }
+    }
+
+    #[test]
+    fn a_source_is_read_for_a_moment() {
+        let source = Arc::new(Counted(std::sync::OnceLock::new()));
+        let storage = Arc::new(Storage::of_source(source.clone(), Device::CPU));
+        let t = TensorData::new(DType::Byte, [3].as_slice(), [1].as_slice(), 2, storage.clone()).unwrap();
+        assert_eq!(*t.to_bytes(), [2, 3, 4]);
+        assert_eq!(*t.dense_bytes(1..2), [3]);
+        assert!(storage.read(7..9).is_none() && storage.len() == 8);
+        storage.release();
+        assert!(source.0.get().is_none(), "nothing has been kept");
+        assert!(TensorData::new(DType::Byte, [9].as_slice(), [1].as_slice(), 0, storage.clone()).is_err());
+        assert_eq!(storage.bytes(), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]

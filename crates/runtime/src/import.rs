@@ -164,9 +164,7 @@ impl Importer {
         let storage = match self.storages.get(&storage) {
             Some(s) => s.clone(),
             None => {
-                let len = data.storage.bytes().len();
-                let s =
-                    Storage::from_shared(data.storage.owner().clone(), 0..len).unwrap_or_else(|| Storage::zeroed(0));
+                let s = Storage::of_whole(data.storage.owner().clone(), data.storage.len());
                 self.storages.insert(storage, s.clone());
                 s
             }

@@ -217,6 +217,16 @@ impl Storage {
         }))
     }
 
+    /// Shares all of a read-only source, which has `len` bytes and is not looked at before somebody reads them; the first write copies.
+    pub fn of_whole(source: SharedBytes, len: usize) -> Arc<Storage> {
+        let range = 0..len;
+        Arc::new(Storage {
+            buffer: RwLock::new(Buffer::Shared { source, range }),
+            len,
+            touched: None,
+        })
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> usize {
         self.len

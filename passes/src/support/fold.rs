@@ -5,6 +5,7 @@
 //! weights are computed in f64 and rounded once.
 
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
+use super::scaled::{Channels, scaled};
 use crate::{AliasDb, PassContext};
 use frazil_ir::{Builder, Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols, types};
 use std::sync::Arc;
@@ -89,23 +90,16 @@ impl Layer {
 
     /// Number of output channels.
     pub fn channels(&self) -> i64 {
-        self.weight.sizes.get(self.channel_dim).copied().unwrap_or(0) * self.groups as i64
+        self.weights().count()
     }
 
-    /// The weight in f64, each element with the number of its output channel.
-    fn weight_by_channel(&self) -> Option<(Vec<f64>, Vec<usize>)> {
-        let values = to_f64(&self.weight)?;
-        let sizes: Vec<usize> = self.weight.sizes.iter().map(|s| *s as usize).collect();
-        let (first, own) = (*sizes.first()?, *sizes.get(self.channel_dim)?);
-        let inner: usize = sizes[self.channel_dim + 1..].iter().product();
-        let group_rows = (first / self.groups).max(1);
-        let channel = |i: usize| match self.channel_dim {
-            0 => i / inner.max(1),
-            // Transposed: rows are input channels, and the group of a row says which output channels are meant.
-            _ => (i / (inner * own).max(1)) / group_rows * own + i / inner.max(1) % own.max(1),
-        };
-        let channels = (0..values.len()).map(channel).collect();
-        Some((values, channels))
+    /// The weight by its output channels.
+    fn weights(&self) -> Channels {
+        Channels {
+            weight: self.weight.clone(),
+            dim: self.channel_dim,
+            groups: self.groups,
+        }
     }
 
     /// Replaces the layer's weights: those of channel `c` are multiplied by `scale[c]`, its bias likewise, then `shift[c]` is added. The new
@@ -114,10 +108,6 @@ impl Layer {
     /// `None`, and nothing changed, when the numbers cannot be represented.
     pub fn rescale(&self, graph: &mut Graph, scale: &[f64], shift: &[f64], suffix: &str) -> Option<()> {
         let dtype = self.weight.dtype;
-        let (mut weight, channels) = self.weight_by_channel()?;
-        for (w, c) in weight.iter_mut().zip(channels) {
-            *w *= *scale.get(c)?;
-        }
         let mut bias = match &self.bias {
             Some(b) => to_f64(b)?,
             None => vec![0.0; scale.len()],
@@ -127,11 +117,10 @@ impl Layer {
         }
         let new_bias = (self.bias.is_some() || shift.iter().any(|t| *t != 0.0))
             .then(|| from_f64(dtype, &[bias.len() as i64], &bias));
-        let scaled = scale.iter().any(|s| *s != 1.0);
-        let new_weight = if scaled {
-            Some(from_f64(dtype, &self.weight.sizes, &weight)?)
-        } else {
-            None
+        let is_scaled = scale.iter().any(|s| *s != 1.0);
+        let new_weight = match is_scaled {
+            true => Some(scaled(self.weights(), scale)?),
+            false => None,
         };
         let old_weight = graph.operand(self.node, 1)?;
         let old_bias = graph.operand(self.node, 2)?;

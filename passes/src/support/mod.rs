@@ -10,6 +10,7 @@ pub mod rank;
 pub mod refine;
 pub mod retype;
 pub mod rewrite;
+pub mod scaled;
 pub mod template;
 
 use frazil_ir::{Attribute, AttributeValue, Graph, NodeId};

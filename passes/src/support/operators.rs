@@ -146,7 +146,7 @@ fn typed(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
 
 fn byte_size(constant: &Constant) -> usize {
     match constant {
-        Constant::Tensor(t) => t.storage.bytes().len(),
+        Constant::Tensor(t) => t.storage.len(),
         Constant::Str(s) => s.len(),
         Constant::List(_) | Constant::Tuple(_) => constant
             .items()

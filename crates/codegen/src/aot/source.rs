@@ -42,7 +42,7 @@ extern const unsigned char frazil_constants[] __attribute__((visibility("hidden"
         plan.preparation.bytes
     );
     if plan.preparation.bytes > 0 {
-        // Whole pages, which are given back once they have been read.
+        // Whole pages, which are given back as they have been read.
         put!(
             out,
             r#"__asm__(".pushsection .rodata.frazil_sources,\"a\",@progbits\n"
@@ -54,7 +54,7 @@ extern const unsigned char frazil_sources[] __attribute__((visibility("hidden"))
 #define SOURCE_BYTES {}
 #define SOURCE_PAGE {PAGE}
 "#,
-            plan.preparation.sources.bytes().len()
+            plan.preparation.sources.len()
         );
     }
 }
@@ -169,6 +169,20 @@ void frazil_rt_run(const step *steps, uint64_t count, const memory *memory, cons
                    frazil_parallel_for parallel_for, void *user);
 
 #if PREPARED_BYTES
+/* Sources lie in the order of the steps that read them, each as the first buffer. */
+static void run_preparation(const memory *m, const void *pool, frazil_parallel_for parallel_for, void *user) {
+  size_t given_back = 0;
+  for (uint64_t i = 0; i < prepare_step_count; i++) {
+    frazil_rt_run(&prepare_steps[i], 1, m, pool, parallel_for, user);
+    const size_t end = i + 1 < prepare_step_count ? prepare_steps[i + 1].buffers[0].offset : SOURCE_BYTES;
+    const size_t pages = end / SOURCE_PAGE * SOURCE_PAGE;
+    if (pages > given_back) {
+      madvise((char *)frazil_sources + given_back, pages - given_back, MADV_DONTNEED);
+      given_back = pages;
+    }
+  }
+}
+
 /* What all instances share, while there are any. */
 static pthread_mutex_t prepared_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *prepared;
@@ -183,8 +197,7 @@ static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, 
       void *addresses[MOST_BUFFERS];
       const memory m = { 0, 0, 0, frazil_sources, prepared, addresses, 0 };
       if (PREPARED_BYTES >= large) madvise(prepared, PREPARED_BYTES / large * large, MADV_HUGEPAGE);
-      frazil_rt_run(prepare_steps, prepare_step_count, &m, pool, parallel_for, user);
-      madvise((void *)frazil_sources, SOURCE_BYTES / SOURCE_PAGE * SOURCE_PAGE, MADV_DONTNEED);
+      run_preparation(&m, pool, parallel_for, user);
     }
   }
   const int is_there = prepared != 0;

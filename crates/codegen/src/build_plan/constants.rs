@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::kernel::{ConvShape, KernelSpec, Winograd, WinogradWeights};
+use crate::native::own_pages;
 use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, Shape, TensorData};
@@ -55,7 +56,7 @@ pub(super) struct Stored {
     sources: Area,
 }
 
-/// Constants that have a place, and are written when the places of all are known.
+/// Constants that have a place, and are written when somebody reads them: the compiler has given back its memory by then.
 #[derive(Default)]
 struct Area {
     len: usize,
@@ -63,7 +64,7 @@ struct Area {
 }
 
 /// Writes a constant over zeros.
-type Pack = Box<dyn FnOnce(&mut [u8])>;
+type Pack = Box<dyn FnOnce(&mut [u8]) + Send>;
 
 impl Area {
     fn add(&mut self, bytes: usize, pack: Pack) -> u64 {
@@ -74,12 +75,22 @@ impl Area {
     }
 
     /// All of them in one piece of memory. One is packed after the other, which takes threads by itself: what packing needs besides is
-    /// never there for two.
-    fn write(self) -> Constants {
-        Constants::filled(self.len, |memory| {
-            for (range, pack) in self.packs {
-                pack(&mut memory[range]);
-            }
+    /// never there for two. It is the most for the largest, which come first, while little else is there.
+    fn write(mut self) -> Constants {
+        self.packs.sort_by_key(|(range, _)| std::cmp::Reverse(range.len()));
+        let largest = self.packs.first().map_or(0, |(range, _)| range.len());
+        let count = self.packs.partition_point(|(range, _)| range.len() >= largest / 4);
+        let small = self.packs.split_off(count);
+        Constants::later(self.len, move |memory| {
+            let mut write = |packs: Vec<(Range<usize>, Pack)>| {
+                for (range, pack) in packs {
+                    pack(&mut memory[range]);
+                }
+            };
+            write(self.packs);
+            // The allocator keeps what packing large ones took.
+            own_pages::after_packing(largest);
+            write(small);
         })
     }
 }
@@ -99,13 +110,16 @@ impl Builder<'_> {
         data: &Arc<TensorData>,
         form: Form,
         bytes: usize,
-        pack: impl FnOnce(&TensorData, &mut [u8]) + 'static,
+        pack: impl FnOnce(&TensorData, &mut [u8]) + Send + 'static,
     ) -> Slice {
         let data = Arc::clone(data);
         let Stored { places, constants, .. } = &mut self.stored;
         let place = places.entry((Elements::of(&data), form));
         let home = *place.or_insert_with(|| {
-            let pack = Box::new(move |to: &mut [u8]| pack(&data, to));
+            let pack = Box::new(move |to: &mut [u8]| {
+                pack(&data, to);
+                data.storage.release();
+            });
             Home::Constant(constants.add(bytes, pack))
         });
         self.schedule.buffer(home)
@@ -117,7 +131,7 @@ impl Builder<'_> {
         data: &Arc<TensorData>,
         form: Form,
         elements: usize,
-        pack: impl FnOnce(&TensorData, &mut [f32]) + 'static,
+        pack: impl FnOnce(&TensorData, &mut [f32]) + Send + 'static,
     ) -> Slice {
         self.stored(data, form, elements * 4, |data, to| {
             // Constants begin at multiples of 64 bytes.
@@ -133,7 +147,7 @@ impl Builder<'_> {
         data: &Arc<TensorData>,
         form: Form,
         transformation: WinogradWeights,
-        pack: impl FnOnce(&TensorData, &mut [f32]) + 'static,
+        pack: impl FnOnce(&TensorData, &mut [f32]) + Send + 'static,
     ) -> Slice {
         let key = (Elements::of(data), form.clone());
         let home = match self.stored.places.get(&key) {
@@ -144,6 +158,7 @@ impl Builder<'_> {
                     if let Ok(to) = bytemuck::try_cast_slice_mut(to) {
                         pack(&data, to);
                     }
+                    data.storage.release();
                 });
                 let source = self.stored.sources.add(transformation.plain_bytes(), pack);
                 let preparation = &mut self.schedule.preparation;
@@ -174,13 +189,30 @@ impl Elements {
     }
 }
 
+/// Elements of f32.
+pub(crate) enum Floats<'a> {
+    /// At an address that suits them.
+    Bytes(Cow<'a, [u8]>),
+    /// At another one than they were.
+    Copied(Vec<f32>),
+}
+
+impl std::ops::Deref for Floats<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Floats::Bytes(bytes) => bytemuck::try_cast_slice(bytes).unwrap_or_default(),
+            Floats::Copied(values) => values,
+        }
+    }
+}
+
 /// The elements in row-major order, of a tensor of f32; where they lie, if they lie so.
-pub(crate) fn floats(data: &TensorData) -> Cow<'_, [f32]> {
-    match data.to_bytes() {
-        Cow::Borrowed(bytes) => match bytemuck::try_cast_slice(bytes) {
-            Ok(values) => Cow::Borrowed(values),
-            Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
-        },
-        Cow::Owned(bytes) => Cow::Owned(bytemuck::pod_collect_to_vec(&bytes)),
+pub(crate) fn floats(data: &TensorData) -> Floats<'_> {
+    let bytes = data.to_bytes();
+    match bytemuck::try_cast_slice::<u8, f32>(&bytes) {
+        Ok(_) => Floats::Bytes(bytes),
+        Err(_) => Floats::Copied(bytemuck::pod_collect_to_vec(&bytes)),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn run() {
 
 /// Where the table begins and ends: twice the same where there is none.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-fn bounds() -> (usize, usize) {
+pub(super) fn bounds() -> (usize, usize) {
     let (start, end): (usize, usize);
     // SAFETY: two loads of addresses. The linker makes the symbols of the section's name; they are zero where there is no such section.
     unsafe {
@@ -41,6 +41,6 @@ fn bounds() -> (usize, usize) {
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn bounds() -> (usize, usize) {
+pub(super) fn bounds() -> (usize, usize) {
     (0, 0)
 }

@@ -5,6 +5,7 @@ mod image;
 pub mod jit;
 mod llvm;
 mod mlir;
+pub(crate) mod own_pages;
 
 use crate::emit::{self, EmitError};
 use crate::kernel::KernelSpec;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use memmap2::Mmap;
+#[cfg(target_os = "linux")]
+use memmap2::UncheckedAdvice;
 use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipResult;
 use zip::{CompressionMethod, ZipArchive};
@@ -19,7 +21,11 @@ use super::error::ArchiveError;
 
 /// Bytes that several owners share: a mapped file, or a buffer. Cloning is a reference count.
 #[derive(Clone)]
-pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+pub struct SharedBytes {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    /// The owner, where it is a file.
+    map: Option<Arc<Mmap>>,
+}
 
 impl SharedBytes {
     /// Maps the file at `path` for reading.
@@ -35,25 +41,42 @@ impl SharedBytes {
         // SAFETY: the mapping is private and read-only, and the bytes are only ever read as plain integers and floats, for
         // which every bit pattern is valid. A file that another process shortens meanwhile ends this one with SIGBUS; that is
         // the contract of mapping that PyTorch's `mmap=True` has too, and DESIGN asks for mapped weights.
-        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-        Ok(SharedBytes(Arc::new(map)))
+        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(io)?);
+        Ok(SharedBytes {
+            owner: map.clone(),
+            map: Some(map),
+        })
     }
 
     /// The shared owner, for storages that outlive the archive.
     pub fn owner(&self) -> Arc<dyn AsRef<[u8]> + Send + Sync> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.owner)
+    }
+
+    /// Says that nobody will read the bytes in `range` soon: pages of a file are given back, to be mapped again when they are read.
+    pub fn release(&self, range: Range<usize>) {
+        #[cfg(target_os = "linux")]
+        if let Some(map) = self.map.as_ref().filter(|map| range.end <= map.len()) {
+            // SAFETY: the pages are a file's, which nobody writes to through this mapping: they have the same contents when they come back.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = range;
     }
 }
 
 impl From<Vec<u8>> for SharedBytes {
     fn from(bytes: Vec<u8>) -> SharedBytes {
-        SharedBytes(Arc::new(bytes))
+        SharedBytes {
+            owner: Arc::new(bytes),
+            map: None,
+        }
     }
 }
 
 impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
-        (*self.0).as_ref()
+        (*self.owner).as_ref()
     }
 }
 

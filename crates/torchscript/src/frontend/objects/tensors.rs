@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use frazil_ir::{Constant, DType, Device, DeviceKind, Encoding, Shape, Storage, TensorData, types};
+use frazil_ir::{Constant, DType, Device, DeviceKind, Encoding, Shape, Source, Storage, TensorData, types};
 
 use super::Reader;
 use crate::archive::{ArchiveError, PickleId, PickleValue, SharedBytes};
@@ -22,6 +22,12 @@ struct Window {
 impl AsRef<[u8]> for Window {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref().get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Source for Window {
+    fn release(&self) {
+        self.bytes.release(self.range.clone());
     }
 }
 
@@ -181,7 +187,7 @@ impl Reader<'_, '_> {
             }
             .into());
         }
-        let storage = Arc::new(Storage::new(Arc::new(Window { bytes, range }), device));
+        let storage = Arc::new(Storage::of_source(Arc::new(Window { bytes, range }), device));
         self.storages.insert(key.to_owned(), Arc::clone(&storage));
         Ok((storage, dtype))
     }

@@ -1,0 +1,202 @@
+//! Weights times a factor for each output channel, computed when they are read: a model whose batch norms have been folded needs no second copy
+//! of its weights as long as only the compiler reads them.
+
+use super::fold::is_real;
+use frazil_ir::{DType, Device, Source, Storage, TensorData, TensorError, contiguous_strides};
+use half::{bf16, f16};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// The weights of a layer, and where their output channels are.
+#[derive(Clone)]
+pub struct Channels {
+    /// The weights.
+    pub weight: Arc<TensorData>,
+    /// Which dimension the output channels are along.
+    pub dim: usize,
+    /// Groups, for transposed convolutions: output channels are numbered group by group.
+    pub groups: usize,
+}
+
+impl Channels {
+    /// Number of output channels.
+    pub fn count(&self) -> i64 {
+        self.weight.sizes.get(self.dim).copied().unwrap_or(0) * self.groups as i64
+    }
+
+    /// How many neighbours have one output channel.
+    fn run(&self) -> usize {
+        let inner = self.weight.sizes.get(self.dim + 1..).unwrap_or_default();
+        inner.iter().product::<i64>() as usize
+    }
+
+    /// The output channel of run number `run`.
+    fn channel(&self, run: usize) -> usize {
+        let size = |dim: usize| self.weight.sizes.get(dim).map_or(1, |&size| size.max(1) as usize);
+        match self.dim {
+            0 => run,
+            // Transposed: rows are input channels, and the group of a row says which output channels are meant.
+            _ => {
+                let own = size(self.dim);
+                let group_rows = (size(0) / self.groups.max(1)).max(1);
+                run / own / group_rows * own + run % own
+            }
+        }
+    }
+}
+
+/// Weights that are computed in f64 and rounded once, to the dtype that they have.
+struct Scaled {
+    channels: Channels,
+    /// A factor for each output channel.
+    scale: Vec<f64>,
+    /// All of them, once somebody has wanted to keep them.
+    kept: OnceLock<Vec<u8>>,
+}
+
+/// The weights with each output channel multiplied by its number in `scale`, as a contiguous tensor. `None` where there are other channels than
+/// numbers, or the weights are not real.
+pub fn scaled(channels: Channels, scale: &[f64]) -> Option<Arc<TensorData>> {
+    let weight = channels.weight.clone();
+    if !is_real(weight.dtype) || i64::try_from(scale.len()) != Ok(channels.count()) {
+        return None;
+    }
+    let source = Scaled {
+        channels,
+        scale: scale.to_vec(),
+        kept: OnceLock::new(),
+    };
+    let storage = Arc::new(Storage::of_source(Arc::new(source), Device::CPU));
+    let strides = contiguous_strides(&weight.sizes);
+    let tensor: Result<_, TensorError> = TensorData::new(weight.dtype, weight.sizes.clone(), strides, 0, storage);
+    tensor.ok().map(Arc::new)
+}
+
+impl Scaled {
+    /// The elements in `range`.
+    fn compute(&self, range: Range<usize>) -> Vec<u8> {
+        let weight = &self.channels.weight;
+        let bytes = match weight.is_contiguous() {
+            true => weight.dense_bytes(range.clone()),
+            false => {
+                let size = weight.dtype.size();
+                let all = weight.to_bytes();
+                let some = all.get(range.start * size..range.end * size).unwrap_or_default();
+                Cow::Owned(some.to_vec())
+            }
+        };
+        let first = range.start;
+        match weight.dtype {
+            DType::Double => self.each(&bytes, first, |b, s| (f64::from_le_bytes(b) * s).to_le_bytes()),
+            DType::Half => self.each(&bytes, first, |b, s| {
+                f16::from_f64(f16::from_le_bytes(b).to_f64() * s).to_le_bytes()
+            }),
+            DType::BFloat16 => self.each(&bytes, first, |b, s| {
+                bf16::from_f64(bf16::from_le_bytes(b).to_f64() * s).to_le_bytes()
+            }),
+            _ => self.each(&bytes, first, |b, s| {
+                ((f64::from(f32::from_le_bytes(b)) * s) as f32).to_le_bytes()
+            }),
+        }
+    }
+
+    /// `times` of each element in `bytes`, the first of which is number `first`, and its channel's factor.
+    fn each<const N: usize>(&self, bytes: &[u8], first: usize, times: impl Fn([u8; N], f64) -> [u8; N]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let run = self.channels.run().max(1);
+        let (mut at, mut rest) = (first, bytes);
+        while !rest.is_empty() {
+            let here = ((run - at % run) * N).min(rest.len());
+            let (part, later) = rest.split_at(here);
+            let scale = self.scale.get(self.channels.channel(at / run)).copied().unwrap_or(1.0);
+            let elements = part.chunks_exact(N);
+            out.extend(elements.flat_map(|b| times(b.try_into().unwrap_or([0; N]), scale)));
+            (at, rest) = (at + here / N, later);
+        }
+        out
+    }
+}
+
+impl AsRef<[u8]> for Scaled {
+    fn as_ref(&self) -> &[u8] {
+        let all = 0..self.channels.weight.numel() as usize;
+        self.kept.get_or_init(|| self.compute(all))
+    }
+}
+
+impl Source for Scaled {
+    fn len(&self) -> usize {
+        self.channels.weight.numel() as usize * self.channels.weight.dtype.size()
+    }
+
+    fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
+        if let Some(kept) = self.kept.get() {
+            return kept.get(range).map(Cow::Borrowed);
+        }
+        let size = self.channels.weight.dtype.size();
+        let whole = range.start.is_multiple_of(size) && range.end.is_multiple_of(size);
+        if range.start > range.end || range.end > self.len() || !whole {
+            return None;
+        }
+        Some(Cow::Owned(self.compute(range.start / size..range.end / size)))
+    }
+
+    fn release(&self) {
+        self.channels.weight.storage.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frazil_ir::DType;
+
+    fn weight(sizes: &[i64], dtype: DType) -> Arc<TensorData> {
+        let numbers = (1..=sizes.iter().product::<i64>()).map(|i| i as f32);
+        let bytes = match dtype {
+            DType::Half => numbers.flat_map(|v| f16::from_f32(v).to_le_bytes()).collect(),
+            _ => numbers.flat_map(f32::to_le_bytes).collect(),
+        };
+        Arc::new(TensorData::contiguous(dtype, sizes, bytes).unwrap())
+    }
+
+    fn numbers(bytes: &[u8]) -> Vec<f32> {
+        bytes
+            .chunks_exact(4)
+            .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn each_channel_has_its_factor() {
+        let channels = |dim, groups, sizes: &[i64]| Channels {
+            weight: weight(sizes, DType::Float),
+            dim,
+            groups,
+        };
+        let t = scaled(channels(0, 1, &[2, 3]), &[1.0, 10.0]).unwrap();
+        assert_eq!(numbers(&t.to_bytes()), [1.0, 2.0, 3.0, 40.0, 50.0, 60.0]);
+        assert_eq!(numbers(&t.dense_bytes(2..4)), [3.0, 40.0]);
+        // Two groups of a transposed convolution: two rows of one channel, then two of another.
+        let t = scaled(channels(1, 2, &[4, 1, 2]), &[1.0, 10.0]).unwrap();
+        assert_eq!(numbers(&t.to_bytes()), [1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0]);
+        assert!(scaled(channels(0, 1, &[2, 3]), &[1.0]).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_is_what_is_read() {
+        let half = Channels {
+            weight: weight(&[3, 5], DType::Half),
+            dim: 0,
+            groups: 1,
+        };
+        let t = scaled(half, &[0.3, 1.0, 7.0]).unwrap();
+        let read = t.to_bytes().into_owned();
+        assert_eq!(t.storage.read(1..3), None, "half an element");
+        t.storage.release();
+        assert_eq!(t.storage.bytes(), read);
+        assert_eq!(t.storage.read(4..12).as_deref(), read.get(4..12));
+        assert_eq!(t.storage.read(4..40), None);
+    }
+}
