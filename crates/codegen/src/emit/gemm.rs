@@ -23,6 +23,7 @@ fn wants_prefetch(gemm: &Gemm) -> bool {
     gemm.b == GemmB::Packed && (gemm.m > FEW_ROWS || !is_cached(gemm))
 }
 
+/// Whether the weights are as few as the cache is likely to have kept.
 fn is_cached(gemm: &Gemm) -> bool {
     4 * gemm.k * gemm.n <= CACHED
 }
