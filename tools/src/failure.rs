@@ -4,7 +4,6 @@ use frazil_ir::{Diagnostic, Severity, Span};
 use std::error::Error;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// Why a tool stops.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +50,7 @@ impl Failure {
 }
 
 /// Prints `failure` with its causes, and the lines of the text `input` that it names; gives the exit status.
-pub fn print_failure(failure: &Failure, input: &Path) -> ExitCode {
+pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     match failure {
         // Text is shown with the lines that are wrong.
         Failure::Frazil(frazil::Error::Text(report)) => eprint!("{report}"),
@@ -72,8 +71,8 @@ pub fn print_failure(failure: &Failure, input: &Path) -> ExitCode {
         }
     }
     match failure {
-        Failure::Usage(_) => ExitCode::from(2),
-        _ => ExitCode::from(1),
+        Failure::Usage(_) => 2,
+        _ => 1,
     }
 }
 

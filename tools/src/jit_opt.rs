@@ -10,7 +10,6 @@ use frazil::{
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Reads TorchScript (a .pt archive, .ir text or .py source), runs passes, and writes IR or native code.
 #[derive(Parser, Debug)]
@@ -152,17 +151,17 @@ impl EmitKind {
     }
 }
 
-/// The program.
-pub fn main() -> ExitCode {
+/// The program; gives its exit status.
+pub fn main() -> u8 {
     // Asked for by itself, so that no input has to be named.
     if std::env::args().skip(1).eq(["--list-passes"]) {
         print_passes();
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let options = Options::parse();
     tracing_to_stderr();
     match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
     }
 }

@@ -8,7 +8,7 @@ use frazil::write_atomically;
 use frazil::{Loaded, Session};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Shrinks .ir text (or what else jit-opt reads) while a command keeps failing on it: nodes, blocks, outputs, inputs, constants, types; of modules also
@@ -40,12 +40,12 @@ struct Options {
     command: Vec<String>,
 }
 
-/// The program.
-pub fn main() -> ExitCode {
+/// The program; gives its exit status.
+pub fn main() -> u8 {
     let options = Options::parse();
     tracing_to_stderr();
     match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
     }
 }

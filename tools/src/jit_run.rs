@@ -10,7 +10,6 @@ use frazil::{CallError, Engine, EngineKind, EngineOptions, Session, Value, write
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// Runs a TorchScript model (.pt, .ir, or .py source), natively or in the reference interpreter.
@@ -83,8 +82,8 @@ enum EngineName {
 /// How long `--profile` measures.
 const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
-/// The program.
-pub fn main() -> ExitCode {
+/// The program; gives its exit status.
+pub fn main() -> u8 {
     let options = Options::parse();
     tracing_to_stderr();
     let result = match &options.model {
@@ -95,7 +94,7 @@ pub fn main() -> ExitCode {
         Ok(used) => {
             // The process ends here: the system takes its memory back at once, faster than it is given back piece by piece.
             std::mem::forget(used);
-            ExitCode::SUCCESS
+            0
         }
         Err(failure) => print_failure(&failure, options.model.as_deref().unwrap_or(Path::new("-"))),
     }
@@ -155,6 +154,8 @@ fn run_case(
                 .collect::<Result<Vec<Value>, _>>()?,
         );
     }
+    // What was taken out of it is copied.
+    drop(tensors);
     let mut engine = session.engine(model, &engine_options(options, methods.clone(), case.preserve.clone()))?;
     progress.stage("running");
     if options.bench {
@@ -169,17 +170,19 @@ fn run_case(
         };
         return profile(options, &mut engine, method, args, progress).map(|()| engine);
     }
-    let mut results = Results::default();
+    let mut results = out.map(|_| Results::default());
     for (method, args) in methods.iter().zip(&calls) {
-        match engine.call(method, args) {
-            Ok(value) => results.push(&value)?,
-            Err(CallError::Raised(text)) => results.push_raised(&text),
-            Err(CallError::Failed(error)) => return Err(error.into()),
+        let result = engine.call(method, args);
+        match (result, &mut results) {
+            (Err(CallError::Failed(error)), _) => return Err(error.into()),
+            (_, None) => {}
+            (Ok(value), Some(results)) => results.push(&value)?,
+            (Err(CallError::Raised(text)), Some(results)) => results.push_raised(&text),
         }
     }
     tell(options, &engine);
     progress.done();
-    if let Some(out) = out {
+    if let (Some(out), Some(results)) = (out, results) {
         let (json, tensors) = results.finish()?;
         std::fs::create_dir_all(out).map_err(|e| Failure::io("make", out, e))?;
         let write = |name: &str, bytes: &[u8]| {

@@ -6,6 +6,7 @@ mod failure;
 pub mod jit_opt;
 pub mod jit_reduce;
 pub mod jit_run;
+pub mod leave;
 pub mod npy;
 pub mod progress;
 pub mod reduce;

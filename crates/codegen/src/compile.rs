@@ -360,6 +360,10 @@ impl Executable {
             addresses: self.addresses.as_mut_ptr().cast(),
             run: self.runs,
         };
+        if self.runs == 0 {
+            // Weights and workspace come into memory now.
+            own_pages::before_running(self.code.constants.len() + self.code.prepared.len() + self.code.workspace_bytes);
+        }
         self.runs = self.runs.wrapping_add(1);
         let runner = match &self.pool {
             Some(pool) => Runner::Pool(pool),

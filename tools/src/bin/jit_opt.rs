@@ -1,5 +1,5 @@
 //! `jit-opt`: reads TorchScript, runs passes, writes any stage of the way to native code.
 
-fn main() -> std::process::ExitCode {
-    frazil_tools::jit_opt::main()
+fn main() {
+    frazil_tools::leave::leave(frazil_tools::jit_opt::main())
 }

@@ -14,7 +14,7 @@ use crate::layout::{ImageShape, Layouts};
 use crate::lower::LowerOptions;
 use crate::schedule::{Home, Schedule, Slice};
 use crate::target::Target;
-pub(crate) use constants::floats;
+pub(crate) use constants::{Floats, floats};
 use constants::{Form, Stored};
 use frazil_runtime::structured::{TensorId, TensorShape};
 use std::collections::{HashMap, HashSet};

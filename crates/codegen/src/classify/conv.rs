@@ -3,6 +3,7 @@
 use super::window::{Images, Window};
 use super::{EpilogueClass, Nest};
 use crate::affine::as_loop;
+use crate::build_plan::{Floats, floats};
 use crate::graph::TensorGraph;
 use crate::kernel::ConvShape;
 use frazil_ir::TensorData;
@@ -77,12 +78,18 @@ impl ConvClass {
         firsts.filter(exists).map(phase).collect()
     }
 
-    /// The weights as `[out_channels][in_channels / groups][kh][kw]`.
-    pub fn gather_weights(&self, weight: &TensorData) -> Vec<f32> {
-        let values = crate::build_plan::floats(weight);
+    /// The weights as `[out_channels][in_channels / groups][kh][kw]`; where they lie, if they lie so.
+    pub(crate) fn gather_weights<'w>(&self, weight: &'w TensorData) -> Floats<'w> {
+        let values = floats(weight);
         let s = &self.shape;
         let (ci, co) = (s.in_channels / s.groups, s.out_channels / s.groups);
         let [gs, os, cs, ys, xs] = self.weight_strides;
+        let taps = s.kernel[0] * s.kernel[1];
+        let in_order = [co * ci * taps, ci * taps, taps, s.kernel[1], 1];
+        let count = usize::try_from(s.out_channels * ci * taps);
+        if self.weight_offset == 0 && self.weight_strides == in_order && count == Ok(values.len()) {
+            return values;
+        }
         let mut out = Vec::with_capacity(values.len());
         for o in 0..s.out_channels {
             for c in 0..ci {
@@ -94,7 +101,7 @@ impl ConvClass {
                 }
             }
         }
-        out
+        Floats::Copied(out)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::gemm::div_ceil;
 use super::groups::{Grouping, place_of_weight};
+use super::pack::in_stretches;
 use super::{BlockedShape, Epilogue, Winograd, WinogradWeights};
 use crate::target::VectorUnit;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Tasks that keep a few threads evenly busy.
@@ -313,23 +313,20 @@ impl Conv {
         let (width, grouping) = (self.block * self.tile.vectors, self.grouping());
         let of_unit = grouping.channels();
         let tile_elements = (grouping.units() * kh * kw * of_unit * width) as usize;
-        packed
-            .par_chunks_mut(tile_elements.max(1))
-            .enumerate()
-            .for_each(|(t, packed)| {
-                let t = t as i64;
-                for o in t * width..((t + 1) * width).min(s.out_channels) {
-                    for i in 0..ci {
-                        let (unit, channel) = place_of_weight(s, grouping, (width, self.input_block()), o, i);
-                        for tap in 0..kh * kw {
-                            let to = ((unit * kh * kw + tap) * of_unit + channel) * width + (o - t * width);
-                            if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
-                                packed[to as usize] = w;
-                            }
+        in_stretches(packed, tile_elements, |t, packed| {
+            let t = t as i64;
+            for o in t * width..((t + 1) * width).min(s.out_channels) {
+                for i in 0..ci {
+                    let (unit, channel) = place_of_weight(s, grouping, (width, self.input_block()), o, i);
+                    for tap in 0..kh * kw {
+                        let to = ((unit * kh * kw + tap) * of_unit + channel) * width + (o - t * width);
+                        if let Some(&w) = weights.get(((o * ci + i) * kh * kw + tap) as usize) {
+                            packed[to as usize] = w;
                         }
                     }
                 }
-            });
+            }
+        });
     }
 }
 

@@ -1,8 +1,8 @@
 //! Matrix products.
 
 use super::Epilogue;
+use super::pack::in_stretches;
 use crate::target::VectorUnit;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// One batch loop of a matrix product: its extent, and what each operand advances by.
@@ -155,20 +155,17 @@ impl Gemm {
     /// [`Gemm::pack_b`] into zeros.
     pub(crate) fn pack_b_into(&self, weights: &[f32], k_stride: i64, n_stride: i64, packed: &mut [f32]) {
         let nr = self.tile_columns();
-        packed
-            .par_chunks_mut((nr * self.k).max(1) as usize)
-            .enumerate()
-            .for_each(|(panel, out)| {
-                let first = panel as i64 * nr;
-                for column in 0..nr.min(self.n - first) {
-                    for k in 0..self.k {
-                        let from = k * k_stride + (first + column) * n_stride;
-                        if let Some(&w) = weights.get(from as usize) {
-                            out[(k * nr + column) as usize] = w;
-                        }
+        in_stretches(packed, (nr * self.k) as usize, |panel, out| {
+            let first = panel as i64 * nr;
+            for column in 0..nr.min(self.n - first) {
+                for k in 0..self.k {
+                    let from = k * k_stride + (first + column) * n_stride;
+                    if let Some(&w) = weights.get(from as usize) {
+                        out[(k * nr + column) as usize] = w;
                     }
                 }
-            });
+            }
+        });
     }
 }
 

@@ -14,6 +14,7 @@ mod epilogue;
 mod gemm;
 mod groups;
 mod loops;
+mod pack;
 mod pool;
 mod reorder;
 mod winograd;

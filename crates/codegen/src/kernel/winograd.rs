@@ -2,8 +2,8 @@
 
 use super::ConvShape;
 use super::gemm::div_ceil;
+use super::pack::in_stretches;
 use crate::target::VectorUnit;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Largest transformed input that a task keeps on its stack.
@@ -173,23 +173,17 @@ impl WinogradWeights {
     /// Brings weights `[out][in][3][3]` into the plain form, into zeros.
     pub(crate) fn pack_into(&self, weights: &[f32], packed: &mut [f32]) {
         let (width, channels) = (self.width() as usize, self.in_channels as usize);
-        packed
-            .par_chunks_mut((channels * 9 * width).max(1))
-            .enumerate()
-            .for_each(|(tile, packed)| {
-                let first = tile * width;
-                let filled = (self.out_channels as usize).saturating_sub(first).min(width);
-                for o in 0..filled {
-                    let from = (first + o) * channels * 9;
-                    for (to, &w) in packed[o..]
-                        .iter_mut()
-                        .step_by(width)
-                        .zip(weights.get(from..).unwrap_or_default())
-                    {
-                        *to = w;
-                    }
+        in_stretches(packed, channels * 9 * width, |tile, packed| {
+            let first = tile * width;
+            let filled = (self.out_channels as usize).saturating_sub(first).min(width);
+            for o in 0..filled {
+                let from = (first + o) * channels * 9;
+                let weights = weights.get(from..).unwrap_or_default();
+                for (to, &w) in packed[o..].iter_mut().step_by(width).zip(weights) {
+                    *to = w;
                 }
-            });
+            }
+        });
     }
 
     /// Bytes of the plain weights.

@@ -13,11 +13,9 @@ pub(crate) fn after_compiling(bytes: usize) {
     }
 }
 
-/// To be called before a function that takes so many bytes takes them.
+/// To be called before a function that takes so many bytes takes them, and again before it first runs: what was used to get there is free by then.
 pub(crate) fn before_running(bytes: usize) {
-    if bytes >= WORTH {
-        release();
-    }
+    after_compiling(bytes);
 }
 
 /// To be called when constants of so many bytes have been packed, and smaller ones follow.

@@ -1,0 +1,47 @@
+//! Packing weights on all processors.
+
+/// Elements from which on another thread is worth starting.
+const WORTH: usize = 64 << 10;
+
+/// Calls `pack` with each stretch of `size` elements of `packed` and its number, the last of which may be shorter.
+///
+/// The threads are its own. Constants are packed when they are first read, while others may wait for them: in a shared pool a thread
+/// that waits for its part could take up one of those, and wait for itself.
+pub(super) fn in_stretches(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
+    let size = size.max(1);
+    let count = packed.len().div_ceil(size);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(packed.len() / WORTH).min(count).max(1);
+    let share = count.div_ceil(threads).max(1);
+    let all = |first: usize, part: &mut [f32]| {
+        for (i, stretch) in part.chunks_mut(size).enumerate() {
+            pack(first + i, stretch);
+        }
+    };
+    let mut shares = packed.chunks_mut(share * size).enumerate();
+    let own = shares.next();
+    std::thread::scope(|scope| {
+        for (i, part) in shares {
+            let all = &all;
+            scope.spawn(move || all(i * share, part));
+        }
+        if let Some((_, part)) = own {
+            all(0, part);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stretch_is_packed_once() {
+        for (len, size) in [(0, 4), (10, 4), (3 * WORTH + 5, 1000), (4 * WORTH, 0), (2 * WORTH, 5 * WORTH)] {
+            let mut packed = vec![0.0; len];
+            in_stretches(&mut packed, size, |i, stretch| stretch.iter_mut().for_each(|x| *x += 1.0 + i as f32));
+            let expected = (0..len).map(|at| 1.0 + (at / size.max(1)) as f32);
+            assert!(packed.iter().copied().eq(expected), "{len} elements by {size}");
+        }
+    }
+}
