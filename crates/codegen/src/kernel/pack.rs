@@ -37,9 +37,17 @@ mod tests {
 
     #[test]
     fn every_stretch_is_packed_once() {
-        for (len, size) in [(0, 4), (10, 4), (3 * WORTH + 5, 1000), (4 * WORTH, 0), (2 * WORTH, 5 * WORTH)] {
+        for (len, size) in [
+            (0, 4),
+            (10, 4),
+            (3 * WORTH + 5, 1000),
+            (4 * WORTH, 0),
+            (2 * WORTH, 5 * WORTH),
+        ] {
             let mut packed = vec![0.0; len];
-            in_stretches(&mut packed, size, |i, stretch| stretch.iter_mut().for_each(|x| *x += 1.0 + i as f32));
+            in_stretches(&mut packed, size, |i, stretch| {
+                stretch.iter_mut().for_each(|x| *x += 1.0 + i as f32)
+            });
             let expected = (0..len).map(|at| 1.0 + (at / size.max(1)) as f32);
             assert!(packed.iter().copied().eq(expected), "{len} elements by {size}");
         }
