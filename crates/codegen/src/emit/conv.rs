@@ -193,6 +193,10 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
         x,
         kh: (kh.0, kh.1),
     };
+    let pixels = s.output[0] * s.output[1];
+    if g.conv.has_joined_rows() && pixels < g.output[0] * g.output[1] {
+        return joined_row(e, g, task, pixels, at);
+    }
     if border.len() > MAX_BORDER_TILES {
         let taps = vec![Tap {
             kw: 0..s.kernel[1],
@@ -219,6 +223,38 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
     });
     for (x, columns) in border {
         tile(e, g, task, at(Int::Const(x)), columns, &taps_of(g, x, columns), false);
+    }
+}
+
+/// One row of a pointwise convolution of which the last row is shorter: whole tiles, and behind those of the last row a part of one.
+fn joined_row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, pixels: i64, at: impl Fn(Int<'c>) -> At<'c>) {
+    let ([rows, width], columns) = (g.output, g.conv.tile.columns);
+    let whole = |columns: i64| {
+        [Tap {
+            kw: 0..1,
+            columns: 0..columns,
+        }]
+    };
+    let tail = pixels % columns;
+    let y = at(Int::Const(0)).y;
+    let before = e.mul(y, width);
+    let left = e.sub(pixels - tail, before);
+    let end = e.min(left, width);
+    e.for_each(0, end, columns, |e, x| {
+        tile(e, g, task, at(x), columns, &whole(columns), false)
+    });
+    if tail > 0 {
+        let is_last = e.compare("eq", y, rows - 1);
+        let x = Int::Const(pixels - tail - (rows - 1) * width);
+        e.if_else(
+            is_last,
+            &[],
+            |e| {
+                tile(e, g, task, at(x), tail, &whole(tail), false);
+                Vec::new()
+            },
+            |_| Vec::new(),
+        );
     }
 }
 

@@ -173,7 +173,7 @@ impl Conv {
     /// more rows a task, and the direct form in the place of Winograd's.
     pub fn alternatives(&self, vector: VectorUnit) -> Vec<Conv> {
         let plain_input = self.input == ActivationLayout::Plain;
-        let flat = self.shape.is_pointwise() && self.lattice.is_dense();
+        let flat = self.has_joined_rows();
         let mut tiles: Vec<_> = ConvTile::estimates(&self.shape, plain_input, flat, vector).collect();
         tiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let nearly = tiles.first().map_or(0.0, |best| best.0 * 1.25);
@@ -251,12 +251,17 @@ impl Conv {
     }
 
     /// The extents that the kernel loops over for an image of `[height, width]`: a pointwise convolution does not care where
-    /// rows end, so its rows are as long as its tiles like.
+    /// rows end, so its rows are as long as its tiles like, and the last may be shorter.
     pub(crate) fn rows_and_columns(&self, [height, width]: [i64; 2]) -> [i64; 2] {
-        match self.shape.is_pointwise() && self.lattice.is_dense() {
+        match self.has_joined_rows() {
             true => pointwise_rows(height * width, self.tile.columns),
             false => [height, width],
         }
+    }
+
+    /// True when rows of the image may be joined and split as tiles like.
+    pub(crate) fn has_joined_rows(&self) -> bool {
+        self.shape.is_pointwise() && self.lattice.is_dense()
     }
 
     /// Channels in one unit of the input's channel loop: the block, or all channels of a plain input's group.
@@ -457,18 +462,13 @@ fn mostly_weights(shape: &ConvShape) -> bool {
     weights > shape.batch * shape.in_channels * shape.input[0] * shape.input[1]
 }
 
-/// `pixels` as rows × columns, with about as many rows as tasks are wanted. Best are rows of whole tiles of `tile_columns`, many of them; next
-/// best, few rows that end with a tile that is at least half full and hence takes little longer than its share; one row, if nothing else.
+/// `pixels` as rows × columns, with as many rows as tasks may be wanted. Rows are whole tiles of `tile_columns`, but for the last one, which may
+/// have fewer columns and end with a part of a tile.
 fn pointwise_rows(pixels: i64, tile_columns: i64) -> [i64; 2] {
-    let left = |rows: i64| pixels / rows % tile_columns;
-    let divides = |rows: &i64| pixels % rows == 0;
-    let nearly = |rows: &i64| divides(rows) && left(*rows) * 2 >= tile_columns;
-    let most = 2 * WANTED_TASKS;
-    let rows = match tile_columns {
-        ..=0 => None,
-        _ if pixels % tile_columns == 0 => (1..=most).rev().find(|r| divides(r) && left(*r) == 0),
-        _ => (WANTED_TASKS / 2..=most).chain(1..WANTED_TASKS / 2).find(nearly),
-    };
-    let rows = rows.unwrap_or(1);
-    [rows, pixels / rows]
+    let tiles = div_ceil(pixels, tile_columns.max(1)).max(1);
+    let of_row = div_ceil(tiles, 2 * WANTED_TASKS);
+    match div_ceil(tiles, of_row) {
+        1 => [1, pixels],
+        rows => [rows, of_row * tile_columns],
+    }
 }
