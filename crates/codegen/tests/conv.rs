@@ -150,6 +150,25 @@ fn pointwise() {
     }
 }
 
+/// Images whose pixels are no whole number of register tiles, nor of rows of them.
+#[test]
+fn pixels_of_small_images_are_shared_by_threads() {
+    let vector = options().target.vector;
+    for (c, o, hw) in [
+        (384, 64, [14, 14]),
+        (512, 48, [13, 13]),
+        (64, 96, [17, 19]),
+        (40, 20, [1, 211]),
+    ] {
+        let s = shape(c, o, 1, hw, [1, 1], 1, 0, 1);
+        let conv = Conv::new(s, false, Epilogue::bias(), vector);
+        assert!(conv.tasks() >= 4, "{} tasks for {s:?}", conv.tasks());
+        check_kernel(&conv, 1.0);
+        check(ConvShape { batch: 2, ..s }, false, Epilogue::none());
+    }
+    check(shape(3, 64, 1, [13, 13], [1, 1], 1, 0, 1), true, Epilogue::bias());
+}
+
 #[test]
 fn stems_on_plain_images() {
     check(shape(3, 64, 1, [64, 64], [7, 7], 2, 3, 1), true, Epilogue::bias());
