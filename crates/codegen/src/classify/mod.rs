@@ -67,6 +67,10 @@ pub fn classify(graph: &TensorGraph, s: &Structured) -> Class {
             None => Class::Pointwise,
         };
     }
+    // What an empty loop reads may begin outside of its tensor, as a flipped tensor without elements does; and there is nothing to win.
+    if s.domain.contains(&0) {
+        return Class::General;
+    }
     let nest = Nest::new(graph, s);
     let conv = conv::recognise(&nest);
     // Images that give one result each are rows of a matrix, whose product reads the weights once for many of them; and of one channel
