@@ -6,7 +6,7 @@ mod failure;
 pub mod jit_opt;
 pub mod jit_reduce;
 pub mod jit_run;
-pub mod leave;
+mod leave;
 pub mod npy;
 pub mod progress;
 pub mod reduce;
@@ -15,6 +15,7 @@ pub mod shape;
 pub mod stress;
 
 pub use failure::{Failure, print_failure};
+pub use leave::leave;
 
 use std::path::{Path, PathBuf};
 

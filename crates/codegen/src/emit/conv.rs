@@ -195,7 +195,7 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
     };
     let pixels = s.output[0] * s.output[1];
     if g.conv.has_joined_rows() && pixels < g.output[0] * g.output[1] {
-        return joined_row(e, g, task, pixels, at);
+        return joined_row(e, g, task, (pixels, y), at);
     }
     if border.len() > MAX_BORDER_TILES {
         let taps = vec![Tap {
@@ -227,7 +227,13 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
 }
 
 /// One row of a pointwise convolution of which the last row is shorter: whole tiles, and behind those of the last row a part of one.
-fn joined_row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, pixels: i64, at: impl Fn(Int<'c>) -> At<'c>) {
+fn joined_row<'c>(
+    e: &mut Emitter<'c>,
+    g: &Geometry,
+    task: &Task<'c>,
+    (pixels, y): (i64, Int<'c>),
+    at: impl Fn(Int<'c>) -> At<'c>,
+) {
     let ([rows, width], columns) = (g.output, g.conv.tile.columns);
     let whole = |columns: i64| {
         [Tap {
@@ -236,7 +242,6 @@ fn joined_row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, pixels: i6
         }]
     };
     let tail = pixels % columns;
-    let y = at(Int::Const(0)).y;
     let before = e.mul(y, width);
     let left = e.sub(pixels - tail, before);
     let end = e.min(left, width);

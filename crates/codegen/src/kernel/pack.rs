@@ -1,33 +1,35 @@
 //! Packing weights on all processors.
 
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
 /// Elements from which on another thread is worth starting.
 const WORTH: usize = 64 << 10;
 
 /// Calls `pack` with each stretch of `size` elements of `packed` and its number, the last of which may be shorter.
 ///
 /// The threads are its own. Constants are packed when they are first read, while others may wait for them: in a shared pool a thread
-/// that waits for its part could take up one of those, and wait for itself.
+/// that waits for its part could take up one of those, and wait for itself. Where the system refuses threads, the others do their parts.
 pub(super) fn in_stretches(packed: &mut [f32], size: usize, pack: impl Fn(usize, &mut [f32]) + Sync) {
     let size = size.max(1);
     let count = packed.len().div_ceil(size);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.min(packed.len() / WORTH).min(count).max(1);
     let share = count.div_ceil(threads).max(1);
-    let all = |first: usize, part: &mut [f32]| {
-        for (i, stretch) in part.chunks_mut(size).enumerate() {
-            pack(first + i, stretch);
+    let parts = Mutex::new(packed.chunks_mut(share * size).enumerate());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((number, part)) = next() {
+            for (i, stretch) in part.chunks_mut(size).enumerate() {
+                pack(number * share + i, stretch);
+            }
         }
     };
-    let mut shares = packed.chunks_mut(share * size).enumerate();
-    let own = shares.next();
-    std::thread::scope(|scope| {
-        for (i, part) in shares {
-            let all = &all;
-            scope.spawn(move || all(i * share, part));
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
-        if let Some((_, part)) = own {
-            all(0, part);
-        }
+        work();
     });
 }
 

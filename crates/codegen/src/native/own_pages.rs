@@ -13,9 +13,19 @@ pub(crate) fn after_compiling(bytes: usize) {
     }
 }
 
-/// To be called before a function that takes so many bytes takes them, and again before it first runs: what was used to get there is free by then.
+/// To be called before a function that takes so many bytes takes them, and again before it first runs: what was used to get there is free by
+/// then. Only in programs that want it: another's heap may be large, and its instances many.
 pub(crate) fn before_running(bytes: usize) {
-    after_compiling(bytes);
+    if bytes >= WORTH && is_wanted() {
+        trim();
+        release();
+    }
+}
+
+/// Whether this program lets its own pages be looked after, by linking LLVM's constructors as `tools/deferred.ld` does.
+fn is_wanted() -> bool {
+    let (start, end) = super::deferred::bounds();
+    start != end
 }
 
 /// To be called when constants of so many bytes have been packed, and smaller ones follow.
@@ -64,8 +74,7 @@ fn read_only() -> Vec<Range<usize>> {
     use crate::plan::PAGE;
     use object::elf::{FileHeader64, PF_W, PT_LOAD, ProgramHeader64};
     use object::{LittleEndian, U16};
-    let (start, end) = super::deferred::bounds();
-    if start == end {
+    if !is_wanted() {
         return Vec::new();
     }
     let header: usize;
