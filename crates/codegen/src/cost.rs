@@ -29,7 +29,8 @@ fn stage_flops(k: &Loops, s: &Stage) -> i64 {
     let results = k.tasks() * s.inner.iter().product::<i64>();
     let folded: i64 = s.reduction.iter().product();
     let join = i64::from(s.combine.is_some());
-    results * (folded * (operations(&s.body) + join) + s.finish.as_ref().map_or(0, operations))
+    let kept = s.kept.as_ref().map_or(0, |k| operations(&k.body));
+    results * (folded * (kept + operations(&s.body) + join) + s.finish.as_ref().map_or(0, operations))
 }
 
 /// Bytes that a call reads and writes when it touches every element once; what it reads again comes from a cache.
@@ -94,7 +95,7 @@ fn stage_bytes(k: &Loops, s: &Stage) -> i64 {
     };
     let read = |r: &Read| moved(r.place, &r.index);
     let reads: i64 = s.inputs.iter().chain(&s.finish_inputs).map(read).sum();
-    reads + moved(s.output.place, &s.output.index)
+    reads + s.writes().map(|w| moved(w.place, &w.index)).sum::<i64>()
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub mod schedule;
 pub mod simplify;
 mod slices;
 pub mod specialise;
+mod spread;
 pub mod target;
 pub mod tune;
 

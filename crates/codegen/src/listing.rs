@@ -198,7 +198,13 @@ fn conv(out: &mut String, k: &Conv) -> fmt::Result {
         write!(out, ", every {rows}x{columns} of {height}x{width}")?;
     }
     match &k.winograd {
-        Some(w) => writeln!(out, ", winograd F({}x{}, 3x3)", w.outputs, w.outputs),
+        Some(w) => {
+            write!(out, ", winograd F({}x{}, 3x3)", w.outputs, w.outputs)?;
+            match k.channel_parts {
+                1 => writeln!(out),
+                parts => writeln!(out, ", channels in {parts} parts"),
+            }
+        }
         None => writeln!(out, ", tile {}x{}", k.tile.columns, k.tile.vectors * k.block),
     }
 }
@@ -242,6 +248,11 @@ fn loops(out: &mut String, k: &Loops) -> fmt::Result {
             Some(r) => place(r.place),
             None => format!("in{n}"),
         };
+        let kept = s.kept.as_ref().map(|k| place(k.output.place));
+        if let (Some(kept), Some(k)) = (&kept, &s.kept) {
+            write!(out, " of {kept} = {}", Infix(&k.body, &names))?;
+        }
+        let names = |n: u32| kept.clone().unwrap_or_else(|| names(n));
         write!(out, ": {} = ", place(s.output.place))?;
         match &s.finish {
             Some(finish) => {

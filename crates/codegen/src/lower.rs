@@ -12,6 +12,7 @@ use crate::schedule::Prepare;
 use crate::simplify::{materialise_views, simplify};
 use crate::slices::slice_chains;
 use crate::specialise::{InputSpec, ResultSpec, specialise};
+use crate::spread::spread;
 use crate::target::Target;
 use crate::tune::Tuning;
 use frazil_ir::Graph;
@@ -29,7 +30,7 @@ pub struct LowerOptions {
     pub fuse: bool,
     /// What was measured to be faster than what the analysis would choose, for [`LowerOptions::threads`] threads.
     pub tuning: Tuning,
-    /// Threads that a run will use; kernels depend on it only through `tuning`.
+    /// Threads that a run will use. Code for another number gives the same results, but divides them less evenly.
     pub threads: usize,
 }
 
@@ -70,6 +71,7 @@ pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, Low
     if options.fuse {
         slice_chains(&mut schedule, options.target.vector);
     }
+    spread(&mut schedule, options.threads);
     let placement = info_span!("memory").in_scope(|| memory::place(&schedule));
     let port = |name: &str, i: usize, id| {
         let shape = graph.shape(id);

@@ -187,16 +187,16 @@ fn moves(rows: &Loops, outer: usize) -> Option<Vec<i64>> {
     for stage in &rows.stages {
         let reads = || stage.inputs.iter().chain(&stage.finish_inputs);
         let guards = reads().flat_map(|r| &r.guards).map(|g| &g.index);
-        let indices = [Some(&stage.body), stage.finish.as_ref()].into_iter().flatten();
-        let indices = indices.flat_map(|e| e.nodes()).filter_map(|node| match node.op {
+        let nodes = stage.expressions().flat_map(|e| e.nodes());
+        let indices = nodes.filter_map(|node| match node.op {
             ExprOp::Index(n) => stage.indices.get(n as usize),
             _ => None,
         });
         if guards.chain(indices).any(|index| along(index) != 0) {
             return None;
         }
-        let write = (stage.output.place, &stage.output.index);
-        for (place, index) in reads().map(|r| (r.place, &r.index)).chain([write]) {
+        let writes = stage.writes().map(|w| (w.place, &w.index));
+        for (place, index) in reads().map(|r| (r.place, &r.index)).chain(writes) {
             match place {
                 Place::Argument(n) => {
                     let known = moves.get_mut(n as usize)?;

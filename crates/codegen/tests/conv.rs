@@ -277,7 +277,10 @@ fn winograd() {
                 columns: 9,
                 vectors: 1,
             });
-            check_kernel(&conv, if outputs == 2 { 1.0 } else { 20.0 });
+            for parts in 1..=3 {
+                conv.channel_parts = parts;
+                check_kernel(&conv, if outputs == 2 { 1.0 } else { 20.0 });
+            }
         }
     }
 }

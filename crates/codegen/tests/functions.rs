@@ -36,22 +36,14 @@ fn map(body: &Expr, inputs: &[Vec<f32>], options: &CompileOptions) -> Vec<f32> {
         coefficients: Dims::from_slice(&[1]),
         offset: 0,
     };
+    let reads = (0..inputs.len()).map(|i| Read::new(Place::Argument(i as u32), at()));
+    let output = Write {
+        place: Place::Argument(inputs.len() as u32),
+        index: at(),
+    };
     let stage = Stage {
-        inner: Dims::from_slice(&[n as i64]),
-        reduction: Dims::new(),
-        inputs: (0..inputs.len())
-            .map(|i| Read::new(Place::Argument(i as u32), at()))
-            .collect(),
-        body: body.clone(),
-        combine: None,
         accumulate: DType::Float,
-        finish: None,
-        finish_inputs: Vec::new(),
-        indices: Vec::new(),
-        output: Write {
-            place: Place::Argument(inputs.len() as u32),
-            index: at(),
-        },
+        ..Stage::pointwise(Dims::from_slice(&[n as i64]), reads.collect(), body.clone(), output)
     };
     let spec = Loops {
         outer: Dims::new(),

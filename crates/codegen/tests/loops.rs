@@ -10,7 +10,7 @@
 
 mod common;
 use common::{assert_close, options, random};
-use frazil_codegen::kernel::{Guard, Indirect, KernelSpec, Local, Loops, Place, Read, Stage, Write};
+use frazil_codegen::kernel::{Guard, Indirect, Kept, KernelSpec, Local, Loops, Place, Read, Stage, Write};
 use frazil_codegen::plan::{Buffer, Plan, Port};
 use frazil_codegen::target::Target;
 use frazil_codegen::{CompileOptions, compile};
@@ -27,19 +27,7 @@ fn affine(coefficients: &[i64], offset: i64) -> Affine {
 
 /// A stage without reduction.
 fn pointwise(inner: &[i64], inputs: Vec<Read>, body: Expr, output: Write) -> Stage {
-    let accumulate = body.dtype().unwrap();
-    Stage {
-        inner: Dims::from_slice(inner),
-        reduction: Dims::new(),
-        inputs,
-        body,
-        combine: None,
-        accumulate,
-        finish: None,
-        finish_inputs: Vec::new(),
-        indices: Vec::new(),
-        output,
-    }
+    Stage::pointwise(Dims::from_slice(inner), inputs, body, output)
 }
 
 fn read(argument: u32, coefficients: &[i64], offset: i64) -> Read {
@@ -377,18 +365,17 @@ fn softmax_rows_with_scratch() {
         binary(BinaryOp::Div, F),
         write(1, &[n, 1]),
     );
-    let stages = vec![
-        reduce(read(0, &[n, 1], 0), Combine::Max, 1),
-        exp,
-        reduce(local(0, &[0, 1]), Combine::Add, 2),
-        divide,
-    ];
-    let mut spec = loops(&[rows], &[F, F], stages);
-    spec.locals = vec![
-        Local { dtype: F, elements: n },
-        Local { dtype: F, elements: 1 },
-        Local { dtype: F, elements: 1 },
-    ];
+    let max = reduce(read(0, &[n, 1], 0), Combine::Max, 1);
+    let sum = reduce(local(0, &[0, 1]), Combine::Add, 2);
+    // The same, where the sum makes the row that it goes over.
+    let both = Stage {
+        inputs: exp.inputs.clone(),
+        kept: Some(Kept {
+            body: exp.body.clone(),
+            output: exp.output.clone(),
+        }),
+        ..sum.clone()
+    };
     let x: Vec<f32> = random(rows * n, 1).iter().map(|v| v * 10.0).collect();
     let want: Vec<f32> = x
         .chunks(n as usize)
@@ -398,7 +385,16 @@ fn softmax_rows_with_scratch() {
             row.iter().map(move |v| (v - max).exp() / sum).collect::<Vec<_>>()
         })
         .collect();
-    assert_close(&run_f32(&spec, &[x], (rows * n) as usize), &want, 1e-6, "softmax");
+    for stages in [vec![max.clone(), exp, sum, divide.clone()], vec![max, both, divide]] {
+        let mut spec = loops(&[rows], &[F, F], stages);
+        spec.locals = vec![
+            Local { dtype: F, elements: n },
+            Local { dtype: F, elements: 1 },
+            Local { dtype: F, elements: 1 },
+        ];
+        let got = run_f32(&spec, &[x.clone()], (rows * n) as usize);
+        assert_close(&got, &want, 1e-6, "softmax");
+    }
 }
 
 #[test]

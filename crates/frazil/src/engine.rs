@@ -157,7 +157,8 @@ impl Engine {
                 .clone()
                 .zip(source.origin())
                 .and_then(|(folder, origin)| {
-                    let target = format!("{:?} {} {:?}", compile.target(), compile.fuse, compile.tune);
+                    let (target, threads) = (compile.target(), compile.threads);
+                    let target = format!("{target:?} {} {:?} {threads}", compile.fuse, compile.tune);
                     CodeCache::new(folder, origin, &kept(options), &target)
                 });
             crate::native::Cache::new(compile, options, methods)

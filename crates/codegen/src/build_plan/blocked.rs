@@ -11,7 +11,7 @@ use crate::kernel::{
 use crate::layout::{ImageRead, ImageShape};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, TensorData};
-use frazil_runtime::structured::{Affine, Combine, Dims, Structured, TensorId};
+use frazil_runtime::structured::{Affine, Combine, Structured, TensorId};
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -214,20 +214,18 @@ impl Builder<'_> {
             });
             inputs.push(Read::new(Place::Argument(place as u32), index));
         }
+        let result = Write {
+            place: Place::Argument(buffers.len() as u32),
+            index: whole(&output_shape),
+        };
         let stage = Stage {
-            inner: smallvec::smallvec![images.batch, blocks, plane, lanes],
-            reduction: Dims::new(),
-            inputs,
-            body: s.body.clone(),
-            combine: None,
             accumulate: s.accumulate,
-            finish: None,
-            finish_inputs: Vec::new(),
-            indices: Vec::new(),
-            output: Write {
-                place: Place::Argument(buffers.len() as u32),
-                index: whole(&output_shape),
-            },
+            ..Stage::pointwise(
+                smallvec::smallvec![images.batch, blocks, plane, lanes],
+                inputs,
+                s.body.clone(),
+                result,
+            )
         };
         buffers.push(output);
         let spec = single(stage, vec![DType::Float; buffers.len()], lanes);

@@ -8,7 +8,7 @@ use crate::kernel::{HostKernel, Indirect, KernelSpec, Place, Read, Stage, Write}
 use frazil_ir::contiguous_strides;
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::gather::{Coordinate, Gather};
-use frazil_runtime::structured::{Affine, Dims, TensorId};
+use frazil_runtime::structured::{Affine, TensorId};
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -48,21 +48,11 @@ impl Builder<'_> {
         let mut body = Expr::new();
         body.push(ExprOp::Input(inputs.len() as u32 - 1), g.output.dtype);
         let loops: Vec<Affine> = (0..rank).map(|l| Affine::index(rank, l)).collect();
-        let stage = Stage {
-            inner: sizes.clone(),
-            reduction: Dims::new(),
-            inputs,
-            body,
-            combine: None,
-            accumulate: g.output.dtype,
-            finish: None,
-            finish_inputs: Vec::new(),
-            indices: Vec::new(),
-            output: Write {
-                place: Place::Argument(arguments.len() as u32),
-                index: linear(&loops, sizes, rank),
-            },
+        let output = Write {
+            place: Place::Argument(arguments.len() as u32),
+            index: linear(&loops, sizes, rank),
         };
+        let stage = Stage::pointwise(sizes.clone(), inputs, body, output);
         arguments.push(g.output.dtype);
         buffers.push(self.plain_result(id));
         let spec = single(stage, arguments, self.lanes());

@@ -3,6 +3,7 @@
 mod blocked;
 mod constants;
 mod indirect;
+mod kept;
 mod nest;
 mod plain;
 

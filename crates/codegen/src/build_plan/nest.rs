@@ -1,5 +1,6 @@
 //! Loop nests as [`Loops`] kernels: strides resolved, loops joined where memory runs on, tasks chosen.
 
+use super::kept;
 use crate::affine::{linear, stays_within};
 use crate::graph::{TensorGraph, accesses};
 use crate::kernel::{Guard, Local, Loops, Place, Read, Stage, Write};
@@ -70,6 +71,7 @@ pub(super) fn kernel(
             inner: s.domain[outer..parallel].into(),
             reduction: s.domain[parallel..].into(),
             inputs: s.inputs.iter().map(read).collect(),
+            kept: None,
             body: s.body.clone(),
             combine: s.combine,
             accumulate: s.accumulate,
@@ -83,6 +85,7 @@ pub(super) fn kernel(
         });
     }
     loops.stages.iter_mut().for_each(|s| join_loops(s, outer));
+    kept::keep_rows(&mut loops);
     // A nest by itself has no loops to share.
     if let ([stage], 0) = (loops.stages.as_mut_slice(), outer) {
         loops.outer = choose_tasks(stage);
@@ -156,6 +159,7 @@ fn affines(stage: &mut Stage) -> Vec<&mut Affine> {
         all.extend(read.guards.iter_mut().map(|g| &mut g.index));
     }
     all.extend(&mut stage.indices);
+    all.extend(stage.kept.iter_mut().map(|k| &mut k.output.index));
     all.push(&mut stage.output.index);
     all
 }
@@ -248,21 +252,12 @@ mod tests {
     }
 
     fn copy(inner: &[i64], from: &[i64], to: &[i64]) -> Stage {
-        Stage {
-            inner: inner.into(),
-            reduction: Dims::new(),
-            inputs: vec![Read::new(Place::Argument(0), affine(from))],
-            body: Expr::identity(DType::Float),
-            combine: None,
-            accumulate: DType::Float,
-            finish: None,
-            finish_inputs: Vec::new(),
-            indices: Vec::new(),
-            output: Write {
-                place: Place::Argument(1),
-                index: affine(to),
-            },
-        }
+        let output = Write {
+            place: Place::Argument(1),
+            index: affine(to),
+        };
+        let input = Read::new(Place::Argument(0), affine(from));
+        Stage::pointwise(inner.into(), vec![input], Expr::identity(DType::Float), output)
     }
 
     #[test]

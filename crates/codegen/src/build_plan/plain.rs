@@ -136,21 +136,12 @@ impl Builder<'_> {
     }
 
     fn move_elements(&mut self, shape: &TensorShape, m: Move, from: Slice, to: Slice) {
-        let stage = Stage {
-            inner: m.domain,
-            reduction: Dims::new(),
-            inputs: vec![Read::new(Place::Argument(0), m.from)],
-            body: Expr::identity(shape.dtype),
-            combine: None,
-            accumulate: shape.dtype,
-            finish: None,
-            finish_inputs: Vec::new(),
-            indices: Vec::new(),
-            output: Write {
-                place: Place::Argument(1),
-                index: m.to,
-            },
+        let input = Read::new(Place::Argument(0), m.from);
+        let output = Write {
+            place: Place::Argument(1),
+            index: m.to,
         };
+        let stage = Stage::pointwise(m.domain, vec![input], Expr::identity(shape.dtype), output);
         let spec = single(stage, vec![shape.dtype; 2], self.lanes());
         self.step(KernelSpec::Loops(spec), vec![from, to]);
     }

@@ -228,10 +228,7 @@ fn check(name: &str, spec: &KernelSpec) -> Result<(), EmitError> {
             reason,
         })?;
         for stage in &k.stages {
-            expr::check(&stage.body)?;
-            if let Some(finish) = &stage.finish {
-                expr::check(finish)?;
-            }
+            stage.expressions().try_for_each(expr::check)?;
         }
     }
     Ok(())

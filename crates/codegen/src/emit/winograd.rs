@@ -47,7 +47,8 @@ pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv, w: Winograd) {
             products,
             zeros,
         };
-        let first = e.mul(task, w.columns);
+        let at = e.delinearize(task, &[w.groups(&conv.shape), conv.channel_parts]);
+        let first = e.mul(at[0], w.columns);
         let left = e.sub(tiles, first);
         let count = if tiles % w.columns == 0 {
             Int::Const(w.columns)
@@ -55,15 +56,15 @@ pub fn emit(kernel: &mut Kernel<'_>, conv: &Conv, w: Winograd) {
             e.min(left, w.columns)
         };
         e.for_each(0, count, 1, |e, tile| p.transform_input(e, first, tile));
-        e.for_each(
-            0,
-            (conv.shape.out_channels + lanes * w.vectors - 1) / (lanes * w.vectors),
-            1,
-            |e, channels| {
-                p.multiply(e, channels);
-                e.for_each(0, count, 1, |e, tile| p.transform_output(e, first, tile, channels));
-            },
-        );
+        let all = conv.winograd_channel_tiles();
+        let part = (all + conv.channel_parts - 1) / conv.channel_parts;
+        let begin = e.mul(at[1], part);
+        let end = e.add(begin, part);
+        let end = e.min(end, all);
+        e.for_each(begin, end, 1, |e, channels| {
+            p.multiply(e, channels);
+            e.for_each(0, count, 1, |e, tile| p.transform_output(e, first, tile, channels));
+        });
     });
 }
 

@@ -123,6 +123,8 @@ pub struct Conv {
     pub tile: ConvTile,
     /// Winograd's form instead of the direct one.
     pub winograd: Option<Winograd>,
+    /// Parts that Winograd's tasks divide the output channels into, besides the tiles of the image. Each part transforms the input for itself.
+    pub channel_parts: i64,
     /// Fused epilogue.
     pub epilogue: Epilogue,
 }
@@ -165,6 +167,7 @@ impl Conv {
             block,
             tile,
             winograd,
+            channel_parts: 1,
             epilogue,
         }
     }
@@ -235,10 +238,15 @@ impl Conv {
         div_ceil(self.shape.out_channels, self.block * self.tile.vectors)
     }
 
-    /// Number of independent tasks: images × channel tiles × row blocks, or groups of Winograd's tiles.
+    /// Tiles of output channels in Winograd's form.
+    pub(crate) fn winograd_channel_tiles(&self) -> i64 {
+        self.transformation().map_or(0, |w| w.channel_tiles())
+    }
+
+    /// Number of independent tasks: images × channel tiles × row blocks, or groups of Winograd's tiles × parts of the channels.
     pub fn tasks(&self) -> i64 {
         if let Some(w) = &self.winograd {
-            return w.tasks(&self.shape);
+            return w.groups(&self.shape) * self.channel_parts;
         }
         let [rows, _] = self.rows_and_columns(self.shape.output);
         self.shape.batch * self.channel_tiles() * div_ceil(rows, self.tile.rows)

@@ -81,6 +81,15 @@ pub struct Write {
     pub index: Affine,
 }
 
+/// What a reduction stores of each point that it goes over, because later stages read it as well.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// What is computed of the stage's inputs and stored. The stage's own body has one input, which is this.
+    pub body: Expr,
+    /// To where, as a function of all of the stage's loops; elements are of the stage's `accumulate` dtype.
+    pub output: Write,
+}
+
 /// One loop nest:
 ///
 /// ```text
@@ -91,7 +100,8 @@ pub struct Write {
 ///     output = finish(acc, finish_inputs)
 /// ```
 ///
-/// Without `combine` there are no reduction loops and `acc = body(inputs)`.
+/// Without `combine` there are no reduction loops and `acc = body(inputs)`. With `kept` it is `kept = its body(inputs)` and
+/// `acc = combine(acc, body(kept))`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     /// Parallel loops below the kernel's outer ones; the last should be the contiguous one.
@@ -100,6 +110,8 @@ pub struct Stage {
     pub reduction: Dims,
     /// What `body` reads: its input `i` is `inputs[i]`.
     pub inputs: Vec<Read>,
+    /// What else the reduction stores; none without `combine`.
+    pub kept: Option<Kept>,
     /// The scalar body.
     pub body: Expr,
     /// How to join along the reduction loops.
@@ -114,6 +126,36 @@ pub struct Stage {
     pub indices: Vec<Affine>,
     /// The result.
     pub output: Write,
+}
+
+impl Stage {
+    /// A stage of parallel loops alone, which stores `body` as it is.
+    pub fn pointwise(inner: Dims, inputs: Vec<Read>, body: Expr, output: Write) -> Stage {
+        Stage {
+            inner,
+            reduction: Dims::new(),
+            inputs,
+            kept: None,
+            accumulate: body.dtype().unwrap_or(DType::Float),
+            body,
+            combine: None,
+            finish: None,
+            finish_inputs: Vec::new(),
+            indices: Vec::new(),
+            output,
+        }
+    }
+
+    /// What it writes: what is kept, and the result.
+    pub fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.kept.iter().map(|k| &k.output).chain([&self.output])
+    }
+
+    /// All its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let kept = self.kept.iter().map(|k| &k.body);
+        kept.chain([&self.body]).chain(&self.finish)
+    }
 }
 
 /// Loop nests that share their outermost loops:

@@ -25,7 +25,7 @@ pub use depthwise::Depthwise;
 pub use epilogue::{Epilogue, EpilogueOperand};
 pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
 pub(crate) use groups::{Grouping, channels_of_group};
-pub use loops::{Guard, Indirect, Local, Loops, Place, Read, Stage, Write};
+pub use loops::{Guard, Indirect, Kept, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};
 pub use reorder::{CopyChannels, Reorder, ReorderDirection};
 pub(crate) use winograd::tiles as winograd_tiles;

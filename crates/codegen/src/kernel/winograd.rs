@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 const MAX_INPUT_BYTES: i64 = 512 * 1024;
 /// Fewest tiles for which reading the transformed weights, which are 16/9 of the plain ones, pays.
 const MIN_TILES: i64 = 32;
+/// Cycles of a transformation of one tile, a vector of channels.
+const TRANSFORM: f64 = 45.0;
 
 /// Blocking of F(m×m, 3×3): outputs are computed in tiles of m × m from (m+2) × (m+2) inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Winograd {
     /// m: 2, as accurate as direct convolution, or 4, which loses a digit and a half.
     pub outputs: i64,
-    /// Tiles of a task, which are the columns of its register tile.
+    /// Tiles of a group, which are the columns of its register tile.
     pub columns: i64,
     /// Vectors of output channels of the register tile.
     pub vectors: i64,
@@ -37,7 +39,7 @@ impl Winograd {
         );
         let steps = (shape.in_channels * blocks_out) as f64 / 2.0;
         let used = (shape.output[0] * shape.output[1]) as f64 / tiles as f64;
-        if 16.0 * steps + 45.0 * (blocks_in + blocks_out) as f64 > 0.9 * 9.0 * used * steps {
+        if 16.0 * steps + TRANSFORM * (blocks_in + blocks_out) as f64 > 0.9 * 9.0 * used * steps {
             return None;
         }
         let mut best = None;
@@ -86,9 +88,17 @@ impl Winograd {
         (outputs + 2) * (outputs + 2) * div_ceil(shape.in_channels, block) * block * columns
     }
 
-    /// Number of tasks.
-    pub fn tasks(&self, shape: &ConvShape) -> i64 {
+    /// Groups of tiles, each of which is a task or, with [`Conv::channel_parts`](super::Conv::channel_parts), several.
+    pub fn groups(&self, shape: &ConvShape) -> i64 {
         div_ceil(shape.batch * tiles(shape, self.outputs), self.columns)
+    }
+
+    /// How long the input's transformation takes, as a share of what one tile of output channels takes.
+    pub(crate) fn input_share(&self, shape: &ConvShape, block: i64) -> f64 {
+        let positions = self.inputs() * self.inputs();
+        let products = (positions * shape.in_channels * self.vectors) as f64 / 2.0;
+        let blocks = div_ceil(shape.in_channels, block) as f64;
+        TRANSFORM * blocks / (products + TRANSFORM * self.vectors as f64)
     }
 
     /// The matrices Bᵀ (input), G (weights), Aᵀ (output), and the left inverse of G, row by row.

@@ -8,7 +8,7 @@ use super::Kernel;
 use super::builder::{Emitter, Int, Val};
 use super::expr::{self, ExprEmitter, Leaves};
 use super::math::Floats;
-use crate::kernel::{Loops, Place, Read, Stage};
+use crate::kernel::{Loops, Place, Read, Stage, Write};
 use combine::{horizontal, identity, join};
 use frazil_ir::DType;
 use frazil_runtime::expr::{Expr, ExprNode, ExprOp};
@@ -41,8 +41,8 @@ pub fn check(spec: &Loops) -> Result<(), String> {
             Place::Argument(n) => (n as usize) < spec.arguments.len(),
             Place::Local(n) => (n as usize) < spec.locals.len(),
         };
-        if !place_ok(stage.output.place) || !affine_ok(&stage.output.index) {
-            return Err(format!("stage {i}: the output's place or rank"));
+        if !stage.writes().all(|w| place_ok(w.place) && affine_ok(&w.index)) {
+            return Err(format!("stage {i}: the place or rank of what is written"));
         }
         for list in [&stage.inputs, &stage.finish_inputs] {
             for (n, r) in list.iter().enumerate() {
@@ -59,7 +59,11 @@ pub fn check(spec: &Loops) -> Result<(), String> {
             return Err(format!("stage {i}: the rank of an index"));
         }
         let finish_inputs = stage.finish.as_ref().map_or(0, |f| f.input_count());
-        if stage.body.input_count() > stage.inputs.len() || finish_inputs > stage.finish_inputs.len() + 1 {
+        let (reading, folded) = match &stage.kept {
+            Some(kept) => (&kept.body, stage.body.input_count()),
+            None => (&stage.body, 0),
+        };
+        if reading.input_count() > stage.inputs.len() || folded > 1 || finish_inputs > stage.finish_inputs.len() + 1 {
             return Err(format!("stage {i}: an expression reads more operands than there are"));
         }
         let indices = |x: &Expr| {
@@ -67,10 +71,10 @@ pub fn check(spec: &Loops) -> Result<(), String> {
                 .iter()
                 .all(|n| !matches!(n.op, ExprOp::Index(k) if k as usize >= stage.indices.len()))
         };
-        if !indices(&stage.body) || !stage.finish.as_ref().is_none_or(indices) {
+        if !stage.expressions().all(indices) {
             return Err(format!("stage {i}: an expression uses an index that is not defined"));
         }
-        if stage.combine.is_none() && !stage.reduction.is_empty() {
+        if stage.combine.is_none() && (!stage.reduction.is_empty() || stage.kept.is_some()) {
             return Err(format!("stage {i}: reduction loops without a combination"));
         }
         for dtype in spec
@@ -166,13 +170,15 @@ impl<'a, 'c> Nest<'a, 'c> {
                 .all(|r| matches!(r.index.coefficients[l], 0 | 1) && lanes_agree(reads, r, l))
         };
         if let (Some(&extent), l) = (s.inner.last(), (outer + s.inner.len()).wrapping_sub(1)) {
-            let contiguous = s.output.index.coefficients[l] == 1 && unit(&s.inputs, l) && unit(&s.finish_inputs, l);
+            let contiguous =
+                s.writes().all(|w| w.index.coefficients[l] == 1) && unit(&s.inputs, l) && unit(&s.finish_inputs, l);
             if contiguous && extent > 1 && (s.combine.is_none() || extent >= self.spec.lanes / 2) {
                 return Vectorised::Inner;
             }
         }
         if let (Some(&extent), l) = (s.reduction.last(), self.spec.rank(s).wrapping_sub(1))
             && unit(&s.inputs, l)
+            && s.kept.iter().all(|k| k.output.index.coefficients[l] == 1)
             && extent > 1
         {
             return Vectorised::Reduction;
@@ -244,8 +250,12 @@ impl<'a, 'c> Nest<'a, 'c> {
             _ => false,
         };
         let s = self.stage;
-        let mut chains = s.body.nodes().iter().chain(s.finish.iter().flat_map(|f| f.nodes()));
-        if s.combine.is_none() && chains.any(chain) {
+        // What is done to the result of a reduction is done once.
+        let each = s.expressions().take(match s.combine {
+            Some(_) => 1 + usize::from(s.kept.is_some()),
+            None => usize::MAX,
+        });
+        if each.flat_map(Expr::nodes).any(chain) {
             ABREAST
         } else {
             1
@@ -287,11 +297,16 @@ impl<'a, 'c> Nest<'a, 'c> {
             None => (acc, Some(s.accumulate)),
             Some(f) => (self.expr(e, f, &s.finish_inputs, &point, Some(acc)), f.dtype()),
         };
-        let out = self.dtype(s.output.place);
+        self.write(e, value, dtype, &s.output, &point);
+    }
+
+    /// Stores `value`, computed as `dtype`, in the lanes of `point` that exist.
+    fn write(&self, e: &mut Emitter<'c>, value: Val<'c>, dtype: Option<DType>, to: &Write, point: &Point<'c>) {
+        let (out, lanes) = (self.dtype(to.place), point.lanes());
         let value = self.cast(e, value, dtype, out, lanes);
         let value = ExprEmitter::new(e, lanes).to_storage(value, out);
-        let address = self.address(e, s.output.place, &s.output.index, &point, Int::Const(0));
-        match mask {
+        let address = self.address(e, to.place, &to.index, point, Int::Const(0));
+        match point.mask {
             None => e.store(value, address, out.size() as i64),
             Some(mask) => e.store_masked_at(value, address, mask, out.size() as i64),
         }
@@ -369,22 +384,34 @@ impl<'a, 'c> Nest<'a, 'c> {
         let l = at.len();
         let step = lanes * acc.len() as i64;
         let full = extent / step * step;
+        let abreast = if acc.len() as i64 % ABREAST == 0 {
+            self.abreast()
+        } else {
+            1
+        };
+        let width = abreast * lanes;
         let mut acc = e.for_loop(0, full, step, acc, |e, i, acc| {
             ahead::fetch(e, &self.ahead, i, step);
             let mut next = Vec::new();
-            for (n, &a) in acc.iter().enumerate() {
-                let i = e.add(i, n as i64 * lanes);
+            for (n, side) in acc.chunks(abreast as usize).enumerate() {
+                let i = e.add(i, n as i64 * width);
                 at.push(i);
-                let value = self.body(
+                let values = self.body(
                     e,
                     &Point {
                         at: at.clone(),
-                        vector: Some((l, lanes)),
+                        vector: Some((l, width)),
                         mask: None,
                     },
                 );
                 at.pop();
-                next.push(join(e, combine, s.accumulate, a, value, Some(lanes)));
+                for (j, &a) in (0..).zip(side) {
+                    let value = match abreast {
+                        1 => values,
+                        _ => e.shuffle(values, values, j * lanes..(j + 1) * lanes),
+                    };
+                    next.push(join(e, combine, s.accumulate, a, value, Some(lanes)));
+                }
             }
             next
         });
@@ -412,7 +439,15 @@ impl<'a, 'c> Nest<'a, 'c> {
 
     fn body(&self, e: &mut Emitter<'c>, point: &Point<'c>) -> Val<'c> {
         let s = self.stage;
-        let value = self.expr(e, &s.body, &s.inputs, point, None);
+        let value = match &s.kept {
+            None => self.expr(e, &s.body, &s.inputs, point, None),
+            Some(kept) => {
+                let value = self.expr(e, &kept.body, &s.inputs, point, None);
+                let value = self.cast(e, value, kept.body.dtype(), s.accumulate, point.lanes());
+                self.write(e, value, Some(s.accumulate), &kept.output, point);
+                self.expr(e, &s.body, &[], point, Some(value))
+            }
+        };
         self.cast(e, value, s.body.dtype(), s.accumulate, point.lanes())
     }
 

@@ -1,0 +1,144 @@
+//! Kernels divided among the threads of a run. Blockings are chosen for one thread or a few, with no more tasks than memory likes; where that
+//! leaves many threads without work, tasks become smaller.
+//!
+//! Only how much a task does changes, not in which order the terms of a sum are added: results are the same for any number of threads.
+
+use crate::kernel::{Conv, Gemm, KernelSpec};
+use crate::schedule::Schedule;
+
+/// How much sooner all tasks must be done for smaller ones to be taken.
+const GAIN: f64 = 0.95;
+/// What a task of a product costs besides its columns, in panels of B.
+const PRODUCT: f64 = 0.1;
+/// What a task of a direct convolution costs besides its rows, in rows: it reads the weights of its channels again.
+const ROWS: f64 = 0.25;
+
+/// Divides the products and convolutions of `schedule` for `threads` threads.
+pub(crate) fn spread(schedule: &mut Schedule, threads: usize) {
+    let threads = i64::try_from(threads).unwrap_or(i64::MAX);
+    if threads < 2 {
+        return;
+    }
+    for step in &mut schedule.steps {
+        match &mut step.spec {
+            KernelSpec::Gemm(gemm) => product(gemm, threads),
+            KernelSpec::Conv(conv) if conv.winograd.is_some() => winograd(conv, threads),
+            KernelSpec::Conv(conv) => direct(conv, threads),
+            _ => {}
+        }
+    }
+}
+
+fn product(gemm: &mut Gemm, threads: i64) {
+    let panel = gemm.tile_columns();
+    let with = |panels: i64| {
+        let mut other = gemm.clone();
+        other.tile.n_task = panels * panel;
+        other
+    };
+    let panels = size(gemm.tile.n_task / panel, PRODUCT, threads, |n| with(n).tasks());
+    *gemm = with(panels);
+}
+
+fn direct(conv: &mut Conv, threads: i64) {
+    let with = |rows: i64| {
+        let mut other = conv.clone();
+        other.tile.rows = rows;
+        other
+    };
+    let rows = size(conv.tile.rows, ROWS, threads, |n| with(n).tasks());
+    *conv = with(rows);
+}
+
+/// Each part of the output channels transforms the input for itself.
+fn winograd(conv: &mut Conv, threads: i64) {
+    let Some(form) = conv.winograd else { return };
+    let all = conv.winograd_channel_tiles();
+    let with = |tiles: i64| Conv {
+        channel_parts: (all + tiles - 1) / tiles,
+        ..conv.clone()
+    };
+    let input = form.input_share(&conv.shape, conv.block);
+    let tiles = size(all, input, threads, |n| with(n).tasks());
+    *conv = with(tiles);
+}
+
+/// How many units of work a task does for `threads` threads to be done the soonest: `most`, or fewer where that is clearly better. `tasks` says
+/// how many tasks there are of a size, each of which costs `own` units besides.
+fn size(most: i64, own: f64, threads: i64, tasks: impl Fn(i64) -> i64) -> i64 {
+    let time = |size: i64| {
+        let rounds = (tasks(size) + threads - 1) / threads;
+        rounds as f64 * (size as f64 + own)
+    };
+    let sizes = (1..=most).rev().map(|size| (time(size), size));
+    // The larger one of equals.
+    let best = sizes.reduce(|best, next| if next.0 < best.0 { next } else { best });
+    match best {
+        Some((least, size)) if least < GAIN * time(most) => size,
+        _ => most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{ConvShape, Epilogue};
+    use crate::target::VectorUnit;
+
+    fn convolution(channels: i64, size: i64, kernel: i64) -> Conv {
+        let shape = ConvShape {
+            batch: 1,
+            in_channels: channels,
+            out_channels: channels,
+            groups: 1,
+            input: [size; 2],
+            output: [size; 2],
+            kernel: [kernel; 2],
+            stride: [1; 2],
+            padding: [kernel / 2; 2],
+            dilation: [1; 2],
+        };
+        Conv::new(shape, false, Epilogue::none(), VectorUnit::AVX512)
+    }
+
+    fn rounds(tasks: i64, threads: i64) -> i64 {
+        (tasks + threads - 1) / threads
+    }
+
+    #[test]
+    fn few_groups_of_tiles_are_divided_by_channels() {
+        let mut conv = convolution(256, 14, 3);
+        let groups = conv.tasks();
+        assert!(conv.winograd.is_some() && groups < 8);
+        winograd(&mut conv, 8);
+        assert!(
+            conv.channel_parts > 1 && conv.tasks() % 8 == 0,
+            "{} tasks",
+            conv.tasks()
+        );
+    }
+
+    #[test]
+    fn what_is_even_stays() {
+        let linear = || Gemm::linear(128, 768, 3072, Epilogue::none(), VectorUnit::AVX512);
+        let (mut gemm, own) = (linear(), linear());
+        product(&mut gemm, own.tasks());
+        assert_eq!(gemm, own);
+    }
+
+    #[test]
+    fn no_thread_waits_long() {
+        for threads in [2, 3, 4, 6, 8, 16] {
+            let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), VectorUnit::AVX512);
+            product(&mut gemm, threads);
+            let panels = 384 / gemm.tile_columns();
+            let least = rounds(panels, threads);
+            assert!(rounds(gemm.tasks(), threads) * gemm.tile.n_task / gemm.tile_columns() <= least + 1);
+            let mut conv = convolution(128, 28, 3);
+            conv.winograd = None;
+            let before = rounds(conv.tasks(), threads) * conv.tile.rows;
+            direct(&mut conv, threads);
+            assert!(rounds(conv.tasks(), threads) * conv.tile.rows <= before);
+        }
+    }
+}
