@@ -105,7 +105,7 @@ struct Options {
     /// yet, and write them there
     #[arg(long)]
     tune: bool,
-    /// Threads for passes over several functions and for compiling, and the most that a compiled library uses
+    /// Threads for passes over several functions and for compiling, and those that native code is divided for
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
 }
