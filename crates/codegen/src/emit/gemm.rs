@@ -11,7 +11,7 @@ const UNROLL: i64 = 4;
 const PREFETCH: i64 = 2048;
 
 /// Tiles of rows that are few: the arithmetic on a weight takes no longer than its way from memory.
-const FEW_TILES: i64 = 4;
+const FEW_TILES: i64 = 6;
 /// Rows of a product whose time is that of reading the weights.
 const FEW_ROWS: i64 = 4;
 /// Bytes of weights that a core's cache is likely to have kept since the last call.
@@ -376,7 +376,7 @@ fn tile<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>, t: Tile<'c>) {
         if let Some((far, parts)) = far {
             let offset = e.mul(k, t.b_row / parts);
             let far = e.f32_offset(far, offset);
-            for line in 0..(UNROLL * t.b_row / 16 / parts).max(1) {
+            for line in 0..div_ceil(UNROLL * t.b_row / 16, parts) {
                 let address = e.f32_offset(far, line * 16);
                 e.prefetch(address, 2);
             }

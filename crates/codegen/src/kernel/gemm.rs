@@ -177,20 +177,49 @@ const WANTED_TASKS: i64 = 8;
 const MAX_COLUMNS: i64 = 256;
 
 impl GemmTile {
-    /// A blocking for `products` products of m × n × k.
+    /// A blocking for `products` products of m × n × k: the one whose register tiles are estimated to take the least time.
     pub fn choose(products: i64, sizes: [i64; 3], vector: VectorUnit) -> GemmTile {
-        // Few rows need many columns to hide the latency of the multiply-adds.
-        let wanted = if sizes[0] <= 4 { 4 } else { 2 };
-        GemmTile::with(products, sizes, vector, wanted, 384)
+        let with = |vectors| GemmTile::with(products, sizes, vector, vectors, 384);
+        // Few rows need many columns to hide the latency of the multiply-adds; few registers leave no choice.
+        if sizes[0] <= 4 {
+            return with(4);
+        }
+        if !is_wide(vector) {
+            return with(2);
+        }
+        let time = |tile: &GemmTile| tile.time(sizes[0]) * div_ceil(sizes[1], tile.vectors * vector.lanes) as f64;
+        let [two, three, four] = [2, 3, 4].map(with);
+        [three, four]
+            .into_iter()
+            .fold(two, |best, next| match time(&next) < time(&best) {
+                true => next,
+                false => best,
+            })
+    }
+
+    /// Estimated cycles that a step of k takes for `m` rows of one tile's columns.
+    fn time(&self, m: i64) -> f64 {
+        // Two multiply-adds and two loads start in a cycle; a chain of one accumulator takes four cycles a step. Elements of A come from L1,
+        // and rows of them displace each other there; those of B come from L2. Where another core thread shares both, they decide.
+        let step = |rows: i64| {
+            let (fma, loads) = ((rows * self.vectors) as f64, (rows + self.vectors) as f64);
+            (fma / 2.0).max(loads / 2.0).max(4.0) + 0.4 * rows as f64 + 1.1 * self.vectors as f64
+        };
+        let task = |rows: i64| {
+            let t = self.row_tiles(rows);
+            let rest = if t.rest > 0 { step(t.rest) } else { 0.0 };
+            t.full as f64 * step(self.rows) + t.shorter as f64 * step(self.rows - 1) + rest
+        };
+        let full = (div_ceil(m, self.m_task) - 1).max(0);
+        full as f64 * task(self.m_task) + task(m - full * self.m_task)
     }
 
     /// The blocking with register tiles of at most so many vectors of columns, and chains of at most so many multiply-adds.
     fn with(products: i64, [m, n, k]: [i64; 3], vector: VectorUnit, vectors: i64, chain: i64) -> GemmTile {
-        let wide = vector.registers >= 32;
         // Accumulators, one vector a column of B, and one broadcast must fit the registers.
         let vectors = vectors.min(div_ceil(n, vector.lanes)).max(1);
-        let most = if wide { 28 / vectors } else { 12 / vectors };
-        let most = most.min(if wide { 14 } else { 6 });
+        let most = (vector.registers - vectors - 1) / vectors;
+        let most = most.min(if is_wide(vector) { 14 } else { 6 }).max(1);
         let k_block = k.clamp(1, chain);
         let m = m.max(1);
         let m_tasks = div_ceil(m, (A_BYTES / (4 * k_block)).max(most));
@@ -232,6 +261,11 @@ impl GemmTile {
     }
 }
 
+/// Whether there are registers for tiles of several shapes.
+fn is_wide(vector: VectorUnit) -> bool {
+    vector.registers >= 32
+}
+
 /// See [`GemmTile::row_tiles`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowTiles {
@@ -261,6 +295,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tiles_do_not_exceed_the_columns_by_much() {
+        for (n, vectors) in [(768, 3), (1152, 3), (256, 2), (64, 2), (32, 2), (16, 1)] {
+            let tile = GemmTile::choose(1, [128, n, 768], VectorUnit::AVX512);
+            assert_eq!(tile.vectors, vectors, "{n} columns: {tile:?}");
+        }
+    }
+
+    #[test]
     fn tiles_cover_all_rows() {
         for vector in [VectorUnit::AVX512, VectorUnit::AVX2] {
             for m in (1..600).chain([1000, 1024, 4096]) {
@@ -274,6 +316,8 @@ mod tests {
                     tile.m_task % tile.rows == 0 && last >= 1 && last <= tile.m_task,
                     "{m}: {tile:?}"
                 );
+                let registers = tile.vectors * (tile.rows + 1) + 1;
+                assert!(registers <= vector.registers, "{m}: {registers} registers, {tile:?}");
                 let t = tile.row_tiles(last);
                 let covered = t.full * tile.rows + t.shorter * (tile.rows - 1) + t.rest;
                 assert_eq!(covered, last, "{m}: {tile:?}");
