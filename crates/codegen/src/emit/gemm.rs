@@ -10,8 +10,8 @@ const UNROLL: i64 = 4;
 /// Elements of a packed panel that are prefetched ahead: far enough for weights that come from memory.
 const PREFETCH: i64 = 2048;
 
-/// Tiles of rows that are few: the arithmetic on a weight takes no longer than its way from memory.
-const FEW_TILES: i64 = 6;
+/// Rows for two lanes of a vector up to which the arithmetic on a weight takes no longer than its way from memory.
+const STREAMED_ROWS: i64 = 7;
 /// Rows of a product whose time is that of reading the weights.
 const FEW_ROWS: i64 = 4;
 /// Bytes of weights that a core's cache is likely to have kept since the last call.
@@ -174,7 +174,7 @@ fn product<'c>(e: &mut Emitter<'c>, gemm: &Gemm, task: &Task<'c>) {
 /// Whether the packed weights are read from their first to their last element: where there are few rows they come from memory while the tiles
 /// compute, and in this order what a tile fetches ahead is what is read next.
 fn in_order_of_weights(gemm: &Gemm) -> bool {
-    gemm.streams_weights() && gemm.m <= FEW_TILES * gemm.tile.rows
+    gemm.streams_weights() && 2 * gemm.m <= STREAMED_ROWS * gemm.lanes
 }
 
 /// B copied panel by panel into `panel`: k block → columns → copy → rows.
