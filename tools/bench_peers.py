@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Latency of native code next to PyTorch's and ONNX Runtime's, on the same inputs, in turns on the same cores.
 
-    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 5] [--peers frozen,onnx] [--engine interp] [--json FILE] [--plot FILE.svg]
+    python tools/bench_peers.py MODEL.pt... [--threads 1,2] [--rounds 15] [--peers frozen,onnx] [--engine interp] [--json FILE] [--plot FILE.svg]
 
 needs a release build of jit-run, and `torch` and `safetensors` from PyPI in the Python that runs this, and what the peers below name;
 `make bench-peers` sees to both. Without a model it makes those of docs/benchmarks.md (tools/bench_models.py) below target. A `case.json` stands beside each archive (tests/README.md has its format); its first call is what is timed.
 
-The sides take turns within each round, so that whatever else happens on the machine happens to all of them; a round's figure
-is the median over its calls, and the printed figure the median over the rounds. Peers:
+The sides take short turns within each round, each in a process that stays, so that whatever else happens on the machine happens to all of
+them; a round's figure is the median over its calls, and the printed figure the median over the rounds. A ratio is taken within each round,
+where the sides are a second apart, before the median: what slows the machine for a while slows both. Peers:
 
     frozen   torch.jit.freeze, then torch.jit.optimize_for_inference
     loaded   the archive as torch.jit.load gives it
@@ -247,8 +248,9 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
     answer(compile_ms=compile_ms, first_ms=first_ms, flops=flops, shipped_mb=shipped_mb)
 
     for line in sys.stdin:
+        function(*arguments)  # brings back what others have driven out of the caches
         end, times = time.perf_counter() + float(line), []
-        while time.perf_counter() < end or len(times) < 5:
+        while time.perf_counter() < end or len(times) < 3:
             start = time.perf_counter()
             function(*arguments)
             times.append((time.perf_counter() - start) * 1e3)
@@ -256,23 +258,16 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
         answer(median_ms=statistics.median(times), min_ms=min(times), peak_mb=peak_mb)
 
 
-class Peer:
-    """A worker that is kept running, and sleeps while others have their turn."""
+class Side:
+    """A process that is kept running, and sleeps while others have their turn."""
 
-    def __init__(self, peer: str, archive: pathlib.Path, threads: int):
-        command = [*pinned(threads), sys.executable, "-W", "ignore", __file__, "--worker", peer, str(threads), str(archive)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        answer = self.answer()
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        self.compile_ms = answer["compile_ms"]
-        self.flops = answer["flops"]
-        self.once = {key: answer[key] for key in ("first_ms", "shipped_mb")}
+    def __init__(self, threads: int, command: list):
+        self.process = subprocess.Popen([*pinned(threads), *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def answer(self) -> dict:
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"a peer ended with status {self.process.wait()}")
+            raise RuntimeError(f"a side ended with status {self.process.wait()}")
         return json.loads(line)
 
     def measure(self, seconds: float) -> dict:
@@ -285,27 +280,44 @@ class Peer:
         self.process.wait()
 
 
-class Frazil:
-    """jit-run, started anew each round: it warms up and measures by itself."""
+class Peer(Side):
+    """A worker."""
+
+    def __init__(self, peer: str, archive: pathlib.Path, threads: int):
+        super().__init__(threads, [sys.executable, "-W", "ignore", __file__, "--worker", peer, str(threads), str(archive)])
+        answer = self.answer()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        self.compile_ms = answer["compile_ms"]
+        self.flops = answer["flops"]
+        self.once = {key: answer[key] for key in ("first_ms", "shipped_mb")}
+
+
+class Frazil(Side):
+    """jit-run."""
 
     def __init__(self, jit_run: pathlib.Path, archive: pathlib.Path, threads: int, engine: str):
         calls = archive.parent / "case.json"
-        self.command = [*pinned(threads), str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}"]
-        self.command += [f"--threads={threads}"]
-        self.compile_ms = None
+        self.command = [str(jit_run), str(archive), "--calls", str(calls), f"--engine={engine}", f"--threads={threads}"]
         self.flops = None
-        self.once = self.first_calls()
+        self.once = self.first_calls(threads)
         if engine == "native" and (shapes := input_shapes(calls)):
             self.once["shipped_mb"] = self.library_mb(jit_run.with_name("jit-opt"), archive, shapes)
+        super().__init__(threads, [*self.command, "--bench", "--turns"])
+        self.compile_ms = self.measure(0)["compile_ms"]
 
-    def first_calls(self) -> dict:
+    def measure(self, seconds: float) -> dict:
+        figures = super().measure(seconds)
+        return figures | {"peak_mb": figures["peak_rss_mb"] * 1.048576}
+
+    def first_calls(self, threads: int) -> dict:
         """Whole processes, without a cache and with a full one."""
         with tempfile.TemporaryDirectory() as folder:
             out, cache = ["--out", folder + "/out"], ["--cache-dir", folder + "/cache"]
 
             def run(arguments: list) -> float:
                 start = time.perf_counter()
-                subprocess.run([*self.command, *arguments], stdout=subprocess.DEVNULL, check=True)
+                subprocess.run([*pinned(threads), *self.command, *arguments], stdout=subprocess.DEVNULL, check=True)
                 return (time.perf_counter() - start) * 1e3
 
             cold = run(out)
@@ -321,18 +333,6 @@ class Frazil:
             done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             return library.stat().st_size / 1e6 if done.returncode == 0 else None
 
-    def measure(self, _seconds: float) -> dict:
-        with tempfile.TemporaryDirectory() as out:
-            command = [*self.command, "--bench", "--json", "--out", out]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        figures = json.loads(done.stdout.splitlines()[-1])
-        self.compile_ms = figures["compile_ms"]
-        figures["peak_mb"] = figures["peak_rss_mb"] * 1.048576
-        return figures
-
-    def close(self) -> None:
-        pass
-
 
 def pinned(threads: int) -> list:
     cores = sorted(os.sched_getaffinity(0))[:threads]
@@ -347,9 +347,10 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
         except RuntimeError as error:
             print(f"{archive.parent.name:28} {threads:7} {peer:8} not measured: {error}", flush=True)
     rounds = {name: [] for name in sides}
-    for _ in range(options.rounds):
-        for name, side in sides.items():
-            rounds[name].append(side.measure(options.seconds))
+    for number in range(options.rounds):
+        # Turned round each time, so that what becomes slower and slower is no one's fault.
+        for name in list(sides)[:: -1 if number % 2 else 1]:
+            rounds[name].append(sides[name].measure(options.seconds))
     for side in sides.values():
         side.close()
     figures = {}
@@ -361,7 +362,8 @@ def compare(archive: pathlib.Path, threads: int, options) -> dict:
         figures[name] = {"median_ms": median, "min_ms": least, "compile_ms": side.compile_ms, "peak_mb": peak, **side.once}
         figures[name]["gflops"] = flops and flops / median / 1e6
     for name in sides.keys() - {"frazil"}:
-        figures[name]["ratio"] = figures[name]["median_ms"] / figures["frazil"]["median_ms"]
+        pairs = zip(rounds[name], rounds["frazil"])
+        figures[name]["ratio"] = statistics.median(peer["median_ms"] / frazil["median_ms"] for peer, frazil in pairs)
     return figures
 
 
@@ -402,8 +404,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=pathlib.Path, metavar="MODEL.pt")
     parser.add_argument("--threads", default=[1, 2], type=lambda text: [int(number) for number in text.split(",")])
-    parser.add_argument("--rounds", default=5, type=int)
-    parser.add_argument("--seconds", default=1.0, type=float, help="time for each peer's turn")
+    parser.add_argument("--rounds", default=15, type=int)
+    parser.add_argument("--seconds", default=0.3, type=float, help="time for each side's turn")
     parser.add_argument("--peers", default=["frozen", "onnx", "openvino"], type=lambda text: text.split(","))
     parser.add_argument("--engine", default="native", choices=["native", "interp"])
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to a file")

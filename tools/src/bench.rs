@@ -1,4 +1,4 @@
-//! Latency: warm-up, then as many runs as fit a second.
+//! Latency: warm-up, then as many runs as fit a time.
 
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ const LEAST_TIME: Duration = Duration::from_millis(1500);
 /// However fast it is, more runs tell nothing new.
 const MOST_RUNS: usize = 20_000;
 
+/// Runs of a turn, before which one run brings back what others have driven out of the caches.
+const LEAST_RUNS_OF_A_TURN: usize = 3;
+
 /// Measures `run`.
 ///
 /// # Errors
@@ -29,14 +32,33 @@ pub fn measure<E>(compile: Duration, mut run: impl FnMut() -> Result<(), E>) -> 
     for _ in 0..WARM_UP {
         run()?;
     }
+    let runs = timed(LEAST_RUNS, LEAST_TIME, &mut run)?;
+    Ok(Measurement { runs, compile })
+}
+
+/// Measures `run` for `time`, as one of several sides that take turns.
+///
+/// # Errors
+/// That of the first run that fails.
+pub fn measure_turn<E>(
+    compile: Duration,
+    time: Duration,
+    mut run: impl FnMut() -> Result<(), E>,
+) -> Result<Measurement, E> {
+    run()?;
+    let runs = timed(LEAST_RUNS_OF_A_TURN, time, &mut run)?;
+    Ok(Measurement { runs, compile })
+}
+
+fn timed<E>(least: usize, time: Duration, run: &mut impl FnMut() -> Result<(), E>) -> Result<Vec<Duration>, E> {
     let mut runs = Vec::new();
     let start = Instant::now();
-    while runs.len() < LEAST_RUNS || (start.elapsed() < LEAST_TIME && runs.len() < MOST_RUNS) {
+    while runs.len() < least || (start.elapsed() < time && runs.len() < MOST_RUNS) {
         let begin = Instant::now();
         run()?;
         runs.push(begin.elapsed());
     }
-    Ok(Measurement { runs, compile })
+    Ok(runs)
 }
 
 impl Measurement {

@@ -1,6 +1,6 @@
 //! `jit-run`: runs models.
 
-use crate::bench::measure;
+use crate::bench::{Measurement, measure, measure_turn};
 use crate::case::{Case, CaseTensors, Results, value_from_json};
 use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
@@ -52,6 +52,10 @@ struct Options {
     /// With --bench: the last line of standard output is JSON
     #[arg(long, requires = "bench")]
     json: bool,
+    /// With --bench: for each number of seconds on a line of standard input measure so long, and answer with a line of JSON; for several
+    /// programs that take turns
+    #[arg(long, requires = "bench", conflicts_with = "json")]
+    turns: bool,
     /// Tell where the time of the first call goes: a row a kernel
     #[arg(long, conflicts_with = "bench")]
     profile: bool,
@@ -260,14 +264,30 @@ fn bench(
     progress.stage("measuring");
     // The first call compiles.
     engine.call(method, args).map_err(raised)?;
-    let measurement = measure(engine.compile_time(), || {
-        engine.call(method, args).map(drop).map_err(raised)
-    })?;
+    let compile = engine.compile_time();
+    let mut run = || engine.call(method, args).map(drop).map_err(raised);
+    if options.turns {
+        return turns(|time| measure_turn(compile, time, &mut run));
+    }
+    let measurement = measure(compile, run)?;
     tell(options, engine);
     progress.done();
     println!("{}", measurement.text());
     if options.json {
         println!("{}", measurement.json());
+    }
+    Ok(())
+}
+
+/// Measures as often and as long as standard input says.
+fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> Result<(), Failure> {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
+        let time = line.trim().parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let Some(time) = time else {
+            return Err(Failure::Other(format!("expected a number of seconds, found `{line}`")));
+        };
+        println!("{}", measure(time)?.json());
     }
     Ok(())
 }
