@@ -283,7 +283,11 @@ fn bench(
 fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> Result<(), Failure> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
-        let time = line.trim().parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let time = line
+            .trim()
+            .parse()
+            .ok()
+            .and_then(|s| Duration::try_from_secs_f64(s).ok());
         let Some(time) = time else {
             return Err(Failure::Other(format!("expected a number of seconds, found `{line}`")));
         };
