@@ -6,12 +6,15 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
 
-/// Turns of the waiting loop before a thread goes to sleep: some tens of microseconds, longer than the gap between two kernels.
+/// Turns of the waiting loop before a thread goes to sleep: some tens of microseconds, longer than the gap between two runs.
 const SPINS: u32 = 4000;
+/// Turns after those in which a thread waits on while there is a run, giving way to whoever wants its processor: some milliseconds, longer than
+/// kernels that one thread does alone.
+const YIELDS: u32 = 20_000;
 /// Most threads that a pool has, the caller included.
 const MAX_THREADS: usize = 64;
 
-/// Threads that help one caller. They sleep when nothing has run for a while, and end when the pool is dropped.
+/// Threads that help one caller. They sleep when nothing has run for a moment, or a run leaves them nothing to do for long, and end when the pool is dropped.
 pub struct Pool {
     shared: *mut Shared,
 }
@@ -34,6 +37,7 @@ struct Shared {
     started: AtomicU32,
     job: UnsafeCell<Job>,
     workers: usize,
+    running: Running,
     threads: [sys::Thread; MAX_THREADS],
     /// How far each thread's part of the present loop has been taken.
     taken: [Cursor; MAX_THREADS],
@@ -42,6 +46,10 @@ struct Shared {
 /// Alone in its cache line.
 #[repr(align(64))]
 struct Cursor(AtomicI64);
+
+/// 1 during a run. Apart from what waiting threads look at, so that the caller need not fetch it from them.
+#[repr(align(64))]
+struct Running(AtomicU32);
 
 #[derive(Clone, Copy)]
 struct Job {
@@ -98,6 +106,7 @@ impl Pool {
                 started: AtomicU32::new(0),
                 job: UnsafeCell::new(job),
                 workers: 0,
+                running: Running(AtomicU32::new(0)),
                 threads: [0; MAX_THREADS],
                 taken: [const { Cursor(AtomicI64::new(0)) }; MAX_THREADS],
             });
@@ -123,6 +132,13 @@ impl Pool {
     fn shared(&self) -> &Shared {
         // SAFETY: the memory lives until the pool is dropped; workers only touch its atomics and its job.
         unsafe { &*self.shared }
+    }
+
+    /// Says that loops follow each other until the result is dropped, so that it is worth staying awake for the next.
+    pub fn begin_run(&self) -> Run<'_> {
+        let shared = self.shared();
+        shared.running.0.store(1, Ordering::Relaxed);
+        Run { shared }
     }
 
     /// Runs `task(argument, begin, end)` over `0..tasks` in disjoint ranges on all threads; where it goes `backward`, each thread takes the
@@ -165,21 +181,59 @@ impl Pool {
         }
         work(shared, job, 0);
         shared.state.fetch_and(!OPEN, Ordering::SeqCst);
-        let mut spins = 0;
+        let mut waiting = Waiting::default();
         loop {
             let inside = shared.state.load(Ordering::Acquire);
             if inside == 0 {
                 return;
             }
-            spins += 1;
-            if spins < SPINS {
-                core::hint::spin_loop();
-            } else {
+            if !waiting.turn(|| true) {
                 shared.caller_sleeps.store(1, Ordering::SeqCst);
                 sys::futex_wait(&shared.state, inside);
                 shared.caller_sleeps.store(0, Ordering::SeqCst);
             }
         }
+    }
+}
+
+/// A run of several loops; see [`Pool::begin_run`].
+pub struct Run<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.shared.running.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How long a thread has waited awake.
+#[derive(Default)]
+struct Waiting {
+    spins: u32,
+    yields: u32,
+}
+
+impl Waiting {
+    /// Lets a moment pass; false when it is time to sleep.
+    ///
+    /// A thread that sleeps between two kernels comes late to the next: its processor has to be woken, and in a virtual machine a processor that
+    /// sleeps is given to others, for milliseconds where they want it.
+    fn turn(&mut self, is_running: impl FnOnce() -> bool) -> bool {
+        if self.spins < SPINS {
+            self.spins += 1;
+            core::hint::spin_loop();
+            return true;
+        }
+        if is_running() {
+            self.yields += 1;
+            sys::give_way();
+            return self.yields < YIELDS;
+        }
+        // A run that has just ended may be followed by another.
+        let has_just_ended = self.yields > 0;
+        *self = Waiting::default();
+        has_just_ended
     }
 }
 
@@ -227,7 +281,7 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
     sys::leave_processor(shared.busy.load(Ordering::Relaxed));
     let mut seen = 0;
     loop {
-        let mut spins = 0;
+        let mut waiting = Waiting::default();
         loop {
             let epoch = shared.epoch.load(Ordering::Acquire);
             if epoch == STOP {
@@ -237,10 +291,7 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
                 seen = epoch;
                 break;
             }
-            spins += 1;
-            if spins < SPINS {
-                core::hint::spin_loop();
-            } else {
+            if !waiting.turn(|| shared.running.0.load(Ordering::Relaxed) == 1) {
                 shared.sleepers.fetch_add(1, Ordering::SeqCst);
                 sys::futex_wait(&shared.epoch, seen);
                 shared.sleepers.fetch_sub(1, Ordering::SeqCst);
@@ -281,6 +332,24 @@ fn join(shared: &Shared) -> bool {
 mod tests {
     use super::*;
 
+    /// Turns until it is time to sleep.
+    fn turns(waiting: &mut Waiting, running: bool) -> u32 {
+        let mut turns = 1;
+        while waiting.turn(|| running) {
+            turns += 1;
+        }
+        turns
+    }
+
+    #[test]
+    fn a_run_keeps_threads_awake() {
+        assert_eq!(turns(&mut Waiting::default(), false), SPINS + 1);
+        let mut waiting = Waiting::default();
+        assert_eq!(turns(&mut waiting, true), SPINS + YIELDS);
+        // The next run may follow at once.
+        assert_eq!(turns(&mut waiting, false), SPINS + 2);
+    }
+
     unsafe extern "C" fn count(argument: *mut c_void, begin: i64, end: i64) {
         // SAFETY: the tests pass an array that has an element a task.
         let counts = unsafe { core::slice::from_raw_parts(argument.cast::<AtomicU32>(), 1000) };
@@ -295,6 +364,7 @@ mod tests {
             let pool = Pool::new(threads).unwrap();
             assert_eq!(pool.threads(), threads);
             let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
+            let _run = pool.begin_run();
             for round in 1..=200 {
                 // SAFETY: `count` only touches `counts`, which has 1000 elements.
                 unsafe { pool.parallel_for(1000, round % 2 == 0, count, counts.as_ptr().cast_mut().cast()) };

@@ -147,6 +147,10 @@ pub unsafe fn address(buffer: &BufferRef, memory: &Memory) -> *mut u8 {
 /// and `addresses` are as large as the plan says; workspace and constants are aligned to 64 bytes; the workspace and the
 /// outputs are used by nobody else meanwhile.
 pub unsafe fn run(steps: &[Step], memory: &Memory, runner: &Runner<'_>) {
+    let _run = match runner {
+        Runner::Pool(pool) => Some(pool.begin_run()),
+        _ => None,
+    };
     for step in steps {
         for i in 0..step.buffer_count as usize {
             // SAFETY: the step's table has `buffer_count` entries, and the memory is as the caller promises.

@@ -19,6 +19,7 @@ unsafe extern "C" {
     fn posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int;
     fn free(pointer: *mut c_void);
     fn sched_getcpu() -> c_int;
+    fn sched_yield() -> c_int;
     fn sched_getaffinity(thread: c_int, size: usize, mask: *mut c_void) -> c_int;
     fn sched_setaffinity(thread: c_int, size: usize, mask: *const c_void) -> c_int;
 }
@@ -65,6 +66,14 @@ pub fn join(thread: Thread) {
     // SAFETY: by this function's contract the thread is joinable.
     unsafe {
         pthread_join(thread, core::ptr::null_mut());
+    }
+}
+
+/// Lets other threads that want this processor have it first.
+pub fn give_way() {
+    // SAFETY: the function has no requirements.
+    unsafe {
+        sched_yield();
     }
 }
 
