@@ -10,6 +10,10 @@ use crate::schedule::Schedule;
 const GAIN: f64 = 0.95;
 /// What a task of a product costs besides its columns, in panels of B.
 const PRODUCT: f64 = 0.1;
+/// Tasks that each thread wants of a product, so that one that is slower than another for a while has less to do.
+const WANTED: i64 = 8;
+/// Rows of a product that a task has at least: those for which its part of B is worth the way into the core's cache.
+const FEWEST_ROWS: i64 = 96;
 /// What a task of a direct convolution costs besides its rows, in rows: it reads the weights of its channels again.
 const ROWS: f64 = 0.25;
 
@@ -38,6 +42,12 @@ fn product(gemm: &mut Gemm, threads: i64) {
     };
     let panels = size(gemm.tile.n_task / panel, PRODUCT, threads, |n| with(n).tasks());
     *gemm = with(panels);
+    let tasks = gemm.tasks().max(1);
+    // Tasks of the same columns follow each other, so that a thread that has some of them brings their part of B only once.
+    let tile = &mut gemm.tile;
+    let parts = (WANTED * threads / tasks).min(tile.m_task / FEWEST_ROWS).max(1);
+    let tiles = tile.m_task / tile.rows;
+    tile.m_task = tile.rows * ((tiles + parts - 1) / parts);
 }
 
 fn direct(conv: &mut Conv, threads: i64) {
@@ -127,13 +137,23 @@ mod tests {
     }
 
     #[test]
+    fn many_rows_are_divided_where_there_are_few_columns() {
+        let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), VectorUnit::AVX512);
+        let before = gemm.tasks();
+        product(&mut gemm, 2);
+        assert_eq!(gemm.tasks(), 2 * before, "{:?}", gemm.tile);
+        assert!(gemm.tile.m_task % gemm.tile.rows == 0 && gemm.last_rows() > gemm.tile.m_task / 2);
+    }
+
+    #[test]
     fn no_thread_waits_long() {
         for threads in [2, 3, 4, 6, 8, 16] {
             let mut gemm = Gemm::linear(197, 384, 1536, Epilogue::none(), VectorUnit::AVX512);
             product(&mut gemm, threads);
             let panels = 384 / gemm.tile_columns();
-            let least = rounds(panels, threads);
-            assert!(rounds(gemm.tasks(), threads) * gemm.tile.n_task / gemm.tile_columns() <= least + 1);
+            let most = (rounds(panels, threads) + 1) * gemm.tile_columns() * 197;
+            let tile = &gemm.tile;
+            assert!(rounds(gemm.tasks(), threads) * tile.n_task * tile.m_task <= most);
             let mut conv = convolution(128, 28, 3);
             conv.winograd = None;
             let before = rounds(conv.tasks(), threads) * conv.tile.rows;
