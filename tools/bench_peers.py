@@ -235,10 +235,13 @@ def worker(peer: str, archive: pathlib.Path, threads: int) -> None:
         if peer in EXPORTED and not (method == "forward" and all(isinstance(a, torch.Tensor) for a in arguments)):
             raise NotMeasured("only forward on tensors is exported")
         function = PEERS[peer](model, method, tuple(arguments), threads)
+        function(*arguments)
     except NotMeasured as error:
         answer(error=str(error))
         return
-    function(*arguments)
+    except Exception as error:  # whatever a compiler raises on the first call
+        answer(error=f"fails: {first_line(error)}")
+        return
     first_ms = (time.perf_counter() - start) * 1e3
     # The profiling executor records, then optimises, then runs what it optimised.
     for _ in range(10):
