@@ -85,28 +85,10 @@ fn compare(source: &str, recorded: &Json) -> Outcome {
         Loaded::Model(model) => model.clone(),
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
-    let mut engine = interpreter(&model);
     let method = if loaded.is_model() { "forward" } else { "f" };
-    for call in recorded["calls"].as_array().unwrap() {
-        let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
-        match (
-            engine.call(method, &args),
-            call.get("raises").map(|r| r.as_str().unwrap()),
-        ) {
-            (Ok(got), None) => {
-                if !same(&got, &call["result"]) {
-                    return Outcome::Result(format!("{got:?}\n  PyTorch: {}", call["result"]));
-                }
-            }
-            (Ok(got), Some(raises)) => return Outcome::Result(format!("{got:?}\n  PyTorch raises {raises}")),
-            (Err(e), None) => return Outcome::Result(format!("raises {e}\n  PyTorch: {}", call["result"])),
-            // PyTorch names the class differently from place to place; the message counts.
-            (Err(e), Some(raises)) => {
-                let message = raises.split_once(": ").map_or("", |(_, message)| message);
-                if !e.to_string().contains(message) {
-                    return Outcome::Result(format!("raises {e}\n  PyTorch raises {raises}"));
-                }
-            }
+    for kind in [EngineKind::Interpreter, EngineKind::Native] {
+        if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded) {
+            return Outcome::Result(format!("{kind:?}: {difference}"));
         }
     }
     for (name, text) in recorded["graphs"].as_object().unwrap() {
@@ -121,6 +103,28 @@ fn compare(source: &str, recorded: &Json) -> Outcome {
         }
     }
     Outcome::Same
+}
+
+/// The first call whose result, or whose exception, is not what PyTorch recorded.
+fn different_results(engine: &mut Engine, method: &str, recorded: &Json) -> Option<String> {
+    for call in recorded["calls"].as_array().unwrap() {
+        let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
+        let raises = call.get("raises").map(|r| r.as_str().unwrap());
+        match (engine.call(method, &args), raises) {
+            (Ok(got), None) if same(&got, &call["result"]) => {}
+            (Ok(got), None) => return Some(format!("{got:?}\n  PyTorch: {}", call["result"])),
+            (Ok(got), Some(raises)) => return Some(format!("{got:?}\n  PyTorch raises {raises}")),
+            (Err(e), None) => return Some(format!("raises {e}\n  PyTorch: {}", call["result"])),
+            // PyTorch names the class differently from place to place; the message counts.
+            (Err(e), Some(raises)) => {
+                let message = raises.split_once(": ").map_or("", |(_, message)| message);
+                if !e.to_string().contains(message) {
+                    return Some(format!("raises {e}\n  PyTorch raises {raises}"));
+                }
+            }
+        }
+    }
+    None
 }
 
 /// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so.
@@ -183,12 +187,12 @@ fn evaluated(expr: &str) -> Value {
     let Loaded::Graphs(graphs) = session.load_bytes(Path::new("value.py"), text.into()).unwrap() else {
         panic!("{expr} is no module");
     };
-    interpreter(&graphs.to_model()).call("value", &[]).unwrap()
+    engine(&graphs.to_model(), EngineKind::Interpreter).call("value", &[]).unwrap()
 }
 
-fn interpreter(model: &Model) -> Engine {
+fn engine(model: &Model, kind: EngineKind) -> Engine {
     let options = EngineOptions {
-        kind: EngineKind::Interpreter,
+        kind,
         ..EngineOptions::default()
     };
     model.engine(&options).unwrap()
@@ -217,7 +221,7 @@ fn the_examples_of_the_page_are_right() {
             Loaded::Model(model) => model,
             Loaded::Graphs(graphs) => graphs.to_model(),
         };
-        let mut engine = interpreter(&model);
+        let mut engine = engine(&model, EngineKind::Interpreter);
         for check in checks {
             calls += 1;
             let (name, rest) = check.split_once('(').unwrap();

@@ -30,6 +30,7 @@ pub mod context;
 pub mod diagnostic;
 pub mod dtype;
 pub mod graph;
+mod interface;
 pub mod literal;
 pub mod module;
 pub mod schema;

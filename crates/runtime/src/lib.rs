@@ -12,6 +12,7 @@ pub mod expr;
 pub mod format;
 pub mod gather;
 pub mod import;
+mod instance_of;
 pub mod interp;
 pub mod lanes;
 pub mod layout;
@@ -29,6 +30,7 @@ pub mod sym;
 pub mod tensor;
 pub mod value;
 
+pub use instance_of::is_instance;
 pub use op::{Form, OpError, Operator, Semantics, Variant};
 pub use registry::Registry;
 pub use scalar::Scalar;

@@ -2,7 +2,8 @@
 
 use super::{Slot, Specialiser};
 use crate::error::LowerError;
-use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
+use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, ValueId, symbols};
+use frazil_runtime::is_instance;
 use frazil_runtime::registry::Lookup;
 use frazil_runtime::storage::Storage;
 use frazil_runtime::value::{FutureValue, Value};
@@ -120,7 +121,16 @@ impl Specialiser<'_> {
             },
             symbols::PRIM_ISINSTANCE => match (graph.attribute(node, symbols::ATTR_TYPES), input(frame, 0)) {
                 (Some(AttributeValue::Types(asked)), Some(value)) => {
-                    Some(Value::Bool(asked.iter().any(|&t| self.is_instance(&value, t))))
+                    let answers: Option<Vec<bool>> = asked.iter().map(|&t| self.is_instance(&value, t)).collect();
+                    if answers.is_none() {
+                        self.refuse(
+                            graph,
+                            node,
+                            "prim::isinstance",
+                            "depends on an interface that no module defines",
+                        );
+                    }
+                    answers.map(|answers| Value::Bool(answers.contains(&true)))
                 }
                 _ => None,
             },
@@ -306,25 +316,10 @@ impl Specialiser<'_> {
         }
     }
 
-    fn is_instance(&self, value: &Value, ty: TypeId) -> bool {
-        let ctx = self.ctx;
-        if let Some(own) = self.number_type(value) {
-            return types::is_subtype(ctx, own, ty);
-        }
-        match (ctx.type_kind(ty), value) {
-            (TypeKind::Any, _) | (TypeKind::Optional(_), Value::None) => true,
-            (TypeKind::Optional(e), v) => self.is_instance(v, e),
-            (TypeKind::Union(list), v) => ctx.types(list).iter().any(|&t| self.is_instance(v, t)),
-            (TypeKind::Tensor(_), v) => matches!(v, Value::Tensor(_)),
-            (TypeKind::AnyList, v) => matches!(v, Value::List(_)),
-            (TypeKind::AnyTuple, v) => matches!(v, Value::Tuple(_)),
-            (TypeKind::Number, v) => matches!(v, Value::Int(_) | Value::Float(_) | Value::Complex(_)),
-            (TypeKind::Tuple(list) | TypeKind::NamedTuple(_, _, list), Value::Tuple(t)) => {
-                let list = ctx.types(list);
-                list.len() == t.items.len() && list.iter().zip(t.items.iter()).all(|(&t, v)| self.is_instance(v, t))
-            }
-            (_, v) => types::is_subtype(ctx, v.ty(ctx), ty),
-        }
+    /// Whether `value` is of type `ty`; `None` if that depends on an interface and there is no module to define it.
+    fn is_instance(&self, value: &Value, ty: TypeId) -> Option<bool> {
+        let unit = self.start.module.map(|m| &m.unit);
+        is_instance(self.ctx, unit, value, ty, &|v| self.number_type(v))
     }
 }
 

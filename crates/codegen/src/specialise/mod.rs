@@ -30,7 +30,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use store::Store;
 
-pub use number::NumberKind;
+pub use number::{NumberKind, SCALAR_OVERLOADS};
 pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
 
 /// What is known of an input.

@@ -118,21 +118,53 @@ const ARITHMETIC: [(&str, &str); 12] = [
     ("aten::remainder", "aten::remainder"),
 ];
 
-/// Operators on a tensor and a number with an overload on two tensors that gives the same when the number's dtype says nothing.
-const WITH_SCALAR: [&str; 12] = [
-    "aten::add",
-    "aten::sub",
-    "aten::mul",
-    "aten::div",
-    "aten::eq",
-    "aten::ne",
-    "aten::lt",
-    "aten::le",
-    "aten::gt",
-    "aten::ge",
-    "aten::masked_fill",
-    "aten::fill_",
+/// An operator on a tensor and a scalar that computes the same as its overload on two tensors, if the scalar's dtype takes no part in
+/// promotion.
+struct WithScalar {
+    operator: &'static str,
+    /// The overload that takes the scalar, and the one that takes a tensor in its place; further arguments are the same.
+    scalar: &'static str,
+    tensor: &'static str,
+    /// The position of the scalar among the arguments.
+    position: usize,
+}
+
+const fn row(operator: &'static str, scalar: &'static str, tensor: &'static str, position: usize) -> WithScalar {
+    WithScalar {
+        operator,
+        scalar,
+        tensor,
+        position,
+    }
+}
+
+/// The operators that a scalar of a run can be given to as a tensor. An overload that is not listed gets the scalar's value.
+const WITH_SCALAR: [WithScalar; 13] = [
+    row("aten::add", "Scalar", "Tensor", 1),
+    row("aten::sub", "Scalar", "Tensor", 1),
+    row("aten::mul", "Scalar", "Tensor", 1),
+    row("aten::div", "Scalar", "Tensor", 1),
+    row("aten::div", "Scalar_mode", "Tensor_mode", 1),
+    row("aten::eq", "Scalar", "Tensor", 1),
+    row("aten::ne", "Scalar", "Tensor", 1),
+    row("aten::lt", "Scalar", "Tensor", 1),
+    row("aten::le", "Scalar", "Tensor", 1),
+    row("aten::gt", "Scalar", "Tensor", 1),
+    row("aten::ge", "Scalar", "Tensor", 1),
+    row("aten::masked_fill", "Scalar", "Tensor", 2),
+    row("aten::fill_", "Scalar", "Tensor", 1),
 ];
+
+/// The operators and overloads that take a scalar of a run without waiting for its value, for tests to try each of them.
+pub const SCALAR_OVERLOADS: [(&str, &str); WITH_SCALAR.len()] = {
+    let mut names = [("", ""); WITH_SCALAR.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = (WITH_SCALAR[i].operator, WITH_SCALAR[i].scalar);
+        i += 1;
+    }
+    names
+};
 
 impl Specialiser<'_> {
     /// A new number, whose value `cell` holds.
@@ -239,6 +271,7 @@ impl Specialiser<'_> {
         &mut self,
         graph: &Graph,
         node: NodeId,
+        op: &Operator,
         values: Vec<Value>,
     ) -> Result<Result<Value, Vec<Value>>, Refusal> {
         let name = graph.kind_name(node);
@@ -263,7 +296,7 @@ impl Specialiser<'_> {
         {
             return Ok(Err(values));
         }
-        if let Some(result) = self.on_tensors(graph, node, name, &values)? {
+        if let Some(result) = self.on_tensors(graph, node, op, &values)? {
             return Ok(Ok(result));
         }
         let known = values.into_iter().map(|v| self.all_known(v));
@@ -348,9 +381,10 @@ impl Specialiser<'_> {
         &mut self,
         graph: &Graph,
         node: NodeId,
-        name: &str,
+        op: &Operator,
         values: &[Value],
     ) -> Result<Option<Value>, Refusal> {
+        let name = graph.kind_name(node);
         let pair = match values {
             [a, b, ..] => self.kind(a).zip(self.kind(b)),
             _ => None,
@@ -393,54 +427,63 @@ impl Specialiser<'_> {
                 let indices = Value::List(ListValue::new(optional, indices));
                 self.through(graph, node, ("aten::index", "Tensor"), &[values[0].clone(), indices])
             }
-            (_, [Value::Tensor(_), ..]) if WITH_SCALAR.contains(&name) => {
-                let mut values = values.to_vec();
-                let at = if name == "aten::masked_fill" { 2 } else { 1 };
-                let Some(tensor) = values[0].as_tensor().filter(|_| self.number(&values[0]).is_none()) else {
-                    return Ok(None);
-                };
-                let Some(kind) = values.get(at).and_then(|v| self.kind(v)) else {
-                    return Ok(None);
-                };
-                // Beside a tensor without dimensions a number would count as one.
-                let own = NumberKind::of_dtype(tensor.dtype()).map(rank_of);
-                let dtype = match own {
-                    Some(own) if own >= rank_of(kind) => tensor.dtype(),
-                    Some(_) if kind == NumberKind::Float => DType::Float,
-                    Some(_) => kind.dtype(),
-                    None => return Ok(None),
-                };
-                let own = tensor.dtype();
-                drop(tensor);
-                // Sums and comparisons of halves see the number rounded to their dtype, products see it as a float.
-                let wide = matches!(own, DType::Half | DType::BFloat16)
-                    && dtype == own
-                    && matches!(name, "aten::mul" | "aten::div");
-                if wide {
-                    let number = self.as_tensor(&values[at], DType::Float)?;
-                    let widened = self.as_dtype(&values[0], DType::Float)?;
-                    let (Some(number), Some(widened)) = (number, widened) else {
-                        return Ok(None);
-                    };
-                    values[..2].clone_from_slice(&[widened, number]);
-                    let result = self.through(graph, node, (name, "Tensor"), &values)?;
-                    return Ok(match result {
-                        Some(result) => self.as_dtype(&result, own)?,
-                        None => None,
-                    });
-                }
-                // Further numbers (alpha) have to be known.
-                for (i, value) in values.iter_mut().enumerate() {
-                    if i != at {
-                        *value = self.all_known(value.clone())?;
-                    } else if let Some(tensor) = self.as_tensor(value, dtype)? {
-                        *value = tensor;
-                    }
-                }
-                self.through(graph, node, (name, "Tensor"), &values)
+            (_, [Value::Tensor(_), ..]) => {
+                let overload = self.ctx.name(op.schema().overload);
+                let row = WITH_SCALAR.iter().find(|r| r.operator == name && r.scalar == overload);
+                row.map_or(Ok(None), |row| self.with_scalar(graph, node, row, values))
             }
             _ => Ok(None),
         }
+    }
+
+    /// The result of a listed operator on a tensor and a scalar of the run, which is given to it as a tensor.
+    fn with_scalar(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        row: &WithScalar,
+        values: &[Value],
+    ) -> Result<Option<Value>, Refusal> {
+        let mut values = values.to_vec();
+        let (at, operator) = (row.position, (row.operator, row.tensor));
+        let Some(own) = values[0].as_tensor().filter(|_| self.number(&values[0]).is_none()) else {
+            return Ok(None);
+        };
+        let own = own.dtype();
+        let Some(kind) = values.get(at).and_then(|v| self.kind(v)) else {
+            return Ok(None);
+        };
+        // A tensor without dimensions counts as one more tensor in promotion, a scalar only by its kind.
+        let dtype = match NumberKind::of_dtype(own).map(rank_of) {
+            Some(rank) if rank >= rank_of(kind) => own,
+            Some(_) if kind == NumberKind::Float => DType::Float,
+            Some(_) => kind.dtype(),
+            None => return Ok(None),
+        };
+        // Sums and comparisons of f16 and bf16 round the scalar to that dtype, products and quotients take it as f32.
+        let wide = matches!(own, DType::Half | DType::BFloat16)
+            && dtype == own
+            && matches!(row.operator, "aten::mul" | "aten::div");
+        // Further scalars (alpha) have to be known.
+        for (i, value) in values.iter_mut().enumerate().skip(1) {
+            if i != at {
+                *value = self.all_known(value.clone())?;
+            } else if let Some(tensor) = self.as_tensor(value, if wide { DType::Float } else { dtype })? {
+                *value = tensor;
+            }
+        }
+        if !wide {
+            return self.through(graph, node, operator, &values);
+        }
+        let Some(widened) = self.as_dtype(&values[0], DType::Float)? else {
+            return Ok(None);
+        };
+        values[0] = widened;
+        match self.through(graph, node, operator, &values)? {
+            Some(result) => self.as_dtype(&result, own),
+            None => Ok(None),
+        }
+        .map_err(Refusal::from)
     }
 
     fn arithmetic(

@@ -56,7 +56,7 @@ impl Specialiser<'_> {
         let Some(values) = slots.into_iter().collect::<Option<Vec<Value>>>() else {
             return Ok(nothing);
         };
-        let values = match self.with_numbers(graph, node, values) {
+        let values = match self.with_numbers(graph, node, &op, values) {
             Ok(Ok(number)) => return Ok(vec![Some(number)]),
             Ok(Err(values)) => values,
             Err(Refusal::Fatal(e)) => return Err(e),

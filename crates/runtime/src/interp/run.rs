@@ -4,10 +4,11 @@ use super::forks::{self, Forks};
 use super::plan::{Action, BlockPlan, Plan, Step};
 use super::{ErrorKind, ExecError, FunctionPlan, Interpreter};
 use crate::call::{composite_arguments, invoke, write_results};
+use crate::instance_of::is_instance;
 use crate::op::{Operator, Results, Semantics};
 use crate::registry::Lookup;
 use crate::value::{ObjectValue, Value};
-use frazil_ir::{FunctionId, Graph, Module, TypeId, TypeKind, symbols, types};
+use frazil_ir::{FunctionId, Graph, Module, TypeId, symbols, types};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -348,30 +349,9 @@ impl Frame<'_> {
     }
 
     fn is_instance(&self, value: &Value, ty: TypeId) -> bool {
-        let ctx = self.graph.ctx();
-        match (ctx.type_kind(ty), value) {
-            (TypeKind::Any, _) => true,
-            (TypeKind::Optional(_), Value::None) => true,
-            (TypeKind::Optional(e), v) => self.is_instance(v, e),
-            (TypeKind::Union(list), v) => ctx.types(list).iter().any(|&t| self.is_instance(v, t)),
-            (TypeKind::Tensor(_), v) => matches!(v, Value::Tensor(_)),
-            (TypeKind::AnyList, v) => matches!(v, Value::List(_)),
-            (TypeKind::AnyTuple, v) => matches!(v, Value::Tuple(_)),
-            (TypeKind::Number, v) => matches!(v, Value::Int(_) | Value::Float(_) | Value::Complex(_)),
-            (TypeKind::Tuple(list) | TypeKind::NamedTuple(_, _, list), Value::Tuple(t)) => {
-                let list = ctx.types(list);
-                list.len() == t.items.len() && list.iter().zip(t.items.iter()).all(|(&t, v)| self.is_instance(v, t))
-            }
-            (TypeKind::Interface(name), Value::Object(o)) => {
-                let unit = self.run.interpreter.module.as_ref().map(|m| &m.unit);
-                let methods = |c| unit.and_then(|u| u.class(c));
-                match (methods(name), methods(o.class())) {
-                    (Some(i), Some(c)) => i.signatures.keys().all(|m| c.methods.contains_key(m)),
-                    _ => false,
-                }
-            }
-            (_, v) => types::is_subtype(ctx, v.ty(ctx), ty),
-        }
+        let unit = self.run.interpreter.module.as_ref().map(|m| &m.unit);
+        // An interface that no module defines has no implementations.
+        is_instance(self.graph.ctx(), unit, value, ty, &|_| None).unwrap_or(false)
     }
 
     fn operator(&mut self, step: &Step, op: &Operator) -> Result<(), ExecError> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use frazil_ir::schema::{Argument, FunctionSchema};
-use frazil_ir::types::{Bindings, TypeStyle, display_type, is_subtype, match_formal, substitute};
+use frazil_ir::types::{Bindings, TypeStyle, display_type, match_formal, substitute};
 use frazil_ir::{Constant, Context, Graph, SymbolId, TypeId, TypeKind, ValueId, symbols, types};
 
 use crate::frontend::program::Program;
@@ -447,48 +447,8 @@ fn has_variables(ctx: &Context, ty: TypeId) -> bool {
 }
 
 impl Program<'_> {
-    /// Subtyping, with the interfaces that classes implement.
+    /// Returns true if a value of type `a` can be used where `b` is expected; classes can be used as the interfaces that they implement.
     pub(crate) fn is_subtype(&self, a: TypeId, b: TypeId) -> bool {
-        if is_subtype(&self.ctx, a, b) {
-            return true;
-        }
-        match (self.ctx.type_kind(a), self.ctx.type_kind(b)) {
-            (TypeKind::Optional(a), TypeKind::Optional(b)) => self.is_subtype(a, b),
-            (_, TypeKind::Optional(b)) => self.is_subtype(a, b),
-            (TypeKind::Tuple(a), TypeKind::Tuple(b)) => {
-                let (a, b) = (self.ctx.types(a), self.ctx.types(b));
-                a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| self.is_subtype(a, b))
-            }
-            (TypeKind::Class(class), TypeKind::Interface(interface)) => self.implements(class, interface),
-            (TypeKind::Interface(a), TypeKind::Interface(b)) => {
-                let (Some(a), Some(b)) = (self.unit.class(a), self.unit.class(b)) else {
-                    return false;
-                };
-                b.signatures.keys().all(|method| a.signatures.contains_key(method))
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether `class` has the methods of `interface`, taking at least and giving at most what it says.
-    fn implements(&self, class: SymbolId, interface: SymbolId) -> bool {
-        let (Some(class), Some(interface)) = (self.unit.class(class), self.unit.class(interface)) else {
-            return false;
-        };
-        interface.signatures.iter().all(|(name, wanted)| {
-            let Some(&method) = class.methods.get(name) else {
-                return false;
-            };
-            let schema = &self.unit.function(method).schema;
-            let arguments = schema.arguments.iter().skip(1).zip(wanted.arguments.iter().skip(1));
-            let returns = schema.returns.iter().zip(&wanted.returns);
-            schema.arguments.len() == wanted.arguments.len()
-                && arguments
-                    .into_iter()
-                    .all(|(has, wants)| self.is_subtype(wants.ty, has.ty))
-                && returns
-                    .into_iter()
-                    .all(|(has, wants)| self.is_subtype(has.ty, wants.ty))
-        })
+        self.unit.is_subtype(&self.ctx, a, b)
     }
 }
