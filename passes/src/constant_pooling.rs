@@ -9,6 +9,7 @@ use crate::cse::hash_constant;
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
+use crate::support::constants::has_own_identity;
 use frazil_ir::{Constant, Graph, NodeId, TensorData, TypeId, symbols};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -51,6 +52,9 @@ impl GraphPass for ConstantPooling {
             let (Some(output), Some(value)) = (graph.output(node), graph.constant_of(node)) else {
                 continue;
             };
+            if has_own_identity(&value) {
+                continue;
+            }
             let mut hasher = DefaultHasher::new();
             hash_by_value(&value, &mut hasher);
             let same_key = known.entry((graph.ty(output), hasher.finish())).or_default();

@@ -10,6 +10,7 @@
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
+use crate::support::constants::has_own_identity;
 use crate::support::effects::Effect;
 use crate::{AliasDb, support};
 use cranelift_entity::SecondaryMap;
@@ -166,7 +167,8 @@ fn same(graph: &Graph, a: NodeId, b: NodeId) -> bool {
 
 fn is_candidate(graph: &Graph, node: NodeId, db: &AliasDb, cx: &mut PassContext<'_>) -> bool {
     // Two objects are two.
-    if graph.kind(node) == symbols::PRIM_CREATE_OBJECT {
+    if graph.kind(node) == symbols::PRIM_CREATE_OBJECT || graph.constant_of(node).is_some_and(|c| has_own_identity(&c))
+    {
         return false;
     }
     let no_graphs = graph

@@ -187,7 +187,9 @@ fn evaluated(expr: &str) -> Value {
     let Loaded::Graphs(graphs) = session.load_bytes(Path::new("value.py"), text.into()).unwrap() else {
         panic!("{expr} is no module");
     };
-    engine(&graphs.to_model(), EngineKind::Interpreter).call("value", &[]).unwrap()
+    engine(&graphs.to_model(), EngineKind::Interpreter)
+        .call("value", &[])
+        .unwrap()
 }
 
 fn engine(model: &Model, kind: EngineKind) -> Engine {

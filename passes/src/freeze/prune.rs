@@ -332,13 +332,20 @@ fn classes_in(module: &Module, ty: TypeId, out: &mut IndexSet<SymbolId>) {
 
 fn types_of_graph(module: &Module, graph: &Graph, out: &mut IndexSet<SymbolId>) {
     for graph in support::subgraphs_and_self(graph) {
-        let mut value = |v| classes_in(module, graph.ty(v), out);
+        let mut found: Vec<TypeId> = Vec::new();
+        let mut value = |v| found.push(graph.ty(v));
         graph.inputs().iter().for_each(|v| value(*v));
         for node in graph.all_nodes() {
             graph.node_outputs(node).iter().for_each(|v| value(*v));
             let blocks = graph.node_blocks(node);
             blocks.iter().flat_map(|b| graph.parameters(*b)).for_each(|v| value(*v));
         }
+        for attribute in graph.all_nodes().into_iter().flat_map(|n| graph.attributes(n)) {
+            if let AttributeValue::Types(types) = &attribute.value {
+                found.extend(types);
+            }
+        }
+        found.into_iter().for_each(|ty| classes_in(module, ty, out));
     }
 }
 

@@ -50,6 +50,16 @@ pub fn is_immutable(ctx: &Context, ty: TypeId) -> bool {
     }
 }
 
+/// True for a constant whose place in the program can be told: `is` compares members of an enumeration by identity, and each
+/// `prim::Constant` node makes a value of its own.
+pub fn has_own_identity(constant: &Constant) -> bool {
+    match constant {
+        Constant::Enum(_) => true,
+        Constant::Tuple(_) => constant.items().unwrap_or_default().iter().any(has_own_identity),
+        _ => false,
+    }
+}
+
 /// The same tensor without `requires_grad`, on the same storage.
 pub fn detached(tensor: &Arc<TensorData>) -> Arc<TensorData> {
     if !tensor.requires_grad {

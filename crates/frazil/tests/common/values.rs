@@ -1,6 +1,7 @@
 //! Values in JSON, as tools/fixtures/make_language.py writes them.
 
 use frazil::ir::{DType, Device, TypeId, types};
+use frazil::runtime::element::DoubleElement;
 use frazil::runtime::value::{DictValue, Key, ListValue};
 use frazil::{Tensor, Value};
 use indexmap::IndexMap;
@@ -13,6 +14,10 @@ fn float(json: &Json) -> f64 {
         Json::Bool(flag) => f64::from(u8::from(*flag)),
         other => other.as_f64().unwrap(),
     }
+}
+
+fn integer(json: &Json) -> i64 {
+    json.as_bool().map_or_else(|| json.as_i64().unwrap(), i64::from)
 }
 
 /// The single key of a value and what stands behind it.
@@ -30,17 +35,16 @@ fn tensor(body: &Json) -> Tensor {
         .map(|n| n.as_i64().unwrap())
         .collect();
     let data = body["data"].as_array().unwrap();
-    match dtype {
-        DType::Long => {
-            let data: Vec<i64> = data.iter().map(|x| x.as_i64().unwrap()).collect();
-            Tensor::from_i64(&data, &sizes).unwrap()
-        }
-        DType::Float | DType::Bool | DType::Double | DType::Int => {
-            let data: Vec<f32> = data.iter().map(|x| float(x) as f32).collect();
-            Tensor::from_f32(&data, &sizes).unwrap().to_dtype(dtype).unwrap()
-        }
-        other => panic!("an argument of {other:?}"),
+    if dtype.is_floating_point() {
+        let data: Vec<f64> = data.iter().map(float).collect();
+        Tensor::from_elements::<DoubleElement>(&data, &sizes)
+    } else {
+        let data: Vec<i64> = data.iter().map(integer).collect();
+        Tensor::from_i64(&data, &sizes)
     }
+    .unwrap()
+    .to_dtype(dtype)
+    .unwrap()
 }
 
 /// The value that `json` says.
@@ -128,7 +132,12 @@ pub fn same(value: &Value, json: &Json) -> bool {
                 .iter()
                 .map(|n| n.as_i64().unwrap())
                 .collect();
-            let wanted: Vec<f64> = body["data"].as_array().unwrap().iter().map(float).collect();
+            let data = body["data"].as_array().unwrap();
+            if tensor.dtype() == DType::Long {
+                let wanted: Vec<i64> = data.iter().map(integer).collect();
+                return body["dtype"] == "int64" && tensor.sizes() == sizes && tensor.to_vec::<i64>() == wanted;
+            }
+            let wanted: Vec<f64> = data.iter().map(float).collect();
             let parts = if tensor.dtype().is_complex() {
                 tensor
                     .to_vec::<[f32; 2]>()

@@ -242,7 +242,9 @@ impl Frame<'_> {
             Action::Raise => return Err(self.exception(&input(0), &input(1))),
             Action::IsInstance(types) => {
                 let value = input(0);
-                Value::Bool(types.iter().any(|&t| self.is_instance(&value, t)))
+                let answers: Result<Vec<bool>, ExecError> =
+                    types.iter().map(|&t| self.is_instance(&value, t)).collect();
+                Value::Bool(answers?.contains(&true))
             }
             Action::Operator(op) => return self.operator(step, op),
             Action::Dynamic => return self.dynamic(step),
@@ -348,10 +350,15 @@ impl Frame<'_> {
         })
     }
 
-    fn is_instance(&self, value: &Value, ty: TypeId) -> bool {
+    fn is_instance(&self, value: &Value, ty: TypeId) -> Result<bool, ExecError> {
+        let ctx = self.graph.ctx();
         let unit = self.run.interpreter.module.as_ref().map(|m| &m.unit);
-        // An interface that no module defines has no implementations.
-        is_instance(self.graph.ctx(), unit, value, ty, &|_| None).unwrap_or(false)
+        is_instance(ctx, unit, value, ty, &|_| None).ok_or_else(|| {
+            ExecError::malformed(format!(
+                "isinstance with {} needs a definition of that interface",
+                types::display_type(ctx, ty, types::TypeStyle::Ir)
+            ))
+        })
     }
 
     fn operator(&mut self, step: &Step, op: &Operator) -> Result<(), ExecError> {

@@ -403,6 +403,10 @@ impl Matcher<'_, '_> {
             (TypeKind::Number, types::FLOAT) => "aten::Float",
             (TypeKind::Number, types::INT) => "aten::Int",
             (TypeKind::Number, types::COMPLEX) => "aten::Complex",
+            (TypeKind::Bool, types::FLOAT) => "aten::Float",
+            (TypeKind::Bool, types::INT) => "aten::Int",
+            // A bool is no Scalar: it becomes an int, with an int's part in promotion.
+            (TypeKind::Bool, types::NUMBER) => return (Conversion::Operator("aten::Int", types::INT), types::INT),
             (TypeKind::Str, types::DEVICE) => "aten::device",
             _ => return (Conversion::None, found),
         };
