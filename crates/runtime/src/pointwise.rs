@@ -194,10 +194,27 @@ impl<'f> Body<'f, '_> {
             // Conversion to the common dtype first: it may round, as PyTorch's does.
             Arg::Tensor(t) => self.tensor(&t).cast(self.dtype).cast(self.compute()),
             other => match other.as_scalar() {
-                Some(s) => self.number(s),
+                Some(s) => self.rounded(s),
                 None => self.fail(OpError::raised(format!("operand '{name}' is missing"))),
             },
         }
+    }
+
+    /// Operand `n` in the computation's dtype; a scalar, or a tensor without dimensions, is not rounded to the common dtype of f16 and bf16
+    /// operands first. PyTorch's products and quotients read their second operand so.
+    pub fn unrounded(&self, n: usize) -> Sym<'f> {
+        match self.entry.operands.get(n).map(|name| self.args.get(name)) {
+            Some(Arg::Tensor(t)) if t.rank() == 0 && t.dtype().is_floating_point() => {
+                self.tensor(&t).cast(self.compute())
+            }
+            Some(Arg::Tensor(_)) | None => self.x(n),
+            Some(other) => other.as_scalar().map_or_else(|| self.x(n), |s| self.number(s)),
+        }
+    }
+
+    /// A number, converted to the operands' common dtype first as PyTorch's operands are: f16 and bf16 round it.
+    pub fn rounded(&self, s: Scalar) -> Sym<'f> {
+        self.number(s.rounded_to(self.dtype))
     }
 
     fn tensor(&self, t: &TensorArg) -> Sym<'f> {
@@ -219,6 +236,14 @@ impl<'f> Body<'f, '_> {
     pub fn scalar(&self, name: &str) -> Sym<'f> {
         match self.args.scalar(name) {
             Ok(s) => self.number(s),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// [`Body::scalar`], rounded to f16 or bf16 where the operands are such.
+    pub fn rounded_scalar(&self, name: &str) -> Sym<'f> {
+        match self.args.scalar(name) {
+            Ok(s) => self.rounded(s),
             Err(e) => self.fail(e),
         }
     }

@@ -1,6 +1,7 @@
 //! A Python number: what TorchScript calls `Scalar`.
 
 use frazil_ir::DType;
+use half::{bf16, f16};
 use num_complex::Complex;
 
 /// A number with the type that Python gave it.
@@ -52,6 +53,22 @@ impl Scalar {
             Scalar::Int(i) => i != 0,
             Scalar::Float(f) => f != 0.0,
             Scalar::Complex(c) => c != Complex::ZERO,
+        }
+    }
+
+    /// The value that this scalar has as an element of a tensor of dtype f16 or bf16; for other dtypes the scalar as it is.
+    pub fn rounded_to(self, dtype: DType) -> Scalar {
+        let round = |x: f64| match dtype {
+            DType::Half | DType::ComplexHalf => f16::from_f32(x as f32).to_f64(),
+            DType::BFloat16 => bf16::from_f32(x as f32).to_f64(),
+            _ => x,
+        };
+        match (self, dtype) {
+            (_, DType::Half | DType::BFloat16 | DType::ComplexHalf) => match self {
+                Scalar::Complex(c) => Scalar::Complex(Complex::new(round(c.re), round(c.im))),
+                other => Scalar::Float(round(other.as_f64())),
+            },
+            _ => self,
         }
     }
 

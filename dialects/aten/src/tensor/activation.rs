@@ -81,14 +81,14 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::hardshrink",
         Pointwise::new(SELF, Float, |b| {
-            let lambda = b.scalar("lambd");
+            let lambda = b.rounded_scalar("lambd");
             b.x(0).abs().le(lambda).select(b.constant(0.0), b.x(0))
         }),
     ),
     (
         "aten::softshrink",
         Pointwise::new(SELF, Float, |b| {
-            let (x, lambda) = (b.x(0), b.scalar("lambd"));
+            let (x, lambda) = (b.x(0), b.rounded_scalar("lambd"));
             let range = 0.0..=f64::INFINITY;
             if !range.contains(&b.value("lambd")) {
                 return b.fail(OpError::raised(
@@ -102,7 +102,9 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::threshold",
         Pointwise::new(SELF, Default, |b| {
-            b.x(0).le(b.scalar("threshold")).select(b.scalar("value"), b.x(0))
+            b.x(0)
+                .le(b.rounded_scalar("threshold"))
+                .select(b.scalar("value"), b.x(0))
         }),
     ),
     // Channels are dimension 1; a weight of one element serves all.

@@ -36,11 +36,16 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::rsub",
         Pointwise::new(SELF_OTHER, Default, |b| b.x(1) - scaled(b, 0)),
     ),
-    ("aten::mul", Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.x(1))),
-    ("aten::div", Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0) / b.x(1))),
+    (
+        "aten::mul",
+        Pointwise::new(SELF_OTHER, Default, |b| b.x(0) * b.unrounded(1)),
+    ),
+    ("aten::div", Pointwise::new(SELF_OTHER, IntToFloat, quotient)),
     (
         "aten::floor_divide",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::DivFloor, b.x(1))),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            b.x(0).binary(BinaryOp::DivFloor, b.unrounded(1))
+        }),
     ),
     (
         "aten::remainder",
@@ -243,10 +248,14 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 /// rounding_mode: None, "trunc" or "floor". Without one integers become floats.
 fn divided(args: &Args<'_>) -> Result<Program, OpError> {
     let entry = match args.opt_str("rounding_mode")? {
-        None => Pointwise::new(SELF_OTHER, IntToFloat, |b| b.x(0) / b.x(1)),
+        None => Pointwise::new(SELF_OTHER, IntToFloat, quotient),
         Some(_) => Pointwise::new(SELF_OTHER, Default, rounded_division),
     };
     entry.program(args)
+}
+
+fn quotient<'f>(b: &Body<'f, '_>) -> Sym<'f> {
+    b.x(0) / b.unrounded(1)
 }
 
 /// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
@@ -254,7 +263,7 @@ pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     match b.value("alpha") {
         // Complex numbers are multiplied in any case, which makes NaN of an infinity.
         1.0 if !b.compute().is_complex() => b.x(operand),
-        _ => b.scalar("alpha") * b.x(operand),
+        _ => b.rounded_scalar("alpha") * b.x(operand),
     }
 }
 
@@ -282,8 +291,8 @@ fn integer<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     match b.text("rounding_mode").as_str() {
-        "trunc" => b.x(0).binary(BinaryOp::DivTrunc, b.x(1)),
-        "floor" => b.x(0).binary(BinaryOp::DivFloor, b.x(1)),
+        "trunc" => b.x(0).binary(BinaryOp::DivTrunc, b.unrounded(1)),
+        "floor" => b.x(0).binary(BinaryOp::DivFloor, b.unrounded(1)),
         other => b.fail(OpError::raised(format!(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
         ))),
