@@ -7,9 +7,9 @@
 //! layouts are the business of native code.
 
 use crate::dce::DeadCodeElimination;
-use crate::freeze::{FreezeOptions, freeze_module, methods_of};
+use crate::freeze::{FreezeOptions, freeze_with, methods_of};
 use crate::fuse_frozen_conv_add_relu::FuseFrozenConvAddRelu;
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use crate::manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager, Report};
 use crate::registry::PassInfo;
 use crate::support::operators::Operators;
 use crate::transpose_frozen_linear::TransposeFrozenLinear;
@@ -59,18 +59,44 @@ pub fn optimize_module_for_inference(
     options: &FreezeOptions,
     operators: &dyn Operators,
 ) -> Result<Module, PassError> {
-    let _span = tracing::info_span!("optimize_module_for_inference").entered();
-    let is_frozen = module.attribute(module.root, symbols::TRAINING).is_none();
-    let mut optimized = if is_frozen {
-        module.clone()
-    } else {
-        freeze_module(&evaluating(module), options, operators)?
-    };
-    let mut cx = PassContext::new(operators);
-    for name in methods_of(&optimized) {
-        if let Some(id) = optimized.method(name) {
-            cx.run(&OptimizeForInference, &mut optimized.unit.function_mut(id).graph)?;
-        }
-    }
+    let mut optimized = module.clone();
+    optimize_for_inference_with(&mut optimized, options, &mut PassManager::new(), operators)?;
     Ok(optimized)
+}
+
+/// [`optimize_module_for_inference`] in place, as the first passes of `manager`; see [`freeze_with`].
+///
+/// # Errors
+/// As [`optimize_module_for_inference`], and those of the manager's further passes; the module may then be half rewritten.
+pub fn optimize_for_inference_with(
+    module: &mut Module,
+    options: &FreezeOptions,
+    manager: &mut PassManager,
+    operators: &dyn Operators,
+) -> Result<Report, PassError> {
+    let _span = tracing::info_span!("optimize_module_for_inference").entered();
+    manager.prepend(vec![(
+        INFO.name.to_owned(),
+        AnyPass::module(OptimizeMethodsForInference),
+    )]);
+    let is_frozen = module.attribute(module.root, symbols::TRAINING).is_none();
+    if is_frozen {
+        return manager.run(module, operators);
+    }
+    *module = evaluating(module);
+    freeze_with(module, options, manager, operators)
+}
+
+/// [`OptimizeForInference`] on the methods of the root.
+struct OptimizeMethodsForInference;
+
+impl ModulePass for OptimizeMethodsForInference {
+    fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        for name in methods_of(module) {
+            if let Some(id) = module.method(name) {
+                cx.run(&OptimizeForInference, &mut module.unit.function_mut(id).graph)?;
+            }
+        }
+        Ok(())
+    }
 }

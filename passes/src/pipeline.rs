@@ -39,7 +39,7 @@ pub static STEPS: &[PassInfo] = &[
             name: "max",
             kind: OptionKind::Int,
             default: "10",
-            doc: "Times after which it stops anyway.",
+            doc: "Times after which it stops anyway. A pipeline whose repetitions still change something after 1000 rounds is an error.",
         }],
         build: |_| AnyPass::graph(Nothing),
     },
@@ -99,16 +99,31 @@ impl fmt::Display for PipelineError {
             PipelineErrorKind::BadValue(option, kind) => write!(f, "the option `{option}` takes {}", kind.describe())?,
             PipelineErrorKind::Expected(what) => write!(f, "expected {what}")?,
         }
-        let width = self.span.len().max(1);
-        write!(
-            f,
-            "\n  {}\n  {:indent$}{:^<width$}",
-            self.text,
-            "",
-            "",
-            indent = self.span.start
-        )
+        let (shown, span) = excerpt(&self.text, &self.span);
+        let (indent, width) = (span.start, span.len().max(1));
+        write!(f, "\n  {shown}\n  {:indent$}{:^<width$}", "", "")
     }
+}
+
+/// Bytes of a pipeline that a message shows on either side of the mistake.
+const MAX_CONTEXT: usize = 80;
+
+/// The part of `text` around `span` that a message shows, and the columns of the span in it.
+fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
+    let end = span.end.min(span.start.saturating_add(MAX_CONTEXT));
+    let from = text.floor_char_boundary(span.start.saturating_sub(MAX_CONTEXT));
+    let to = text.ceil_char_boundary(end.saturating_add(MAX_CONTEXT));
+    let column = |at: usize| {
+        text.get(from..text.floor_char_boundary(at))
+            .map_or(0, |t| t.chars().count())
+    };
+    let (before, after) = (
+        if from > 0 { "..." } else { "" },
+        if to < text.len() { "..." } else { "" },
+    );
+    let part = text.get(from..to).unwrap_or_default();
+    let columns = before.len() + column(span.start)..before.len() + column(end);
+    (format!("{before}{part}{after}"), columns)
 }
 
 /// A pass as a pipeline names it, with its options.
@@ -340,6 +355,23 @@ mod tests {
                 .to_string()
                 .contains("fewer")
         );
+    }
+
+    #[test]
+    fn messages_show_a_part_of_long_pipelines() {
+        let text = "dce,".repeat(50_000) + "dec" + &",dce".repeat(50_000);
+        let message = parse(&text).unwrap_err().to_string();
+        assert!(
+            message.starts_with("there is no pass `dec`; did you mean `dce`?"),
+            "{message}"
+        );
+        let lines: Vec<&str> = message.lines().collect();
+        assert!(
+            lines[1].starts_with("  ...") && lines[1].ends_with("...") && lines[1].len() < 300,
+            "{message}"
+        );
+        let (column, end) = (lines[2].find('^').unwrap(), lines[2].rfind('^').unwrap());
+        assert_eq!(&lines[1][column..=end], "dec");
     }
 
     #[test]

@@ -21,7 +21,7 @@ const SWISH: Pointwise = Pointwise::new(&["self"], Promotion::IntToFloat, |b| {
 });
 
 fn register(registry: &mut Registry) {
-    registry.add_schemas(SCHEMAS);
+    registry.add_schemas(SCHEMAS).expect("the schemas parse");
     registry.pointwise("mine::swish", SWISH);
 }
 

@@ -42,7 +42,10 @@ fn archives_go_through_text_without_loss() {
                 }
                 // Frozen graphs hold their tensors as constants. Freezing has tests of its own, too.
                 let is_model = path.file_name().is_some_and(|n| n == "model.pt");
-                if is_model && let Ok(model) = Model::new(session.clone(), module).freeze(&FreezeOptions::default()) {
+                if is_model
+                    && let Ok(model) =
+                        Model::new(session.clone(), module).and_then(|m| m.freeze(&FreezeOptions::default()))
+                {
                     frozen += 1;
                     if let Err(e) = through_files(model.module(), folder.path()) {
                         failures.push(format!("{}, frozen: {e}", path.display()));

@@ -1,5 +1,6 @@
 //! How the tools fail: a message on standard error, and an exit status.
 
+use crate::streams::tell;
 use frazil_ir::{Diagnostic, Severity, Span};
 use std::error::Error;
 use std::io::IsTerminal;
@@ -53,7 +54,7 @@ impl Failure {
 pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     match failure {
         // Text is shown with the lines that are wrong.
-        Failure::Frazil(frazil::Error::Text(report)) => eprint!("{report}"),
+        Failure::Frazil(frazil::Error::Text(report)) => tell(report),
         other => {
             let mut message = format!("error: {other}\n");
             let mut shown = other.to_string();
@@ -67,7 +68,7 @@ pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
                 }
                 source = cause.source();
             }
-            eprint!("{}", with_lines(&message, input));
+            tell(with_lines(&message, input));
         }
     }
     match failure {

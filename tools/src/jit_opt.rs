@@ -2,7 +2,7 @@
 
 use crate::progress::Progress;
 use crate::shape::InputShape;
-use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
+use crate::{Failure, print_failure, streams, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
 use frazil::{
@@ -155,8 +155,10 @@ impl EmitKind {
 pub fn main() -> u8 {
     // Asked for by itself, so that no input has to be named.
     if std::env::args().skip(1).eq(["--list-passes"]) {
-        print_passes();
-        return 0;
+        return match streams::print(pass_list().as_bytes()) {
+            Ok(()) => 0,
+            Err(failure) => print_failure(&failure, Path::new("-")),
+        };
     }
     let options = Options::parse();
     tracing_to_stderr();
@@ -172,24 +174,31 @@ fn run(options: &Options) -> Result<(), Failure> {
     let session = Session::new();
     progress.stage("reading");
     let mut loaded = session.load_any(&options.input)?;
-    if options.freeze || options.optimize_for_inference || !options.preserve.is_empty() {
-        progress.stage("freezing");
-        let mut freeze = FreezeOptions::default();
-        freeze.freeze.preserve.clone_from(&options.preserve);
-        freeze.optimize_numerics = !options.no_optimize_numerics;
-        loaded = if options.optimize_for_inference {
-            loaded.optimize_for_inference(&freeze)?
-        } else {
-            loaded.freeze(&freeze)?
-        };
-    }
     let reproduced = match options.run_reproducer {
         true => Some(reproduced_pipeline(&options.input)?),
         false => None,
     };
-    if let Some(pipeline) = reproduced.as_ref().or(options.pass_pipeline.as_ref()) {
+    let pipeline = reproduced.as_ref().or(options.pass_pipeline.as_ref());
+    let report = if options.freeze || options.optimize_for_inference || !options.preserve.is_empty() {
+        progress.stage("freezing");
+        let mut freeze = FreezeOptions::default();
+        freeze.freeze.preserve.clone_from(&options.preserve);
+        freeze.optimize_numerics = !options.no_optimize_numerics;
+        let (pipeline, passes) = (pipeline.map_or("", String::as_str), pass_options(options));
+        let (frozen, report) = if options.optimize_for_inference {
+            loaded.optimize_for_inference_with_passes(&freeze, pipeline, &passes)?
+        } else {
+            loaded.freeze_with_passes(&freeze, pipeline, &passes)?
+        };
+        loaded = frozen;
+        Some(report)
+    } else if let Some(pipeline) = pipeline {
         progress.stage("running passes");
-        let report = loaded.run_passes(pipeline, &pass_options(options))?;
+        Some(loaded.run_passes(pipeline, &pass_options(options))?)
+    } else {
+        None
+    };
+    if let Some(report) = report {
         if options.timing {
             print_timing(&report.timing);
         }
@@ -288,14 +297,7 @@ fn write_text(options: &Options, text: &str) -> Result<(), Failure> {
 fn write_bytes(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
     match options.output.as_deref().filter(|p| *p != Path::new("-")) {
         Some(path) => write_atomically(path, |file| file.write_all(bytes)).map_err(|e| Failure::io("write", path, e)),
-        None => {
-            let mut out = std::io::stdout().lock();
-            match out.write_all(bytes).and_then(|()| out.flush()) {
-                // The reader has seen enough: `jit-opt ... | head`.
-                Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-                other => other.map_err(|e| Failure::io("write", Path::new("standard output"), e)),
-            }
-        }
+        None => streams::print(bytes),
     }
 }
 
@@ -349,35 +351,36 @@ fn library_name(options: &Options) -> String {
         .to_owned()
 }
 
-fn print_passes() {
+/// The passes with their options and examples, as `--list-passes` prints them.
+fn pass_list() -> String {
     let passes = frazil::passes::PassRegistry::standard();
+    let mut out = String::new();
     for pass in passes.passes().chain(frazil::passes::pipeline::STEPS) {
-        println!("{}\n    {}", pass.name, pass.summary);
+        out += &format!("{}\n    {}\n", pass.name, pass.summary);
         for option in pass.options {
-            println!("    {}={}  {}", option.name, option.default, option.doc);
+            out += &format!("    {}={}  {}\n", option.name, option.default, option.doc);
         }
         for (what, text) in [("before", pass.before), ("after", pass.after)] {
             if !text.is_empty() {
-                println!("    {what}:");
-                for line in text.lines() {
-                    println!("        {line}");
-                }
+                out += &format!("    {what}:\n");
+                text.lines().for_each(|line| out += &format!("        {line}\n"));
             }
         }
     }
+    out
 }
 
 fn print_timing(timing: &Timing) {
     fn print(timing: &Timing, depth: usize, whole: f64) {
         let seconds = timing.time.as_secs_f64();
         let share = if whole > 0.0 { 100.0 * seconds / whole } else { 0.0 };
-        eprintln!(
-            "{:>10.3} ms {share:>5.1} %  {:indent$}{}",
+        streams::tell(format_args!(
+            "{:>10.3} ms {share:>5.1} %  {:indent$}{}\n",
             seconds * 1e3,
             "",
             timing.name,
             indent = 2 * depth
-        );
+        ));
         for child in &timing.children {
             print(child, depth + 1, whole);
         }
@@ -387,6 +390,6 @@ fn print_timing(timing: &Timing) {
 
 fn print_statistics(report: &Report) {
     for (pass, name, n) in &report.statistics {
-        eprintln!("{n:>10} {name} ({pass})");
+        streams::tell(format_args!("{n:>10} {name} ({pass})\n"));
     }
 }

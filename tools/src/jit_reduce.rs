@@ -1,6 +1,7 @@
 //! `jit-reduce`: makes a failing input small, as long as a command keeps failing on it.
 
 use crate::reduce::{Reducer, Reduction};
+use crate::streams::tell;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::Parser;
 use frazil::ir::{FunctionId, Graph, Module};
@@ -81,7 +82,11 @@ fn run(options: &Options) -> Result<(), Failure> {
             break;
         }
     }
-    eprintln!("{before} nodes became {} in {} runs", nodes(&loaded), search.runs);
+    tell(format_args!(
+        "{before} nodes became {} in {} runs\n",
+        nodes(&loaded),
+        search.runs
+    ));
     Ok(())
 }
 
@@ -129,7 +134,7 @@ impl Search<'_> {
             return Ok(loaded);
         };
         let session = model.session().clone();
-        let with = |module: &Module| Loaded::Model(frazil::Model::new(session.clone(), module.clone()));
+        let with = |module: &Module| with_module(&session, module.clone()).unwrap_or_else(|| loaded.clone());
         let mut failure = None;
         let mut test = self.asking(&mut failure, |m: &Module| with(m).ir_text(None));
         let (small, runs) = Reducer::new(&mut test, self.runs_left()).reduce_module(model.module());
@@ -179,6 +184,11 @@ fn functions(loaded: &Loaded) -> Vec<(FunctionId, &Graph)> {
     unit.functions().map(|(id, f)| (id, &f.graph)).collect()
 }
 
+/// A model over `module`; `None` if it belongs to another session.
+fn with_module(session: &Session, module: Module) -> Option<Loaded> {
+    frazil::Model::new(session.clone(), module).ok().map(Loaded::Model)
+}
+
 /// The same with another graph in the place of function number `index`.
 fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
     let Some(id) = functions(loaded).get(index).map(|(id, _)| *id) else {
@@ -188,7 +198,7 @@ fn with_function(loaded: &Loaded, index: usize, graph: Graph) -> Loaded {
         Loaded::Model(model) => {
             let mut module = Module::clone(model.module());
             module.unit.function_mut(id).graph = graph;
-            Loaded::Model(frazil::Model::new(model.session().clone(), module))
+            with_module(model.session(), module).unwrap_or_else(|| loaded.clone())
         }
         Loaded::Graphs(graphs) => {
             let mut unit = graphs.unit().clone();

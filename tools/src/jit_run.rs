@@ -4,6 +4,7 @@ use crate::bench::{Measurement, measure, measure_turn};
 use crate::case::{Case, CaseTensors, Results, value_from_json};
 use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
+use crate::streams::{self, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Session, Value, write_atomically};
@@ -233,7 +234,7 @@ fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Pro
                 write_atomically(&path, |file| file.write_all(&bytes)).map_err(|e| Failure::io("write", &path, e))?;
             }
         }
-        None => println!("{value:?}"),
+        None => print_line(format_args!("{value:?}"))?,
     }
     Ok(engine)
 }
@@ -249,7 +250,7 @@ fn tensors_of(value: &Value) -> Vec<frazil::Tensor> {
 fn tell(options: &Options, engine: &Engine) {
     if options.timing {
         for line in engine.notes() {
-            eprintln!("{line}");
+            streams::tell(format_args!("{line}\n"));
         }
     }
 }
@@ -272,9 +273,9 @@ fn bench(
     let measurement = measure(compile, run)?;
     tell(options, engine);
     progress.done();
-    println!("{}", measurement.text());
+    print_line(measurement.text())?;
     if options.json {
-        println!("{}", measurement.json());
+        print_line(measurement.json())?;
     }
     Ok(())
 }
@@ -291,7 +292,7 @@ fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> R
         let Some(time) = time else {
             return Err(Failure::Other(format!("expected a number of seconds, found `{line}`")));
         };
-        println!("{}", measure(time)?.json());
+        print_line(measure(time)?.json())?;
     }
     Ok(())
 }
@@ -311,7 +312,7 @@ fn profile(
     progress.done();
     match profile {
         Some(profile) => {
-            println!("{profile}");
+            print_line(&profile)?;
             if let Some(path) = &options.trace {
                 let text = profile.chrome_trace();
                 write_atomically(path, |file| file.write_all(text.as_bytes()))

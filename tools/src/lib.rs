@@ -12,6 +12,7 @@ pub mod progress;
 pub mod reduce;
 mod reduce_module;
 pub mod shape;
+pub mod streams;
 pub mod stress;
 
 pub use failure::{Failure, print_failure};

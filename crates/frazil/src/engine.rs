@@ -372,7 +372,7 @@ impl Engine {
         let Running { model, interpreter, .. } = self.instance.running()?;
         let module = interpreter.snapshot().map_err(|e| Error::Attribute(e.to_string()))?;
         Ok(match module {
-            Some(module) => Model::new(model.session().clone(), module),
+            Some(module) => Model::of(model.session().clone(), module),
             None => model.clone(),
         })
     }

@@ -67,7 +67,7 @@ impl Graphs {
             class.methods.insert(ctx.symbol(simple), unit.add_function(method));
         }
         unit.classes.insert(name, class);
-        Model::new(
+        Model::of(
             self.session.clone(),
             Module::new(Arc::clone(ctx), unit, name, Vec::new()),
         )
@@ -147,6 +147,35 @@ impl Loaded {
     /// Those of [`Model::freeze`], and when there is no module.
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Loaded> {
         Ok(Loaded::Model(self.model("frozen")?.freeze(options)?))
+    }
+
+    /// See [`Model::freeze_with_passes`].
+    ///
+    /// # Errors
+    /// Those of [`Model::freeze_with_passes`], and when there is no module.
+    pub fn freeze_with_passes(
+        &self,
+        options: &FreezeOptions,
+        pipeline: &str,
+        passes: &PassOptions,
+    ) -> Result<(Loaded, Report)> {
+        let (model, report) = self.model("frozen")?.freeze_with_passes(options, pipeline, passes)?;
+        Ok((Loaded::Model(model), report))
+    }
+
+    /// See [`Model::optimize_for_inference_with_passes`].
+    ///
+    /// # Errors
+    /// Those of [`Model::optimize_for_inference_with_passes`], and when there is no module.
+    pub fn optimize_for_inference_with_passes(
+        &self,
+        options: &FreezeOptions,
+        pipeline: &str,
+        passes: &PassOptions,
+    ) -> Result<(Loaded, Report)> {
+        let model = self.model("optimised")?;
+        let (model, report) = model.optimize_for_inference_with_passes(options, pipeline, passes)?;
+        Ok((Loaded::Model(model), report))
     }
 
     /// See [`Model::optimize_for_inference`].
@@ -235,7 +264,7 @@ impl Loaded {
             Loaded::Graphs(graphs) => {
                 let ctx = graphs.session.ctx();
                 let module = function_module(ctx, &graphs.unit, graphs.function(name)?);
-                Ok(Model::new(graphs.session.clone(), module))
+                Ok(Model::of(graphs.session.clone(), module))
             }
         }
     }

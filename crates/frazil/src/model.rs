@@ -76,7 +76,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model over `module`, whose context must be the session's.
+    /// A model over `module`.
     ///
     /// ```
     /// use frazil::{Model, Session, ir::{CompilationUnit, Module}};
@@ -84,9 +84,24 @@ impl Model {
     /// let session = Session::new();
     /// let class = session.ctx().symbol("__torch__.Empty");
     /// let module = Module::new(session.ctx().clone(), CompilationUnit::default(), class, Vec::new());
-    /// assert_eq!(Model::new(session, module).root().original_name(), "Empty");
+    /// assert_eq!(Model::new(session, module.clone())?.root().original_name(), "Empty");
+    /// assert!(Model::new(Session::new(), module).is_err());
+    /// # Ok::<(), frazil::Error>(())
     /// ```
-    pub fn new(session: Session, module: Module) -> Model {
+    ///
+    /// # Errors
+    /// When the module's names and types belong to the context of another session, where they mean something else.
+    pub fn new(session: Session, module: Module) -> Result<Model> {
+        if !Arc::ptr_eq(session.ctx(), module.ctx()) {
+            return Err(Error::Unsupported(
+                "the module belongs to another session: its names and types mean nothing to this one".into(),
+            ));
+        }
+        Ok(Model::of(session, module))
+    }
+
+    /// A model over a module of the session's context.
+    pub(crate) fn of(session: Session, module: Module) -> Model {
         Model {
             session,
             module: Arc::new(module),
@@ -170,7 +185,7 @@ impl Model {
     /// When a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
     pub fn restored(&self) -> Result<Model> {
         Ok(match state::restore(&self.module, self.session.registry())? {
-            Some(module) => Model::new(self.session.clone(), module),
+            Some(module) => Model::of(self.session.clone(), module),
             None => self.clone(),
         })
     }
@@ -178,7 +193,7 @@ impl Model {
     /// Like [`restored`](Self::restored) for what does not run: objects whose `__setstate__` needs operators without semantics stay as the archive has them.
     fn restored_as_known(&self) -> Result<Model> {
         Ok(match state::restore_known(&self.module, self.session.registry())? {
-            Some(module) => Model::new(self.session.clone(), module),
+            Some(module) => Model::of(self.session.clone(), module),
             None => self.clone(),
         })
     }
@@ -186,7 +201,7 @@ impl Model {
     /// The way back: what archives hold of objects whose class has a `__getstate__` is what that gives.
     fn stored(&self) -> Result<Model> {
         Ok(match state::store(&self.module, self.session.registry())? {
-            Some(module) => Model::new(self.session.clone(), module),
+            Some(module) => Model::of(self.session.clone(), module),
             None => self.clone(),
         })
     }
@@ -208,9 +223,35 @@ impl Model {
     /// When the module is in training mode, or cannot be frozen; see [`frazil_passes::FreezeError`]. And when a `__setstate__` raises, takes too long or leaves
     /// attributes unset.
     pub fn freeze(&self, options: &FreezeOptions) -> Result<Model> {
-        let frozen =
-            frazil_passes::freeze_module(&self.restored_as_known()?.module, options, &**self.session.registry())?;
-        Ok(Model::new(self.session.clone(), frozen))
+        Ok(self.freeze_with_passes(options, "", &PassOptions::default())?.0)
+    }
+
+    /// [`Model::freeze`], and then the passes of a textual pipeline. `passes` says what is printed, verified and measured, of freezing as of the
+    /// pipeline.
+    ///
+    /// ```
+    /// # use frazil::{FreezeOptions, PassOptions};
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let passes = PassOptions { verify_each: true, ..PassOptions::default() };
+    /// let (frozen, report) = model.freeze_with_passes(&FreezeOptions::default(), "dce", &passes)?;
+    /// assert!(!frozen.root().has_attribute("fc") && report.timing.children.len() == 3);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`freeze`](Self::freeze) and [`run_passes`](Self::run_passes).
+    pub fn freeze_with_passes(
+        &self,
+        options: &FreezeOptions,
+        pipeline: &str,
+        passes: &PassOptions,
+    ) -> Result<(Model, Report)> {
+        let mut manager = manager(&self.session, pipeline, passes)?;
+        let mut module = Module::clone(&self.restored_as_known()?.module);
+        let report = frazil_passes::freeze_with(&mut module, options, &mut manager, &**self.session.registry())?;
+        Ok((Model::of(self.session.clone(), module), report))
     }
 
     /// A copy that is optimised for running, as `torch.jit.optimize_for_inference` gives: frozen, unless it is so already, in evaluation mode, with nothing in
@@ -229,10 +270,26 @@ impl Model {
     /// # Errors
     /// When the module cannot be frozen; see [`frazil_passes::FreezeError`].
     pub fn optimize_for_inference(&self, options: &FreezeOptions) -> Result<Model> {
+        Ok(self
+            .optimize_for_inference_with_passes(options, "", &PassOptions::default())?
+            .0)
+    }
+
+    /// [`Model::optimize_for_inference`], and then the passes of a textual pipeline, as [`Model::freeze_with_passes`].
+    ///
+    /// # Errors
+    /// As [`optimize_for_inference`](Self::optimize_for_inference) and [`run_passes`](Self::run_passes).
+    pub fn optimize_for_inference_with_passes(
+        &self,
+        options: &FreezeOptions,
+        pipeline: &str,
+        passes: &PassOptions,
+    ) -> Result<(Model, Report)> {
+        let mut manager = manager(&self.session, pipeline, passes)?;
+        let mut module = Module::clone(&self.restored_as_known()?.module);
         let registry = &**self.session.registry();
-        let optimized =
-            frazil_passes::optimize_module_for_inference(&self.restored_as_known()?.module, options, registry)?;
-        Ok(Model::new(self.session.clone(), optimized))
+        let report = frazil_passes::optimize_for_inference_with(&mut module, options, &mut manager, registry)?;
+        Ok((Model::of(self.session.clone(), module), report))
     }
 
     /// A copy after the passes of a textual pipeline, and what they have to tell.
@@ -259,7 +316,7 @@ impl Model {
         };
         let mut module = Module::clone(&model.module);
         let report = manager.run(&mut module, &**self.session.registry())?;
-        Ok((Model::new(self.session.clone(), module), report))
+        Ok((Model::of(self.session.clone(), module), report))
     }
 
     /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory is called like the

@@ -190,7 +190,7 @@ impl Session {
             // Unless another file took its place meanwhile.
             let again = File::open(path).ok().and_then(|file| FileIdentity::of(&file));
             let origin = FileIdentity::of(&file).filter(|first| again.as_ref() == Some(first));
-            return Ok(Loaded::Model(Model::new(self.clone(), module).read_from(origin)));
+            return Ok(Loaded::Model(Model::of(self.clone(), module).read_from(origin)));
         }
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         self.load_bytes(path, bytes)
@@ -216,7 +216,7 @@ impl Session {
         };
         if is_archive(&bytes) || path.extension().is_some_and(|e| e == "pt" || e == "pth") {
             let module = frazil_torchscript::load_bytes(bytes, &self.load_options()).map_err(load)?;
-            return Ok(Loaded::Model(Model::new(self.clone(), module)));
+            return Ok(Loaded::Model(Model::of(self.clone(), module)));
         }
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
@@ -265,7 +265,7 @@ impl Session {
             source,
         })?;
         Ok(match source {
-            Source::Module(module) => Loaded::Model(Model::new(self.clone(), *module)),
+            Source::Module(module) => Loaded::Model(Model::of(self.clone(), *module)),
             Source::Unit(unit) => Loaded::Graphs(Graphs::of_unit(self.clone(), unit)),
         })
     }

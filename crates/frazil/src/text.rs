@@ -9,7 +9,7 @@ use frazil_syntax::{
     ModulePrintOptions, NoTensors, ParseError, ParseOptions, PrintOptions, TextKind, parse_module_with,
     read_module_with, render, sniff,
 };
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Reads `.ir` text: a module, or a bare graph.
@@ -29,7 +29,7 @@ pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded
         } else {
             parse_module_with(session.ctx(), text, &NoTensors, options).map_err(report)?
         };
-        return Ok(Loaded::Model(Model::new(session.clone(), module)));
+        return Ok(Loaded::Model(Model::of(session.clone(), module)));
     }
     let parsed = frazil_syntax::parse_graph_with(session.ctx(), text, options).map_err(report)?;
     let mut unit = CompilationUnit::default();
@@ -95,16 +95,14 @@ pub(crate) struct StderrPrinter {
 }
 
 impl IrPrinter for StderrPrinter {
-    #[expect(
-        clippy::print_stderr,
-        reason = "this is what the printer is for; it is made only where it is asked for"
-    )]
     fn print(&self, header: &str, ir: IrRef<'_>) {
-        match ir {
-            IrRef::Module(module) => eprintln!("// {header}\n{}", print_module(module, self.elide)),
-            IrRef::Graph("", graph) => eprintln!("// {header}\n{}", print_graph(graph, self.elide)),
-            IrRef::Graph(name, graph) => eprintln!("// {header} ({name})\n{}", print_graph(graph, self.elide)),
-        }
+        let text = match ir {
+            IrRef::Module(module) => format!("// {header}\n{}", print_module(module, self.elide)),
+            IrRef::Graph("", graph) => format!("// {header}\n{}", print_graph(graph, self.elide)),
+            IrRef::Graph(name, graph) => format!("// {header} ({name})\n{}", print_graph(graph, self.elide)),
+        };
+        // Where standard error is closed or full, there is nowhere to say so.
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
     }
 }
 

@@ -12,7 +12,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::values::{from_json, same};
+use common::values::{Tolerance, from_json, same};
 use common::{listing, programs, without_constants, without_defaults};
 use frazil::{Engine, EngineKind, EngineOptions, Loaded, Model, Session, Value};
 use serde_json::Value as Json;
@@ -63,7 +63,7 @@ impl Outcome {
     }
 }
 
-fn compare(source: &str, recorded: &Json) -> Outcome {
+fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
     let session = Session::new();
     let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
     let expected = recorded.get("error").map(|error| error.as_str().unwrap());
@@ -87,7 +87,7 @@ fn compare(source: &str, recorded: &Json) -> Outcome {
     };
     let method = if loaded.is_model() { "forward" } else { "f" };
     for kind in [EngineKind::Interpreter, EngineKind::Native] {
-        if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded) {
+        if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded, tolerance) {
             return Outcome::Result(format!("{kind:?}: {difference}"));
         }
     }
@@ -106,12 +106,12 @@ fn compare(source: &str, recorded: &Json) -> Outcome {
 }
 
 /// The first call whose result, or whose exception, is not what PyTorch recorded.
-fn different_results(engine: &mut Engine, method: &str, recorded: &Json) -> Option<String> {
+fn different_results(engine: &mut Engine, method: &str, recorded: &Json, tolerance: Tolerance) -> Option<String> {
     for call in recorded["calls"].as_array().unwrap() {
         let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
         let raises = call.get("raises").map(|r| r.as_str().unwrap());
         match (engine.call(method, &args), raises) {
-            (Ok(got), None) if same(&got, &call["result"]) => {}
+            (Ok(got), None) if same(&got, &call["result"], tolerance) => {}
             (Ok(got), None) => return Some(format!("{got:?}\n  PyTorch: {}", call["result"])),
             (Ok(got), Some(raises)) => return Some(format!("{got:?}\n  PyTorch raises {raises}")),
             (Err(e), None) => return Some(format!("raises {e}\n  PyTorch: {}", call["result"])),
@@ -127,13 +127,17 @@ fn different_results(engine: &mut Engine, method: &str, recorded: &Json) -> Opti
     None
 }
 
-/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so.
+/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so; `FRAZIL_PROGRAMS=FOLDER` takes those that
+/// tools/random_programs.py wrote to a folder as well.
 #[test]
 fn programs_do_what_pytorch_does() {
     let known = differences();
     let shown = std::env::var("FRAZIL_LANGUAGE").ok();
-    let mut topics: Vec<PathBuf> = std::fs::read_dir(folder())
-        .unwrap()
+    let further = std::env::var_os("FRAZIL_PROGRAMS").map(PathBuf::from);
+    let mut topics: Vec<PathBuf> = [Some(folder()), further]
+        .into_iter()
+        .flatten()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "py"))
         .collect();
@@ -150,7 +154,11 @@ fn programs_do_what_pytorch_does() {
             if recorded.get("broken").is_some() {
                 continue;
             }
-            let outcome = compare(&source, recorded);
+            let tolerance = match topic.as_str() {
+                "programs" => Tolerance::Program,
+                _ => Tolerance::Operator,
+            };
+            let outcome = compare(&source, recorded, tolerance);
             *counts.entry(outcome.kind()).or_default() += 1;
             if shown.as_ref().is_some_and(|prefix| case.starts_with(prefix.as_str())) {
                 eprintln!("{case} {outcome:?}\n");

@@ -11,8 +11,8 @@
 //!   values and gives the next condition and the values, as many as the node's outputs, with types that fit;
 //! - other nodes of the graph have no blocks, unless their operator is unknown;
 //! - `prim::Constant` has one output and no operand, and its value has the output's type;
-//! - with a [`Catalogue`]: an operator that it knows has an overload for its operands, and as many outputs as that says. Operators
-//!   that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR.
+//! - with a [`Catalogue`]: an operator that it knows has an overload for its operands, and as many outputs as that says,
+//!   with types that are subtypes of what it gives. Operators that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR.
 
 use crate::graph::Definition;
 use crate::schema::{Catalogue, Resolution};
@@ -373,9 +373,26 @@ impl Verifier<'_> {
                         ),
                     );
                 }
+                self.output_types(node, catalogue);
                 if !g.node_blocks(node).is_empty() {
                     self.fail(node, "has blocks, which its operator does not take");
                 }
+            }
+        }
+    }
+
+    fn output_types(&mut self, node: NodeId, catalogue: &Catalogue) {
+        let g = self.graph;
+        let Some((schema, returns)) = catalogue.return_types(g, node) else {
+            return;
+        };
+        for (i, (&output, formal)) in g.node_outputs(node).iter().zip(returns).enumerate() {
+            if let Some(formal) = formal
+                && !catalogue.may_declare(g.ty(output), formal)
+            {
+                let (is, gives) = (g.ctx().show_type(g.ty(output)), g.ctx().show_type(formal));
+                let name = schema.full_name(g.ctx());
+                self.fail(node, format!("output {i} is declared {is}, but {name} gives {gives}"));
             }
         }
     }
@@ -412,8 +429,35 @@ impl Verifier<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Builder, Context, Graph, symbols, types};
+    use crate::schema::Catalogue;
+    use crate::{Builder, Context, DType, Graph, symbols, types};
     use std::sync::Arc;
+
+    #[test]
+    fn output_types_follow_the_schema() {
+        let ctx = Arc::new(Context::new());
+        let mut catalogue = Catalogue::new(ctx.clone());
+        catalogue
+            .add_schemas("acme::softclip(Tensor self) -> Tensor\nacme::first(t[] list) -> t")
+            .unwrap();
+        let failures = |kind: &str, operand, declared| {
+            let mut g = Graph::new(ctx.clone());
+            let x = g.add_input(operand);
+            let root = g.root();
+            Builder::at_end(&mut g, root).op(ctx.symbol(kind), &[x], declared);
+            g.verify(Some(&catalogue)).err().map(|e| e.failures[0].message.clone())
+        };
+        let refined = ctx.tensor_of(DType::Float, &[2], &[1], false);
+        assert_eq!(failures("acme::softclip", types::TENSOR, types::TENSOR), None);
+        assert_eq!(failures("acme::softclip", types::TENSOR, refined), None);
+        assert_eq!(
+            failures("acme::softclip", types::TENSOR, types::INT).as_deref(),
+            Some("output 0 is declared int, but acme::softclip gives Tensor")
+        );
+        let ints = ctx.list_of(types::INT);
+        assert_eq!(failures("acme::first", ints, types::INT), None);
+        assert!(failures("acme::first", ints, types::TENSOR).is_some());
+    }
 
     fn messages(g: &Graph) -> Vec<String> {
         g.verify(None)

@@ -2,7 +2,7 @@
 
 use crate::op::{Form, KernelFn, Operator, ProgramFn, ResultLayout, Semantics, Variant};
 use crate::pointwise::Pointwise;
-use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, Resolution};
+use frazil_ir::schema::{Argument, Catalogue, CatalogueError, FunctionSchema, Resolution};
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
 use indexmap::IndexMap;
 use std::collections::HashSet;
@@ -19,9 +19,10 @@ use std::sync::{Arc, OnceLock};
 /// use std::sync::Arc;
 ///
 /// let mut registry = Registry::new(Arc::new(frazil_ir::Context::new()));
-/// registry.add_schemas("mine::swish(Tensor self) -> Tensor");
+/// registry.add_schemas("mine::swish(Tensor self) -> Tensor")?;
 /// registry.pointwise("mine::swish", Pointwise::new(&["self"], Promotion::IntToFloat, |b| b.x(0) * b.x(0).sigmoid()));
 /// assert!(registry.find("mine::swish", "").is_some());
+/// # Ok::<(), frazil_ir::schema::CatalogueError>(())
 /// ```
 pub struct Registry {
     catalogue: Catalogue,
@@ -106,8 +107,16 @@ impl Registry {
         &self.catalogue
     }
 
-    /// Adds schemas, one a line; see [`Catalogue::add_lines`].
-    pub fn add_schemas(&mut self, text: &str) {
+    /// Adds schemas, one a line. None is added unless all of them parse.
+    ///
+    /// # Errors
+    /// The first line that does not parse.
+    pub fn add_schemas(&mut self, text: &str) -> Result<(), CatalogueError> {
+        self.catalogue.add_schemas(text)
+    }
+
+    /// Adds schemas that a test has parsed: see [`Catalogue::add_lines`], which costs little for thousands of them.
+    pub fn add_tested_schemas(&mut self, text: &str) {
         self.catalogue.add_lines(text);
     }
 

@@ -20,7 +20,7 @@ const CATALOGUE: [&str; 5] = [
 /// Adds the dialect's schemas and entries.
 pub fn register(registry: &mut Registry) {
     for schemas in CATALOGUE {
-        registry.add_schemas(schemas);
+        registry.add_tested_schemas(schemas);
     }
     tensor::register(registry);
     composite::register(registry);

@@ -32,8 +32,8 @@ prim::DictConstruct(...) -> ...
 
 /// Adds the dialect's schemas and entries.
 pub fn register(registry: &mut Registry) {
-    registry.add_schemas(CATALOGUE);
-    registry.add_schemas(STRUCTURAL);
+    registry.add_tested_schemas(CATALOGUE);
+    registry.add_tested_schemas(STRUCTURAL);
     host::register(registry);
     registry.kernels(containers::KERNELS);
     registry.kernels(queries::KERNELS);

@@ -40,7 +40,7 @@ use crate::dce::DeadCodeElimination;
 use crate::eliminate_no_ops::EliminateNoOps;
 use crate::inline::inline_functions;
 use crate::loop_unrolling;
-use crate::manager::{AnyPass, ModulePass, PassContext, PassError};
+use crate::manager::{AnyPass, ModulePass, PassContext, PassError, PassManager, Report};
 use crate::optimize_frozen_graph::OptimizeFrozenGraph;
 use crate::peephole::Peephole;
 use crate::registry::{OptionInfo, OptionKind, PassInfo};
@@ -178,29 +178,76 @@ impl Default for FreezeOptions {
 /// # Errors
 /// A module in training mode, names that do not exist, and what the passes refuse.
 pub fn freeze_module(module: &Module, options: &FreezeOptions, operators: &dyn Operators) -> Result<Module, PassError> {
+    let mut frozen = module.clone();
+    freeze_with(&mut frozen, options, &mut PassManager::new(), operators)?;
+    Ok(frozen)
+}
+
+/// [`freeze_module`] in place, as the first passes of `manager`, which prints, verifies, measures and limits them as it does others; see
+/// [`PassManager`].
+///
+/// # Errors
+/// As [`freeze_module`], and those of the manager's further passes; the module may then be half rewritten.
+pub fn freeze_with(
+    module: &mut Module,
+    options: &FreezeOptions,
+    manager: &mut PassManager,
+    operators: &dyn Operators,
+) -> Result<Report, PassError> {
     let _span = tracing::info_span!("freeze_module").entered();
     if is_training(module) {
         return Err(FreezeError::Training.into());
     }
-    let mut frozen = module.clone();
-    let mut cx = PassContext::new(operators);
-    options.freeze.run(&mut frozen, &mut cx)?;
-    let optimize = OptimizeFrozenGraph {
-        optimize_numerics: options.optimize_numerics,
+    let freeze = &options.freeze;
+    let name = match freeze.preserve.as_slice() {
+        [] => "freeze".to_owned(),
+        names => format!("freeze{{preserve={}}}", names.join(",")),
     };
-    for id in preserve::frozen_methods(&frozen, &options.freeze.preserve) {
-        let graph = &mut frozen.unit.function_mut(id).graph;
-        // The foldings leave constants where they made them; what freezing again would tidy up is done here.
-        for _ in 0..MAX_TURNS {
-            let revision = graph.revision();
-            cx.run(&optimize, graph)?;
-            if graph.revision() == revision {
-                break;
+    let optimize = OptimizeFrozenMethods {
+        preserve: freeze.preserve.clone(),
+        optimize: OptimizeFrozenGraph {
+            optimize_numerics: options.optimize_numerics,
+        },
+    };
+    manager.prepend(vec![
+        (name, AnyPass::module(freeze.clone())),
+        (
+            format!(
+                "optimize-frozen-graph{{optimize-numerics={}}}",
+                options.optimize_numerics
+            ),
+            AnyPass::module(optimize),
+        ),
+    ]);
+    // What freezing itself refuses is no failure of a pass.
+    manager.run(module, operators).map_err(|error| match error.root() {
+        PassError::Freeze(_) => error.into_root(),
+        _ => error,
+    })
+}
+
+/// The frozen-graph optimisations on the methods that freezing keeps, and what freezing again would tidy up after them.
+struct OptimizeFrozenMethods {
+    preserve: Vec<String>,
+    optimize: OptimizeFrozenGraph,
+}
+
+impl ModulePass for OptimizeFrozenMethods {
+    fn run(&self, module: &mut Module, cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        for id in preserve::frozen_methods(module, &self.preserve) {
+            let graph = &mut module.unit.function_mut(id).graph;
+            // The foldings leave constants where they made them.
+            for _ in 0..MAX_TURNS {
+                let revision = graph.revision();
+                cx.run(&self.optimize, graph)?;
+                if graph.revision() == revision {
+                    break;
+                }
+                clean_up(graph, cx)?;
             }
-            clean_up(graph, &mut cx)?;
         }
+        Ok(())
     }
-    Ok(frozen)
 }
 
 fn is_training(module: &Module) -> bool {

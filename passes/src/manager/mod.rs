@@ -88,6 +88,12 @@ pub enum PassError {
     /// The pass panicked; a bug of the pass.
     #[error("the pass panicked: {0}")]
     Panicked(String),
+    /// The passes of a `repeat` keep changing the IR.
+    #[error("the passes of `repeat` still change the IR after {rounds} rounds")]
+    Endless {
+        /// Rounds of all `repeat` steps of the pipeline.
+        rounds: u64,
+    },
     /// The graph is not one that the pass can do what it promises with.
     #[error("{0}")]
     Unsupported(String),
@@ -116,6 +122,14 @@ impl PassError {
             error = source;
         }
         error
+    }
+
+    /// [`PassError::root`] by value.
+    pub fn into_root(mut self) -> PassError {
+        while let PassError::In { source, .. } = self {
+            self = *source;
+        }
+        self
     }
 }
 
@@ -166,6 +180,21 @@ pub struct Timing {
     pub time: Duration,
     /// Its parts.
     pub children: Vec<Timing>,
+}
+
+impl Timing {
+    /// Adds the times of another run of the same passes to `sums`, part by part.
+    fn add_all(sums: &mut Vec<Timing>, times: Vec<Timing>) {
+        for (i, time) in times.into_iter().enumerate() {
+            match sums.get_mut(i).filter(|sum| sum.name == time.name) {
+                Some(sum) => {
+                    sum.time += time.time;
+                    Timing::add_all(&mut sum.children, time.children);
+                }
+                None => sums.push(time),
+            }
+        }
+    }
 }
 
 /// What a run of a pipeline has to tell.
@@ -273,6 +302,15 @@ impl PassManager {
             name: name.to_owned(),
             step: Step::Pass(pass),
         });
+    }
+
+    /// Puts passes, with their names for messages, before the others.
+    pub(crate) fn prepend(&mut self, passes: Vec<(String, AnyPass)>) {
+        let entries = passes.into_iter().map(|(name, pass)| Entry {
+            name,
+            step: Step::Pass(pass),
+        });
+        self.entries.splice(0..0, entries);
     }
 
     /// Verifies every graph after every pass, schemas included.

@@ -64,7 +64,13 @@ struct Run<'a> {
     /// What is known of functions, by number; of a graph by itself at [`THIS`].
     known: HashMap<u32, CachedAliasDb>,
     statistics: Vec<(String, &'static str, u64)>,
+    /// How often the pipelines of `repeat` steps have run so far.
+    rounds: u64,
 }
+
+/// Runs of the pipelines of `repeat` steps over one function or module, after which a pipeline that still changes something is given up: without
+/// a bound, two passes that undo each other would never end.
+const MAX_ROUNDS: u64 = 1000;
 
 /// What came of a pass on one function.
 struct Outcome {
@@ -95,6 +101,7 @@ pub(super) fn run(
         pool: pool.as_ref(),
         known: HashMap::new(),
         statistics: Vec::new(),
+        rounds: 0,
     };
     let start = Instant::now();
     let mut timing = Timing {
@@ -143,8 +150,14 @@ impl<'a> Run<'a> {
         timings: &mut Vec<Timing>,
     ) -> Result<(), PassError> {
         for _ in 0..max {
+            if self.rounds >= MAX_ROUNDS {
+                return Err(PassError::Endless { rounds: MAX_ROUNDS });
+            }
+            self.rounds += 1;
             let before = target.fingerprint();
-            self.entries(entries, target, timings)?;
+            let mut times = Vec::with_capacity(entries.len());
+            self.entries(entries, target, &mut times)?;
+            Timing::add_all(timings, times);
             if target.fingerprint() == before {
                 break;
             }
@@ -286,6 +299,7 @@ impl<'a> Run<'a> {
                 pool: None,
                 known: HashMap::from([(THIS, known)]),
                 statistics: Vec::new(),
+                rounds: self.rounds,
             };
             let mut timing = Vec::new();
             let result = work(&mut run, name, graph, &mut timing);

@@ -12,6 +12,6 @@ const SCALE: Pointwise = Pointwise::new(&["self"], Promotion::IntToFloat, |b| b.
 
 /// Adds the dialect. `toy::pixels` has no semantics: programs with it are compiled, and not run here.
 pub fn register(registry: &mut Registry) {
-    registry.add_schemas(SCHEMAS);
+    registry.add_schemas(SCHEMAS).expect("the schemas parse");
     registry.pointwise("toy::scale", SCALE);
 }

@@ -182,7 +182,7 @@ impl Parameters {
         unit.classes
             .extend(classes.into_values().map(|class| (class.name, class)));
         module.unit = unit;
-        Ok(Model::new(session.clone(), module))
+        Ok(Model::of(session.clone(), module))
     }
 
     /// The name as a symbol, which no other attribute of the owner may have.

@@ -96,12 +96,34 @@ fn common_type<'v>(mut items: impl Iterator<Item = &'v Value>) -> TypeId {
     }
 }
 
-fn close(a: f64, b: f64) -> bool {
-    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-5 + 1e-5 * b.abs()
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance + tolerance * b.abs()
+}
+
+/// How far numbers may be apart, as a part of their size and absolutely.
+#[derive(Clone, Copy)]
+pub enum Tolerance {
+    /// What one operator may differ by: 1e-5.
+    Operator,
+    /// What the rounding of a whole program may add up to, by the dtype.
+    Program,
+}
+
+impl Tolerance {
+    fn of(self, dtype: DType) -> f64 {
+        match (self, dtype) {
+            (Tolerance::Operator, _) => 1e-5,
+            (Tolerance::Program, DType::Half | DType::BFloat16) => 5e-2,
+            (Tolerance::Program, _) => 2e-4,
+        }
+    }
 }
 
 /// Whether `value` is what `json` says: types and shapes alike, numbers close.
-pub fn same(value: &Value, json: &Json) -> bool {
+pub fn same(value: &Value, json: &Json, tolerance: Tolerance) -> bool {
+    let scalars = tolerance.of(DType::Double);
+    let same = |value: &Value, json: &Json| same(value, json, tolerance);
+    let close = |a: f64, b: f64| close(a, b, scalars);
     let (kind, body) = parts(json);
     let all = |items: &[Value]| {
         let wanted = body.as_array().unwrap();
@@ -151,7 +173,10 @@ pub fn same(value: &Value, json: &Json) -> bool {
             DType::from_python_name(body["dtype"].as_str().unwrap()) == Some(tensor.dtype())
                 && tensor.sizes() == sizes
                 && parts.len() == wanted.len()
-                && parts.iter().zip(&wanted).all(|(&a, &b)| close(a, b))
+                && parts
+                    .iter()
+                    .zip(&wanted)
+                    .all(|(&a, &b)| self::close(a, b, tolerance.of(tensor.dtype())))
         }
         _ => false,
     }

@@ -1,7 +1,7 @@
 //! The catalogue of all known schemas, by operator; and which overload a node is.
 
 use super::{FunctionSchema, SchemaError, parse_schema};
-use crate::types::{Bindings, is_subtype, match_formal};
+use crate::types::{Bindings, is_subtype, match_formal, substitute};
 use crate::{Context, Graph, NodeId, SymbolId, TypeId, TypeKind, types};
 use indexmap::IndexMap;
 use std::sync::{Arc, OnceLock};
@@ -22,6 +22,12 @@ struct Entry {
     parsed: OnceLock<Option<Arc<FunctionSchema>>>,
 }
 
+/// The lines of `text` that are neither empty nor comments, with their numbers from 0.
+fn schema_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().map(str::trim).enumerate();
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
 /// A text that cannot be added.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {source}")]
@@ -32,6 +38,9 @@ pub struct CatalogueError {
     #[source]
     pub source: SchemaError,
 }
+
+/// The types of a node's outputs; see [`Catalogue::return_types`].
+pub type ReturnTypes = smallvec::SmallVec<[Option<TypeId>; 4]>;
 
 /// What [`Catalogue::resolve`] found.
 #[derive(Clone, Debug)]
@@ -68,15 +77,30 @@ impl Catalogue {
         &self.ctx
     }
 
-    /// Adds one schema a line; empty lines and lines that start with `#` are skipped. Lines are parsed when they are first needed; a line
-    /// that does not parse then is as good as absent, so texts that are not tested should go through
-    /// [`add`](Self::add).
+    /// Adds one schema a line; empty lines and lines that start with `#` are skipped. Nothing is added unless every line parses.
+    ///
+    /// # Errors
+    /// The first line of `text` that does not parse.
+    pub fn add_schemas(&mut self, text: &str) -> Result<(), CatalogueError> {
+        let mut added = Vec::new();
+        for (i, line) in schema_lines(text) {
+            let schema = parse_schema(&self.ctx, line).map_err(|source| CatalogueError { line: i + 1, source })?;
+            added.push((line, Arc::new(schema)));
+        }
+        for (line, schema) in added {
+            let entry = Entry {
+                text: line.into(),
+                parsed: OnceLock::from(Some(schema.clone())),
+            };
+            self.operators.entry(schema.name).or_default().push(entry);
+        }
+        Ok(())
+    }
+
+    /// [`Catalogue::add_schemas`] for texts that a test checks with [`Catalogue::check`]: thousands of lines are indexed by name only, and a
+    /// line is parsed when its operator is first looked up. A line that does not parse is absent.
     pub fn add_lines(&mut self, text: &str) {
-        for line in text
-            .lines()
-            .map(str::trim)
-            .filter(|l| !l.is_empty() && !l.starts_with('#'))
-        {
+        for (_, line) in schema_lines(text) {
             let head = line.split('(').next().unwrap_or_default();
             let start = head.find("::").map_or(0, |i| i + 2);
             let end = head[start..].find('.').map_or(head.len(), |i| start + i);
@@ -158,6 +182,26 @@ impl Catalogue {
         fitting.map_or(Resolution::NoOverload, Resolution::Found)
     }
 
+    /// The types of the outputs of `node` as its schema gives them for the types of its operands, one an output, `None` where a type variable
+    /// stays open. `None` if no schema fits, or if the schema leaves the number of outputs open.
+    pub fn return_types(&self, graph: &Graph, node: NodeId) -> Option<(Arc<FunctionSchema>, ReturnTypes)> {
+        let schema = self.resolve(graph, node).found().filter(|s| !s.is_varret)?;
+        let mut bindings = Bindings::default();
+        for (formal, actual) in schema.arguments.iter().zip(graph.operands(node)) {
+            match_formal(&self.ctx, formal.ty, graph.ty(actual), &mut bindings);
+        }
+        let returns = schema.returns.iter().map(|r| substitute(&self.ctx, r.ty, &bindings));
+        let returns = returns.collect();
+        Some((schema, returns))
+    }
+
+    /// Whether an output that its schema gives as `formal` may be declared `declared`: as a subtype of it. What a schema knows only as `Scalar` or
+    /// any type may be declared as anything.
+    pub fn may_declare(&self, declared: TypeId, formal: TypeId) -> bool {
+        matches!(self.ctx.type_kind(formal), TypeKind::Any | TypeKind::Number)
+            || is_subtype(&self.ctx, declared, formal)
+    }
+
     /// The overload that `node` is; see [`resolve_types`](Self::resolve_types).
     pub fn resolve(&self, graph: &Graph, node: NodeId) -> Resolution {
         let operand_types: smallvec::SmallVec<[TypeId; 12]> = graph.operands(node).map(|v| graph.ty(v)).collect();
@@ -214,6 +258,18 @@ mod tests {
              aten::add.int(int a, int b) -> int\n",
         );
         (ctx, c)
+    }
+
+    #[test]
+    fn a_line_that_does_not_parse_is_an_error() {
+        let (ctx, mut c) = catalogue();
+        let error = c
+            .add_schemas("# ours\nmine::a(Tensor self) -> Tensor\nmine::b(Tensr self -> Tensor")
+            .unwrap_err();
+        assert_eq!(error.line, 3, "{error}");
+        assert!(!c.contains(ctx.symbol("mine::a")));
+        c.add_schemas("mine::a(Tensor self) -> Tensor").unwrap();
+        assert_eq!(c.overloads(ctx.symbol("mine::a")).count(), 1);
     }
 
     #[test]

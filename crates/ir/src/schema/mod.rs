@@ -7,7 +7,7 @@ use crate::{Constant, Context, SymbolId, TypeId};
 use smallvec::SmallVec;
 use std::fmt;
 
-pub use catalogue::{Catalogue, CatalogueError, Resolution};
+pub use catalogue::{Catalogue, CatalogueError, Resolution, ReturnTypes};
 pub use parse::{SchemaError, parse_schema};
 
 /// The signature of one overload of an operator, or of a function or method.

@@ -5,11 +5,10 @@ use super::suggest::nearest;
 use super::types::parse_type;
 use super::value::parse_attribute;
 use crate::diagnostics::{Parsed, Reported};
-use frazil_ir::schema::{Catalogue, Resolution};
-use frazil_ir::types::{Bindings, is_subtype, match_formal, substitute};
+use frazil_ir::schema::Catalogue;
 use frazil_ir::{
-    AttributeValue, BlockId, Diagnostic, NodeId, Severity, SourceRange, Span, SymbolId, TypeId, TypeKind, ValueId,
-    ValueName, symbols, types,
+    AttributeValue, BlockId, Diagnostic, NodeId, Severity, SourceRange, Span, SymbolId, TypeId, ValueId, ValueName,
+    symbols, types,
 };
 use smallvec::SmallVec;
 
@@ -413,9 +412,7 @@ impl<'a> GraphParser<'_, 'a> {
         for (i, output) in outputs.iter().enumerate() {
             let inferred = returns.get(i).copied().flatten();
             if let (Some(said), Some(inferred)) = (output.ty, inferred)
-                && !is_subtype(self.ctx, said, inferred)
-                // A schema knows less than a graph of numbers does.
-                && !matches!(self.ctx.type_kind(inferred), TypeKind::Any | TypeKind::Number)
+                && self.options.catalogue.is_some_and(|c| !c.may_declare(said, inferred))
             {
                 self.wrong_type(node, output, said, inferred);
             }
@@ -444,12 +441,9 @@ impl<'a> GraphParser<'_, 'a> {
         if self.graph.kind(node) == symbols::PRIM_UNCHECKED_CAST {
             return SmallVec::new();
         }
-        let Resolution::Found(schema) = catalogue.resolve(&self.graph, node) else {
+        let Some((schema, returns)) = catalogue.return_types(&self.graph, node) else {
             return SmallVec::new();
         };
-        if schema.is_varret {
-            return SmallVec::new();
-        }
         if schema.returns.len() != outputs.len() && !outputs.is_empty() {
             let message = format!(
                 "`{}` has {} outputs, not {}",
@@ -462,15 +456,7 @@ impl<'a> GraphParser<'_, 'a> {
                     .with_help(format!("its schema is {}", schema.display(self.ctx))),
             );
         }
-        let mut bindings = Bindings::default();
-        for (formal, actual) in schema.arguments.iter().zip(self.graph.operands(node)) {
-            match_formal(self.ctx, formal.ty, self.graph.ty(actual), &mut bindings);
-        }
-        schema
-            .returns
-            .iter()
-            .map(|r| substitute(self.ctx, r.ty, &bindings))
-            .collect()
+        returns
     }
 
     #[cold]

@@ -23,6 +23,16 @@ pub enum SaveError {
     /// A method has no form as source code.
     #[error(transparent)]
     Code(#[from] crate::code::CodeError),
+    /// A method uses operators that do not exist, in a namespace whose operators are known: nothing could load the archive.
+    #[error("{function} cannot be written to an archive: there is no operator {operator}{}", place.as_ref().map_or(String::new(), |p| format!(" (at {p})")))]
+    UnknownOperator {
+        /// Qualified name of the function.
+        function: String,
+        /// The operator.
+        operator: String,
+        /// Where the source calls it.
+        place: Option<String>,
+    },
     /// No thread with enough stack could be started.
     #[error("cannot start the saving thread: {0}")]
     Thread(std::io::Error),

@@ -10,12 +10,12 @@ mod pickle;
 mod records;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Seek, Write};
 use std::sync::Arc;
 
-use frazil_ir::Module;
 use frazil_ir::schema::Catalogue;
+use frazil_ir::{Module, NodeId, SymbolId};
 
 use crate::code::print_module;
 use crate::frontend::with_stack;
@@ -68,6 +68,33 @@ struct Parts {
     version: u64,
 }
 
+/// Refuses operators that are missing from a namespace which the catalogue has. Those of other namespaces come from libraries that whoever loads
+/// the archive has to have.
+fn operators_exist(module: &Module, catalogue: &Catalogue) -> Result<(), SaveError> {
+    let ctx = module.ctx();
+    let namespace = |name: SymbolId| ctx.name(name).split("::").next().unwrap_or_default();
+    let namespaces: HashSet<&str> = catalogue.operators().map(namespace).collect();
+    for (_, function) in module.unit.functions() {
+        let graph = &function.graph;
+        let missing = |node: &NodeId| {
+            let kind = graph.kind(*node);
+            !catalogue.contains(kind) && namespaces.contains(namespace(kind))
+        };
+        // Names are looked up first: overloads cost more.
+        if !graph.all_nodes().iter().any(missing) {
+            continue;
+        }
+        if let Some(node) = graph.unknown_operators(catalogue).into_iter().find(missing) {
+            return Err(SaveError::UnknownOperator {
+                function: ctx.name(function.name).to_owned(),
+                operator: graph.kind_name(node).to_owned(),
+                place: graph.source_range(node).map(|range| range.display(ctx).to_string()),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// A code file with its debug record.
 struct CodeRecord {
     entry: String,
@@ -77,6 +104,7 @@ struct CodeRecord {
 
 impl Parts {
     fn new(module: &Module, catalogue: &Catalogue) -> Result<Parts, SaveError> {
+        operators_exist(module, catalogue)?;
         let data = ValueWriter::root(module)?;
         let printed = print_module(module, catalogue)?;
         let constants = ValueWriter::constants(module, &printed.constants.values()?)?;
