@@ -2,7 +2,7 @@
 """Writes random TorchScript programs and what PyTorch computes for them, for `crates/frazil/tests/language.rs`.
 
     random_programs.py OUT [--count=N] [--seed=N] [--statements=N]
-    FRAZIL_PROGRAMS=OUT cargo test --workspace --test language
+    FRAZIL_PROGRAMS=OUT cargo test --workspace --test language programs_do
 
 A program is a function of tensors of mixed dtypes (some without dimensions, some empty) and of Python scalars. Its statements make
 views and write through them, read scalars from tensors and compute with them, branch and loop on values, and keep tensors in lists. A

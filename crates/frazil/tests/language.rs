@@ -127,17 +127,15 @@ fn different_results(engine: &mut Engine, method: &str, recorded: &Json, toleran
     None
 }
 
-/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so; `FRAZIL_PROGRAMS=FOLDER` takes those that
-/// tools/random_programs.py wrote to a folder as well.
+/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so; `FRAZIL_PROGRAMS=FOLDER` takes
+/// those instead that tools/random_programs.py wrote to a folder.
 #[test]
 fn programs_do_what_pytorch_does() {
     let known = differences();
     let shown = std::env::var("FRAZIL_LANGUAGE").ok();
     let further = std::env::var_os("FRAZIL_PROGRAMS").map(PathBuf::from);
-    let mut topics: Vec<PathBuf> = [Some(folder()), further]
-        .into_iter()
-        .flatten()
-        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+    let mut topics: Vec<PathBuf> = std::fs::read_dir(further.unwrap_or_else(folder))
+        .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "py"))
         .collect();

@@ -155,9 +155,13 @@ pub fn same(value: &Value, json: &Json, tolerance: Tolerance) -> bool {
                 .map(|n| n.as_i64().unwrap())
                 .collect();
             let data = body["data"].as_array().unwrap();
+            if DType::from_python_name(body["dtype"].as_str().unwrap()) != Some(tensor.dtype())
+                || tensor.sizes() != sizes
+            {
+                return false;
+            }
             if tensor.dtype() == DType::Long {
-                let wanted: Vec<i64> = data.iter().map(integer).collect();
-                return body["dtype"] == "int64" && tensor.sizes() == sizes && tensor.to_vec::<i64>() == wanted;
+                return tensor.to_vec::<i64>() == data.iter().map(integer).collect::<Vec<_>>();
             }
             let wanted: Vec<f64> = data.iter().map(float).collect();
             let parts = if tensor.dtype().is_complex() {
@@ -170,9 +174,7 @@ pub fn same(value: &Value, json: &Json, tolerance: Tolerance) -> bool {
             } else {
                 tensor.to_f64_vec()
             };
-            DType::from_python_name(body["dtype"].as_str().unwrap()) == Some(tensor.dtype())
-                && tensor.sizes() == sizes
-                && parts.len() == wanted.len()
+            parts.len() == wanted.len()
                 && parts
                     .iter()
                     .zip(&wanted)
