@@ -91,7 +91,7 @@ pub mod transpose_frozen_linear;
 pub mod use_variadic_op;
 
 pub use alias_db::AliasDb;
-pub use freeze::{FreezeError, FreezeOptions, freeze_module, freeze_with};
+pub use freeze::{FreezeError, FreezeOptions, freeze_module, freeze_with, is_training};
 pub use manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager};
 pub use optimize_for_inference::{optimize_for_inference_with, optimize_module_for_inference};
 pub use pipeline::PipelineError;

@@ -1,7 +1,7 @@
 //! What an engine runs: a model that is read, frozen and made ready when it is needed.
 
 use crate::identity::FileIdentity;
-use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, Result, Session};
+use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_runtime::interp::Interpreter;
 #[cfg(feature = "codegen")]
 use frazil_runtime::value::ObjectValue;
@@ -166,8 +166,12 @@ pub(crate) fn compile_options(options: &EngineOptions) -> crate::CompileOptions 
     }
 }
 
-/// The model frozen with all that will be called; as it is when it has been frozen already.
+/// The model frozen with all that will be called; as it is when it has been frozen already. A module in training mode, which cannot be frozen,
+/// is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
+    if frazil_passes::is_training(model.module()) {
+        return Ok(model.restored()?.run_passes("inline,dce", &PassOptions::default())?.0);
+    }
     let mut freeze = FreezeOptions::default();
     freeze.freeze.preserve = kept(options);
     model.freeze(&freeze)

@@ -118,7 +118,8 @@ fn different_results(engine: &mut Engine, method: &str, recorded: &Json, toleran
             // PyTorch names the class differently from place to place; the message counts.
             (Err(e), Some(raises)) => {
                 let message = raises.split_once(": ").map_or("", |(_, message)| message);
-                if !e.to_string().contains(message) {
+                // Of random programs it counts that they raise.
+                if matches!(tolerance, Tolerance::Operator) && !e.to_string().contains(message) {
                     return Some(format!("raises {e}\n  PyTorch raises {raises}"));
                 }
             }

@@ -250,7 +250,8 @@ impl ModulePass for OptimizeFrozenMethods {
     }
 }
 
-fn is_training(module: &Module) -> bool {
+/// Returns true if the module is in training mode, which freezing refuses.
+pub fn is_training(module: &Module) -> bool {
     let training = module.attribute(module.root, symbols::TRAINING);
     training.and_then(Constant::as_bool) == Some(true)
 }
