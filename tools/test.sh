@@ -42,7 +42,8 @@ step format cargo fmt --check
 step lints cargo clippy --quiet --workspace --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
 step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}"
-if step build cargo build --quiet -p frazil-tools --bins; then
+# The tools are built with the tests: alone they would be built once more, since dependencies have fewer features then.
+if step build cargo test --quiet --workspace --no-run; then
     step tests cargo test --quiet --workspace --no-fail-fast
     step lit "$llvm/bin/lit" -sv --no-progress-bar lit-tests
 fi

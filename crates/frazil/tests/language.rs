@@ -105,6 +105,19 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
     Outcome::Same
 }
 
+/// The value and PyTorch's; of tuples the first element that differs.
+fn first_difference(got: &Value, recorded: &Json, tolerance: Tolerance) -> String {
+    if let (Value::Tuple(tuple), Some(wanted)) = (got, recorded.get("tuple").and_then(Json::as_array))
+        && tuple.items.len() == wanted.len()
+    {
+        let mut pairs = tuple.items.iter().zip(wanted).enumerate();
+        if let Some((i, (got, wanted))) = pairs.find(|(_, (got, wanted))| !same(got, wanted, tolerance)) {
+            return format!("element {i}: {}", first_difference(got, wanted, tolerance));
+        }
+    }
+    format!("{got:?}\n  PyTorch: {recorded}")
+}
+
 /// The first call whose result, or whose exception, is not what PyTorch recorded.
 fn different_results(engine: &mut Engine, method: &str, recorded: &Json, tolerance: Tolerance) -> Option<String> {
     for call in recorded["calls"].as_array().unwrap() {
@@ -112,7 +125,7 @@ fn different_results(engine: &mut Engine, method: &str, recorded: &Json, toleran
         let raises = call.get("raises").map(|r| r.as_str().unwrap());
         match (engine.call(method, &args), raises) {
             (Ok(got), None) if same(&got, &call["result"], tolerance) => {}
-            (Ok(got), None) => return Some(format!("{got:?}\n  PyTorch: {}", call["result"])),
+            (Ok(got), None) => return Some(first_difference(&got, &call["result"], tolerance)),
             (Ok(got), Some(raises)) => return Some(format!("{got:?}\n  PyTorch raises {raises}")),
             (Err(e), None) => return Some(format!("raises {e}\n  PyTorch: {}", call["result"])),
             // PyTorch names the class differently from place to place; the message counts.
