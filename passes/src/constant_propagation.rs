@@ -189,6 +189,9 @@ impl ConstantPropagation {
         }
         let ctx = graph.ctx();
         let outputs = graph.node_outputs(node);
+        if is_hash_of_process(graph, node, &operands) {
+            return false;
+        }
         if self.immutable_only && !self.is_plain(graph, node, cx) {
             return false;
         }
@@ -220,6 +223,12 @@ impl ConstantPropagation {
         }
         graph.erase(node)
     }
+}
+
+/// Whether a node is a hash that another process, or another implementation, may compute differently: any but that of an integer.
+fn is_hash_of_process(graph: &Graph, node: NodeId, operands: &[Constant]) -> bool {
+    let is_number = |c: &Constant| matches!(c, Constant::Int(_) | Constant::Bool(_) | Constant::None);
+    graph.ctx().name(graph.kind(node)) == "aten::hash" && !operands.iter().all(is_number)
 }
 
 impl ConstantPropagation {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use frazil_ir::{CompilationUnit, Constant, Context, SymbolId, TypeId, TypeKind};
+use frazil_ir::{CompilationUnit, Constant, Context, SymbolId, TypeId, TypeKind, symbols};
 use indexmap::IndexSet;
 
 /// A class or function that has to be defined wherever code is loaded.
@@ -71,7 +71,10 @@ impl Dependencies {
                     }
                 }
                 TypeKind::NamedTuple(name, _, fields) => {
-                    self.add(Dependency::NamedTuple(name));
+                    // The type of an operator's named results has no name, and is written as a plain tuple.
+                    if name != symbols::EMPTY {
+                        self.add(Dependency::NamedTuple(name));
+                    }
                     pending.extend(ctx.types(fields).iter().rev());
                 }
                 TypeKind::Tuple(items) | TypeKind::Union(items) => pending.extend(ctx.types(items).iter().rev()),

@@ -6,6 +6,7 @@
 mod arithmetic;
 mod dicts;
 mod format;
+mod hash;
 mod lists;
 mod math;
 mod profiling;

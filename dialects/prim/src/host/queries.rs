@@ -36,12 +36,7 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
     ("aten::device", device),
     ("aten::_infer_size", infer_size),
     ("aten::broadcast_shapes", infer_size),
-    ("aten::hash", |c| {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut h = DefaultHasher::new();
-        frazil_runtime::value::Key(c.arg(0).clone()).hash(&mut h);
-        one(h.finish() as i64)
-    }),
+    ("aten::hash", |c| one(super::hash::hash(c.arg(0))? as i64)),
 ];
 
 /// Questions that a tensor's dtype and sizes answer.

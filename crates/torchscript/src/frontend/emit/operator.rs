@@ -328,6 +328,13 @@ impl<'f> Emitter<'_, '_, 'f> {
             CmpOp::LtE => "aten::le",
             CmpOp::Gt => "aten::gt",
             CmpOp::GtE => "aten::ge",
+            CmpOp::In | CmpOp::NotIn if self.ty(left) == types::STR && self.ty(right) == types::STR => {
+                let inside = self.substring(right, left, compare)?;
+                return Ok(plain(match op {
+                    CmpOp::In => inside,
+                    _ => self.op("aten::__not__", &[inside], types::BOOL),
+                }));
+            }
             CmpOp::In => {
                 return Ok(plain(self.builtin(
                     "aten::__contains__",
@@ -344,6 +351,18 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
         };
         Ok(plain(self.builtin(operator, arguments(left, right), compare)?))
+    }
+
+    /// Whether `text` contains `part`, as PyTorch writes it: `text.find(part, 0, len(text)) != -1`.
+    fn substring(&mut self, text: ValueId, part: ValueId, node: &impl Ranged) -> Result<ValueId> {
+        let call = |positional: Vec<ValueId>| Arguments {
+            positional,
+            ..Arguments::default()
+        };
+        let (start, missing) = (self.constant(Constant::Int(0)), self.constant(Constant::Int(-1)));
+        let end = self.builtin("aten::len", call(vec![text]), node)?;
+        let at = self.builtin("aten::find", call(vec![text, part, start, end]), node)?;
+        self.builtin("aten::ne", call(vec![at, missing]), node)
     }
 
     /// `x is None`: decided by the type where it can be, and telling about `x` otherwise.

@@ -308,32 +308,74 @@ def interpolate(
     recompute_scale_factor=None,
     antialias=False,
 ):
+    corners = False
+    if mode == "nearest" or mode == "area" or mode == "nearest-exact":
+        if align_corners is not None:
+            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+    elif align_corners is not None:
+        corners = align_corners
     rank = input.dim() - 2
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    recompute = mode == "area"
+    if recompute_scale_factor is not None and recompute_scale_factor:
+        if size is not None:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        recompute = True
     sizes = torch.jit.annotate(Optional[List[int]], None)
     if size is not None:
         if isinstance(size, int):
             sizes = [size for _ in range(rank)]
         else:
+            if len(size) != rank:
+                raise ValueError(f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {input.shape[2:]} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.")
             sizes = size
     scales = torch.jit.annotate(Optional[List[float]], None)
     if scale_factor is not None:
         if isinstance(scale_factor, float):
             factors = [scale_factor for _ in range(rank)]
         else:
+            if len(scale_factor) != rank:
+                raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of {input.shape[2:]} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.")
             factors = scale_factor
-        if recompute_scale_factor is not None and recompute_scale_factor:
+        if recompute:
             sizes = [int(math.floor(float(input.size(i + 2)) * factors[i])) for i in range(rank)]
         else:
             scales = factors
-    corners = False
-    if align_corners is not None:
-        corners = align_corners
+    if antialias and not ((mode == "bilinear" or mode == "bicubic" or mode == "lanczos") and rank == 2):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
+    if mode == "area":
+        assert sizes is not None
+        if rank == 1:
+            return torch.adaptive_avg_pool1d(input, sizes)
+        if rank == 2:
+            return torch._C._nn.adaptive_avg_pool2d(input, sizes)
+        if rank == 3:
+            return torch._C._nn.adaptive_avg_pool3d(input, sizes)
     if mode == "nearest" and rank == 1:
         result = torch._C._nn.upsample_nearest1d(input, sizes, scales)
     elif mode == "nearest" and rank == 2:
         result = torch._C._nn.upsample_nearest2d(input, sizes, scales)
     elif mode == "nearest" and rank == 3:
         result = torch._C._nn.upsample_nearest3d(input, sizes, scales)
+    elif mode == "nearest-exact" and rank == 1:
+        result = torch._C._nn._upsample_nearest_exact1d(input, sizes, scales)
+    elif mode == "nearest-exact" and rank == 2:
+        result = torch._C._nn._upsample_nearest_exact2d(input, sizes, scales)
+    elif mode == "nearest-exact" and rank == 3:
+        result = torch._C._nn._upsample_nearest_exact3d(input, sizes, scales)
+    elif mode == "bilinear" and rank == 2 and antialias:
+        result = torch._C._nn._upsample_bilinear2d_aa(input, sizes, corners, scales)
+    elif mode == "bicubic" and rank == 2 and antialias:
+        result = torch._C._nn._upsample_bicubic2d_aa(input, sizes, corners, scales)
+    elif mode == "lanczos" and rank == 2:
+        if corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
+        result = torch._C._nn._upsample_lanczos2d_aa(input, sizes, corners, scales)
     elif mode == "linear" and rank == 1:
         result = torch._C._nn.upsample_linear1d(input, sizes, corners, scales)
     elif mode == "bilinear" and rank == 2:
@@ -345,6 +387,77 @@ def interpolate(
     else:
         raise NotImplementedError(f"interpolation of {input.dim()} dimensions with mode {mode}")
     return result
+
+
+def _unpool_output_size(
+    input: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], output_size: Optional[List[int]]
+) -> List[int]:
+    rank = len(kernel_size)
+    sizes = input.size()
+    result = torch.jit.annotate(List[int], [])
+    for d in range(rank):
+        result.append((sizes[d - rank] - 1) * stride[d] + kernel_size[d] - 2 * padding[d])
+    if output_size is not None:
+        wanted = output_size
+        if len(wanted) == rank + 2:
+            wanted = wanted[2:]
+        if len(wanted) != rank:
+            raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a length of '{len(wanted)}'")
+        for d in range(rank):
+            least = result[d] - stride[d]
+            most = result[d] + stride[d]
+            if not (least < wanted[d] < most):
+                raise ValueError(f'invalid output_size "{wanted}" (dim {d} must be between {least} and {most})')
+        result = wanted
+    for d in range(rank):
+        if result[d] < 0:
+            raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{d}]={result[d]}")
+    return result
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: BroadcastingList1[int],
+    stride: Optional[BroadcastingList1[int]] = None,
+    padding: BroadcastingList1[int] = 0,
+    output_size: Optional[BroadcastingList1[int]] = None,
+) -> Tensor:
+    steps = kernel_size
+    if stride is not None:
+        steps = stride
+    sizes = _unpool_output_size(input, kernel_size, steps, padding, output_size)
+    return torch._C._nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), sizes + [1]).squeeze(-1)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: BroadcastingList2[int],
+    stride: Optional[BroadcastingList2[int]] = None,
+    padding: BroadcastingList2[int] = 0,
+    output_size: Optional[BroadcastingList2[int]] = None,
+) -> Tensor:
+    steps = kernel_size
+    if stride is not None:
+        steps = stride
+    sizes = _unpool_output_size(input, kernel_size, steps, padding, output_size)
+    return torch._C._nn.max_unpool2d(input, indices, sizes)
+
+
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: BroadcastingList3[int],
+    stride: Optional[BroadcastingList3[int]] = None,
+    padding: BroadcastingList3[int] = 0,
+    output_size: Optional[BroadcastingList3[int]] = None,
+) -> Tensor:
+    steps = kernel_size
+    if stride is not None:
+        steps = stride
+    sizes = _unpool_output_size(input, kernel_size, steps, padding, output_size)
+    return torch._C._nn.max_unpool3d(input, indices, sizes, steps, padding)
 
 
 def fold(
