@@ -84,6 +84,19 @@ fn a_c_program_loads_freezes_asks_compiles_and_runs() {
     assert!(folder.path().join("libnet.h").is_file() && folder.path().join("libnet.so").is_file());
 }
 
+/// Threads do not survive a fork: the child has to start its own.
+#[test]
+#[cfg(all(feature = "codegen", unix))]
+fn a_forked_process_compiles_and_runs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("forks");
+    build("cc", &["-std=c11"], "forks.c", &program);
+    assert_eq!(
+        run(&mut on_fixture(&program, folder.path())),
+        "all is as it should be\n"
+    );
+}
+
 /// The lines between a line of the page that is `begin` and the end of that block.
 #[cfg(feature = "codegen")]
 fn block<'p>(page: &'p str, begin: &str) -> &'p str {

@@ -14,6 +14,7 @@ use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Pool, Runner, Step};
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
+use frazil_runtime::threads::parallel;
 use rayon::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -53,24 +54,21 @@ pub fn compile_objects(
     cache: Option<&ObjectCache>,
 ) -> Result<Vec<Vec<u8>>, CompileError> {
     let compiled = AtomicBool::new(false);
-    let objects = plan
-        .kernels
-        .par_iter()
-        .enumerate()
-        .filter(|(_, spec)| !spec.phases().is_empty())
-        .map(|(i, spec)| {
-            let name = kernel_name(&plan.name, i);
-            if let Some(object) = cache.and_then(|c| c.get(&name, spec, target)) {
-                return Ok(object);
-            }
-            let object = compile_kernel(&name, spec, target)?;
-            compiled.store(true, Ordering::Relaxed);
-            if let Some(cache) = cache {
-                cache.put(&name, spec, target, &object);
-            }
-            Ok(object)
-        })
-        .collect();
+    let kernels = plan.kernels.par_iter().enumerate();
+    let kernels = kernels.filter(|(_, spec)| !spec.phases().is_empty());
+    let objects = kernels.map(|(i, spec)| {
+        let name = kernel_name(&plan.name, i);
+        if let Some(object) = cache.and_then(|c| c.get(&name, spec, target)) {
+            return Ok(object);
+        }
+        let object = compile_kernel(&name, spec, target)?;
+        compiled.store(true, Ordering::Relaxed);
+        if let Some(cache) = cache {
+            cache.put(&name, spec, target, &object);
+        }
+        Ok(object)
+    });
+    let objects = parallel(|| objects.collect());
     if compiled.into_inner() {
         // Constants are packed next.
         own_pages::after_compiling(plan.constants.len() + plan.preparation.bytes + plan.workspace_bytes);

@@ -28,6 +28,7 @@ pub mod storage;
 pub mod structured;
 pub mod sym;
 pub mod tensor;
+pub mod threads;
 pub mod value;
 
 pub use instance_of::is_instance;

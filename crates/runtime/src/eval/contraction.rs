@@ -19,6 +19,7 @@ use crate::layout::contiguous_strides;
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
 use crate::tensor::Tensor;
+use crate::threads::parallel;
 use frazil_ir::DType;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -216,20 +217,22 @@ impl Plan {
         let leading = self.outer.iter().copied().eq(0..self.outer.len());
         if leading && outer_count > 1 {
             let chunk = out.len() / outer_count;
-            return out
-                .par_chunks_mut(chunk)
-                .enumerate()
-                .try_for_each(|(i, out)| product(i, out, 0, false));
+            let parts = out.par_chunks_mut(chunk).enumerate();
+            return parallel(|| parts.try_for_each(|(i, out)| product(i, out, 0, false)));
         }
-        for i in 0..outer_count {
-            let offset = self
-                .outer_index(i, extents)
-                .iter()
-                .map(|&(l, at)| at * self.out_strides[l])
-                .sum();
-            product(i, out, offset, true)?;
+        let multiplications = rows.count.saturating_mul(columns.count).saturating_mul(k);
+        let threads = multiplications > ::gemm::get_threading_threshold();
+        let mut each = || {
+            (0..outer_count).try_for_each(|i| {
+                let offsets = self.outer_index(i, extents);
+                let offset = offsets.iter().map(|&(l, at)| at * self.out_strides[l]).sum();
+                product(i, out, offset, threads)
+            })
+        };
+        match threads {
+            true => parallel(each),
+            false => each(),
         }
-        Ok(())
     }
 
     fn side<'n, 'a>(&self, reader: &'n Reader<'a>, loops: &'n [usize], extents: &[i64]) -> Side<'n, 'a> {
@@ -359,7 +362,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
 fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut [T]) {
     // Long stretches: each one starts with a division of its index.
     const STRETCH: usize = 1 << 14;
-    packed.par_chunks_mut(STRETCH).enumerate().for_each(|(i, target)| {
+    let pack = |(i, target): (usize, &mut [T])| {
         let start = i * STRETCH;
         if <E::Lane as Lane>::DTYPE == T::DTYPE
             && let Ok(same) = bytemuck::try_cast_slice_mut::<T, E::Lane>(target)
@@ -374,5 +377,11 @@ fn pack<E: Element, T: Lane>(reader: &Reader<'_>, walk: &Walk<'_>, packed: &mut 
             converted.convert_from(&lanes, E::DTYPE, T::DTYPE);
             target.copy_from_slice(T::of(&converted));
         }
-    });
+    };
+    if packed.len() <= STRETCH {
+        pack((0, packed));
+    } else {
+        let parts = packed.par_chunks_mut(STRETCH).enumerate();
+        parallel(|| parts.for_each(pack));
+    }
 }

@@ -10,6 +10,7 @@ use crate::simd::vectorised;
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
 use crate::tensor::Tensor;
+use crate::threads::parallel;
 use frazil_ir::DType;
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -56,10 +57,8 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
     let mut scratch = Scratch::new(s)?;
     if numel.saturating_mul(per_element) >= PARALLEL_THRESHOLD && numel > task {
         // A thread works on several tasks in a row, so that registers are made and expressions are checked rarely.
-        out.as_mut_slice()
-            .par_chunks_mut(task * width)
-            .enumerate()
-            .try_for_each_init(|| scratch.clone(), run)?;
+        let parts = out.as_mut_slice().par_chunks_mut(task * width).enumerate();
+        parallel(|| parts.try_for_each_init(|| scratch.clone(), run))?;
     } else {
         out.as_mut_slice()
             .chunks_mut(task * width)
@@ -108,7 +107,7 @@ pub(super) fn finish_pass(
     let mut out = AlignedBytes::zeroed(Tensor::byte_size(s.output.dtype, &s.output.sizes)?);
     let width = s.output.dtype.size();
     let acc_width = dtype.size();
-    let parallel = Parallel::new(nest);
+    let loops = Parallel::new(nest);
     let eval = ExprEval::new(expr)?;
     let registers = || (eval.clone(), Lanes::new(dtype), Lanes::new(s.accumulate));
     type Registers<'e> = (ExprEval<'e>, Lanes, Lanes);
@@ -127,15 +126,17 @@ pub(super) fn finish_pass(
         };
         let result_dtype = eval.dtype();
         let lanes = eval.run(len, &mut |source, out| {
-            parallel.load_finish(source, start, len, accumulator, out)
+            loops.load_finish(source, start, len, accumulator, out)
         })?;
         store(lanes, result_dtype, s.output.dtype, target);
         Ok::<(), EvalError>(())
     };
-    out.as_mut_slice()
-        .par_chunks_mut(CHUNK * width)
-        .enumerate()
-        .try_for_each_init(registers, run)?;
+    if out.as_slice().len() <= CHUNK * width {
+        run(&mut registers(), (0, out.as_mut_slice()))?;
+    } else {
+        let parts = out.as_mut_slice().par_chunks_mut(CHUNK * width).enumerate();
+        parallel(|| parts.try_for_each_init(registers, run))?;
+    }
     Ok(Tensor::from_buffer(out, s.output.dtype, &s.output.sizes))
 }
 
