@@ -27,9 +27,10 @@ pub(crate) fn tuning_file(model: &Path) -> PathBuf {
     path.into()
 }
 
-/// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`.
+/// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`. Without it, only errors and why no code can be kept.
 pub fn tracing_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::from_env("FRAZIL_LOG");
+    let filter = tracing_subscriber::EnvFilter::try_from_env("FRAZIL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,frazil::cache=warn"));
     // A second call (in tests) changes nothing.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)

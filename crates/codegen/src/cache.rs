@@ -1,16 +1,17 @@
 //! Objects of kernels, on disk or in memory, by what they are compiled from.
 //!
 //! On disk a file's name is a hash of the key: the kernel's spec, its name, the target, and a hash of this crate's sources. The key itself stands in
-//! front of the object, so that two keys of one hash are told apart. Files are written under another name and renamed: several
-//! processes may share a directory, and a file is there whole or not at all. One that cannot be read or written is no
-//! error: the kernel is compiled then.
+//! front of the object, so that two keys of one hash are told apart. Key and object are [sealed](seal), in a [`PrivateFolder`]: what was damaged, or may
+//! be somebody else's, is not there. Several processes of a user may share a folder. A file that cannot be read or written is no error: the kernel is
+//! compiled then.
 
 use crate::kernel::KernelSpec;
 use crate::target::Target;
-use frazil_syntax::write_atomically;
+use frazil_syntax::{PrivateFolder, seal, unseal};
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::warn;
 
@@ -22,6 +23,11 @@ const FORMAT: &str = concat!(
     env!("FRAZIL_CODEGEN_SOURCES")
 );
 
+/// Kind and version of the files.
+const OBJECT: &[u8; 8] = b"FRAZILO1";
+/// Most bytes of a file: more than kernels ever have.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// A store of objects. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ObjectCache {
@@ -30,9 +36,16 @@ pub struct ObjectCache {
 
 #[derive(Clone, Debug)]
 enum Place {
-    Directory(PathBuf),
+    Directory(Arc<Directory>),
     /// Objects by their keys.
     Memory(Arc<Mutex<HashMap<String, Vec<u8>>>>),
+}
+
+#[derive(Debug)]
+struct Directory {
+    folder: PrivateFolder,
+    /// Whether it has been told that objects cannot be kept there.
+    has_failed: AtomicBool,
 }
 
 impl Default for ObjectCache {
@@ -48,7 +61,10 @@ impl ObjectCache {
     /// The cache in `directory`, which is made when the first object is written.
     pub fn new(directory: impl Into<PathBuf>) -> ObjectCache {
         ObjectCache {
-            place: Place::Directory(directory.into()),
+            place: Place::Directory(Arc::new(Directory {
+                folder: PrivateFolder::new(directory),
+                has_failed: AtomicBool::new(false),
+            })),
         }
     }
 
@@ -57,8 +73,9 @@ impl ObjectCache {
         let key = key(name, spec, target);
         match &self.place {
             Place::Directory(directory) => {
-                let mut bytes = std::fs::read(path(directory, &key)).ok()?;
-                let object = bytes.strip_prefix(key.as_bytes())?.strip_prefix(&[0])?.len();
+                let mut bytes = directory.folder.read(&file_name(&key), MOST_BYTES).ok()?;
+                let contents = unseal(OBJECT, &bytes)?;
+                let object = contents.strip_prefix(key.as_bytes())?.strip_prefix(&[0])?.len();
                 Some(bytes.split_off(bytes.len() - object))
             }
             Place::Memory(objects) => objects
@@ -82,20 +99,21 @@ impl ObjectCache {
     }
 }
 
-fn write(directory: &Path, key: &str, object: &[u8]) {
-    let bytes = [key.as_bytes(), &[0], object].concat();
-    let written = std::fs::create_dir_all(directory)
-        .map_err(|e| e.to_string())
-        .and_then(|()| {
-            write_atomically(&path(directory, key), |file| file.write_all(&bytes)).map_err(|e| e.to_string())
-        });
-    if let Err(e) = written {
-        warn!("the object of a kernel was not kept: {e}");
+fn write(directory: &Directory, key: &str, object: &[u8]) {
+    let bytes = seal(OBJECT, &[key.as_bytes(), &[0], object]);
+    let written = directory
+        .folder
+        .write(&file_name(key), |file| file.write_all(&bytes).map(|()| true));
+    if let Err(e) = written
+        && !directory.has_failed.swap(true, Ordering::Relaxed)
+    {
+        let folder = directory.folder.path().display();
+        warn!(target: "frazil::cache", "the objects of kernels are not kept in {folder}: {e}");
     }
 }
 
-fn path(directory: &Path, key: &str) -> PathBuf {
-    directory.join(format!("{:016x}.o", fnv(key.as_bytes())))
+fn file_name(key: &str) -> String {
+    format!("{:016x}.o", fnv(key.as_bytes()))
 }
 
 /// Everything that the object depends on. The debug form of a spec shows all of it, numbers exactly.
@@ -130,9 +148,18 @@ mod tests {
             assert_eq!(cache.get("other", &spec(1), &target), None);
             assert_eq!(cache.get("k", &spec(2), &target), None);
         }
-        // A file that was cut off is no object.
-        let file = std::fs::read_dir(directory).unwrap().next().unwrap().unwrap();
-        std::fs::write(file.path(), b"frazil").unwrap();
-        assert_eq!(on_disk.get("k", &spec(1), &target), None);
+        // A file that was cut off or changed is no object.
+        let file = std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path();
+        let whole = std::fs::read(&file).unwrap();
+        for end in 0..whole.len() {
+            std::fs::write(&file, &whole[..end]).unwrap();
+            assert_eq!(on_disk.get("k", &spec(1), &target), None);
+            let mut changed = whole.clone();
+            changed[end] ^= 1;
+            std::fs::write(&file, &changed).unwrap();
+            assert_eq!(on_disk.get("k", &spec(1), &target), None);
+        }
+        std::fs::write(&file, &whole).unwrap();
+        assert_eq!(on_disk.get("k", &spec(1), &target).as_deref(), Some(&b"code"[..]));
     }
 }

@@ -20,6 +20,9 @@ const MARGIN: f64 = 0.97;
 /// How long a form is run.
 const TIME: Duration = Duration::from_millis(20);
 
+/// Most bytes of a file of measurements: a hundred thousand kernels.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// What was measured, by kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
@@ -40,7 +43,7 @@ impl Tuning {
     /// # Errors
     /// When it cannot be read, or is no such file.
     pub fn read(path: &Path) -> io::Result<Tuning> {
-        match std::fs::read(path) {
+        match frazil_syntax::read_regular(path, MOST_BYTES) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Tuning::default()),
             Err(e) => Err(e),
@@ -52,7 +55,7 @@ impl Tuning {
     /// # Errors
     /// When it cannot be written; what was there is then as it was.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut output = frazil_syntax::OutputFile::create(path)?;
+        let mut output = frazil_syntax::OutputFile::replacing(path)?;
         serde_json::to_writer_pretty(output.file(), self)?;
         output.commit()
     }

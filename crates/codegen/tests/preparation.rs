@@ -92,13 +92,14 @@ fn instances_and_files_share_what_is_prepared() {
         assert_close(&y, &want, 1e-4, what);
     };
     let directory = tempfile::tempdir().unwrap();
+    let folder = frazil_syntax::PrivateFolder::new(directory.path());
     let path = directory.path().join("package");
     for threads in [1, 2] {
         let options = CompileOptions { threads, ..options() };
         let package = Package::new(&plan, &options).unwrap();
         let write = |package: &Package| {
-            let file = std::fs::File::create(&path).unwrap();
-            package.write("key", serde_json::Value::Null, file).unwrap()
+            let written = folder.write("package", |file| package.write("key", serde_json::Value::Null, file));
+            written.unwrap()
         };
         assert!(!write(&package));
         let mut code = package.clone().load(&options).unwrap();
@@ -110,14 +111,14 @@ fn instances_and_files_share_what_is_prepared() {
         drop(code);
         check(&mut other, "another instance");
         for time in ["once", "twice"] {
-            let (package, _) = Package::read(&path, "key").unwrap();
+            let (package, _) = Package::read(&folder, "package", "key").unwrap();
             check(&mut package.load(&options).unwrap(), time);
         }
         // It holds what is prepared, and not what that is computed from.
         let whole = std::fs::read(&path).unwrap();
         assert!(whole.len() > prepared && whole.len() < prepared + stored);
         std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-        assert!(Package::read(&path, "key").is_none());
+        assert!(Package::read(&folder, "package", "key").is_none());
     }
 }
 

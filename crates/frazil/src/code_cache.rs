@@ -3,12 +3,14 @@
 //! A file's name is a hash of its key, which says all that the code depends on: the program that compiled (its file and state), the archive
 //! (likewise), what freezing kept, the method, the arguments, and the processor. A method that calls kernels of this program,
 //! or whose result holds what JSON cannot tell, is not kept.
+//!
+//! The folder is the user's alone ([`PrivateFolder`]), and a file that is not as it was written is not there ([`Package::read`]).
 
 use crate::describe::Argument;
-use crate::identity::FileIdentity;
 use frazil_codegen::{Package, ResultSpec};
 use frazil_ir::{Context, TypeId, TypeKind, types};
 use frazil_runtime::Value;
+use frazil_syntax::{FileIdentity, PrivateFolder};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
@@ -16,7 +18,7 @@ use tracing::warn;
 
 /// Where the compiled methods of one model are kept.
 pub(crate) struct CodeCache {
-    folder: PathBuf,
+    folder: PrivateFolder,
     /// The part of the keys that all methods share.
     prefix: String,
 }
@@ -53,19 +55,26 @@ enum Element {
 impl CodeCache {
     /// The methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. `None` where this program does
     /// not know its own file.
-    pub fn new(folder: PathBuf, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
+    pub fn new(
+        folder: impl Into<PathBuf>,
+        model: &FileIdentity,
+        preserve: &[String],
+        target: &str,
+    ) -> Option<CodeCache> {
         let program = FileIdentity::of_this_program()?;
         let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
+        let folder = PrivateFolder::new(folder);
         Some(CodeCache { folder, prefix })
     }
 
-    fn key(&self, method: &str, arguments: &[Argument]) -> (String, PathBuf) {
+    /// The key of a method, and the name of its file.
+    fn key(&self, method: &str, arguments: &[Argument]) -> (String, String) {
         let key = format!("{}\n{method}\n{arguments:?}", self.prefix);
         // Of one program only, so that the hash need not be the same in others; collisions are found by the key.
         let mut hasher = std::hash::DefaultHasher::new();
         key.hash(&mut hasher);
-        let path = self.folder.join(format!("{:016x}.method", hasher.finish()));
-        (key, path)
+        let name = format!("{:016x}.method", hasher.finish());
+        (key, name)
     }
 
     /// The code of `method` for such arguments, and what its results are, when it is there. `types` are those of the results; where they are not
@@ -77,8 +86,8 @@ impl CodeCache {
         ctx: &Context,
         types: Option<&[TypeId]>,
     ) -> Option<(Package, Vec<ResultSpec>)> {
-        let (key, path) = self.key(method, arguments);
-        let (package, note) = Package::read(&path, &key)?;
+        let (key, name) = self.key(method, arguments);
+        let (package, note) = Package::read(&self.folder, &name, &key)?;
         let shapes: Vec<Shape> = serde_json::from_value(note).ok()?;
         if types.is_some_and(|types| types.len() != shapes.len()) {
             return None;
@@ -109,17 +118,9 @@ impl CodeCache {
         let Some(note) = shapes.and_then(|s| serde_json::to_value(s).ok()) else {
             return;
         };
-        let (key, path) = self.key(method, arguments);
-        let write = || -> std::io::Result<()> {
-            std::fs::create_dir_all(&self.folder)?;
-            let mut output = frazil_syntax::OutputFile::create(&path)?;
-            match package.write(&key, note, output.file())? {
-                true => output.commit(),
-                false => Ok(()),
-            }
-        };
-        if let Err(e) = write() {
-            warn!("the code of `{method}` was not kept: {e}");
+        let (key, name) = self.key(method, arguments);
+        if let Err(e) = self.folder.write(&name, |file| package.write(&key, note, file)) {
+            warn!(target: "frazil::cache", "the code of `{method}` was not kept: {e}");
         }
     }
 }

@@ -10,8 +10,10 @@ use crate::{Error, Model, Result};
 use frazil_ir::Graph;
 use frazil_runtime::Value;
 use frazil_runtime::interp::{ErrorKind, ExecError};
+use frazil_syntax::PrivateFolder;
 use std::path::PathBuf;
 use std::time::Duration;
+use tracing::warn;
 
 /// Which engine runs a model.
 ///
@@ -149,6 +151,8 @@ impl Engine {
                 "this build has no native engine: it lacks the feature `codegen`".into(),
             ));
         }
+        let (options, refusal) = with_usable_cache(options);
+        let options = &options;
         #[cfg(feature = "codegen")]
         let native = (options.kind == EngineKind::Native).then(|| {
             let compile = compile_options(options);
@@ -161,12 +165,14 @@ impl Engine {
                     let target = format!("{target:?} {} {:?} {threads}", compile.fuse, compile.tune);
                     CodeCache::new(folder, origin, &kept(options), &target)
                 });
-            crate::native::Cache::new(compile, options, methods)
+            let mut native = crate::native::Cache::new(compile, options, methods);
+            native.notes.extend(refusal);
+            native
         });
         #[cfg(feature = "codegen")]
         let is_lazy = native.as_ref().is_some_and(crate::native::Cache::is_kept);
         #[cfg(not(feature = "codegen"))]
-        let is_lazy = false;
+        let (is_lazy, _) = (false, refusal);
         let mut instance = Instance::new(source, options);
         if !is_lazy {
             instance.running()?;
@@ -406,6 +412,21 @@ impl Engine {
         }
         Duration::ZERO
     }
+}
+
+/// `options`, without a folder for code that cannot be used, and why it cannot: there is one warning, and everything is compiled.
+fn with_usable_cache(options: &EngineOptions) -> (EngineOptions, Option<String>) {
+    let mut options = options.clone();
+    if options.kind == EngineKind::Native
+        && let Some(folder) = &options.cache_dir
+        && let Err(e) = PrivateFolder::new(folder).prepare()
+    {
+        let refusal = format!("no code is kept in {}: {e}", folder.display());
+        warn!(target: "frazil::cache", "{refusal}");
+        options.cache_dir = None;
+        return (options, Some(refusal));
+    }
+    (options, None)
 }
 
 /// Kept for documentation: engines move between threads.

@@ -1,10 +1,10 @@
 //! What an engine runs: a model that is read, frozen and made ready when it is needed.
 
-use crate::identity::FileIdentity;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_runtime::interp::Interpreter;
 #[cfg(feature = "codegen")]
 use frazil_runtime::value::ObjectValue;
+use frazil_syntax::FileIdentity;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "codegen")]
 use std::sync::Arc;

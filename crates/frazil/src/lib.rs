@@ -42,7 +42,6 @@ pub mod eager;
 mod engine;
 mod error;
 mod hooks;
-mod identity;
 mod instance;
 mod loaded;
 mod model;

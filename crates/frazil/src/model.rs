@@ -1,11 +1,11 @@
 //! Models: modules with their session, and what can be made of them.
 
-use crate::identity::FileIdentity;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
 use frazil_ir::{Graph, Module};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_runtime::interp::state;
+use frazil_syntax::FileIdentity;
 use frazil_torchscript::{SaveError, SaveOptions};
 use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! Sessions: a context, the operators, and the passes; and reading whatever kind of input.
 
-use crate::identity::FileIdentity;
 use crate::instance::ModelSource;
 use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result};
 use frazil_ir::{Context, Graph};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
+use frazil_syntax::FileIdentity;
 use frazil_torchscript::{Known, LoadOptions, Source};
 use std::fs::File;
 use std::io::Read;

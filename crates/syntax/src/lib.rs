@@ -10,14 +10,18 @@
 mod any;
 mod diagnostics;
 mod dot;
+mod identity;
 mod module;
 mod output;
 mod parse;
 mod print;
+mod private;
+mod sealed;
 
 pub use any::{Parsed, TextKind, parse_any, sniff};
 pub use diagnostics::{ParseError, render};
 pub use dot::print_dot;
+pub use identity::FileIdentity;
 pub use module::{
     Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,
     equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_with,
@@ -26,3 +30,5 @@ pub use module::{
 pub use output::{OutputFile, write_atomically};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{GraphText, PrintOptions, print_graph, print_graph_with};
+pub use private::{PrivateFolder, read_regular};
+pub use sealed::{SEAL_BYTES, seal, sealed_length, unseal};

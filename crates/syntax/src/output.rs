@@ -1,6 +1,6 @@
 //! Output files that are there whole or not at all.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
@@ -35,14 +35,9 @@ impl OutputFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(e),
         };
-        let mut builder = Builder::new();
-        builder.prefix(".frazil-");
-        // Temporary files are private by default; these get what the user's mask leaves, as other new files do.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         if found.as_ref().is_some_and(|found| !found.is_file()) {
             return Ok(OutputFile {
-                temporary: builder.tempfile()?,
+                temporary: builder().tempfile()?,
                 destination: Destination::Special(path.to_owned()),
             });
         }
@@ -50,7 +45,27 @@ impl OutputFile {
             Some(_) => std::fs::canonicalize(path)?,
             None => path.to_owned(),
         };
-        let temporary = builder.tempfile_in(match path.parent() {
+        OutputFile::regular(path, found)
+    }
+
+    /// Starts to write what will be at `path`, under a name that the user has not chosen: a symbolic link that somebody has put there is replaced
+    /// and not followed.
+    ///
+    /// # Errors
+    /// When something else than a file or a link is at `path`, or its folder cannot be written to.
+    pub fn replacing(path: &Path) -> io::Result<OutputFile> {
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.is_file() => OutputFile::regular(path.to_owned(), Some(found)),
+            Ok(found) if found.is_symlink() => OutputFile::regular(path.to_owned(), None),
+            Ok(_) => Err(io::Error::other("it is not a regular file")),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => OutputFile::regular(path.to_owned(), None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The file at `path` itself, which has the permissions of the one that was `found` there.
+    fn regular(path: PathBuf, found: Option<Metadata>) -> io::Result<OutputFile> {
+        let temporary = builder().tempfile_in(match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         })?;
@@ -94,6 +109,15 @@ impl OutputFile {
         }
         Ok(())
     }
+}
+
+fn builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".frazil-");
+    // Temporary files are private by default; these get what the user's mask leaves, as other new files do.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
 }
 
 /// Writes a file at `path` as [`OutputFile`] does. `write` gets the temporary file; what fails there is passed on.
@@ -146,6 +170,15 @@ mod tests {
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+        // A link under a name that nobody chose may have been planted.
+        let mut output = OutputFile::replacing(&link).unwrap();
+        output.file().write_all(b"other").unwrap();
+        output.commit().unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "other");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert!(OutputFile::replacing(folder.path()).is_err());
     }
 
     /// A pipe stands for the devices: what is written arrives there, and it is not replaced by a file.

@@ -4,7 +4,7 @@ use std::fs::File;
 
 /// A file and its state: another number, size or time is another content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
+pub struct FileIdentity {
     device: u64,
     inode: u64,
     size: u64,
@@ -35,13 +35,13 @@ impl FileIdentity {
         })
     }
 
+    /// The identity of an open file: not known here.
     #[cfg(not(unix))]
     pub fn of(_: &File) -> Option<FileIdentity> {
         None
     }
 
     /// The identity of the running program: what another build of it keeps is not for this one.
-    #[cfg(feature = "codegen")]
     pub fn of_this_program() -> Option<FileIdentity> {
         FileIdentity::of(&File::open(std::env::current_exe().ok()?).ok()?)
     }

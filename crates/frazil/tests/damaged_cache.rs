@@ -1,0 +1,270 @@
+//! Whatever is done to the files of a cache, results are right and nothing crashes: a file that is not as it was written is not there.
+
+#![cfg(all(feature = "codegen", unix))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use frazil::{EngineOptions, SaveOptions, Session, Tensor, Value};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const DAMAGES: usize = 2000;
+
+/// A sequence of numbers that look random (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    fn range(&mut self, n: usize) -> std::ops::Range<usize> {
+        let (a, b) = (self.below(n + 1), self.below(n + 1));
+        a.min(b)..a.max(b)
+    }
+
+    /// `bytes` with one damage; `others` are what else is in the folder.
+    fn damage(&mut self, bytes: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
+        let mut new = bytes.to_vec();
+        let range = self.range(new.len());
+        let other = &others[self.below(others.len())];
+        match self.below(12) {
+            0 => new[self.below(bytes.len())] ^= 1 << self.below(8),
+            1 => new[self.below(bytes.len())] = self.next() as u8,
+            // Near the start, where lengths are.
+            2 => new[self.below(bytes.len().min(200))] ^= 1 << self.below(8),
+            3 => new.truncate(range.start),
+            4 => new.truncate(bytes.len() - 1 - self.below(64)),
+            5 => new[range].fill(0),
+            6 => new[range].iter_mut().for_each(|b| *b = self.next() as u8),
+            7 => drop(new.drain(range)),
+            8 => new.extend_from_slice(&bytes[range]),
+            // Two sections change places.
+            9 => {
+                let (size, from) = (self.below(bytes.len() / 2), range.start);
+                let to = self.below(bytes.len() - size);
+                let from = from.min(bytes.len() - size);
+                new[to..to + size].copy_from_slice(&bytes[from..from + size]);
+                new[from..from + size].copy_from_slice(&bytes[to..to + size]);
+            }
+            // Another file, whole or in part.
+            10 => new.clone_from(other),
+            _ => {
+                let size = range.end.min(other.len());
+                new[..size].copy_from_slice(&other[..size]);
+            }
+        }
+        new
+    }
+}
+
+struct Subject {
+    _folder: tempfile::TempDir,
+    model: PathBuf,
+    cache: PathBuf,
+}
+
+impl Subject {
+    /// A small model with a few kernels and weights, in an archive.
+    fn new() -> Subject {
+        let folder = tempfile::tempdir().unwrap();
+        let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+                      self.w = nn.Parameter(torch.arange(96.0).reshape(8, 12) / 7)\n    def forward(self, x):\n        \
+                      return torch.relu(x @ self.w).softmax(1), x.sum(1)\n";
+        let net = Session::new().script("net.py".as_ref(), source, &[]).unwrap();
+        let mut net = net.to_model("forward").unwrap();
+        net.eval();
+        let (model, cache) = (folder.path().join("net.pt"), folder.path().join("cache"));
+        net.save(&model, &SaveOptions::default()).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        Subject {
+            _folder: folder,
+            model,
+            cache,
+        }
+    }
+
+    /// The results for an input of so many rows, as text, and how the code was got.
+    fn run(&self, rows: i64) -> (String, String) {
+        let options = EngineOptions {
+            cache_dir: Some(self.cache.clone()),
+            ..EngineOptions::default()
+        };
+        let mut engine = Session::new().engine(&self.model, &options).unwrap();
+        let elements: Vec<f32> = (0..8 * rows).map(|i| i as f32 / 16.0 - 1.0).collect();
+        let x = Tensor::from_f32(&elements, &[rows, 8]).unwrap();
+        let result = engine.call("forward", &[Value::from(x)]).unwrap();
+        let items = result.items().unwrap();
+        let bytes: Vec<Vec<u8>> = items
+            .iter()
+            .map(|v| v.as_tensor().unwrap().to_bytes().unwrap())
+            .collect();
+        (format!("{bytes:?}"), engine.notes().join("\n"))
+    }
+
+    fn files(&self, ending: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.cache).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<PathBuf> = entries.filter(|p| p.to_string_lossy().ends_with(ending)).collect();
+        files.sort();
+        files
+    }
+
+    /// The file of the only method.
+    fn method(&self) -> PathBuf {
+        let files = self.files(".method");
+        assert_eq!(files.len(), 1, "{files:?}");
+        files[0].clone()
+    }
+}
+
+#[test]
+fn no_damage_gives_wrong_results() {
+    let subject = Subject::new();
+    // Entries for other arguments, to be put in the place of this one's.
+    let others: Vec<Vec<u8>> = [3, 4]
+        .into_iter()
+        .flat_map(|rows| {
+            subject.run(rows);
+            let files = subject.files("");
+            let contents: Vec<Vec<u8>> = files.iter().map(|f| fs::read(f).unwrap()).collect();
+            files.iter().for_each(|f| fs::remove_file(f).unwrap());
+            contents
+        })
+        .collect();
+    let (expected, how) = subject.run(2);
+    assert!(how.contains("compiled in"), "{how}");
+    let method = subject.method();
+    let objects = subject.files(".o");
+    assert!(!objects.is_empty());
+    let whole: Vec<(PathBuf, Vec<u8>)> = objects
+        .iter()
+        .chain([&method])
+        .map(|f| (f.clone(), fs::read(f).unwrap()))
+        .collect();
+    let mut random = Random(1);
+    let mut found = 0;
+    for number in 0..DAMAGES {
+        // Most to what holds everything; objects are read where that is missing.
+        let (path, bytes) = match number % 8 {
+            0 => &whole[random.below(objects.len())],
+            _ => &whole[objects.len()],
+        };
+        let damaged = random.damage(bytes, &others);
+        fs::write(path, &damaged).unwrap();
+        if *path != method {
+            fs::remove_file(&method).unwrap();
+        }
+        let (result, how) = subject.run(2);
+        assert_eq!(result, expected, "damage {number} to {}: {how}", path.display());
+        if *path == method && how.contains("found in") {
+            // Only what is between the sections may differ.
+            found += 1;
+            let differing = damaged.iter().zip(bytes).filter(|(a, b)| a != b).count();
+            assert!(differing < 4096 && damaged.len() == bytes.len(), "damage {number}");
+        }
+        // As it was before, by this run.
+        assert_eq!(fs::read(path).unwrap().len(), bytes.len());
+        fs::write(path, bytes).unwrap();
+    }
+    assert!(found < DAMAGES / 4, "{found} of {DAMAGES} were used");
+}
+
+/// What others may have written or left is not read, nor written through.
+#[test]
+fn planted_files_are_misses() {
+    let subject = Subject::new();
+    let (expected, _) = subject.run(2);
+    let method = subject.method();
+    let run = |what: &str| {
+        let (result, how) = subject.run(2);
+        assert_eq!(result, expected);
+        assert!(how.contains(what), "{how}");
+    };
+    run("found in");
+    let victim = subject.cache.with_file_name("victim");
+    fs::rename(&method, &victim).unwrap();
+    let whole = fs::read(&victim).unwrap();
+    symlink(&victim, &method).unwrap();
+    run("compiled in");
+    assert!(fs::symlink_metadata(&method).unwrap().is_file());
+    fs::write(&victim, "precious").unwrap();
+    for file in subject.files(".o").into_iter().chain([method.clone()]) {
+        fs::remove_file(&file).unwrap();
+        symlink(&victim, &file).unwrap();
+    }
+    run("compiled in");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    for file in subject.files("") {
+        let found = fs::symlink_metadata(&file).unwrap();
+        assert_eq!(
+            (found.is_file(), found.mode() & 0o7777),
+            (true, 0o600),
+            "{}",
+            file.display()
+        );
+    }
+    run("found in");
+
+    // Nobody writes to the FIFO, and nobody waits for that.
+    fs::remove_file(&method).unwrap();
+    let fifo = |path: &Path| {
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+    };
+    fifo(&method);
+    run("compiled in");
+    fs::remove_file(&method).unwrap();
+    fs::create_dir(&method).unwrap();
+    run("compiled in");
+    run("compiled in");
+    fs::remove_dir(&method).unwrap();
+    run("compiled in");
+    run("found in");
+
+    // Permissions that let others write.
+    fs::set_permissions(&method, Permissions::from_mode(0o666)).unwrap();
+    run("compiled in");
+    run("found in");
+    fs::set_permissions(&subject.cache, Permissions::from_mode(0o777)).unwrap();
+    run("compiled in");
+    let (_, how) = subject.run(2);
+    assert!(how.contains("no code is kept in") && how.contains("may write"), "{how}");
+    fs::set_permissions(&subject.cache, Permissions::from_mode(0o700)).unwrap();
+    run("found in");
+    assert_eq!(fs::read(&method).unwrap().len(), whole.len());
+}
+
+/// Only root can give files away; nothing is tested for other users.
+#[test]
+fn root_refuses_the_cache_of_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let subject = Subject::new();
+    let (expected, _) = subject.run(2);
+    let method = subject.method();
+    let run = |what: &str| {
+        let (result, how) = subject.run(2);
+        assert_eq!(result, expected);
+        assert!(how.contains(what), "{how}");
+    };
+    run("found in");
+    chown(&method, Some(12345), None).unwrap();
+    run("compiled in");
+    run("found in");
+    chown(&subject.cache, Some(12345), None).unwrap();
+    let before = fs::metadata(&method).unwrap();
+    run("compiled in");
+    run("belongs to user 12345");
+    let after = fs::metadata(&method).unwrap();
+    assert_eq!((before.ino(), before.ctime_nsec()), (after.ino(), after.ctime_nsec()));
+}

@@ -1,0 +1,480 @@
+//! Folders and files that nobody but this user may have written, for what is believed when it is read again: machine code, above all.
+//!
+//! A checksum finds what was damaged by accident. Against other users of the machine there are ownership and permissions:
+//!
+//! - A folder is created with mode 0700 and files with 0600, whatever the process's file mode mask is.
+//! - A folder, and a file in it, must be owned by the user that the process acts for, or by root, and be writable by nobody else. A folder of
+//!   root's is only read from by other users.
+//! - The folder is opened once for each access, without following a symbolic link, and files are reached through it. So none of the checks
+//!   can be passed by one file and the read be of another.
+//! - A file is opened without following a link and without waiting for a writer of a FIFO, and has to be a regular one.
+//! - A file is written under a random name that did not exist, and renamed: a link that was planted under its name is replaced, not followed.
+//!
+//! Where a system has no such permissions, files are only written under another name and renamed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A folder of private files; see the [module's documentation](self). It need not exist before something is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    /// The folder at `path`, which is not looked at yet.
+    pub fn new(path: impl Into<PathBuf>) -> PrivateFolder {
+        let path: PathBuf = path.into();
+        // Without a slash or a dot at the end, for which the system would follow a link.
+        let path: PathBuf = match path.as_os_str().is_empty() {
+            true => ".".into(),
+            false => path.components().collect(),
+        };
+        PrivateFolder { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Creates the folder where there is none, and checks that it may be used.
+    ///
+    /// # Errors
+    /// When it cannot be created, or others may have written to it; the message says what to do.
+    pub fn prepare(&self) -> io::Result<()> {
+        system::Folder::create(&self.path).map(drop)
+    }
+
+    /// Opens the file `name` for reading.
+    ///
+    /// # Errors
+    /// When there is no such file, it is not a regular one, or others may have written to it or to the folder.
+    pub fn open(&self, name: &str) -> io::Result<File> {
+        system::Folder::open(&self.path)?.read(plain(name)?)
+    }
+
+    /// The contents of the file `name`.
+    ///
+    /// # Errors
+    /// As [`PrivateFolder::open`], and when it has more than `most` bytes.
+    pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        read_at_most(&self.open(name)?, most)
+    }
+
+    /// Puts what `write` writes in the place of the file `name`; whoever has opened the present one keeps that. False, and nothing changes, when `write`
+    /// gives false, and in a folder that is only read from.
+    ///
+    /// # Errors
+    /// Those of `write` and of [`PrivateFolder::prepare`], and when the file cannot be written.
+    pub fn write(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) -> io::Result<bool> {
+        let name = plain(name)?;
+        let folder = system::Folder::create(&self.path)?;
+        if !folder.is_writable() {
+            return Ok(false);
+        }
+        let (temporary, mut file) = folder.temporary()?;
+        let written = write(&mut file).and_then(|wanted| {
+            drop(file);
+            if wanted {
+                folder.rename(&temporary, name)?;
+            }
+            Ok(wanted)
+        });
+        if !matches!(written, Ok(true)) {
+            folder.remove(&temporary);
+        }
+        written
+    }
+}
+
+/// Reads the regular file at `path`, which may be reached by links and be anybody's. What a FIFO or a device would send is not waited for.
+///
+/// # Errors
+/// When it cannot be read, is not a regular file, or has more than `most` bytes.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_at_most(&system::open_regular(path)?, most)
+}
+
+fn read_at_most(file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(io::Error::other(format!(
+            "it has {length} bytes, more than {most} are not expected"
+        )));
+    }
+    let mut bytes = Vec::with_capacity(length as usize);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A name that stays in the folder.
+fn plain(name: &str) -> io::Result<&str> {
+    let is_plain = Path::new(name).file_name().is_some_and(|only| only == name);
+    is_plain
+        .then_some(name)
+        .ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+/// A name that nobody can guess: the hash's keys are random.
+fn random_name() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let number = || RandomState::new().build_hasher().finish();
+    format!(".frazil-{:016x}{:016x}", number(), number())
+}
+
+/// How many random names are tried.
+const TRIES: usize = 16;
+
+#[cfg(unix)]
+mod system {
+    use super::{TRIES, random_name};
+    use rustix::fd::OwnedFd;
+    use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
+    use std::fs::{DirBuilder, File};
+    use std::io;
+    use std::os::unix::fs::DirBuilderExt;
+    use std::path::Path;
+
+    const FOLDER_MODE: u32 = 0o700;
+    const FILE_MODE: u32 = 0o600;
+    /// Those of a group and of all others to write.
+    const FOREIGN_WRITE: u32 = 0o022;
+
+    /// An open folder that has been checked.
+    pub(super) struct Folder {
+        fd: OwnedFd,
+        is_writable: bool,
+    }
+
+    impl Folder {
+        /// The folder at `path`, created if need be.
+        pub fn create(path: &Path) -> io::Result<Folder> {
+            let mut builder = DirBuilder::new();
+            builder.mode(FOLDER_MODE);
+            match Folder::open(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                found => return found,
+            }
+            if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+                builder.recursive(true).create(parent)?;
+            }
+            match builder.recursive(false).create(path) {
+                Ok(()) => {
+                    let folder = Folder::open(path)?;
+                    fs::fchmod(&folder.fd, Mode::from_raw_mode(FOLDER_MODE))?;
+                    Ok(folder)
+                }
+                // By another process, meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Folder::open(path),
+                Err(e) => Err(e),
+            }
+        }
+
+        /// The folder at `path`.
+        pub fn open(path: &Path) -> io::Result<Folder> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = fs::open(path, flags, Mode::empty())?;
+            let found = fs::fstat(&fd)?;
+            check(&found)?;
+            let is_writable = found.st_uid == user();
+            Ok(Folder { fd, is_writable })
+        }
+
+        pub fn is_writable(&self) -> bool {
+            self.is_writable
+        }
+
+        pub fn read(&self, name: &str) -> io::Result<File> {
+            let file = fs::openat(&self.fd, name, READ | OFlags::NOFOLLOW, Mode::empty())?;
+            let found = fs::fstat(&file)?;
+            regular(&found)?;
+            check(&found)?;
+            Ok(file.into())
+        }
+
+        /// A new file and its name.
+        pub fn temporary(&self) -> io::Result<(String, File)> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mode = Mode::from_raw_mode(FILE_MODE);
+            for _ in 0..TRIES {
+                let name = random_name();
+                match fs::openat(&self.fd, &name, flags, mode) {
+                    Ok(file) => {
+                        // The mask may have taken some of it.
+                        fs::fchmod(&file, mode)?;
+                        return Ok((name, file.into()));
+                    }
+                    Err(rustix::io::Errno::EXIST) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            Err(io::ErrorKind::AlreadyExists.into())
+        }
+
+        pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            Ok(fs::renameat(&self.fd, from, &self.fd, to)?)
+        }
+
+        pub fn remove(&self, name: &str) {
+            // There is nothing to do about one that stays.
+            let _ = fs::unlinkat(&self.fd, name, AtFlags::empty());
+        }
+    }
+
+    const READ: OFlags = OFlags::RDONLY
+        .union(OFlags::NONBLOCK)
+        .union(OFlags::NOCTTY)
+        .union(OFlags::CLOEXEC);
+
+    pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+        let file = fs::open(path, READ, Mode::empty())?;
+        regular(&fs::fstat(&file)?)?;
+        Ok(file.into())
+    }
+
+    fn user() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn regular(found: &Stat) -> io::Result<()> {
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Ok(()),
+            _ => Err(io::Error::other("it is not a regular file")),
+        }
+    }
+
+    /// Whether only the user and root can have written to it.
+    fn check(found: &Stat) -> io::Result<()> {
+        let denied = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        let (user, owner, mode) = (user(), found.st_uid, found.st_mode & 0o7777);
+        if owner != user && owner != 0 {
+            return denied(format!(
+                "it belongs to user {owner}, and this process acts for user {user}"
+            ));
+        }
+        if mode & FOREIGN_WRITE != 0 {
+            return denied(format!(
+                "others than its owner may write to it (mode {mode:03o}); `chmod go-w` changes that"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use super::{TRIES, random_name};
+    use std::fs::File;
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    /// A folder that exists.
+    pub(super) struct Folder(PathBuf);
+
+    impl Folder {
+        pub fn create(path: &Path) -> io::Result<Folder> {
+            std::fs::create_dir_all(path)?;
+            Folder::open(path)
+        }
+
+        pub fn open(path: &Path) -> io::Result<Folder> {
+            match std::fs::symlink_metadata(path)?.is_dir() {
+                true => Ok(Folder(path.to_owned())),
+                false => Err(io::ErrorKind::NotADirectory.into()),
+            }
+        }
+
+        pub fn is_writable(&self) -> bool {
+            true
+        }
+
+        pub fn read(&self, name: &str) -> io::Result<File> {
+            open_regular(&self.0.join(name))
+        }
+
+        pub fn temporary(&self) -> io::Result<(String, File)> {
+            for _ in 0..TRIES {
+                let name = random_name();
+                match File::create_new(self.0.join(&name)) {
+                    Ok(file) => return Ok((name, file)),
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(e) => return Err(e),
+                }
+            }
+            Err(io::ErrorKind::AlreadyExists.into())
+        }
+
+        pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            std::fs::rename(self.0.join(from), self.0.join(to))
+        }
+
+        pub fn remove(&self, name: &str) {
+            let _ = std::fs::remove_file(self.0.join(name));
+        }
+    }
+
+    pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+        match std::fs::metadata(path)?.is_file() {
+            true => File::open(path),
+            false => Err(io::Error::other("it is not a regular file")),
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::io::Write;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+    fn put(folder: &PrivateFolder, text: &str) -> io::Result<bool> {
+        folder.write("entry", |file| file.write_all(text.as_bytes()).map(|()| true))
+    }
+
+    fn get(folder: &PrivateFolder) -> Option<String> {
+        String::from_utf8(folder.read("entry", 100).ok()?).ok()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn fifo(path: &Path) {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn files_are_private_and_come_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let folder = PrivateFolder::new(path.join("."));
+        assert_eq!(get(&folder), None);
+        assert!(!path.exists());
+        assert!(put(&folder, "one").unwrap());
+        assert_eq!(get(&folder).as_deref(), Some("one"));
+        assert_eq!([mode(&path), mode(&path.join("entry"))], [0o700, 0o600]);
+        assert!(put(&folder, "two").unwrap());
+        assert_eq!(get(&folder).as_deref(), Some("two"));
+        assert!(!folder.write("entry", |_| Ok(false)).unwrap());
+        folder.write("entry", |_| Err(io::Error::other("no"))).unwrap_err();
+        assert_eq!(get(&folder).as_deref(), Some("two"));
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+        assert!(folder.read("entry", 2).is_err());
+        for name in ["", ".", "..", "a/b", "/entry", "entry/"] {
+            assert!(folder.open(name).is_err(), "{name}");
+        }
+    }
+
+    /// None is followed, waited for or written to.
+    #[test]
+    fn planted_links_fifos_and_folders_are_no_entries() {
+        let parent = tempfile::tempdir().unwrap();
+        let victim = parent.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        set_mode(&victim, 0o600);
+        let path = parent.path().join("cache");
+        let folder = PrivateFolder::new(&path);
+        folder.prepare().unwrap();
+        let entry = path.join("entry");
+        symlink(&victim, &entry).unwrap();
+        assert_eq!(get(&folder), None);
+        assert!(put(&folder, "code").unwrap());
+        assert_eq!(get(&folder).as_deref(), Some("code"));
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        fs::remove_file(&entry).unwrap();
+        fifo(&entry);
+        assert_eq!(get(&folder), None);
+        assert!(put(&folder, "code").unwrap());
+        fs::remove_file(&entry).unwrap();
+        fs::create_dir(&entry).unwrap();
+        assert_eq!(get(&folder), None);
+        put(&folder, "code").unwrap_err();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+
+        // As the folder itself.
+        fs::remove_dir(&entry).unwrap();
+        put(&folder, "code").unwrap();
+        let link = parent.path().join("link");
+        symlink(&path, &link).unwrap();
+        for text in ["", "/", "/."] {
+            let through = PrivateFolder::new(format!("{}{text}", link.display()));
+            assert_eq!(get(&through), None);
+            put(&through, "other").unwrap_err();
+        }
+        fifo(&parent.path().join("fifo"));
+        for name in ["fifo", "victim"] {
+            let wrong = PrivateFolder::new(parent.path().join(name));
+            wrong.prepare().unwrap_err();
+            assert_eq!(get(&wrong), None);
+        }
+        assert_eq!(get(&folder).as_deref(), Some("code"));
+    }
+
+    #[test]
+    fn what_others_may_write_to_is_not_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("cache");
+        let folder = PrivateFolder::new(&path);
+        put(&folder, "code").unwrap();
+        for mode in [0o777, 0o720, 0o702, 0o1777] {
+            set_mode(&path, mode);
+            assert_eq!(get(&folder), None, "{mode:o}");
+            let error = put(&folder, "other").unwrap_err().to_string();
+            assert!(error.contains("may write"), "{error}");
+        }
+        set_mode(&path, 0o755);
+        for (mode, expected) in [(0o666, None), (0o620, None), (0o602, None), (0o644, Some("code"))] {
+            set_mode(&path.join("entry"), mode);
+            assert_eq!(get(&folder).as_deref(), expected, "{mode:o}");
+        }
+    }
+
+    /// Only root can give files away: nothing is tested for others.
+    #[test]
+    fn files_of_others_are_not_read() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("cache");
+        let folder = PrivateFolder::new(&path);
+        put(&folder, "code").unwrap();
+        chown(path.join("entry"), Some(12345), None).unwrap();
+        assert_eq!(get(&folder), None);
+        chown(path.join("entry"), Some(0), None).unwrap();
+        assert_eq!(get(&folder).as_deref(), Some("code"));
+        chown(&path, Some(12345), None).unwrap();
+        assert_eq!(get(&folder), None);
+        let error = put(&folder, "other").unwrap_err().to_string();
+        assert!(error.contains("belongs to user 12345"), "{error}");
+        assert_eq!(fs::read_to_string(path.join("entry")).unwrap(), "code");
+    }
+
+    #[test]
+    fn only_regular_files_are_read_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
+        fs::write(&file, "text").unwrap();
+        symlink(&file, &link).unwrap();
+        fifo(&pipe);
+        assert_eq!(read_regular(&link, 4).unwrap(), b"text");
+        assert!(read_regular(&link, 3).is_err());
+        assert!(read_regular(&pipe, 4).is_err());
+        assert!(read_regular(Path::new("/dev/zero"), 4).is_err());
+        assert!(read_regular(folder.path(), 4).is_err());
+    }
+}
