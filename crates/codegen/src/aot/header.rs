@@ -26,7 +26,8 @@ typedef enum frazil_status {
   FRAZIL_OK = 0,
   FRAZIL_INVALID_ARGUMENT = 1,
   FRAZIL_OUT_OF_MEMORY = 2,
-  FRAZIL_INDEX_OUT_OF_RANGE = 3 /* an element of an input names nothing; the outputs mean nothing */
+  FRAZIL_INDEX_OUT_OF_RANGE = 3, /* an element of an input names nothing; the outputs mean nothing */
+  FRAZIL_BUSY = 4 /* another thread runs the instance; nothing was run */
 } frazil_status;
 
 /* A tensor that the caller gives or gets: dense, row-major. */
@@ -91,7 +92,7 @@ extern "C" {{
 #endif
 
 {COMMON}
-/* An instance: runs one call at a time. Instances share code and weights and are independent of each other. */
+/* An instance: runs one call at a time; one that comes meanwhile is refused. Instances share code and weights and are independent of each other. */
 typedef struct {name}_instance {name}_instance;
 
 /* Number of inputs and outputs, and their descriptions; NULL for an index that does not exist. */

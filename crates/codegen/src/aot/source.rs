@@ -230,6 +230,7 @@ struct MODEL_instance {
   frazil_parallel_for parallel_for;
   void *user;
   uint64_t runs;
+  unsigned char busy;
   void *addresses[MOST_BUFFERS];
 };
 
@@ -252,6 +253,7 @@ const char *MODEL_status_message(frazil_status status) {
   case FRAZIL_INVALID_ARGUMENT: return "a pointer is NULL, or the options have a wrong size, a negative number of threads or a workspace that is not aligned to 64 bytes";
   case FRAZIL_OUT_OF_MEMORY: return "out of memory or threads";
   case FRAZIL_INDEX_OUT_OF_RANGE: return "an element of an input is an index that names nothing";
+  case FRAZIL_BUSY: return "the instance is in use by another thread: it runs one call at a time";
   }
   return "unknown status";
 }
@@ -299,12 +301,15 @@ frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *c
     if (!inputs[i] && input_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
   for (int32_t i = 0; i < OUTPUT_COUNT; i++)
     if (!outputs[i] && output_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
+  /* Runs of one instance share its workspace. */
+  if (__atomic_exchange_n(&self->busy, 1, __ATOMIC_ACQUIRE)) return FRAZIL_BUSY;
   unsigned char checks[CHECK_COUNT + 1] = { 0 };
   void *all[OUTPUT_COUNT + CHECK_COUNT + 1];
   for (int32_t i = 0; i < OUTPUT_COUNT; i++) all[i] = outputs[i];
   for (int32_t i = 0; i < CHECK_COUNT; i++) all[OUTPUT_COUNT + i] = &checks[i];
   const memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses, self->runs++ };
   frazil_rt_run(steps, step_count, &m, self->pool, self->parallel_for, self->user);
+  __atomic_store_n(&self->busy, 0, __ATOMIC_RELEASE);
   for (int32_t i = 0; i < CHECK_COUNT; i++)
     if (checks[i]) return FRAZIL_INDEX_OUT_OF_RANGE;
   return FRAZIL_OK;
