@@ -1,8 +1,10 @@
 //! Recorded cases: calls of a model with their arguments, and results, as JSON beside a `.safetensors` file.
 //!
 //! ```text
-//! {"method": "forward", "calls": [{"args": [VALUE...]}, ...]}
+//! {"method": "forward", "calls": [{"args": [VALUE...], "kwargs": {NAME: VALUE...}}, ...]}
 //! ```
+//!
+//! `forward` stands for a call of the module, with its hooks. Recorded cases also hold what was recorded, and of what; other keys are errors.
 //!
 //! A `VALUE` is one of `{"tensor": KEY}`, `{"int": 3}`, `{"float": 1.5}` (or `"nan"`, `"inf"`, `"-inf"`), `{"bool": true}`, `{"str": "x"}`,
 //! `{"none": true}`, `{"list": [...]}`, `{"tuple": [...]}`, `{"dict": [[KEY, VALUE]...]}`.
@@ -16,6 +18,7 @@ use memmap2::Mmap;
 use safetensors::tensor::TensorView;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::Deserialize;
+use serde::de::Error;
 use serde_json::{Map, Value as Json, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,8 +41,50 @@ pub struct Case {
 pub struct CaseCall {
     /// The method, where it is not the case's.
     pub method: Option<String>,
-    /// The arguments.
+    /// The arguments by position.
     pub args: Vec<Json>,
+    /// The arguments by name.
+    #[serde(default)]
+    pub kwargs: Map<String, Json>,
+}
+
+/// The keys of a case: those of [`Case`], then what recorded cases tell those who compare results.
+const CASE_KEYS: [&str; 20] = [
+    "method",
+    "preserve",
+    "calls",
+    "name",
+    "id",
+    "model",
+    "kind",
+    "dtype",
+    "source",
+    "src",
+    "ops",
+    "overloads",
+    "tags",
+    "notes",
+    "rtol",
+    "atol",
+    "tol",
+    "f32_error",
+    "f32_error_by",
+    "freeze_error",
+];
+
+/// The keys of a call: those of [`CaseCall`], and what was recorded.
+const CALL_KEYS: [&str; 4] = ["method", "args", "kwargs", "result"];
+
+/// Fails where an object has other keys, which are most likely misspelt.
+fn check_keys(json: &Json, known: &[&str]) -> Result<(), serde_json::Error> {
+    let mut keys = json.as_object().into_iter().flat_map(Map::keys);
+    match keys.find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(serde_json::Error::custom(format!(
+            "unknown key `{key}`; there are {}",
+            known.join(", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn forward() -> String {
@@ -109,7 +154,16 @@ impl Case {
             path: path.into(),
             source,
         })?;
-        serde_json::from_slice(&text).map_err(|source| CaseError::Json {
+        let case = serde_json::from_slice(&text).and_then(|json: Json| {
+            check_keys(&json, &CASE_KEYS)?;
+            let calls = json.get("calls").and_then(Json::as_array);
+            calls
+                .into_iter()
+                .flatten()
+                .try_for_each(|call| check_keys(call, &CALL_KEYS))?;
+            serde_json::from_value(json)
+        });
+        case.map_err(|source| CaseError::Json {
             path: path.into(),
             source,
         })

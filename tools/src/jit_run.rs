@@ -1,7 +1,7 @@
 //! `jit-run`: runs models.
 
 use crate::bench::{Measurement, measure, measure_turn};
-use crate::case::{Case, CaseTensors, Results, value_from_json};
+use crate::case::{Case, CaseError, CaseTensors, Results, value_from_json};
 use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
 use crate::streams::{self, print_line};
@@ -20,9 +20,9 @@ struct Options {
     /// The model
     #[arg(required_unless_present = "serve")]
     model: Option<PathBuf>,
-    /// The method to call
-    #[arg(long, default_value = "forward")]
-    method: String,
+    /// The method to call; without it the module is called, which runs `forward` with the module's hooks
+    #[arg(long)]
+    method: Option<String>,
     /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is, as does FRAZIL_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
@@ -82,6 +82,29 @@ struct Options {
 enum EngineName {
     Native,
     Interp,
+}
+
+/// What is called, and with what.
+struct Call {
+    /// `None` for the module.
+    method: Option<String>,
+    args: Vec<Value>,
+    named: Vec<(String, Value)>,
+}
+
+impl Call {
+    /// The method that has to be there for the call.
+    fn method_name(&self) -> &str {
+        self.method.as_deref().unwrap_or("forward")
+    }
+
+    fn run(&self, engine: &mut Engine) -> Result<Value, CallError> {
+        let named: Vec<(&str, Value)> = self.named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
+        match &self.method {
+            Some(method) => engine.call_with(method, &self.args, &named),
+            None => engine.call_module_with(&self.args, &named),
+        }
+    }
 }
 
 /// How long `--profile` measures.
@@ -148,36 +171,39 @@ fn run_case(
     progress.stage("reading");
     let case = Case::read(path)?;
     let tensors = CaseTensors::beside(path)?;
-    let method_of = |i: usize| case.calls[i].method.clone().unwrap_or_else(|| case.method.clone());
-    let methods: Vec<String> = (0..case.calls.len()).map(method_of).collect();
     let mut calls = Vec::with_capacity(case.calls.len());
     for call in &case.calls {
-        calls.push(
-            call.args
-                .iter()
-                .map(|a| value_from_json(a, &tensors))
-                .collect::<Result<Vec<Value>, _>>()?,
-        );
+        let method = call.method.as_ref().unwrap_or(&case.method);
+        let args = call.args.iter().map(|a| value_from_json(a, &tensors));
+        let named = call.kwargs.iter();
+        let named = named.map(|(name, a)| Ok((name.clone(), value_from_json(a, &tensors)?)));
+        calls.push(Call {
+            // That is the module, with its hooks.
+            method: Some(method).filter(|m| *m != "forward").cloned(),
+            args: args.collect::<Result<_, _>>()?,
+            named: named.collect::<Result<_, CaseError>>()?,
+        });
     }
     // What was taken out of it is copied.
     drop(tensors);
-    let mut engine = session.engine(model, &engine_options(options, methods.clone(), case.preserve.clone()))?;
+    let methods = calls.iter().map(|call| call.method_name().to_owned()).collect();
+    let mut engine = session.engine(model, &engine_options(options, methods, case.preserve.clone()))?;
     progress.stage("running");
+    let none_to_measure = || Failure::Other(format!("{} has no call to measure", path.display()));
     if options.bench {
-        let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
-            return Err(Failure::Other(format!("{} has no call to measure", path.display())));
-        };
-        return bench(options, &mut engine, method, args, progress).map(|()| engine);
+        let first = calls.first().ok_or_else(none_to_measure)?;
+        return bench(options, &mut engine, first, progress).map(|()| engine);
     }
     if options.profile {
-        let (Some(method), Some(args)) = (methods.first(), calls.first()) else {
-            return Err(Failure::Other(format!("{} has no call to measure", path.display())));
-        };
-        return profile(options, &mut engine, method, args, progress).map(|()| engine);
+        let first = calls.first().ok_or_else(none_to_measure)?;
+        return profile(options, &mut engine, first, progress).map(|()| engine);
     }
     let mut results = out.map(|_| Results::default());
-    for (method, args) in methods.iter().zip(&calls) {
-        let result = engine.call(method, args);
+    for (number, call) in calls.iter().enumerate() {
+        let result = call.run(&mut engine);
+        if let Err(CallError::Raised(text)) = &result {
+            eprintln!("call {number} raised {text}");
+        }
         match (result, &mut results) {
             (Err(CallError::Failed(error)), _) => return Err(error.into()),
             (_, None) => {}
@@ -202,23 +228,22 @@ fn run_case(
 
 fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Progress) -> Result<Engine, Failure> {
     progress.stage("reading");
-    let args: Vec<Value> = options
-        .inputs
-        .iter()
-        .map(|i| i.tensor().map(Value::from))
-        .collect::<Result<_, Failure>>()?;
-    let mut engine = session.engine(
-        model,
-        &engine_options(options, vec![options.method.clone()], Vec::new()),
-    )?;
+    let args = options.inputs.iter().map(|i| i.tensor().map(Value::from));
+    let call = Call {
+        method: options.method.clone(),
+        args: args.collect::<Result<_, Failure>>()?,
+        named: Vec::new(),
+    };
+    let methods = vec![call.method_name().to_owned()];
+    let mut engine = session.engine(model, &engine_options(options, methods, Vec::new()))?;
     progress.stage("running");
     if options.bench {
-        return bench(options, &mut engine, &options.method, &args, progress).map(|()| engine);
+        return bench(options, &mut engine, &call, progress).map(|()| engine);
     }
     if options.profile {
-        return profile(options, &mut engine, &options.method, &args, progress).map(|()| engine);
+        return profile(options, &mut engine, &call, progress).map(|()| engine);
     }
-    let value = match engine.call(&options.method, &args) {
+    let value = match call.run(&mut engine) {
         Ok(value) => value,
         Err(e) => return Err(raised(e)),
     };
@@ -255,18 +280,12 @@ fn tell(options: &Options, engine: &Engine) {
     }
 }
 
-fn bench(
-    options: &Options,
-    engine: &mut Engine,
-    method: &str,
-    args: &[Value],
-    progress: &Progress,
-) -> Result<(), Failure> {
+fn bench(options: &Options, engine: &mut Engine, call: &Call, progress: &Progress) -> Result<(), Failure> {
     progress.stage("measuring");
     // The first call compiles.
-    engine.call(method, args).map_err(raised)?;
+    call.run(engine).map_err(raised)?;
     let compile = engine.compile_time();
-    let mut run = || engine.call(method, args).map(drop).map_err(raised);
+    let mut run = || call.run(engine).map(drop).map_err(raised);
     if options.turns {
         return turns(|time| measure_turn(compile, time, &mut run));
     }
@@ -297,17 +316,11 @@ fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> R
     Ok(())
 }
 
-fn profile(
-    options: &Options,
-    engine: &mut Engine,
-    method: &str,
-    args: &[Value],
-    progress: &Progress,
-) -> Result<(), Failure> {
+fn profile(options: &Options, engine: &mut Engine, call: &Call, progress: &Progress) -> Result<(), Failure> {
     progress.stage("measuring");
     // The first call compiles.
-    engine.call(method, args).map_err(raised)?;
-    let profile = engine.profile(method, args, PROFILE_TIME)?;
+    call.run(engine).map_err(raised)?;
+    let profile = engine.profile(call.method_name(), &call.args, PROFILE_TIME)?;
     tell(options, engine);
     progress.done();
     match profile {
@@ -336,6 +349,7 @@ fn raised(e: CallError) -> Failure {
 
 /// One line of `--serve`.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Job {
     model: PathBuf,
     calls: PathBuf,

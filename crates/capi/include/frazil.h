@@ -10,7 +10,7 @@
 // - What can fail gives an error, which the caller frees, or `NULL`. With an error, no result is written.
 // - Text is UTF-8 and ends with a zero byte. A pointer with a length points to so many elements; it may be `NULL` when that is 0.
 // - Sessions, models, aliases, tensors and options may be used by several threads at once; options only as long as nobody sets them. An engine
-//   and a compiled method run one call at a time.
+//   and a compiled method run one call at a time: a call of another thread meanwhile is an error of kind `FRAZIL_ERROR_KIND_BUSY`.
 // - A pointer that is `NULL` where that is not allowed is an error. Any other pointer must be what it is said to be: that is the caller's part.
 // - A panic, which would be a bug, ends at this border as an error of kind `FRAZIL_ERROR_KIND_INTERNAL`.
 //
@@ -77,6 +77,8 @@ typedef enum {
   FRAZIL_ERROR_KIND_FAILED = 6,
   // A bug in the compiler.
   FRAZIL_ERROR_KIND_INTERNAL = 7,
+  // Another thread uses what runs one call at a time. Nothing has been run.
+  FRAZIL_ERROR_KIND_BUSY = 8,
 } FrazilErrorKind;
 
 // What a value is.
@@ -176,12 +178,29 @@ FrazilError *frazil_engine_new(const FrazilModel *model,
 // Frees an engine.
 void frazil_engine_free(FrazilEngine *engine);
 
-// Calls a method; arguments that are missing at the end take their defaults.
-FrazilError *frazil_engine_call(FrazilEngine *engine,
+// Calls a method. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing at the end take their
+// defaults. No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module.
+FrazilError *frazil_engine_call(const FrazilEngine *engine,
                                 const char *method,
                                 const FrazilValue *const *arguments,
                                 size_t len,
                                 FrazilValue **out);
+
+// Calls the module: its forward pre-hooks, `forward`, its forward hooks. Without hooks, this is a call of `forward`.
+FrazilError *frazil_engine_call_module(const FrazilEngine *engine,
+                                       const FrazilValue *const *arguments,
+                                       size_t len,
+                                       FrazilValue **out);
+
+// Calls a method, or the module where `method` is NULL, with arguments by position and `named_len` more by name.
+FrazilError *frazil_engine_call_named(const FrazilEngine *engine,
+                                      const char *method,
+                                      const FrazilValue *const *arguments,
+                                      size_t len,
+                                      const char *const *names,
+                                      const FrazilValue *const *named,
+                                      size_t named_len,
+                                      FrazilValue **out);
 
 // What an engine compiled, and what it did not and why: a line each.
 FrazilError *frazil_engine_notes(const FrazilEngine *engine, char **out);
@@ -204,8 +223,8 @@ FrazilError *frazil_model_write_library(const FrazilModel *model,
 // Frees a compiled method.
 void frazil_compiled_free(FrazilCompiled *compiled);
 
-// Runs a compiled method on tensors of the shapes that it was compiled for.
-FrazilError *frazil_compiled_run(FrazilCompiled *compiled,
+// Runs a compiled method on tensors of the types of elements and the sizes that it was compiled for; others are an error.
+FrazilError *frazil_compiled_run(const FrazilCompiled *compiled,
                                  const FrazilTensor *const *inputs,
                                  size_t len,
                                  FrazilValue **out);

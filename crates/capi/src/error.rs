@@ -25,6 +25,8 @@ pub enum FrazilErrorKind {
     Failed = 6,
     /// A bug in the compiler.
     Internal = 7,
+    /// Another thread uses what runs one call at a time. Nothing has been run.
+    Busy = 8,
 }
 
 /// An error: a kind and a message.

@@ -10,7 +10,7 @@
 //! - What can fail gives an error, which the caller frees, or `NULL`. With an error, no result is written.
 //! - Text is UTF-8 and ends with a zero byte. A pointer with a length points to so many elements; it may be `NULL` when that is 0.
 //! - Sessions, models, aliases, tensors and options may be used by several threads at once; options only as long as nobody sets them. An engine
-//!   and a compiled method run one call at a time.
+//!   and a compiled method run one call at a time: a call of another thread meanwhile is an error of kind `FRAZIL_ERROR_KIND_BUSY`.
 //! - A pointer that is `NULL` where that is not allowed is an error. Any other pointer must be what it is said to be: that is the caller's part.
 //! - A panic, which would be a bug, ends at this border as an error of kind `FRAZIL_ERROR_KIND_INTERNAL`.
 #![allow(

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
 
 #define CHECK(condition)                                                          \
@@ -61,6 +62,38 @@ static void check_result(const FrazilValue *value) {
 
 static void count_release(void *context) { ++*(int *)context; }
 
+typedef struct {
+  FrazilEngine *engine;
+  const FrazilValue *const *arguments;
+  int finished;
+} Runs;
+
+/* Every call gives what it should, or is refused as another thread runs the engine. */
+static void *run_often(void *context) {
+  Runs *runs = context;
+  for (int i = 0; i < 50; i++) {
+    FrazilValue *result;
+    FrazilError *error = frazil_engine_call(runs->engine, "forward", runs->arguments, 1, &result);
+    if (error) {
+      CHECK(is_error(error, FRAZIL_ERROR_KIND_BUSY, "in use by another thread"));
+      continue;
+    }
+    check_result(result);
+    frazil_value_free(result);
+    runs->finished++;
+  }
+  return NULL;
+}
+
+static void two_threads(FrazilEngine *engine, const FrazilValue *const *arguments) {
+  Runs runs[2] = {{engine, arguments, 0}, {engine, arguments, 0}};
+  pthread_t other;
+  CHECK(!pthread_create(&other, NULL, run_often, &runs[1]));
+  run_often(&runs[0]);
+  pthread_join(other, NULL);
+  CHECK(runs[0].finished + runs[1].finished > 0);
+}
+
 static void run_it(const FrazilModel *model, const FrazilModel *frozen, const char *folder) {
   int released = 0;
   FrazilTensor *input;
@@ -76,6 +109,18 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   check_result(result);
   frazil_value_free(result);
   CHECK(is_error(frazil_compiled_run(compiled, inputs, 0, &result), FRAZIL_ERROR_KIND_FAILED, "input"));
+  /* As many bytes are not enough: the types of elements and the sizes have to be those. */
+  const int64_t other_sizes[] = {1, 3, 16, 64};
+  const struct { int32_t dtype; const int64_t *sizes; const char *text; } others[] = {
+      {FRAZIL_DTYPE_INT32, input_sizes, "torch.int32 [1, 3, 32, 32]"},
+      {FRAZIL_DTYPE_FLOAT32, other_sizes, "torch.float32 [1, 3, 16, 64]"}};
+  for (int i = 0; i < 2; i++) {
+    FrazilTensor *other;
+    ok(frazil_tensor_new(others[i].dtype, others[i].sizes, 4, image, sizeof image, &other));
+    const FrazilTensor *wrong[] = {other};
+    CHECK(is_error(frazil_compiled_run(compiled, wrong, 1, &result), FRAZIL_ERROR_KIND_FAILED, others[i].text));
+    frazil_tensor_free(other);
+  }
   frazil_compiled_free(compiled);
 
   /* Engines: native, without fusion, and interpreting. */
@@ -94,11 +139,21 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     ok(frazil_engine_call(engine, "forward", arguments, 1, &result));
     check_result(result);
     frazil_value_free(result);
+    ok(frazil_engine_call_module(engine, arguments, 1, &result));
+    check_result(result);
+    frazil_value_free(result);
+    const char *names[] = {"x"};
+    ok(frazil_engine_call_named(engine, kind == 1 ? "forward" : NULL, NULL, 0, names, arguments, 1, &result));
+    check_result(result);
+    frazil_value_free(result);
+    CHECK(is_error(frazil_engine_call(engine, "forward", NULL, 0, &result), FRAZIL_ERROR_KIND_RAISED,
+                   "forward() is missing value for argument 'x'"));
+    two_threads(engine, arguments);
     char *notes;
     ok(frazil_engine_notes(engine, &notes));
     CHECK((strstr(notes, "kernel calls") != NULL) == (kind != 2));
     frazil_string_free(notes);
-    CHECK(is_error(frazil_engine_call(engine, "backward", arguments, 1, &result), FRAZIL_ERROR_KIND_FAILED, "backward"));
+    CHECK(is_error(frazil_engine_call(engine, "backward", arguments, 1, &result), FRAZIL_ERROR_KIND_UNSUPPORTED, "backward"));
     frazil_engine_free(engine);
   }
   frazil_value_free(argument);

@@ -40,7 +40,7 @@ fn build(compiler: &str, arguments: &[&str], source: &str, program: &Path) {
         .arg(crate_folder().join("tests").join(source))
         .arg("-L")
         .arg(library_folder())
-        .args(["-lfrazil_capi", "-lm", "-o"])
+        .args(["-lfrazil_capi", "-lm", "-lpthread", "-o"])
         .arg(program));
 }
 

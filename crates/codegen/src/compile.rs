@@ -163,6 +163,16 @@ pub enum RunError {
     /// The program raises an exception.
     #[error("{0}")]
     Raised(String),
+    /// An input is a tensor of another dtype or shape than the function was compiled for.
+    #[error("input {name} is a tensor of {given}; the function was compiled for {expected}")]
+    Input {
+        /// Its name.
+        name: String,
+        /// The dtype and sizes that it should have.
+        expected: String,
+        /// Those that it has.
+        given: String,
+    },
     /// One has the wrong size.
     #[error("{what} {name} has {given} bytes; it should have {expected}")]
     Size {

@@ -314,13 +314,29 @@ impl CompiledMethod {
     /// See [`Model::compile`] for an example.
     ///
     /// # Errors
-    /// When there are more or fewer inputs than it has, or one has another size; and when the program raises an exception.
+    /// When there are more or fewer inputs than it has, or one has another dtype or shape; and when the program raises an exception.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
+        self.check(inputs)?;
         let mut results = self.run_all(inputs)?;
         Ok(match results.len() {
             1 => results.remove(0),
             _ => Value::tuple(results),
         })
+    }
+
+    /// Fails where an input has another dtype or shape than the method was compiled for.
+    fn check(&self, inputs: &[Tensor]) -> Result<(), RunError> {
+        // Their number is checked with their sizes.
+        for (port, input) in self.executable.inputs().iter().zip(inputs) {
+            if (port.dtype, port.shape.as_slice()) != (input.dtype(), input.sizes()) {
+                return Err(RunError::Input {
+                    name: port.name.clone(),
+                    expected: format!("{} {:?}", port.dtype, port.shape),
+                    given: format!("{} {:?}", input.dtype(), input.sizes()),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
@@ -353,6 +369,7 @@ impl CompiledMethod {
     /// # Errors
     /// As [`CompiledMethod::run`].
     pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
+        self.check(inputs)?;
         self.with_bytes(inputs, |code, inputs| {
             let mut buffers: Vec<_> = code.outputs().iter().map(|p| AlignedBytes::zeroed(p.bytes())).collect();
             let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();

@@ -8,10 +8,11 @@ use crate::instance::{Instance, ModelSource, Running};
 use crate::instance::{compile_options, kept};
 use crate::{Error, Model, Result};
 use frazil_ir::Graph;
-use frazil_runtime::Value;
 use frazil_runtime::interp::{ErrorKind, ExecError};
+use frazil_runtime::{Signature, Value};
 use frazil_syntax::PrivateFolder;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
@@ -219,7 +220,8 @@ impl Engine {
         self.model()?.graph(method)
     }
 
-    /// Runs `hook` on the arguments of every later call of `forward` (`Module.register_forward_pre_hook`). What it gives takes their place.
+    /// Runs `hook` on the arguments of every later call of the module (`Module.register_forward_pre_hook`). What it gives takes their place.
+    /// Calls of the method `forward` run no hooks.
     ///
     /// ```
     /// use frazil::Value;
@@ -228,9 +230,10 @@ impl Engine {
     /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
     /// # let mut engine = model.engine(&options)?;
     /// let hook = engine.register_forward_pre_hook(|args| Ok(args[0].as_int().map(|x| vec![Value::Int(10 * x)])));
-    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(41)));
-    /// assert!(engine.remove_hook(hook) && !engine.remove_hook(hook));
+    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(41)));
     /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(5)));
+    /// assert!(engine.remove_hook(hook) && !engine.remove_hook(hook));
+    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(5)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn register_forward_pre_hook(
@@ -240,8 +243,8 @@ impl Engine {
         self.hooks.add_before(Box::new(hook))
     }
 
-    /// Runs `hook` on the arguments and the result of every later call of `forward` (`Module.register_forward_hook`). What it gives takes the
-    /// result's place.
+    /// Runs `hook` on the arguments and the result of every later call of the module (`Module.register_forward_hook`). What it gives takes the
+    /// result's place. Calls of the method `forward` run no hooks.
     ///
     /// ```
     /// use frazil::Value;
@@ -250,7 +253,7 @@ impl Engine {
     /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
     /// # let mut engine = model.engine(&options)?;
     /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
-    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(-5)));
+    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(-5)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn register_forward_hook(
@@ -267,7 +270,55 @@ impl Engine {
         self.hooks.remove(hook)
     }
 
-    /// Calls `method`; arguments that are missing take their defaults. Around `forward` run the hooks that were registered.
+    /// Calls the method `method`. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing take
+    /// their defaults. No hooks run, not even for `forward`: see [`call_module`](Self::call_module).
+    ///
+    /// ```
+    /// # use frazil::{CallError, Value};
+    /// # let source = "def f(x: int, y: int = 3): return x * y\n";
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// // of `def forward(self, x: int, y: int = 3): return x * y`
+    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(12)));
+    /// let Err(CallError::Raised(text)) = engine.call("forward", &[Value::str("four")]) else { panic!() };
+    /// assert!(text.contains("Expected a value of type 'int' for argument 'x' but instead found type 'str'."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the arguments are not what the method takes, when the program raises, and when it cannot be run.
+    pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
+        self.call_with(method, args, &[])
+    }
+
+    /// Calls `method` with arguments by position and by name; those that are missing take their defaults.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "def f(x: int, y: int = 3, z: int = 5): return x * y + z\n";
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// // of `def forward(self, x: int, y: int = 3, z: int = 5): return x * y + z`
+    /// assert!(matches!(engine.call_with("forward", &[Value::Int(4)], &[("z", Value::Int(1))])?, Value::Int(13)));
+    /// assert!(engine.call_with("forward", &[Value::Int(4)], &[("alien", Value::Int(1))]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        if self.finds_kept_code(method, args, named) {
+            return self.run(method, args);
+        }
+        let signature = self.signature(method)?;
+        let complete = signature.bind(args, named)?;
+        self.run(method, &complete)
+    }
+
+    /// Calls the module, as `module(...)` in Python: its own forward pre-hooks, then those that were registered with the engine, `forward`, and
+    /// the forward hooks in the same order. Without hooks, this is a call of `forward`.
     ///
     /// ```
     /// # use frazil::Value;
@@ -275,23 +326,75 @@ impl Engine {
     /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
     /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
     /// # let mut engine = model.engine(&options)?;
-    /// // of `def forward(self, x: int, y: int = 3): return x * y`
+    /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
+    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(-12)));
     /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(12)));
-    /// assert!(engine.call("forward", &[]).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// When the program or a hook raises, and when it cannot be run.
-    pub fn call(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
-        if self.hooks.is_empty() || method != "forward" {
-            return self.run(method, args);
+    /// As [`call`](Self::call), and when a hook raises.
+    pub fn call_module(&mut self, args: &[Value]) -> Result<Value, CallError> {
+        self.call_module_with(args, &[])
+    }
+
+    /// Calls the module with arguments by position and by name. As in PyTorch, hooks get those by position, without defaults.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "def f(x: int, y: int = 3): return x * y\n";
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// assert!(matches!(engine.call_module_with(&[Value::Int(4)], &[("y", Value::Int(2))])?, Value::Int(8)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`call_module`](Self::call_module).
+    pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        if self.hooks.is_empty() && self.finds_kept_code("forward", args, named) {
+            return self.run("forward", args);
         }
-        let args = self.hooks.before(args)?;
-        let result = self.run(method, &args)?;
+        let own = self.instance.own_hooks()?;
+        if self.hooks.is_empty() && own.is_empty() {
+            return self.call_with("forward", args, named);
+        }
+        let mut args = args.to_vec();
+        for hook in &own.before {
+            match self.call(hook, &[Value::tuple(args.clone())])? {
+                Value::None => {}
+                Value::Tuple(new) => args = new.items.to_vec(),
+                new => args = vec![new],
+            }
+        }
+        let args = self.hooks.before(&args)?;
+        let mut result = self.call_with("forward", &args, named)?;
+        for hook in &own.after {
+            match self.call(hook, &[Value::tuple(args.clone()), result.clone()])? {
+                Value::None => {}
+                new => result = new,
+            }
+        }
         self.hooks.after(&args, result)
     }
 
+    fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {
+        let signature = self.instance.signature(method)?;
+        signature.ok_or_else(|| Error::Unsupported(format!("the module has no method `{method}`")))
+    }
+
+    /// Returns whether another process kept code for this call, so that the model need not be read.
+    fn finds_kept_code(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> bool {
+        #[cfg(feature = "codegen")]
+        if let Some(native) = &mut self.native {
+            return named.is_empty() && native.finds(&self.instance, method, args);
+        }
+        let _ = (method, args, named);
+        false
+    }
+
+    /// Runs a method on complete arguments.
     fn run(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         #[cfg(feature = "codegen")]
         if let Some(native) = &mut self.native
@@ -300,7 +403,7 @@ impl Engine {
             return Ok(result);
         }
         let running = self.instance.running()?;
-        let result = running.interpreter.call(method, args);
+        let result = running.interpreter.call_bound(method, args);
         #[cfg(feature = "codegen")]
         if let (Some(parts), Some(native)) = (&running.parts, &mut self.native) {
             let (notes, time) = parts.take_notes();
@@ -329,32 +432,12 @@ impl Engine {
     /// As [`Engine::call`].
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
+        let signature = self.signature(method)?;
+        let complete = signature.bind(args, &[]).map_err(Error::Run)?;
         match &mut self.native {
-            Some(native) => native.profile(&self.instance, method, args, time),
+            Some(native) => native.profile(method, &complete, time),
             None => Ok(None),
         }
-    }
-
-    /// Calls `method` with arguments by position and by name; those that are missing take their defaults.
-    ///
-    /// ```
-    /// # use frazil::Value;
-    /// # let source = "def f(x: int, y: int = 3, z: int = 5): return x * y + z\n";
-    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
-    /// # let mut engine = model.engine(&options)?;
-    /// // of `def forward(self, x: int, y: int = 3, z: int = 5): return x * y + z`
-    /// assert!(matches!(engine.call_with("forward", &[Value::Int(4)], &[("z", Value::Int(1))])?, Value::Int(13)));
-    /// assert!(engine.call_with("forward", &[Value::Int(4)], &[("alien", Value::Int(1))]).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`call`](Self::call), and, as an exception of the program, when a name is unknown or given twice, or an argument without default
-    /// is missing.
-    pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        let complete = self.instance.running()?.interpreter.bind(method, args, named)?;
-        self.call(method, &complete)
     }
 
     /// The model with the state that calls have brought it to: its attributes as they are now. Bytes are shared until they are written.
@@ -433,5 +516,5 @@ fn with_usable_cache(options: &EngineOptions) -> (EngineOptions, Option<String>)
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<Engine>();
-    is_send::<std::sync::Arc<frazil_runtime::interp::Interpreter>>();
+    is_send::<Arc<frazil_runtime::interp::Interpreter>>();
 };

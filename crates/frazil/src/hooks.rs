@@ -1,6 +1,6 @@
-//! Hooks: Rust functions that run before and after an engine's `forward`, as `Module.register_forward_pre_hook` and `register_forward_hook` have it.
+//! Hooks: Rust functions that run before and after `forward` when the module of an engine is called, as `Module.register_forward_pre_hook` and `register_forward_hook` have it.
 //!
-//! Hooks that an archive holds are part of its code and run anyway; these come around them.
+//! Hooks that an archive holds are methods of its module and run first.
 
 use crate::engine::CallError;
 use frazil_runtime::Value;

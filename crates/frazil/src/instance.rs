@@ -1,12 +1,13 @@
 //! What an engine runs: a model that is read, frozen and made ready when it is needed.
 
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
+use frazil_ir::SymbolId;
+use frazil_runtime::Signature;
 use frazil_runtime::interp::Interpreter;
 #[cfg(feature = "codegen")]
 use frazil_runtime::value::ObjectValue;
 use frazil_syntax::FileIdentity;
 use std::path::{Path, PathBuf};
-#[cfg(feature = "codegen")]
 use std::sync::Arc;
 
 /// The model that an engine was made for.
@@ -82,6 +83,31 @@ pub(crate) struct Instance {
     source: ModelSource,
     options: EngineOptions,
     running: Option<Running>,
+    /// Of the methods that were called.
+    signatures: Vec<(String, Arc<Signature>)>,
+    own_hooks: Option<Arc<OwnHooks>>,
+}
+
+/// The methods that a call of the module runs before and after `forward`, in order: the hooks that were scripted with it.
+pub(crate) struct OwnHooks {
+    pub(crate) before: Vec<String>,
+    pub(crate) after: Vec<String>,
+}
+
+impl OwnHooks {
+    pub(crate) fn of(model: &Model) -> OwnHooks {
+        let module = model.module();
+        let names = |hooks: &[SymbolId]| hooks.iter().map(|&name| module.ctx().name(name).to_owned()).collect();
+        let class = module.class_of(module.root);
+        OwnHooks {
+            before: class.map_or_else(Vec::new, |c| names(&c.forward_pre_hooks)),
+            after: class.map_or_else(Vec::new, |c| names(&c.forward_hooks)),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
 }
 
 /// A model that has been made ready.
@@ -100,7 +126,32 @@ impl Instance {
             source,
             options: options.clone(),
             running: None,
+            signatures: Vec::new(),
+            own_hooks: None,
         }
+    }
+
+    /// What `method` takes; `None` where there is no such method. Reads the model.
+    pub(crate) fn signature(&mut self, method: &str) -> Result<Option<Arc<Signature>>> {
+        if let Some((_, known)) = self.signatures.iter().find(|(name, _)| name == method) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let model = self.source.read()?;
+        let name = model.session().ctx().symbol(method);
+        let Some(signature) = Signature::of_method(model.module(), name).map(Arc::new) else {
+            return Ok(None);
+        };
+        self.signatures.push((method.to_owned(), Arc::clone(&signature)));
+        Ok(Some(signature))
+    }
+
+    /// The module's own hooks. Reads the model.
+    pub(crate) fn own_hooks(&mut self) -> Result<Arc<OwnHooks>> {
+        let hooks = match self.own_hooks.take() {
+            Some(hooks) => hooks,
+            None => Arc::new(OwnHooks::of(self.source.read()?)),
+        };
+        Ok(Arc::clone(self.own_hooks.insert(hooks)))
     }
 
     #[cfg(feature = "codegen")]

@@ -4,14 +4,13 @@ use crate::code_cache::CodeCache;
 use crate::compiled::prepared;
 use crate::course::{Course, Ending, Method};
 use crate::describe::{Argument, Situation, describe_all};
-use crate::instance::Instance;
+use crate::instance::{Instance, OwnHooks};
 use crate::{CompileOptions, CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
 use frazil_codegen::compile::RunError;
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec};
 use frazil_codegen::{LowerError, Package};
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
-use frazil_runtime::import::Importer;
 use frazil_runtime::value::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -65,15 +64,9 @@ impl Cache {
         self.kept.is_some()
     }
 
-    /// Runs `method` natively; `None` when it has to be interpreted.
+    /// Runs `method` natively on complete arguments; `None` when it has to be interpreted.
     pub(crate) fn call(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
-        if instance.source().known().is_none() && !self.find(instance, method, args) {
-            instance.model()?;
-        }
-        let Some(args) = complete(instance, method, args)? else {
-            return Ok(None);
-        };
-        let Some((keys, specs, tensors)) = describe_all(&args) else {
+        let Some((keys, specs, tensors)) = describe_all(args) else {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), keys);
@@ -90,13 +83,18 @@ impl Cache {
                 Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
                 result => result.map(Some),
             },
-            Some(Entry::Course) => self.course(instance, method, &args),
+            Some(Entry::Course) => self.course(instance, method, args),
             _ => Ok(None),
         }
     }
 
-    /// Whether code for these arguments is there or was kept, so that the model need not be read. It is kept for all arguments of a method: nothing is
-    /// found where some take their defaults.
+    /// Returns whether code for these arguments is there or was kept by another process, so that the model need not be read. Code is kept for
+    /// complete arguments of the right types: what is found needs neither defaults nor conversions. Of a module with hooks of its own nothing is
+    /// kept as `forward`.
+    pub(crate) fn finds(&mut self, instance: &Instance, method: &str, args: &[Value]) -> bool {
+        instance.source().known().is_none() && self.find(instance, method, args)
+    }
+
     fn find(&mut self, instance: &Instance, method: &str, args: &[Value]) -> bool {
         let Some((keys, ..)) = describe_all(args) else {
             return false;
@@ -194,15 +192,8 @@ impl Cache {
 
     /// Runs `method` of `instance`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes;
     /// `None` when it is not native.
-    pub(crate) fn profile(
-        &mut self,
-        instance: &Instance,
-        method: &str,
-        args: &[Value],
-        time: Duration,
-    ) -> Result<Option<Profile>> {
-        let described = complete(instance, method, args)?.and_then(|args| describe_all(&args));
-        let Some((keys, _, tensors)) = described else {
+    pub(crate) fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<Profile>> {
+        let Some((keys, _, tensors)) = describe_all(args) else {
             return Ok(None);
         };
         match self.methods.get_mut(&(method.to_owned(), keys)) {
@@ -225,8 +216,9 @@ impl Cache {
         };
         let ctx = instance.source().session().ctx().clone();
         let types = result_types(instance.model()?, method)?;
+        let kept_name = kept_name(instance.model()?, method);
         let found = self.kept.as_ref();
-        let found = found.and_then(|kept| kept.get(method, keys, &ctx, Some(&types)));
+        let found = found.and_then(|kept| kept.get(kept_name, keys, &ctx, Some(&types)));
         let (package, results, what) = match found {
             Some((package, results)) => (package, results, "found"),
             None => {
@@ -249,7 +241,7 @@ impl Cache {
                 let package = match &self.kept {
                     Some(kept) => match prepared(package, &options) {
                         Ok(package) => {
-                            kept.put(method, keys, &ctx, &types, &package, &results);
+                            kept.put(kept_name, keys, &ctx, &types, &package, &results);
                             package
                         }
                         Err(error) => return self.not_compiled(method, &error.to_string()),
@@ -284,28 +276,13 @@ impl Cache {
     }
 }
 
-/// `args` with the defaults of those that are missing, as far as the model has been read: before, code is found for whole lists only.
-fn complete(instance: &Instance, method: &str, args: &[Value]) -> Result<Option<Vec<Value>>> {
-    match instance.source().known() {
-        Some(model) => with_defaults(model, method, args),
-        None => Ok(Some(args.to_vec())),
+/// The name under which code of `method` is kept. Without the model, code that was kept as `forward` is taken for what a call of the module
+/// runs, so `forward` of a module with hooks of its own has another name.
+fn kept_name<'m>(model: &Model, method: &'m str) -> &'m str {
+    match method {
+        "forward" if !OwnHooks::of(model).is_empty() => "forward without hooks",
+        _ => method,
     }
-}
-
-/// `args` with the defaults of those that are missing; `None` when one has no default, which the interpreter reports.
-fn with_defaults(model: &Model, method: &str, args: &[Value]) -> Result<Option<Vec<Value>>> {
-    let module = model.module();
-    let Some(function) = module.method_function(model.session().ctx().symbol(method)) else {
-        return Ok(None);
-    };
-    let mut all = args.to_vec();
-    for missing in function.schema.arguments.iter().skip(args.len() + 1) {
-        let Some(default) = &missing.default else {
-            return Ok(None);
-        };
-        all.push(Importer::new().value(default, Some(module))?);
-    }
-    Ok(Some(all))
 }
 
 /// The attributes that a graph sets: classes and names.

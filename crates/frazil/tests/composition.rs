@@ -182,13 +182,12 @@ fn hooks_run_around_forward_in_their_order() {
         Ok(Some(scaled(result, 2.0)))
     });
     let x = [Value::from(floats(&[2.0]))];
-    let run = |engine: &mut frazil::Engine| {
-        engine
-            .call("forward", &x)
-            .map(|v| v.as_tensor().unwrap().to_f64_vec()[0])
-    };
+    let run = |engine: &mut frazil::Engine| engine.call_module(&x).map(|v| v.as_tensor().unwrap().to_f64_vec()[0]);
     assert_eq!(run(&mut engine).unwrap(), 42.0);
     assert_eq!(calls.load(Ordering::Relaxed), 20);
+    // The method alone runs no hooks.
+    let plain = engine.call("forward", &x).unwrap();
+    assert_eq!(plain.as_tensor().unwrap().to_f64_vec(), [3.0]);
     assert!(engine.remove_hook(after) && !engine.remove_hook(after));
     assert_eq!(run(&mut engine).unwrap(), 21.0);
     assert!(engine.remove_hook(before));

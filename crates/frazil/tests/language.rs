@@ -85,7 +85,7 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
         Loaded::Model(model) => model.clone(),
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
-    let method = if loaded.is_model() { "forward" } else { "f" };
+    let method = (!loaded.is_model()).then_some("f");
     for kind in [EngineKind::Interpreter, EngineKind::Native] {
         if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded, tolerance) {
             return Outcome::Result(format!("{kind:?}: {difference}"));
@@ -119,11 +119,15 @@ fn first_difference(got: &Value, recorded: &Json, tolerance: Tolerance) -> Strin
 }
 
 /// The first call whose result, or whose exception, is not what PyTorch recorded.
-fn different_results(engine: &mut Engine, method: &str, recorded: &Json, tolerance: Tolerance) -> Option<String> {
+fn different_results(engine: &mut Engine, method: Option<&str>, recorded: &Json, tolerance: Tolerance) -> Option<String> {
     for call in recorded["calls"].as_array().unwrap() {
         let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
         let raises = call.get("raises").map(|r| r.as_str().unwrap());
-        match (engine.call(method, &args), raises) {
+        let result = match method {
+            Some(method) => engine.call(method, &args),
+            None => engine.call_module(&args),
+        };
+        match (result, raises) {
             (Ok(got), None) if same(&got, &call["result"], tolerance) => {}
             (Ok(got), None) => return Some(first_difference(&got, &call["result"], tolerance)),
             (Ok(got), Some(raises)) => return Some(format!("{got:?}\n  PyTorch raises {raises}")),

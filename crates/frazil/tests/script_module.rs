@@ -241,9 +241,11 @@ fn arguments_have_names() {
     assert!(engine.call_with("forward", &[], &[(&name, input.clone())]).is_ok());
     let error = |e: Result<Value, frazil::CallError>| e.err().unwrap().to_string();
     let twice = error(engine.call_with("forward", std::slice::from_ref(&input), &[(&name, input.clone())]));
-    assert!(twice.contains(&format!("specified argument '{name}' twice")), "{twice}");
+    let too_many =
+        "forward() expected at most 2 argument(s) but received 3 argument(s). Declaration: forward(__torch__.";
+    assert!(twice.contains(too_many), "{twice}");
     let unknown = error(engine.call_with("forward", std::slice::from_ref(&input), &[("volume", Value::Int(11))]));
-    assert!(unknown.contains("unknown keyword argument 'volume'"), "{unknown}");
+    assert!(unknown.contains(too_many), "{unknown}");
     let missing = error(engine.call_with("forward", &[], &[]));
     assert!(
         missing.contains(&format!("is missing value for argument '{name}'")),

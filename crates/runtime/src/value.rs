@@ -64,6 +64,12 @@ impl ListValue {
         }
     }
 
+    /// The same list with another type of its elements.
+    pub(crate) fn with_element(&self, element: TypeId) -> ListValue {
+        let items = Arc::clone(&self.items);
+        ListValue { element, items }
+    }
+
     /// The elements as they are now.
     pub fn items(&self) -> Vec<Value> {
         self.with(<[Value]>::to_vec)
@@ -148,6 +154,12 @@ impl DictValue {
             value,
             entries: Arc::new(RwLock::new(entries)),
         }
+    }
+
+    /// The same dictionary with other types of its keys and values.
+    pub(crate) fn with_types(&self, key: TypeId, value: TypeId) -> DictValue {
+        let entries = Arc::clone(&self.entries);
+        DictValue { key, value, entries }
     }
 
     /// Looks at the entries.

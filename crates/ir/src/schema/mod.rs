@@ -76,6 +76,8 @@ pub enum TypeHint {
     Layout,
     /// The number of a memory format.
     MemoryFormat,
+    /// A tensor, as the source says nothing of the type.
+    Inferred,
 }
 
 /// The annotation `(a!)`, `(a -> *)`, `(*)`: which values may be one and the same, and which are written.

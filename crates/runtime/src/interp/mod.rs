@@ -29,9 +29,9 @@ use crate::export::{ExportError, Exporter};
 use crate::import::Importer;
 use crate::op::{Operator, Results, Semantics};
 use crate::registry::Registry;
+use crate::signature::Signature;
 use crate::tensor::TensorError;
 use crate::value::{ObjectValue, Value};
-use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{FunctionId, Graph, Module, SymbolId, TypeId, symbols};
 use plan::{Plan, Planner};
 use smallvec::SmallVec;
@@ -88,6 +88,8 @@ pub struct Interpreter {
     module: Option<Arc<Module>>,
     root: Option<ObjectValue>,
     importer: Mutex<Importer>,
+    /// Signatures of the methods that were called.
+    signatures: Mutex<HashMap<String, Arc<Signature>>>,
     plans: Mutex<HashMap<FunctionId, FunctionPlan>>,
     /// Plans of composites and forks by the address of their graph, which is kept alive beside.
     shared: Mutex<HashMap<usize, SharedPlan>>,
@@ -107,6 +109,7 @@ impl Interpreter {
             module: None,
             root: None,
             importer: Mutex::default(),
+            signatures: Mutex::default(),
             plans: Mutex::default(),
             shared: Mutex::default(),
             output: Box::new(Traced),
@@ -205,85 +208,41 @@ impl Interpreter {
         Ok(invoke(self.registry.ctx(), operator, values, &output_types, &[])?)
     }
 
-    /// Calls method `name` of the module's instance with `args` (without self; missing ones take their defaults).
+    /// Calls method `name` of the module's instance with `args` (without self), which are checked and converted as PyTorch does; missing ones
+    /// take their defaults.
+    ///
+    /// # Errors
+    /// What the program raises, what is wrong with the arguments, and what is missing to run it.
+    pub fn call(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
+        let (module, _, _) = self.method(name)?;
+        let known = lock(&self.signatures).get(name).cloned();
+        let signature = match known {
+            Some(signature) => signature,
+            None => {
+                let signature = Signature::of_method(module, module.ctx().symbol(name));
+                let signature = Arc::new(signature.ok_or_else(|| no_method(name))?);
+                lock(&self.signatures).insert(name.to_owned(), Arc::clone(&signature));
+                signature
+            }
+        };
+        self.call_bound(name, &signature.bind(args, &[])?)
+    }
+
+    /// Calls method `name` of the module's instance with what [`Signature::bind`] gave.
     ///
     /// # Errors
     /// What the program raises, and what is missing to run it.
-    pub fn call(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
-        let (module, root, function) = self.method(name)?;
-        let mut all = vec![Value::Object(root.clone())];
-        all.extend(self.bind_to(module, &module.unit.function(function).schema, name, args, &[])?);
+    pub fn call_bound(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
+        let (_, root, function) = self.method(name)?;
+        let mut all = Vec::with_capacity(args.len() + 1);
+        all.push(Value::Object(root.clone()));
+        all.extend_from_slice(args);
         self.function(function, &all)
     }
 
     /// Calls a function with complete arguments.
     fn function(&self, function: FunctionId, args: &[Value]) -> Result<Value, ExecError> {
         self.run(|run| run.function(function, args))
-    }
-
-    /// The complete arguments of method `name` (without self) for these by position and by name: the others take their defaults.
-    ///
-    /// # Errors
-    /// When there is no such method; and, raised as PyTorch does, when a name is unknown or given twice, there are too many arguments, or one
-    /// without default is missing.
-    pub fn bind(&self, name: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Vec<Value>, ExecError> {
-        let (module, _, function) = self.method(name)?;
-        self.bind_to(module, &module.unit.function(function).schema, name, args, named)
-    }
-
-    fn bind_to(
-        &self,
-        module: &Module,
-        schema: &FunctionSchema,
-        method: &str,
-        args: &[Value],
-        named: &[(&str, Value)],
-    ) -> Result<Vec<Value>, ExecError> {
-        let raised = |what: String| ExecError::raised("RuntimeError", format!("{method}() {what}"));
-        let ctx = module.ctx();
-        let wanted = schema.arguments.get(1..).unwrap_or_default();
-        if args.len() > wanted.len() {
-            return Err(raised(format!(
-                "expected at most {} argument(s) but received {} argument(s)",
-                wanted.len(),
-                args.len()
-            )));
-        }
-        let mut all = args.to_vec();
-        let mut used = 0;
-        for (position, argument) in wanted.iter().enumerate() {
-            let name = ctx.name(argument.name);
-            let mut matching = named.iter().filter(|(n, _)| *n == name);
-            match (matching.next(), position < args.len()) {
-                (Some(_), true) => {
-                    return Err(raised(format!("specified argument '{name}' twice")));
-                }
-                (Some((_, value)), false) => {
-                    used += 1;
-                    all.push(value.clone());
-                }
-                (None, true) => {}
-                (None, false) => {
-                    let default = argument
-                        .default
-                        .as_ref()
-                        .ok_or_else(|| raised(format!("is missing value for argument '{name}'")))?;
-                    let value = lock(&self.importer)
-                        .value(default, Some(module))
-                        .map_err(crate::op::OpError::from)?;
-                    all.push(value);
-                }
-            }
-        }
-        if used != named.len() {
-            let known = |n: &str| wanted.iter().any(|a| ctx.name(a.name) == n);
-            let unknown = named.iter().find(|(n, _)| !known(n));
-            return Err(match unknown {
-                Some((n, _)) => raised(format!("got an unknown keyword argument '{n}'")),
-                None => raised("got one keyword argument twice".to_owned()),
-            });
-        }
-        Ok(all)
     }
 
     fn method(&self, name: &str) -> Result<(&Arc<Module>, &ObjectValue, FunctionId), ExecError> {
@@ -294,7 +253,7 @@ impl Interpreter {
             .ctx()
             .find_symbol(name)
             .and_then(|name| module.unit.method(root.class(), name))
-            .ok_or_else(|| ExecError::malformed(format!("the module has no method '{name}'")))?;
+            .ok_or_else(|| no_method(name))?;
         Ok((module, root, function))
     }
 
@@ -358,6 +317,10 @@ impl Interpreter {
         }
         .plan()
     }
+}
+
+fn no_method(name: &str) -> ExecError {
+    ExecError::malformed(format!("the module has no method '{name}'"))
 }
 
 /// The function that a call node names statically.

@@ -12,7 +12,7 @@ mod overloads;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use frazil_ir::schema::{Argument, Catalogue, FunctionSchema};
+use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, TypeHint};
 use frazil_ir::{
     ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, SymbolId, TypeId, TypeKind, symbols,
     types,
@@ -438,11 +438,15 @@ impl<'a> Program<'a> {
                     .parameters
                     .get(index.wrapping_sub(usize::from(class.is_some())))
             });
+            let mut hint = TypeHint::None;
             let ty = match (&parameter.parameter.annotation, class, commented) {
                 (_, Some(class), _) if index == 0 => class,
                 (_, _, Some(Some(text))) => self.annotation_text(file, text, parameter)?,
                 (Some(annotation), _, _) => self.annotation(file, annotation)?,
-                _ => types::TENSOR,
+                _ => {
+                    hint = TypeHint::Inferred;
+                    types::TENSOR
+                }
             };
             let broadcast = parameter
                 .parameter
@@ -463,6 +467,7 @@ impl<'a> Program<'a> {
                 default,
                 keyword_only,
                 broadcast,
+                hint,
                 ..Argument::plain(name, ty)
             });
         }

@@ -1,0 +1,147 @@
+//! Arguments of calls are checked and converted, and hooks run, as PyTorch recorded it in tests/fixtures/calls.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "common/values.rs"]
+mod values;
+
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use values::{from_json, same};
+
+const KINDS: [EngineKind; 2] = [EngineKind::Interpreter, EngineKind::Native];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/fixtures/calls")
+        .join(name)
+}
+
+fn recorded(name: &str) -> Vec<Json> {
+    serde_json::from_str(&std::fs::read_to_string(fixture(name)).unwrap()).unwrap()
+}
+
+fn engine(model: &Model, kind: EngineKind) -> Engine {
+    let all = model.root().method_names();
+    let options = EngineOptions {
+        kind,
+        methods: all.iter().map(|name| (*name).to_owned()).collect(),
+        ..EngineOptions::default()
+    };
+    model.engine(&options).unwrap()
+}
+
+/// Makes a recorded call: of its method, or of the module. The difference to what PyTorch did.
+fn difference(engine: &mut Engine, call: &Json) -> Option<String> {
+    let args: Vec<Value> = call["args"].as_array().unwrap().iter().map(from_json).collect();
+    let named = call.get("kwargs").and_then(Json::as_object).into_iter().flatten();
+    let named: Vec<(&str, Value)> = named.map(|(name, value)| (name.as_str(), from_json(value))).collect();
+    let result = match call.get("method") {
+        Some(method) => engine.call_with(method.as_str().unwrap(), &args, &named),
+        None => engine.call_module_with(&args, &named),
+    };
+    match (result, call.get("raises").and_then(Json::as_str)) {
+        (Ok(value), None) if same(&value, &call["result"]) => None,
+        (Err(CallError::Raised(text)), Some(raises)) if text == format!("RuntimeError: {raises}") => None,
+        (result, _) => Some(format!("{call}\n  gives {result:?}")),
+    }
+}
+
+#[test]
+fn arguments_are_those_of_the_signature() {
+    let session = Session::new();
+    let models = BTreeMap::from([
+        ("source", session.load(fixture("arguments.py")).unwrap()),
+        ("archive", session.load(fixture("arguments.pt")).unwrap()),
+    ]);
+    let calls = recorded("arguments.json");
+    for kind in KINDS {
+        let mut engines: BTreeMap<&str, Engine> = models.iter().map(|(&of, model)| (of, engine(model, kind))).collect();
+        let wrong: Vec<String> = calls
+            .iter()
+            .filter_map(|call| difference(engines.get_mut(call["of"].as_str().unwrap()).unwrap(), call))
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "{kind:?}: {} of {} calls\n{}",
+            wrong.len(),
+            calls.len(),
+            wrong.join("\n")
+        );
+    }
+}
+
+#[test]
+fn hooks_run_where_the_module_is_called() {
+    for kind in KINDS {
+        let mut engines = BTreeMap::new();
+        let mut wrong = Vec::new();
+        for call in recorded("hooks.json") {
+            let archive = call["archive"].as_str().unwrap().to_owned();
+            let engine = engines.entry(archive).or_insert_with_key(|archive| {
+                let model = Session::new().load(fixture(&format!("hooks_{archive}.pt"))).unwrap();
+                engine(&model, kind)
+            });
+            wrong.extend(difference(engine, &call));
+        }
+        assert!(wrong.is_empty(), "{kind:?}\n{}", wrong.join("\n"));
+    }
+}
+
+/// PyTorch forgets the hooks of the outermost module when it freezes; here a call gives the same before and after.
+#[test]
+fn hooks_run_where_a_frozen_module_is_called() {
+    let calls = recorded("hooks.json");
+    for (archive, kind) in ["net", "scaled", "after", "number"]
+        .iter()
+        .flat_map(|a| KINDS.map(|k| (a, k)))
+    {
+        let model = Session::new().load(fixture(&format!("hooks_{archive}.pt"))).unwrap();
+        let frozen = model.freeze(&frazil::FreezeOptions::default()).unwrap();
+        let mut engine = engine(&frozen, kind);
+        let of_module = calls
+            .iter()
+            .filter(|c| c["archive"] == **archive && c.get("method").is_none() && c.get("result").is_some());
+        let wrong: Vec<String> = of_module.filter_map(|call| difference(&mut engine, call)).collect();
+        assert!(wrong.is_empty(), "{kind:?}\n{}", wrong.join("\n"));
+    }
+}
+
+/// Code that another process kept is found before the archive is read: that of `forward` is not that of the module when there are hooks.
+#[test]
+#[cfg(feature = "codegen")]
+fn kept_code_neither_forgets_hooks_nor_takes_other_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = recorded("hooks.json");
+    let others = recorded("arguments.json");
+    // Files that were changed just now have no code kept.
+    let copy = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::copy(fixture(name), &path).unwrap();
+        path
+    };
+    let paths = [copy("hooks_scaled.pt"), copy("arguments.pt")];
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let options = ["forward", "li"].map(|method| EngineOptions {
+        cache_dir: Some(folder.path().join("cache")),
+        methods: vec![method.to_owned()],
+        ..EngineOptions::default()
+    });
+    let scaled: Vec<&Json> = calls.iter().filter(|c| c["archive"] == "scaled").collect();
+    let lists: Vec<&Json> = others.iter().filter(|c| c["method"] == "li").collect();
+    for _ in 0..2 {
+        // A new engine for each call: none has read the archive for another one.
+        for call in scaled.iter().rev() {
+            let mut engine = Session::new().engine(&paths[0], &options[0]).unwrap();
+            assert_eq!(difference(&mut engine, call), None);
+        }
+        for call in lists
+            .iter()
+            .filter(|c| c["of"] == "source" || c.get("result").is_some())
+        {
+            let mut engine = Session::new().engine(&paths[1], &options[1]).unwrap();
+            assert_eq!(difference(&mut engine, call), None);
+        }
+    }
+}
