@@ -42,7 +42,7 @@ fn difference(engine: &mut Engine, call: &Json) -> Option<String> {
         None => engine.call_module_with(&args, &named),
     };
     match (result, call.get("raises").and_then(Json::as_str)) {
-        (Ok(value), None) if same(&value, &call["result"]) => None,
+        (Ok(value), None) if same(&value, &call["result"], Tolerance::Operator) => None,
         (Err(CallError::Raised(text)), Some(raises)) if text == format!("RuntimeError: {raises}") => None,
         (result, _) => Some(format!("{call}\n  gives {result:?}")),
     }

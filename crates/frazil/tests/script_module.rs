@@ -252,3 +252,41 @@ fn arguments_have_names() {
         "{missing}"
     );
 }
+
+/// As PyTorch 2.15 answers each of these.
+#[test]
+fn calls_of_functions_of_python_are_not_exported() {
+    let saved = |body: &str| {
+        let text = format!("import torch\nimport torch.nn as nn\nfrom torch import Tensor\n{body}");
+        let model = Session::new().script("net.py".as_ref(), &text, &[]).unwrap();
+        let model = model.to_model("forward").unwrap();
+        model.save_bytes(&frazil::SaveOptions::default()).map(drop)
+    };
+    let method = |decorator: &str, forward: &str, more: &str| {
+        format!(
+            "class Net(nn.Module):\n    def forward(self, x):\n        return {forward}\n    {decorator}\n    def g(self, x):\n        return x + 1\n{more}"
+        )
+    };
+    let exported = "    @torch.jit.export\n    def other(self, x):\n        return self.g(x)\n";
+    let outer = "class Outer(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.net = Net()\n    \
+                 def forward(self, x):\n        return self.net(x)\nmodel = Outer()\n";
+    let function = "@torch.jit.ignore\ndef g(x: Tensor) -> Tensor:\n    return x + 2\nclass Net(nn.Module):\n    \
+                    def forward(self, x):\n        return g(x)\n";
+    for (body, at) in [
+        (method("@torch.jit.ignore", "self.g(x)", ""), "net.py:6:"),
+        (method("@torch.jit.ignore", "x", exported), "net.py:12:"),
+        (method("@torch.jit.ignore", "self.g(x)", outer), "net.py:6:"),
+        (function.to_owned(), "net.py:9:"),
+    ] {
+        let refused = saved(&body).unwrap_err().to_string();
+        let expected = "Could not export Python function call 'g'. Remove calls to Python functions before export.";
+        assert!(refused.contains(expected) && refused.contains(at), "{body}\n{refused}");
+    }
+    for body in [
+        method("@torch.jit.ignore", "x", ""),
+        method("@torch.jit.unused", "self.g(x)", ""),
+        method("@torch.jit.ignore(drop=True)", "self.g(x)", ""),
+    ] {
+        saved(&body).unwrap();
+    }
+}

@@ -33,6 +33,18 @@ pub enum SaveError {
         /// Where the source calls it.
         place: Option<String>,
     },
+    /// The code calls a function whose body is left to Python.
+    #[error(
+        "Could not export Python function call '{name}'. Remove calls to Python functions before export. Did you forget to add @script or \
+         @script_method annotation? If this is a nn.ModuleList, add it to __constants__:\n  {}",
+        .place.as_deref().unwrap_or("<unknown>")
+    )]
+    Python {
+        /// The function.
+        name: String,
+        /// Where it is called.
+        place: Option<String>,
+    },
     /// No thread with enough stack could be started.
     #[error("cannot start the saving thread: {0}")]
     Thread(std::io::Error),

@@ -7,6 +7,7 @@ mod debug;
 mod error;
 mod function;
 mod pickle;
+mod python;
 mod records;
 mod values;
 
@@ -105,6 +106,7 @@ struct CodeRecord {
 impl Parts {
     fn new(module: &Module, catalogue: &Catalogue) -> Result<Parts, SaveError> {
         operators_exist(module, catalogue)?;
+        python::check(module)?;
         let data = ValueWriter::root(module)?;
         let printed = print_module(module, catalogue)?;
         let constants = ValueWriter::constants(module, &printed.constants.values()?)?;

@@ -18,6 +18,7 @@ use frazil_ir::{CompilationUnit, Context, Graph, Module};
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
 use program::{ArchiveSources, Program};
 
+pub(crate) use emit::python_function;
 pub(crate) use source::MAX_DEPTH;
 
 pub use extend::{Known, define_methods, load_source_with};

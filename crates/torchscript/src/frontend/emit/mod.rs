@@ -137,12 +137,24 @@ pub(super) fn function(
 /// What a function raises whose body is left to Python.
 const UNUSED: &str = "This Python function is annotated to be ignored and cannot be run";
 
-/// The graph of a function whose body is left to Python: it raises.
+/// Attribute of the node that raises in the place of a function of Python: the function's name.
+const PYTHON: &str = "python_function";
+
+/// The function of Python in whose place `node` raises; archives cannot hold calls of it.
+pub(crate) fn python_function(graph: &Graph, node: NodeId) -> Option<SymbolId> {
+    match graph.kind(node) {
+        symbols::PRIM_RAISE_EXCEPTION => graph.attribute_symbol(node, graph.ctx().find_symbol(PYTHON)?),
+        _ => None,
+    }
+}
+
+/// The graph of a function whose body is left to Python: it raises. `is_called` where PyTorch calls Python instead.
 pub(super) fn unused(
     program: &mut Program<'_>,
     file: &SourceFile,
     def: &StmtFunctionDef,
     schema: &FunctionSchema,
+    is_called: bool,
 ) -> Result<(Graph, TypeId)> {
     // Without an annotation such a function returns a tensor.
     let ty = schema.returns.first().map_or(types::TENSOR, |result| result.ty);
@@ -151,7 +163,12 @@ pub(super) fn unused(
     emitter.locate(def);
     let text = emitter.constant(Constant::str(UNUSED));
     let class = emitter.none();
-    emitter.node("prim::RaiseException", &[text, class], &[]);
+    let raise = emitter.node("prim::RaiseException", &[text, class], &[]);
+    if is_called {
+        let ctx = Arc::clone(&emitter.program.ctx);
+        let (attribute, name) = (ctx.symbol(PYTHON), ctx.symbol(&def.name));
+        emitter.graph.set_attribute_symbol(raise, attribute, name);
+    }
     let result = emitter.uninitialized(ty);
     let root = emitter.graph.root();
     emitter.graph.add_result(root, result);

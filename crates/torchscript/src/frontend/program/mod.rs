@@ -552,7 +552,9 @@ impl<'a> Program<'a> {
         let Some(def) = path.def(&file) else { return Ok(()) };
         let schema = self.unit.function(id).schema.clone();
         let (graph, returned) = match decorators::marker(&file, def)? {
-            Marker::Unused | Marker::Ignored => emit::unused(self, &file, def, &schema)?,
+            marker @ (Marker::Unused | Marker::Ignored) => {
+                emit::unused(self, &file, def, &schema, marker == Marker::Ignored)?
+            }
             _ => emit::function(self, &file, def, &schema)?,
         };
         let function = self.unit.function_mut(id);
