@@ -253,6 +253,51 @@ fn arguments_have_names() {
     );
 }
 
+/// PyTorch: `attribute 'a' already exists`.
+#[test]
+fn what_is_registered_takes_no_other_attributes_place() {
+    let source = "class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = [1, 2]
+        self.s = 'x'
+        self.weight = nn.Parameter(torch.ones(2))
+        self.register_buffer('b', torch.ones(2))
+    def forward(self, x):
+        return x * self.weight + self.b, self.a, self.s
+";
+    let model = Session::new().script("net.py".as_ref(), source, &[]).unwrap();
+    let mut model = model.to_model("forward").unwrap();
+    let tensor = Tensor::full(DType::Float, &[2], 3.0.into()).unwrap();
+    for name in ["a", "s", "b", "forward"] {
+        let refused = model.register_parameter(name, &tensor, true).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("attribute '{name}' already exists")),
+            "{refused}"
+        );
+    }
+    for name in ["a", "s", "weight", "forward"] {
+        let refused = model.register_buffer(name, &tensor, true).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("attribute '{name}' already exists")),
+            "{refused}"
+        );
+    }
+    for name in ["a", "weight", "forward"] {
+        assert!(model.register_attribute(name, &Value::Int(3)).is_err());
+    }
+    // What is of the same kind takes its value.
+    model.register_parameter("weight", &tensor, true).unwrap();
+    model.register_buffer("b", &tensor, true).unwrap();
+    let archive = model.save_bytes(&frazil::SaveOptions::default()).unwrap();
+    let loaded = Session::new().load_bytes("net.pt".as_ref(), archive).unwrap();
+    let result = interpreter(loaded.model("run").unwrap())
+        .call("forward", &[tensor.into()])
+        .unwrap();
+    let first = result.items().unwrap()[0].as_tensor().unwrap();
+    assert_eq!(first.to_f64_vec(), [12.0, 12.0]);
+}
+
 /// As PyTorch 2.15 answers each of these.
 #[test]
 fn calls_of_functions_of_python_are_not_exported() {

@@ -158,6 +158,11 @@ impl Model {
                 "attribute '{name}' already exists as a method"
             )));
         }
+        // The code reads it as what it is. Buffers that are not saved are plain attributes.
+        let is_parameter = |kind| kind == AttributeKind::Parameter;
+        if known.is_some_and(|a| a.ty != ty || is_parameter(a.kind) != is_parameter(kind)) {
+            return Err(Error::Attribute(format!("attribute '{name}' already exists")));
+        }
         let module = self.module_mut();
         let Some(def) = module.unit.classes.get_mut(&class) else {
             return Err(Error::Attribute("the module has no class".to_owned()));
