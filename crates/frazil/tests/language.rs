@@ -119,7 +119,12 @@ fn first_difference(got: &Value, recorded: &Json, tolerance: Tolerance) -> Strin
 }
 
 /// The first call whose result, or whose exception, is not what PyTorch recorded.
-fn different_results(engine: &mut Engine, method: Option<&str>, recorded: &Json, tolerance: Tolerance) -> Option<String> {
+fn different_results(
+    engine: &mut Engine,
+    method: Option<&str>,
+    recorded: &Json,
+    tolerance: Tolerance,
+) -> Option<String> {
     for call in recorded["calls"].as_array().unwrap() {
         let args: Vec<_> = call["args"].as_array().unwrap().iter().map(from_json).collect();
         let raises = call.get("raises").map(|r| r.as_str().unwrap());

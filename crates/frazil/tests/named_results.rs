@@ -39,7 +39,9 @@ fn what_returns_named_results_can_be_saved() {
                 .unwrap();
             let name = if loaded.is_model() { "forward" } else { "f" };
             let model = loaded.to_model(name).unwrap();
-            let saved = model.save_bytes(&SaveOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let saved = model
+                .save_bytes(&SaveOptions::default())
+                .unwrap_or_else(|e| panic!("{e}\n{text}"));
             let again = Session::new().load_bytes(Path::new("f.pt"), saved).unwrap();
             for kind in [EngineKind::Interpreter, EngineKind::Native] {
                 let options = EngineOptions {
