@@ -8,7 +8,7 @@ use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use values::{from_json, same};
+use values::{Tolerance, from_json, same};
 
 const KINDS: [EngineKind; 2] = [EngineKind::Interpreter, EngineKind::Native];
 
