@@ -29,10 +29,6 @@ const UNSAFE_PLACES: &[(&str, &str)] = &[
         "crates/syntax/src/module/tensors.rs",
         "tensor files are mapped into memory",
     ),
-    (
-        "crates/torchscript/src/archive/zip.rs",
-        "archives are mapped into memory",
-    ),
     ("tools/src/case.rs", "tensor files are mapped into memory"),
     ("tools/src/leave.rs", "the C library's own way to end a process"),
 ];

@@ -1,5 +1,6 @@
 //! Native code for inputs of given shapes: plans of kernels, and compiled methods.
 
+use crate::backing::Backing;
 use crate::describe::tensor_spec;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
@@ -142,6 +143,8 @@ pub struct NativePlan {
     /// What the results are in terms of the code's outputs.
     pub(crate) results: Vec<ResultSpec>,
     target: Target,
+    /// What its constants are read from.
+    backing: Backing,
 }
 
 impl NativePlan {
@@ -175,7 +178,14 @@ impl NativePlan {
             plan,
             results: specialised.results,
             target,
+            backing: Backing::default(),
         })
+    }
+
+    /// The plan, whose constants are read from `backing`.
+    fn reading(mut self, backing: &Backing) -> NativePlan {
+        self.backing = backing.clone();
+        self
     }
 
     /// Number of kernel calls of a run, and of distinct kernels among them.
@@ -225,6 +235,9 @@ impl NativePlan {
     /// # Errors
     /// When code generation or linking fails, or a file cannot be written; nothing half-written stays.
     pub fn write_library(&self, path: &Path) -> Result<()> {
+        // Packed before anything is written.
+        let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
+        self.backing.check()?;
         aot::write_library(&self.plan, &self.target, path)?;
         Ok(())
     }
@@ -245,7 +258,9 @@ impl NativePlan {
     /// When code generation fails.
     pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
         let package = self.package(options)?;
-        CompiledMethod::new(package, self.results, options)
+        let compiled = CompiledMethod::new(package, self.results, options)?;
+        self.backing.check()?;
+        Ok(compiled)
     }
 
     /// As [`NativePlan::compile`], with kernels that `objects` has, or else gets; a directory that `options` says has them instead.
@@ -407,12 +422,11 @@ impl Loaded {
     /// When there is no such method, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        Ok(NativePlan::new(
-            self.graph(method)?,
-            &inputs,
-            self.session().registry(),
-            options,
-        )?)
+        let plan = NativePlan::new(self.graph(method)?, &inputs, self.session().registry(), options)?;
+        Ok(match self {
+            Loaded::Model(model) => plan.reading(model.backing()),
+            Loaded::Graphs(_) => plan,
+        })
     }
 }
 
@@ -436,7 +450,8 @@ impl Model {
     /// When it cannot be compiled; the error lists every operator that is in the way.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?.compile(options)
+        let plan = NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?;
+        plan.reading(self.backing()).compile(options)
     }
 }
 

@@ -400,6 +400,7 @@ impl Engine {
         if let Some(native) = &mut self.native
             && let Some(result) = native.call(&mut self.instance, method, args)?
         {
+            self.instance.check()?;
             return Ok(result);
         }
         let running = self.instance.running()?;
@@ -410,6 +411,7 @@ impl Engine {
             native.notes.extend(notes);
             native.compile_time += time;
         }
+        self.instance.check()?;
         Ok(result?)
     }
 
@@ -461,7 +463,7 @@ impl Engine {
         let Running { model, interpreter, .. } = self.instance.running()?;
         let module = interpreter.snapshot().map_err(|e| Error::Attribute(e.to_string()))?;
         Ok(match module {
-            Some(module) => Model::of(model.session().clone(), module),
+            Some(module) => model.derived(module),
             None => model.clone(),
         })
     }

@@ -165,6 +165,17 @@ impl Instance {
         self.source.read()
     }
 
+    /// To be called before a result is given away.
+    ///
+    /// # Errors
+    /// When the archive that the model was read from could not be read as it was when that was loaded.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.source.model {
+            Some(model) => model.backing().check(),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn running(&mut self) -> Result<&mut Running> {
         let running = match self.running.take() {
             Some(running) => running,

@@ -29,6 +29,7 @@
 
 mod alias_text;
 mod aliases;
+mod backing;
 mod code;
 #[cfg(feature = "codegen")]
 mod code_cache;

@@ -314,7 +314,9 @@ impl Loaded {
     /// # Errors
     /// When there is no module, or a file cannot be written; nothing half-written stays.
     pub fn save_ir(&self, path: &Path) -> Result<()> {
-        text::write_module(self.model("written with their tensors")?.module(), path)
+        let model = self.model("written with their tensors")?;
+        text::write_module(model.module(), path)?;
+        model.backing().check()
     }
 
     /// Every function's graph as a picture, in Graphviz's DOT language.

@@ -1,5 +1,6 @@
 //! Models: modules with their session, and what can be made of them.
 
+use crate::backing::Backing;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
 use frazil_ir::{Graph, Module};
 use frazil_passes::PassManager;
@@ -73,6 +74,8 @@ pub struct Model {
     module: Arc<Module>,
     /// The archive that the module was read from, as long as it is what was read.
     origin: Option<Arc<FileIdentity>>,
+    /// What its tensors, or those that they were computed from, are read from.
+    backing: Backing,
 }
 
 impl Model {
@@ -106,12 +109,27 @@ impl Model {
             session,
             module: Arc::new(module),
             origin: None,
+            backing: Backing::default(),
         }
     }
 
-    /// The model, known to be what the file `origin` holds.
-    pub(crate) fn read_from(mut self, origin: Option<FileIdentity>) -> Model {
+    /// A model over `module`, which was made of this one's.
+    pub(crate) fn derived(&self, module: Module) -> Model {
+        Model {
+            backing: self.backing.clone(),
+            ..Model::of(self.session.clone(), module)
+        }
+    }
+
+    /// What tensors of the module are read from.
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
+    /// The model, known to be what the file `origin` holds, and read from `backing` as far as it is not read yet.
+    pub(crate) fn read_from(mut self, origin: Option<FileIdentity>, backing: Backing) -> Model {
         self.origin = origin.map(Arc::new);
+        self.backing = backing;
         self
     }
 
@@ -185,7 +203,7 @@ impl Model {
     /// When a `__setstate__` raises, cannot be run, takes too long, or leaves attributes unset.
     pub fn restored(&self) -> Result<Model> {
         Ok(match state::restore(&self.module, self.session.registry())? {
-            Some(module) => Model::of(self.session.clone(), module),
+            Some(module) => self.derived(module),
             None => self.clone(),
         })
     }
@@ -193,7 +211,7 @@ impl Model {
     /// Like [`restored`](Self::restored) for what does not run: objects whose `__setstate__` needs operators without semantics stay as the archive has them.
     fn restored_as_known(&self) -> Result<Model> {
         Ok(match state::restore_known(&self.module, self.session.registry())? {
-            Some(module) => Model::of(self.session.clone(), module),
+            Some(module) => self.derived(module),
             None => self.clone(),
         })
     }
@@ -201,7 +219,7 @@ impl Model {
     /// The way back: what archives hold of objects whose class has a `__getstate__` is what that gives.
     fn stored(&self) -> Result<Model> {
         Ok(match state::store(&self.module, self.session.registry())? {
-            Some(module) => Model::of(self.session.clone(), module),
+            Some(module) => self.derived(module),
             None => self.clone(),
         })
     }
@@ -251,7 +269,8 @@ impl Model {
         let mut manager = manager(&self.session, pipeline, passes)?;
         let mut module = Module::clone(&self.restored_as_known()?.module);
         let report = frazil_passes::freeze_with(&mut module, options, &mut manager, &**self.session.registry())?;
-        Ok((Model::of(self.session.clone(), module), report))
+        self.backing.check()?;
+        Ok((self.derived(module), report))
     }
 
     /// A copy that is optimised for running, as `torch.jit.optimize_for_inference` gives: frozen, unless it is so already, in evaluation mode, with nothing in
@@ -289,7 +308,8 @@ impl Model {
         let mut module = Module::clone(&self.restored_as_known()?.module);
         let registry = &**self.session.registry();
         let report = frazil_passes::optimize_for_inference_with(&mut module, options, &mut manager, registry)?;
-        Ok((Model::of(self.session.clone(), module), report))
+        self.backing.check()?;
+        Ok((self.derived(module), report))
     }
 
     /// A copy after the passes of a textual pipeline, and what they have to tell.
@@ -316,7 +336,8 @@ impl Model {
         };
         let mut module = Module::clone(&model.module);
         let report = manager.run(&mut module, &**self.session.registry())?;
-        Ok((Model::of(self.session.clone(), module), report))
+        self.backing.check()?;
+        Ok((self.derived(module), report))
     }
 
     /// Writes the model as a `.pt` archive, which [`Session::load`] and PyTorch read. As in PyTorch, the archive's top directory is called like the
@@ -349,7 +370,9 @@ impl Model {
         let stored = self.stored()?;
         let written = write_atomically(path, |file| {
             let mut out = stored.write_archive(BufWriter::new(file), &options)?;
-            Ok(out.flush()?)
+            out.flush()?;
+            let whole = self.backing.check();
+            whole.map_err(|e| SaveError::Io(std::io::Error::other(e)))
         });
         written.map_err(|error| match error {
             SaveError::Io(source) => Error::io("write", path, source),
@@ -372,7 +395,9 @@ impl Model {
     /// # Errors
     /// When the model has no form as an archive, or `out` fails.
     pub fn save_to<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W> {
-        Ok(self.stored()?.write_archive(out, options)?)
+        let out = self.stored()?.write_archive(out, options)?;
+        self.backing.check()?;
+        Ok(out)
     }
 
     /// The model as a `.pt` archive in memory.
@@ -392,11 +417,9 @@ impl Model {
     /// When the model has no form as an archive.
     pub fn save_bytes(&self, options: &SaveOptions) -> Result<Vec<u8>> {
         let catalogue = self.session.registry().catalogue();
-        Ok(frazil_torchscript::save_bytes(
-            &self.stored()?.module,
-            catalogue,
-            options,
-        )?)
+        let bytes = frazil_torchscript::save_bytes(&self.stored()?.module, catalogue, options)?;
+        self.backing.check()?;
+        Ok(bytes)
     }
 
     fn write_archive<W: Write + Seek + Send>(&self, out: W, options: &SaveOptions) -> Result<W, SaveError> {

@@ -241,6 +241,8 @@ impl Cache {
                 let package = match &self.kept {
                     Some(kept) => match prepared(package, &options) {
                         Ok(package) => {
+                            // Zeros must not be kept.
+                            instance.check()?;
                             kept.put(kept_name, keys, &ctx, &types, &package, &results);
                             package
                         }

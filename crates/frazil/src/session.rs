@@ -1,5 +1,6 @@
 //! Sessions: a context, the operators, and the passes; and reading whatever kind of input.
 
+use crate::backing::Backing;
 use crate::instance::ModelSource;
 use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result};
 use frazil_ir::{Context, Graph};
@@ -182,15 +183,20 @@ impl Session {
         let mut file = File::open(path).map_err(|e| Error::io("read", path, e))?;
         let n = file.read(&mut head).map_err(|e| Error::io("read", path, e))?;
         if is_archive(&head[..n]) {
-            // By path, so that it is mapped and not copied.
-            let module = frazil_torchscript::load(path, &self.load_options()).map_err(|source| Error::Load {
+            // By path, so that tensors are read when they are needed.
+            let loaded = frazil_torchscript::load_open(path, &self.load_options());
+            let (module, bytes) = loaded.map_err(|source| Error::Load {
                 path: path.to_owned(),
                 source,
             })?;
+            let backing = Backing::new(path, bytes);
+            backing.check()?;
             // Unless another file took its place meanwhile.
             let again = File::open(path).ok().and_then(|file| FileIdentity::of(&file));
             let origin = FileIdentity::of(&file).filter(|first| again.as_ref() == Some(first));
-            return Ok(Loaded::Model(Model::of(self.clone(), module).read_from(origin)));
+            return Ok(Loaded::Model(
+                Model::of(self.clone(), module).read_from(origin, backing),
+            ));
         }
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         self.load_bytes(path, bytes)

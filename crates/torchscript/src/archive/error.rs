@@ -9,7 +9,7 @@ use super::pickle::PickleError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The file could not be opened or mapped.
+    /// The file could not be opened or read.
     #[error("cannot read `{}`: {source}", path.display())]
     Io {
         /// The file that was asked for.

@@ -13,6 +13,7 @@
 //! | `extra/...` | files that the program's author added |
 //! | `traced_inputs.pkl`, `traced_inputs/N` | shapes of the inputs that a traced module was traced with |
 
+mod bytes;
 mod debug;
 mod error;
 mod pickle;
@@ -21,10 +22,12 @@ mod zip;
 use std::ops::Range;
 use std::path::Path;
 
+pub(crate) use bytes::Kept;
+pub use bytes::SharedBytes;
 pub use debug::{SourceMap, SourcePiece, SourcePlace};
 pub use error::ArchiveError;
 pub use pickle::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue};
-pub use zip::{Limits, SMALL_BYTES, SharedBytes};
+pub use zip::{Limits, SMALL_BYTES};
 
 use zip::ZipDirectory;
 
@@ -39,12 +42,12 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the archive at `path`, memory-mapped.
+    /// Opens the archive at `path`, whose records are read when they are needed.
     ///
     /// # Errors
-    /// When the file cannot be mapped, is no archive, or its format version is not supported.
+    /// When the file cannot be read, is no archive, or its format version is not supported.
     pub fn open(path: &Path) -> Result<Archive, ArchiveError> {
-        Archive::new(SharedBytes::map(path)?, Limits::default())
+        Archive::new(SharedBytes::open(path)?, Limits::default())
     }
 
     /// Opens an archive that is in memory.
@@ -64,6 +67,11 @@ impl Archive {
             }
         }
         Ok(Archive { directory, version })
+    }
+
+    /// All of the archive's bytes.
+    pub fn file(&self) -> &SharedBytes {
+        self.directory.file()
     }
 
     /// The format version, which decides how old operators are read.
@@ -125,7 +133,7 @@ impl Archive {
         SourceMap::parse(&record, &self.read(&record)?).map(Some)
     }
 
-    /// The bytes of an entry where they lie, without a copy: tensor data.
+    /// The bytes of an entry, not read yet: tensor data.
     ///
     /// # Errors
     /// When there is no such entry, or its compressed form is damaged.

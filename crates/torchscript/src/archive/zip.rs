@@ -1,90 +1,18 @@
-//! The zip container of a `.pt` file: a memory-mapped file and its checked directory.
+//! The zip container of a `.pt` file and its checked directory.
 //!
-//! PyTorch stores every record uncompressed and aligned to 64 bytes, so that a tensor's bytes can be used where they lie.
+//! PyTorch stores every record uncompressed, so that a tensor's bytes are a range of the file, to be read when they are needed.
 //! Records that other tools have deflated are accepted too, and are inflated on each read.
 
-use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 use indexmap::IndexMap;
-use memmap2::Mmap;
-#[cfg(target_os = "linux")]
-use memmap2::UncheckedAdvice;
 use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipResult;
 use zip::{CompressionMethod, ZipArchive};
 
+use super::bytes::{Cursor, SharedBytes};
 use super::error::ArchiveError;
-
-/// Bytes that several owners share: a mapped file, or a buffer. Cloning is a reference count.
-#[derive(Clone)]
-pub struct SharedBytes {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
-    /// The owner, where it is a file.
-    map: Option<Arc<Mmap>>,
-}
-
-impl SharedBytes {
-    /// Maps the file at `path` for reading.
-    ///
-    /// # Errors
-    /// When the file cannot be opened or mapped.
-    pub fn map(path: &Path) -> Result<SharedBytes, ArchiveError> {
-        let io = |source| ArchiveError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let file = File::open(path).map_err(io)?;
-        // SAFETY: the mapping is private and read-only, and the bytes are only ever read as plain integers and floats, for
-        // which every bit pattern is valid. A file that another process shortens meanwhile ends this one with SIGBUS; that is
-        // the contract of mapping that PyTorch's `mmap=True` has too, and DESIGN asks for mapped weights.
-        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(io)?);
-        Ok(SharedBytes {
-            owner: map.clone(),
-            map: Some(map),
-        })
-    }
-
-    /// The shared owner, for storages that outlive the archive.
-    pub fn owner(&self) -> Arc<dyn AsRef<[u8]> + Send + Sync> {
-        Arc::clone(&self.owner)
-    }
-
-    /// Says that nobody will read the bytes in `range` soon: pages of a file are given back, to be mapped again when they are read.
-    pub fn release(&self, range: Range<usize>) {
-        #[cfg(target_os = "linux")]
-        if let Some(map) = self.map.as_ref().filter(|map| range.end <= map.len()) {
-            // SAFETY: the pages are a file's, which nobody writes to through this mapping: they have the same contents when they come back.
-            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) };
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = range;
-    }
-}
-
-impl From<Vec<u8>> for SharedBytes {
-    fn from(bytes: Vec<u8>) -> SharedBytes {
-        SharedBytes {
-            owner: Arc::new(bytes),
-            map: None,
-        }
-    }
-}
-
-impl AsRef<[u8]> for SharedBytes {
-    fn as_ref(&self) -> &[u8] {
-        (*self.owner).as_ref()
-    }
-}
-
-impl std::fmt::Debug for SharedBytes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SharedBytes({} bytes)", self.as_ref().len())
-    }
-}
 
 /// Bounds on what an untrusted archive may claim.
 #[derive(Debug, Clone)]
@@ -129,7 +57,7 @@ struct Entry {
 
 /// Opens a zip file, which begins with its first byte unless something was put in front of it. PyTorch's have 64-bit ends of directory that they do not need:
 /// where the first name is as long as those, a search for the beginning finds the second entry.
-fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor<SharedBytes>>> {
+fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor>> {
     let config = Config {
         archive_offset: ArchiveOffset::Known(0),
     };
@@ -140,7 +68,7 @@ fn open_at_start(bytes: &SharedBytes) -> ZipResult<ZipArchive<Cursor<SharedBytes
 #[derive(Debug)]
 pub struct ZipDirectory {
     bytes: SharedBytes,
-    zip: ZipArchive<Cursor<SharedBytes>>,
+    zip: ZipArchive<Cursor>,
     entries: IndexMap<String, Entry>,
     top: String,
     limits: Limits,
@@ -152,7 +80,7 @@ impl ZipDirectory {
     /// # Errors
     /// When this is no zip file, when a bound is exceeded, when a name is not allowed, or when an entry's bytes are not in the file.
     pub fn open(bytes: SharedBytes, limits: Limits) -> Result<ZipDirectory, ArchiveError> {
-        let length = bytes.as_ref().len();
+        let length = bytes.len();
         let damaged = |reason: String| ArchiveError::NotAnArchive { reason, length };
         let mut zip = open_at_start(&bytes).map_err(|e| damaged(e.to_string()))?;
         if zip.len() > limits.entries {
@@ -237,6 +165,11 @@ impl ZipDirectory {
         })
     }
 
+    /// The bytes that the directory is of.
+    pub fn file(&self) -> &SharedBytes {
+        &self.bytes
+    }
+
     /// The directory that contains all entries, with its closing slash, as in `model/`.
     pub fn top(&self) -> &str {
         &self.top
@@ -252,7 +185,7 @@ impl ZipDirectory {
         self.entries.contains_key(name)
     }
 
-    /// The bytes of an entry where they lie in the file, without a copy; inflated into a buffer of their own when compressed.
+    /// The bytes of an entry as a range of the file, not read yet; inflated into a buffer of their own when compressed.
     ///
     /// # Errors
     /// When there is no such entry, or its compressed form is damaged or too large.
@@ -328,7 +261,7 @@ impl ZipDirectory {
 }
 
 /// Checks all names and finds the directory that they share, as PyTorch does: the part of the first name up to the first slash.
-fn top_directory(zip: &ZipArchive<Cursor<SharedBytes>>, limits: &Limits) -> Result<String, ArchiveError> {
+fn top_directory(zip: &ZipArchive<Cursor>, limits: &Limits) -> Result<String, ArchiveError> {
     let mut top: Option<String> = None;
     for raw in zip.file_names_raw() {
         let bad = |reason| ArchiveError::EntryName {

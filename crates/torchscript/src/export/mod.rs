@@ -40,7 +40,7 @@ pub struct SaveOptions {
 
 /// Writes `module` as a `.pt` archive to `out`.
 ///
-/// `catalogue`, of the module's context, tells the code's printer how operators are called. Tensors are written from where they lie, mapped files included; nothing is copied in memory.
+/// `catalogue`, of the module's context, tells the code's printer how operators are called. Tensors that are not in memory are read one after the other; none is kept.
 ///
 /// # Errors
 /// When the module has no form as an archive, see [`SaveError`]; before the first byte is written. And when `out` fails.
@@ -157,7 +157,8 @@ impl Pickled {
     /// Writes the storages as `NAME/0`, `NAME/1`, ... and the pickle as `NAME.pkl`.
     fn write<W: Write + Seek>(&self, name: &str, records: &mut RecordWriter<W>) -> Result<(), SaveError> {
         for (number, storage) in self.storages.iter().enumerate() {
-            records.stored(&format!("{name}/{number}"), storage.bytes())?;
+            let bytes = storage.read(0..storage.len()).unwrap_or_default();
+            records.stored(&format!("{name}/{number}"), &bytes)?;
         }
         records.stored(&format!("{name}.pkl"), &self.bytes)
     }

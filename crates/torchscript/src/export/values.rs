@@ -364,7 +364,7 @@ impl<'m> ValueWriter<'m> {
         let length = match storage.device().kind {
             // There are no bytes to count.
             DeviceKind::Meta => tensor.end(),
-            _ => i64::try_from(storage.bytes().len() / dtype.size()).unwrap_or(i64::MAX),
+            _ => i64::try_from(storage.len() / dtype.size()).unwrap_or(i64::MAX),
         };
         let address = Arc::as_ptr(storage).addr();
         self.shared(Identity::Storage(address, dtype), |w| {

@@ -76,12 +76,22 @@ impl std::fmt::Debug for LoadOptions<'_> {
     }
 }
 
-/// Loads the archive at `path`, which is memory-mapped: tensors of the module are windows on the file.
+/// Loads the archive at `path`: tensors of the module are windows on the file, which is read when their elements are needed. Until then it must
+/// not be changed; [`load_open`] gives what says whether it was.
 ///
 /// # Errors
 /// When the file cannot be read, is no TorchScript archive, or its code does not compile.
 pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<Module> {
-    load_archive(&Archive::open(path)?, options)
+    Ok(load_open(path, options)?.0)
+}
+
+/// As [`load`], with the bytes that tensors are read from: [`SharedBytes::is_whole`] says whether they could be so far.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_open(path: &Path, options: &LoadOptions<'_>) -> Result<(Module, SharedBytes)> {
+    let archive = Archive::open(path)?;
+    Ok((load_archive(&archive, options)?, archive.file().clone()))
 }
 
 /// Loads an archive that is in memory.

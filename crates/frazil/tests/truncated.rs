@@ -1,0 +1,127 @@
+//! Archives that somebody shortens or removes while they are in use: results are right or refused, and no signal ends the process.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Error, FreezeOptions, SaveOptions, Session, Tensor, Value};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// An archive whose weights take some pages.
+fn archive(folder: &Path) -> PathBuf {
+    let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+                  self.w = nn.Parameter(torch.arange(40000.0).reshape(200, 200))\n        \
+                  self.b = nn.Parameter(torch.arange(200.0))\n    def forward(self, x):\n        \
+                  return torch.relu(x @ self.w + self.b)\n";
+    let net = Session::new().script("net.py".as_ref(), source, &[]).unwrap();
+    let mut net = net.to_model("forward").unwrap();
+    net.eval();
+    let path = folder.join("net.pt");
+    net.save(&path, &SaveOptions::default()).unwrap();
+    path
+}
+
+fn call(engine: &mut Engine) -> Result<Vec<u8>, CallError> {
+    let x = Tensor::from_f32(&[0.5; 400], &[2, 200]).unwrap();
+    let result = engine.call("forward", &[Value::from(x)])?;
+    Ok(result.as_tensor().unwrap().to_bytes().unwrap())
+}
+
+fn has_changed<T>(result: Result<T, CallError>) -> bool {
+    matches!(result, Err(CallError::Failed(e)) if is_changed(&e))
+}
+
+fn is_changed(e: &Error) -> bool {
+    matches!(e, Error::Io { .. }) && e.to_string().contains("has changed")
+}
+
+fn kinds() -> Vec<EngineKind> {
+    match cfg!(feature = "codegen") {
+        true => vec![EngineKind::Native, EngineKind::Interpreter],
+        false => vec![EngineKind::Interpreter],
+    }
+}
+
+#[test]
+fn weights_that_are_gone_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in kinds() {
+        for length in [0, 100, 5000, 50_000] {
+            let path = archive(folder.path());
+            let cut = || {
+                File::options()
+                    .write(true)
+                    .open(&path)
+                    .unwrap()
+                    .set_len(length)
+                    .unwrap()
+            };
+            let cache_dir = (kind == EngineKind::Native).then(|| folder.path().join(format!("cache{length}")));
+            let options = EngineOptions {
+                kind,
+                cache_dir,
+                ..EngineOptions::default()
+            };
+            // Before anything of the weights is read, and after.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            let model = Session::new().load(&path).unwrap();
+            let mut first = model.engine(&options).unwrap();
+            let early = Session::new().load(&path).unwrap();
+            let mut second = early.engine(&options).unwrap();
+            let other = EngineOptions {
+                cache_dir: None,
+                ..options.clone()
+            };
+            let expected = call(&mut model.engine(&other).unwrap()).unwrap();
+            let fresh = Session::new().load(&path).unwrap();
+            cut();
+            assert!(has_changed(call(&mut second)), "{kind:?} {length}");
+            assert!(has_changed(call(&mut second)), "{kind:?} {length}");
+            // One that has all it needs gives the right results, or none.
+            match call(&mut first) {
+                Ok(result) => assert_eq!(result, expected),
+                error => assert!(has_changed(error)),
+            }
+            let saved = folder.path().join("saved.pt");
+            assert!(is_changed(&fresh.save(&saved, &SaveOptions::default()).unwrap_err()));
+            assert!(!saved.exists());
+            assert!(fresh.save_bytes(&SaveOptions::default()).is_err());
+            assert!(Session::new().load(&path).is_err());
+            let _ = fresh.freeze(&FreezeOptions::default());
+        }
+    }
+}
+
+/// One that is removed or replaced is still there for those who have opened it.
+#[test]
+fn a_removed_archive_is_still_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in kinds() {
+        let path = archive(folder.path());
+        let model = Session::new().load(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let options = EngineOptions {
+            kind,
+            ..EngineOptions::default()
+        };
+        assert!(call(&mut model.engine(&options).unwrap()).is_ok());
+    }
+}
+
+#[test]
+#[cfg(feature = "codegen")]
+fn nothing_is_compiled_of_what_is_gone() {
+    use frazil::{CompileOptions, InputSpec, Loaded, ir::DType};
+    let folder = tempfile::tempdir().unwrap();
+    let path = archive(folder.path());
+    let frozen = |model: &frazil::Model| model.freeze(&FreezeOptions::default()).unwrap();
+    let model = frozen(&Session::new().load(&path).unwrap());
+    let inputs = [InputSpec::new(DType::Float, &[2, 200])];
+    let options = CompileOptions::default();
+    let plan = Loaded::Model(model.clone()).plan("forward", &inputs, &options).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(1000).unwrap();
+    let library = folder.path().join("libnet.so");
+    assert!(is_changed(&plan.write_library(&library).unwrap_err()));
+    assert!(!library.exists());
+    assert!(plan.compile(&options).is_err());
+    assert!(model.compile(&inputs, &options).is_err());
+}
