@@ -3,6 +3,7 @@
 use crate::cache::ObjectCache;
 use crate::emit::phase_name;
 use crate::host::HostCall;
+use crate::kernel::KernelSpec;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target, own_pages};
 use crate::output::{self, NewBytes};
@@ -12,6 +13,7 @@ use crate::plan::{Buffer, Call, Constants, Plan, Port};
 use crate::profile::{self, CallInfo, Clock, Profile};
 use crate::target::Target;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Pool, Runner, Step};
+use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::threads::parallel;
@@ -228,26 +230,26 @@ impl Executable {
             buffers,
             _jit: jit,
         };
-        Ok(Executable::with_pool(Arc::new(code), pool, options.threads))
+        Executable::with_pool(Arc::new(code), pool, options.threads)
     }
 
-    fn with_pool(code: Arc<Code>, pool: Option<Pool>, threads: usize) -> Executable {
-        let workspace = Pages::new(code.workspace_bytes);
+    fn with_pool(code: Arc<Code>, pool: Option<Pool>, threads: usize) -> Result<Executable, CompileError> {
+        let workspace = Pages::new(code.workspace_bytes)?;
         let addresses = vec![0; code.most_buffers];
-        Executable {
+        Ok(Executable {
             code,
             workspace,
             addresses,
             runs: 0,
             pool,
             threads,
-        }
+        })
     }
 
     /// Another instance of the same code, which may run at the same time.
     pub fn instance(&self) -> Result<Executable, CompileError> {
         let pool = pool(self.threads)?;
-        Ok(Executable::with_pool(Arc::clone(&self.code), pool, self.threads))
+        Executable::with_pool(Arc::clone(&self.code), pool, self.threads)
     }
 
     /// What a run is given.
@@ -280,7 +282,9 @@ impl Executable {
             false => output::Contents::Zero,
         };
         let ports = self.code.outputs.iter();
-        let mut new: Vec<NewBytes> = ports.map(|port| NewBytes::new(port.bytes(), contents)).collect();
+        let mut new: Vec<NewBytes> = ports
+            .map(|port| NewBytes::new(port.bytes(), contents).map_err(out_of_memory))
+            .collect::<Result<_, _>>()?;
         let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
         let addresses: Vec<*mut c_void> = new.iter_mut().map(NewBytes::address).collect();
         // SAFETY: the inputs' sizes are checked, the outputs have theirs, and the kernels of a plan write every element of every output.
@@ -466,7 +470,7 @@ pub(crate) fn prepare(
     pool: Option<&Pool>,
 ) -> Result<Constants, CompileError> {
     let (calls, bytes) = &contents.preparation;
-    let mut prepared = Pages::new(*bytes);
+    let mut prepared = Pages::new(*bytes)?;
     let linked = link(contents, calls, &[], jit)?;
     let mut addresses = vec![0usize; calls.iter().map(|c| c.buffers.len()).max().unwrap_or(0)];
     let memory = Memory {
@@ -491,6 +495,11 @@ pub(crate) fn pool(threads: usize) -> Result<Option<Pool>, CompileError> {
         0 | 1 => Ok(None),
         n => Ok(Some(Pool::new(n).ok_or(CompileError::Resources)?)),
     }
+}
+
+/// The exception of a run that has no memory for its outputs.
+fn out_of_memory(error: OutOfMemory) -> RunError {
+    RunError::Raised(error.to_string())
 }
 
 /// Runs a kernel of the host program on its buffers.

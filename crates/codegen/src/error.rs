@@ -1,5 +1,6 @@
 //! Why a graph could not be compiled.
 
+use frazil_runtime::memory::OutOfMemory;
 use std::fmt;
 use thiserror::Error;
 
@@ -68,6 +69,9 @@ pub enum LowerError {
         /// Its sizes.
         sizes: Vec<i64>,
     },
+    /// The system refused memory for constants.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// A tensor program is inconsistent. A bug of the operator's entry.
     #[error("malformed tensor program: {0}")]
     Malformed(String),

@@ -82,7 +82,7 @@ impl HostCall {
     /// What the operator raises; in words.
     pub fn run(&self, inputs: &[&[u8]], output: &mut [u8]) -> Result<(), String> {
         let tensor = |(bytes, shape): (&&[u8], &TensorShape)| {
-            let storage = Storage::from_owned(AlignedBytes::copied(bytes));
+            let storage = Storage::from_owned(AlignedBytes::copied(bytes)?);
             let strides = contiguous_strides(&shape.sizes);
             Tensor::from_storage(storage, shape.dtype, &shape.sizes, &strides, 0).map(Value::from)
         };

@@ -1,5 +1,6 @@
 //! New memory for what a run gives.
 
+use frazil_runtime::memory::{self, OutOfMemory};
 use frazil_runtime::storage::{ALIGNMENT, AlignedBytes, aligned_start};
 use std::ffi::c_void;
 
@@ -25,11 +26,16 @@ pub(crate) struct NewBytes {
 
 impl NewBytes {
     /// `len` bytes that start at a multiple of [`ALIGNMENT`].
-    pub fn new(len: usize, contents: Contents) -> NewBytes {
-        let mut data = match contents {
-            Contents::Zero => vec![0; len + ALIGNMENT],
-            Contents::Undefined => Vec::with_capacity(len + ALIGNMENT),
+    ///
+    /// # Errors
+    /// When the allocator refuses.
+    pub fn new(len: usize, contents: Contents) -> Result<NewBytes, OutOfMemory> {
+        let room = len.saturating_add(ALIGNMENT);
+        let data = match contents {
+            Contents::Zero => memory::zeroed(room),
+            Contents::Undefined => memory::with_capacity(room),
         };
+        let mut data = data.map_err(|_| OutOfMemory { bytes: len })?;
         let start = aligned_start(data.as_ptr());
         if contents == Contents::Undefined {
             data.resize(start, 0);
@@ -38,7 +44,7 @@ impl NewBytes {
                 data.resize(start + len, POISON);
             }
         }
-        NewBytes { data, start, len }
+        Ok(NewBytes { data, start, len })
     }
 
     /// Address of the first byte.
@@ -65,7 +71,7 @@ mod tests {
     fn written_bytes_are_the_result() {
         for len in [0usize, 1, 64, 65, 5000] {
             for contents in [Contents::Zero, Contents::Undefined] {
-                let mut new = NewBytes::new(len, contents);
+                let mut new = NewBytes::new(len, contents).expect("fits");
                 let address = new.address().cast::<u8>();
                 assert_eq!(address as usize % ALIGNMENT, 0);
                 let want: Vec<u8> = (0..len).map(|i| i as u8).collect();

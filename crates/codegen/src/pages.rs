@@ -1,6 +1,7 @@
 //! Memory for what is read from end to end in every run: weights and the workspace.
 
 use crate::plan::ALIGNMENT;
+use frazil_runtime::memory::{self, OutOfMemory};
 use memmap2::{Advice, MmapMut};
 
 /// Bytes of a large page.
@@ -27,16 +28,25 @@ pub(crate) struct Line([u64; 8]);
 
 impl Pages {
     /// At least `bytes` bytes.
-    pub fn new(bytes: usize) -> Pages {
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn new(bytes: usize) -> Result<Pages, OutOfMemory> {
         if bytes >= WORTH
-            && let Ok(map) = MmapMut::map_anon(bytes.next_multiple_of(LARGE))
+            && let Some(whole) = bytes.checked_next_multiple_of(LARGE)
+            && let Ok(map) = MmapMut::map_anon(whole)
         {
             // Small pages do as well, only slower; at the end of the memory too, where a large one would be used by less than half.
             #[cfg(target_os = "linux")]
             let _ = map.advise_range(Advice::HugePage, 0, (bytes + LARGE - WORTH) / LARGE * LARGE);
-            return Pages::Mapped(map);
+            return Ok(Pages::Mapped(map));
         }
-        Pages::Allocated(vec![Line([0; 8]); bytes.div_ceil(ALIGNMENT)])
+        memory::filled(bytes.div_ceil(ALIGNMENT), Line([0; 8])).map(Pages::Allocated)
+    }
+
+    /// [`Pages::new`] that ends the process where the system refuses, as vectors do.
+    pub fn infallible(bytes: usize) -> Pages {
+        Pages::new(bytes).unwrap_or_else(|_| Pages::Allocated(vec![Line([0; 8]); bytes.div_ceil(ALIGNMENT)]))
     }
 
     /// All of it.
@@ -63,7 +73,7 @@ mod tests {
     #[test]
     fn little_and_much_memory_is_aligned_and_zero() {
         for bytes in [0, 1, 64, 65, WORTH - 1, WORTH, LARGE + 1] {
-            let mut pages = Pages::new(bytes);
+            let mut pages = Pages::new(bytes).expect("fits");
             assert!(pages.bytes().len() >= bytes);
             assert!(pages.bytes().iter().all(|&b| b == 0));
             assert_eq!(pages.bytes_mut().as_ptr() as usize % ALIGNMENT, 0);

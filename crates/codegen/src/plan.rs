@@ -9,6 +9,7 @@ use crate::host::HostCall;
 use crate::kernel::{KernelSpec, WinogradWeights};
 use crate::pages::Pages;
 use frazil_ir::DType;
+use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::structured::Dims;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
@@ -172,8 +173,8 @@ enum ConstantMemory {
 /// Bytes that are written when they are first read.
 struct Later {
     pages: OnceLock<Pages>,
-    /// Writes them over zeros; called once.
-    fill: Mutex<Option<Fill>>,
+    /// Until then: zeros, and the function that writes them.
+    waiting: Mutex<Option<(Pages, Fill)>>,
 }
 
 type Fill = Box<dyn FnOnce(&mut [u8]) + Send>;
@@ -188,12 +189,12 @@ impl Later {
     /// All of them, `len` bytes and maybe more.
     fn bytes(&self, len: usize) -> &[u8] {
         let pages = self.pages.get_or_init(|| {
-            let mut pages = Pages::new(len);
-            let fill = self.fill.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(fill) = fill {
+            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // Taken once, by this very call.
+            waiting.map_or(Pages::Allocated(Vec::new()), |(mut pages, fill)| {
                 fill(&mut pages.bytes_mut()[..len]);
-            }
-            pages
+                pages
+            })
         });
         pages.bytes()
     }
@@ -201,7 +202,7 @@ impl Later {
 
 impl Default for ConstantMemory {
     fn default() -> Self {
-        ConstantMemory::Own(Arc::new(Pages::new(0)))
+        ConstantMemory::Own(Arc::new(Pages::Allocated(Vec::new())))
     }
 }
 
@@ -215,16 +216,20 @@ impl Constants {
         })
     }
 
-    /// `len` bytes that `fill` writes over zeros when somebody first reads them.
-    pub(crate) fn later(len: usize, fill: impl FnOnce(&mut [u8]) + Send + 'static) -> Constants {
+    /// `len` bytes that `fill` writes over zeros when somebody first reads them. The address space is reserved at once, the memory is not
+    /// touched before.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn later(len: usize, fill: impl FnOnce(&mut [u8]) + Send + 'static) -> Result<Constants, OutOfMemory> {
         let later = Later {
             pages: OnceLock::new(),
-            fill: Mutex::new(Some(Box::new(fill))),
+            waiting: Mutex::new(Some((Pages::new(len)?, Box::new(fill)))),
         };
-        Constants {
+        Ok(Constants {
             memory: ConstantMemory::Later(Arc::new(later)),
             len,
-        }
+        })
     }
 
     /// The first `len` bytes of `pages`, which have as many.
@@ -247,7 +252,8 @@ impl Constants {
         match room {
             Some(pages) => pages.bytes_mut()[offset..end].copy_from_slice(bytes),
             None => {
-                let mut pages = Pages::new(align_up(end.max(2 * self.len)));
+                // What is pushed is a copy of what is in memory, and comes from the compiler, not from the program.
+                let mut pages = Pages::infallible(align_up(end.max(2 * self.len)));
                 pages.bytes_mut()[..self.len].copy_from_slice(self.bytes());
                 pages.bytes_mut()[offset..end].copy_from_slice(bytes);
                 self.memory = ConstantMemory::Own(Arc::new(pages));

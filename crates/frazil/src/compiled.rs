@@ -386,7 +386,12 @@ impl CompiledMethod {
     pub fn profile(&mut self, inputs: &[Tensor], time: Duration) -> Result<Profile> {
         self.check(inputs)?;
         self.with_bytes(inputs, |code, inputs| {
-            let mut buffers: Vec<_> = code.outputs().iter().map(|p| AlignedBytes::zeroed(p.bytes())).collect();
+            let mut buffers: Vec<_> = code
+                .outputs()
+                .iter()
+                .map(|p| AlignedBytes::zeroed(p.bytes()))
+                .collect::<Result<_, _>>()
+                .map_err(|e| RunError::Raised(e.to_string()))?;
             let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(AlignedBytes::as_mut_slice).collect();
             code.profile(inputs, &mut outputs, time)
         })

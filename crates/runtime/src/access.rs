@@ -4,7 +4,7 @@ use crate::element::{Element, with_element};
 use crate::lanes::{Lane, Lanes};
 use crate::storage::{AlignedBytes, Bytes};
 use crate::structured::{Access, Dims, OutOfBounds};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorError};
 use frazil_ir::DType;
 use smallvec::{SmallVec, smallvec};
 
@@ -17,13 +17,13 @@ pub(crate) enum OperandBytes {
 
 impl OperandBytes {
     /// A snapshot of the tensor's storage; a copy of it where it is not aligned for the tensor's dtype (mapped archives).
-    pub(crate) fn of(tensor: &Tensor) -> OperandBytes {
+    pub(crate) fn of(tensor: &Tensor) -> Result<OperandBytes, TensorError> {
         let bytes = tensor.storage().bytes();
         let align = tensor.dtype().size().min(8);
         if bytes.as_ptr().align_offset(align) == 0 {
-            OperandBytes::Snapshot(bytes)
+            Ok(OperandBytes::Snapshot(bytes))
         } else {
-            OperandBytes::Copied(Box::new(AlignedBytes::copied(&bytes)))
+            Ok(OperandBytes::Copied(Box::new(AlignedBytes::copied(&bytes)?)))
         }
     }
 

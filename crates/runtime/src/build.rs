@@ -11,6 +11,7 @@ use crate::structured::{
     ViewMap,
 };
 use crate::sym::{Formula, Sym};
+use crate::tensor::Tensor;
 use frazil_ir::DType;
 
 /// A program under construction. Tensors are numbered; every step gives a new one.
@@ -173,11 +174,7 @@ impl ProgramBuilder {
 
     /// A new tensor of `sizes` filled with a number.
     pub fn fill(&mut self, dtype: DType, sizes: &[i64], value: crate::Scalar) -> Result<TensorId, OpError> {
-        if layout::checked_numel(sizes).is_none() {
-            return Err(OpError::raised(format!(
-                "Trying to create tensor with negative dimension or too many elements: {sizes:?}"
-            )));
-        }
+        Tensor::byte_size(dtype, sizes)?;
         let body = Formula::build(dtype, |f| f.number(value, dtype));
         self.pointwise_to(&[], sizes, body)
     }
@@ -400,7 +397,8 @@ impl ProgramBuilder {
         let rank = sizes.len();
         sizes[dim] = length;
         let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
-        map[dim].coefficients[dim] = step;
+        // One element has no next one: a step beyond all memory must not overflow in products with strides.
+        map[dim].coefficients[dim] = if length <= 1 { step.min(1 << 24) } else { step };
         map[dim].offset = start;
         // An empty slice reads nothing: keep the view inside the storage.
         if length == 0 {

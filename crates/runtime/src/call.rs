@@ -3,6 +3,7 @@
 use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
+use crate::memory;
 use crate::op::{Call, KernelFn, OpError, Operator, ResultLayout, Results, Semantics, Variant};
 use crate::prepared::{self, Look, Seen, Small};
 use crate::promote::can_cast;
@@ -10,8 +11,8 @@ use crate::registry::out_arguments;
 use crate::structured::{Dims, Program, TensorShape};
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{TensorCell, Value};
-use frazil_ir::schema::FunctionSchema;
-use frazil_ir::{Attribute, Context, Graph, TypeId, TypeKind};
+use frazil_ir::schema::{Argument, FunctionSchema};
+use frazil_ir::{Attribute, Context, Graph, TypeId, TypeKind, types};
 use smallvec::SmallVec;
 
 /// Calls `op`, whose semantics is a program or a kernel, on complete operands.
@@ -42,6 +43,7 @@ pub fn invoke(
             output_types,
             attributes,
         };
+        check_elements(ctx, op, args)?;
         let results = kernel(&call)?;
         let results = if op.copies { copied(results)? } else { results };
         return write_results(op, values, results);
@@ -110,6 +112,36 @@ fn kernel_of(op: &Operator) -> Option<KernelFn> {
         (None, Semantics::Kernel(kernel)) => Some(*kernel),
         _ => None,
     }
+}
+
+/// Elements from which on a kernel's arguments are checked: below, what it copies is small.
+const MANY: i64 = 1 << 22;
+/// Bytes that a kernel may take for an element: two copies of the widest type that kernels compute in.
+const BYTES_PER_ELEMENT: usize = 32;
+
+/// Checks that there is memory for the copies of their arguments' elements that kernels make. Views of few bytes may have very many
+/// elements; operators that only make further views of them copy nothing.
+fn check_elements(ctx: &Context, op: &Operator, args: &[Value]) -> Result<(), OpError> {
+    let size = |v: &Value| match v {
+        Value::Tensor(cell) => cell.with(|t| (t.numel(), t.dtype().size())),
+        _ => (0, 0),
+    };
+    let (most, width) = args.iter().map(size).max().unwrap_or((0, 0));
+    if most < MANY {
+        return Ok(());
+    }
+    let copies = |r: &Argument| match &r.alias {
+        Some(alias) => alias.is_write,
+        None if r.element_alias.is_some() => false,
+        None => r.ty == types::TENSOR || matches!(ctx.type_kind(r.ty), TypeKind::List(types::TENSOR)),
+    };
+    if op.schema.returns.iter().any(copies) {
+        // The text names one copy of the tensor, which is what PyTorch would allocate.
+        let bytes = (most as usize).saturating_mul(width);
+        memory::check_available((most as usize).saturating_mul(BYTES_PER_ELEMENT))
+            .map_err(|_| memory::OutOfMemory { bytes })?;
+    }
+    Ok(())
 }
 
 /// The results of a call of few elements that was prepared, in the layout of its variant; `None` for any other.
@@ -224,7 +256,7 @@ pub(crate) fn given(
     match schema.returns.as_slice() {
         [only] if matches!(ctx.type_kind(only.ty), TypeKind::List(_)) => {
             smallvec::smallvec![Value::List(crate::value::ListValue::new(
-                frazil_ir::types::TENSOR,
+                types::TENSOR,
                 values.into_vec()
             ))]
         }

@@ -25,9 +25,9 @@ impl Tensor {
     /// # Errors
     /// When a position is out of range or their number is not that of `sizes`.
     pub fn take(&self, positions: &[i64], sizes: &[i64]) -> Result<Tensor, TensorError> {
-        let wrong = || TensorError::TooLarge(sizes.to_vec());
+        let wrong = || TensorError::Mismatch(sizes.to_vec());
         let width = self.dtype().size();
-        let mut out = AlignedBytes::zeroed(Tensor::byte_size(self.dtype(), sizes)?);
+        let mut out = AlignedBytes::zeroed(Tensor::byte_size(self.dtype(), sizes)?)?;
         if out.as_slice().len() != positions.len() * width {
             return Err(wrong());
         }
@@ -47,7 +47,7 @@ impl Tensor {
     /// # Errors
     /// When a position is out of range or there are fewer values than positions.
     pub fn put_(&self, positions: &[i64], values: &Tensor, join: Join) -> Result<(), TensorError> {
-        let wrong = || TensorError::TooLarge(self.sizes().to_vec());
+        let wrong = || TensorError::Mismatch(self.sizes().to_vec());
         let values = values.to_dtype(self.dtype())?.contiguous()?;
         if (values.numel() as usize) < positions.len() {
             return Err(wrong());
@@ -64,9 +64,9 @@ impl Tensor {
                     let place = usize::try_from(at).ok().and_then(|at| target.get_mut(at)).ok_or_else(wrong)?;
                     *place = if join == Join::Replace { value } else { joined::<T>(*place, value, join) };
                 }
-                Ok(())
+                Ok::<(), TensorError>(())
             })
-        });
+        })?;
         result?;
         self.copy_(&changed)
     }

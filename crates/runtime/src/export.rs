@@ -248,7 +248,7 @@ impl Exporter {
             })
             .clone();
         TensorData::new(t.dtype(), t.sizes(), t.strides(), t.offset(), storage)
-            .map_err(|_| TensorError::TooLarge(t.sizes().to_vec()))
+            .map_err(|_| TensorError::Mismatch(t.sizes().to_vec()))
     }
 }
 

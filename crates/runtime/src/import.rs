@@ -187,7 +187,7 @@ pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
         .get(first..first + dense.numel() as usize * size)
         .unwrap_or(&[])
         .to_vec();
-    let too_large = |_| TensorError::TooLarge(t.sizes().to_vec());
+    let too_large = |_| TensorError::Mismatch(t.sizes().to_vec());
     TensorData::contiguous(dense.dtype(), dense.sizes(), bytes)
         .map(Arc::new)
         .map_err(too_large)
@@ -198,7 +198,7 @@ fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     if *t.strides() == contiguous_strides(t.sizes())[..] {
         return tensor_to_constant(t);
     }
-    let too_large = || TensorError::TooLarge(t.sizes().to_vec());
+    let too_large = || TensorError::Mismatch(t.sizes().to_vec());
     let steps = t.sizes().iter().zip(t.strides());
     let reach = match t.numel() {
         0 => 0,

@@ -17,6 +17,7 @@ pub mod interp;
 pub mod lanes;
 pub mod layout;
 pub mod marks;
+pub mod memory;
 pub mod op;
 pub mod pointwise;
 mod prepared;

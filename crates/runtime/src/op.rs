@@ -30,6 +30,7 @@
 
 use crate::args::Args;
 use crate::eval::EvalError;
+use crate::memory::OutOfMemory;
 use crate::pointwise::Pointwise;
 use crate::prepared::Prepared;
 use crate::structured::Program;
@@ -67,6 +68,12 @@ pub enum OpError {
     /// A tensor could not be made or viewed.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+impl From<OutOfMemory> for OpError {
+    fn from(error: OutOfMemory) -> OpError {
+        OpError::Tensor(error.into())
+    }
 }
 
 impl OpError {

@@ -5,6 +5,7 @@
 //! takes its place. No lock is held while a kernel runs, so nothing can deadlock, and a kernel that reads what it writes
 //! (`x.copy_(x.t())`) sees the old contents throughout.
 
+use crate::memory::{self, OutOfMemory};
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,23 +44,41 @@ enum Memory {
 
 impl AlignedBytes {
     /// `len` zero bytes. The pages of large buffers are not touched.
-    pub fn zeroed(len: usize) -> AlignedBytes {
+    ///
+    /// # Errors
+    /// When the allocator refuses.
+    pub fn zeroed(len: usize) -> Result<AlignedBytes, OutOfMemory> {
         let memory = match len {
             0..=INLINE => Memory::Inline([0; INLINE / 8]),
             _ => {
-                let data = vec![0u8; len + ALIGNMENT];
+                let data = memory::zeroed(len.saturating_add(ALIGNMENT)).map_err(|_| OutOfMemory { bytes: len })?;
                 let start = aligned_start(data.as_ptr());
                 Memory::Allocated { data, start }
             }
         };
-        AlignedBytes { memory, len }
+        Ok(AlignedBytes { memory, len })
+    }
+
+    /// No bytes.
+    pub(crate) fn empty() -> AlignedBytes {
+        AlignedBytes {
+            memory: Memory::Inline([0; INLINE / 8]),
+            len: 0,
+        }
     }
 
     /// The bytes of `data` from `start` on, without a copy where there are more than a few.
     pub fn from_vec(data: Vec<u8>, start: usize) -> AlignedBytes {
         let start = start.min(data.len());
         match data.len() - start {
-            0..=INLINE => AlignedBytes::copied(&data[start..]),
+            len @ 0..=INLINE => {
+                let mut words = [0; INLINE / 8];
+                bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..len].copy_from_slice(&data[start..]);
+                AlignedBytes {
+                    memory: Memory::Inline(words),
+                    len,
+                }
+            }
             len => AlignedBytes {
                 memory: Memory::Allocated { data, start },
                 len,
@@ -68,10 +87,13 @@ impl AlignedBytes {
     }
 
     /// A copy of `bytes`.
-    pub fn copied(bytes: &[u8]) -> AlignedBytes {
-        let mut out = AlignedBytes::zeroed(bytes.len());
+    ///
+    /// # Errors
+    /// When the allocator refuses.
+    pub fn copied(bytes: &[u8]) -> Result<AlignedBytes, OutOfMemory> {
+        let mut out = AlignedBytes::zeroed(bytes.len())?;
         out.as_mut_slice().copy_from_slice(bytes);
-        out
+        Ok(out)
     }
 
     /// The bytes.
@@ -91,26 +113,14 @@ impl AlignedBytes {
     }
 }
 
-impl Clone for AlignedBytes {
-    fn clone(&self) -> Self {
-        match &self.memory {
-            Memory::Inline(words) => AlignedBytes {
-                memory: Memory::Inline(*words),
-                len: self.len,
-            },
-            Memory::Allocated { .. } => AlignedBytes::copied(self.as_slice()),
-        }
-    }
-}
-
 /// A read-only source of bytes that a storage can share: a memory-mapped archive, a caller's buffer.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// The contents of a storage at one moment.
 #[derive(Clone)]
 enum Buffer {
-    /// Bytes that no one else has: clones are copies.
-    Inline(AlignedBytes),
+    /// Bytes that no one else has: clones are copies. The second is their number.
+    Inline([u64; INLINE / 8], usize),
     Owned(Arc<AlignedBytes>),
     Shared {
         source: SharedBytes,
@@ -121,14 +131,14 @@ enum Buffer {
 impl Buffer {
     fn of(bytes: AlignedBytes) -> Buffer {
         match bytes.memory {
-            Memory::Inline(_) => Buffer::Inline(bytes),
+            Memory::Inline(words) => Buffer::Inline(words, bytes.len),
             Memory::Allocated { .. } => Buffer::Owned(Arc::new(bytes)),
         }
     }
 
     fn as_slice(&self) -> &[u8] {
         match self {
-            Buffer::Inline(bytes) => bytes.as_slice(),
+            Buffer::Inline(words, len) => &bytemuck::cast_slice(words)[..*len],
             Buffer::Owned(bytes) => bytes.as_slice(),
             // A source whose length changes behind our back gives an empty slice, which readers report as too short.
             Buffer::Shared { source, range } => (**source).as_ref().get(range.clone()).unwrap_or_default(),
@@ -164,8 +174,11 @@ pub struct Storage {
 
 impl Storage {
     /// `len` zero bytes.
-    pub fn zeroed(len: usize) -> Arc<Storage> {
-        Storage::from_owned(AlignedBytes::zeroed(len))
+    ///
+    /// # Errors
+    /// When the allocator refuses.
+    pub fn zeroed(len: usize) -> Result<Arc<Storage>, OutOfMemory> {
+        AlignedBytes::zeroed(len).map(Storage::from_owned)
     }
 
     /// Takes over a buffer.
@@ -183,7 +196,7 @@ impl Storage {
     /// and both are noted ([`Storage::take_touched`]).
     pub fn unknown(len: usize) -> Arc<Storage> {
         Arc::new(Storage {
-            buffer: RwLock::new(Buffer::of(AlignedBytes::zeroed(0))),
+            buffer: RwLock::new(Buffer::of(AlignedBytes::empty())),
             len,
             touched: Some(AtomicBool::new(false)),
         })
@@ -240,7 +253,7 @@ impl Storage {
     /// The contents as they are now.
     pub fn bytes(&self) -> Bytes {
         if self.touch() {
-            return Bytes(Buffer::of(AlignedBytes::zeroed(self.len)));
+            return Bytes(Buffer::of(self.nothing()));
         }
         // A poisoned lock means that a writer panicked between element writes; the bytes are still bytes.
         Bytes(self.buffer.read().unwrap_or_else(PoisonError::into_inner).clone())
@@ -249,26 +262,43 @@ impl Storage {
     /// Lets `read` look at the contents as they are now, without a snapshot. Meant for moments: writers wait.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         if self.touch() {
-            return read(AlignedBytes::zeroed(self.len).as_slice());
+            return read(self.nothing().as_slice());
         }
         read(self.buffer.read().unwrap_or_else(PoisonError::into_inner).as_slice())
     }
 
     /// Lets `write` change the contents. Copies first where a snapshot is held or the bytes belong to a read-only source.
-    pub fn write<R>(&self, write: impl FnOnce(&mut [u8]) -> R) -> R {
+    ///
+    /// # Errors
+    /// When there is no memory for the copy.
+    pub fn write<R>(&self, write: impl FnOnce(&mut [u8]) -> R) -> Result<R, OutOfMemory> {
         if self.touch() {
-            return write(AlignedBytes::zeroed(self.len).as_mut_slice());
+            return Ok(write(self.nothing().as_mut_slice()));
         }
         let mut guard = self.buffer.write().unwrap_or_else(PoisonError::into_inner);
-        if let Buffer::Shared { .. } = *guard {
-            *guard = Buffer::of(AlignedBytes::copied(guard.as_slice()));
+        let shared = match &mut *guard {
+            Buffer::Inline(..) => false,
+            Buffer::Owned(bytes) => Arc::get_mut(bytes).is_none(),
+            Buffer::Shared { .. } => true,
+        };
+        if shared {
+            *guard = Buffer::of(AlignedBytes::copied(guard.as_slice())?);
         }
-        match &mut *guard {
-            Buffer::Inline(bytes) => write(bytes.as_mut_slice()),
-            Buffer::Owned(bytes) => write(Arc::make_mut(bytes).as_mut_slice()),
-            // Replaced above, under the same lock.
+        Ok(match &mut *guard {
+            Buffer::Inline(words, len) => write(&mut bytemuck::cast_slice_mut(words)[..*len]),
+            Buffer::Owned(bytes) => match Arc::get_mut(bytes) {
+                Some(bytes) => write(bytes.as_mut_slice()),
+                // Not shared any more since the copy above, under the same lock.
+                None => write(&mut []),
+            },
+            // Replaced above.
             Buffer::Shared { .. } => write(&mut []),
-        }
+        })
+    }
+
+    /// Zeros in the place of contents that are not there; fewer where there is no memory for as many, which readers report as too short.
+    fn nothing(&self) -> AlignedBytes {
+        AlignedBytes::zeroed(self.len).unwrap_or_else(|_| AlignedBytes::empty())
     }
 
     /// Takes over the contents of `other` without copying: both share the bytes until one of them is written. False, with
@@ -299,8 +329,8 @@ mod tests {
     #[test]
     fn owned_bytes_are_aligned_and_stay_so() {
         for len in [0, 1, 63, 64, 65, 1000] {
-            let bytes = AlignedBytes::zeroed(len);
-            let moved = Box::new(bytes).clone();
+            let bytes = AlignedBytes::zeroed(len).expect("fits");
+            let moved = Box::new(bytes);
             assert_eq!(moved.as_slice().len(), len);
             let alignment = if len > INLINE { ALIGNMENT } else { 8 };
             assert_eq!(moved.as_slice().as_ptr().align_offset(alignment), 0);
@@ -318,19 +348,19 @@ mod tests {
 
     #[test]
     fn snapshots_do_not_see_later_writes() {
-        let storage = Storage::zeroed(4);
+        let storage = Storage::zeroed(4).expect("fits");
         let before = storage.bytes();
-        storage.write(|b| b[1] = 7);
+        storage.write(|b| b[1] = 7).expect("fits");
         assert_eq!(&*before, &[0, 0, 0, 0]);
         assert_eq!(&*storage.bytes(), &[0, 7, 0, 0]);
     }
 
     #[test]
     fn adopted_contents_are_copied_by_the_first_write() {
-        let (a, b) = (Storage::zeroed(3), Storage::zeroed(3));
-        b.write(|bytes| bytes.fill(5));
-        assert!(a.adopt(&b) && !a.adopt(&Storage::zeroed(2)));
-        a.write(|bytes| bytes[0] = 1);
+        let (a, b) = (Storage::zeroed(3).expect("fits"), Storage::zeroed(3).expect("fits"));
+        b.write(|bytes| bytes.fill(5)).expect("fits");
+        assert!(a.adopt(&b) && !a.adopt(&Storage::zeroed(2).expect("fits")));
+        a.write(|bytes| bytes[0] = 1).expect("fits");
         assert_eq!((&*a.bytes(), &*b.bytes()), (&[1, 5, 5][..], &[5, 5, 5][..]));
     }
 
@@ -340,7 +370,7 @@ mod tests {
         assert!(storage.is_unknown() && storage.len() == 8 && !storage.take_touched());
         assert_eq!(storage.bytes().len(), 8);
         assert!(storage.take_touched() && !storage.take_touched());
-        storage.write(|b| b.fill(1));
+        storage.write(|b| b.fill(1)).expect("fits");
         assert!(storage.take_touched());
         assert_eq!(&*storage.bytes(), &[0; 8]);
     }
@@ -350,7 +380,7 @@ mod tests {
         let source: SharedBytes = Arc::new(vec![1u8, 2, 3, 4]);
         assert!(Storage::from_shared(source.clone(), 2..5).is_none());
         let storage = Storage::from_shared(source.clone(), 1..3).expect("in range");
-        storage.write(|b| b[0] = 9);
+        storage.write(|b| b[0] = 9).expect("fits");
         assert_eq!(&*storage.bytes(), &[9, 3]);
         assert_eq!((*source).as_ref(), &[1, 2, 3, 4]);
     }

@@ -28,7 +28,7 @@ pub struct TensorShape {
 impl TensorShape {
     /// Number of elements.
     pub fn numel(&self) -> i64 {
-        self.sizes.iter().product()
+        self.sizes.iter().fold(1, |n, &size| n.saturating_mul(size))
     }
 }
 

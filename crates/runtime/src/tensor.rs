@@ -5,6 +5,7 @@ use crate::element::{Element, elements, with_element};
 use crate::lanes::{CHUNK, Lane, Lanes};
 use crate::layout;
 use crate::marks::Marks;
+use crate::memory::OutOfMemory;
 use crate::scalar::Scalar;
 use crate::storage::{AlignedBytes, Storage};
 use crate::structured::Dims;
@@ -34,9 +35,21 @@ pub enum TensorError {
         /// Bytes of the storage.
         available: usize,
     },
-    /// More elements than can be addressed.
-    #[error("a tensor of sizes {0:?} is too large or has a negative size")]
-    TooLarge(Vec<i64>),
+    /// The number of elements does not fit an integer.
+    #[error("numel: integer multiplication overflow")]
+    TooManyElements,
+    /// The number of bytes does not fit an integer.
+    #[error("Storage size calculation overflowed with sizes={0:?}")]
+    TooManyBytes(Vec<i64>),
+    /// A size is negative.
+    #[error("Trying to create tensor with negative dimension {0}: {1:?}")]
+    NegativeSize(i64, Vec<i64>),
+    /// The allocator refused.
+    #[error(transparent)]
+    OutOfMemory(OutOfMemory),
+    /// As many elements or bytes as the sizes do not ask for, or a position outside of them.
+    #[error("elements or positions do not fit a tensor of sizes {0:?}")]
+    Mismatch(Vec<i64>),
     /// A sparse tensor, which archives can hold and programs here cannot use.
     #[error("sparse tensors ({0}) cannot be computed with")]
     Sparse(&'static str),
@@ -49,7 +62,9 @@ pub enum TensorError {
         to: Vec<i64>,
     },
     /// Several elements of the written tensor share memory.
-    #[error("unsupported operation: more than one element of the written-to tensor refers to a single memory location")]
+    #[error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
+    )]
     Overlap,
     /// A scalar was asked of a tensor that has not exactly one element.
     #[error("a Tensor with {0} elements cannot be converted to Scalar")]
@@ -72,9 +87,6 @@ pub struct Tensor {
     marks: Marks,
 }
 
-/// No tensor may have more bytes than this: larger requests come from broken or hostile programs.
-const MAX_BYTES: i64 = 1 << 42;
-
 impl Tensor {
     /// A window on `storage`, checked to lie inside it. All numbers count elements of `dtype`.
     pub fn from_storage(
@@ -94,6 +106,8 @@ impl Tensor {
         };
         if tensor.fits() {
             Ok(tensor)
+        } else if sizes.iter().all(|&s| s >= 0) && layout::checked_numel(sizes).is_none() {
+            Err(TensorError::TooManyElements)
         } else {
             Err(tensor.out_of_storage())
         }
@@ -105,6 +119,9 @@ impl Tensor {
         }
         if self.sizes.contains(&0) {
             return true;
+        }
+        if layout::checked_numel(&self.sizes).is_none() {
+            return false;
         }
         let available = (self.storage.len() / self.dtype.size()) as i64;
         match layout::extent(&self.sizes, &self.strides) {
@@ -126,18 +143,23 @@ impl Tensor {
         }
     }
 
-    /// The bytes that a row-major tensor needs; an error when that is absurd.
-    pub(crate) fn byte_size(dtype: DType, sizes: &[i64]) -> Result<usize, TensorError> {
-        let bytes = layout::checked_numel(sizes).and_then(|n| n.checked_mul(dtype.size() as i64));
-        match bytes {
-            Some(b) if b <= MAX_BYTES => Ok(b as usize),
-            _ => Err(TensorError::TooLarge(sizes.to_vec())),
+    /// The bytes that a row-major tensor needs.
+    ///
+    /// # Errors
+    /// When a size is negative, or the product of the sizes overflows.
+    pub fn byte_size(dtype: DType, sizes: &[i64]) -> Result<usize, TensorError> {
+        if let Some(&negative) = sizes.iter().find(|&&s| s < 0) {
+            return Err(TensorError::NegativeSize(negative, sizes.to_vec()));
         }
+        let bytes = layout::checked_numel(sizes).and_then(|n| n.checked_mul(dtype.size() as i64));
+        bytes
+            .map(|b| b as usize)
+            .ok_or_else(|| TensorError::TooManyBytes(sizes.to_vec()))
     }
 
     /// A row-major tensor of zeros.
     pub fn zeros(dtype: DType, sizes: &[i64]) -> Result<Tensor, TensorError> {
-        let bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
+        let bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?)?;
         Ok(Tensor::from_buffer(bytes, dtype, sizes))
     }
 
@@ -160,25 +182,31 @@ impl Tensor {
         sizes: &[i64],
         compute: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<Tensor, E> {
-        let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
+        let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?).map_err(TensorError::from)?;
         compute(bytes.as_mut_slice())?;
         Ok(Tensor::from_buffer(bytes, dtype, sizes))
     }
 
     /// Lets `compute` write the elements in row-major order, where that is how they lie; `None` where it is not.
-    pub(crate) fn write_dense<E>(&self, compute: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Option<Result<(), E>> {
+    pub(crate) fn write_dense<E: From<TensorError>>(
+        &self,
+        compute: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Option<Result<(), E>> {
         if !self.marks.is_none() || !self.is_contiguous() {
             return None;
         }
         let width = self.dtype.size();
         let first = self.offset as usize * width;
         let target = first..first + self.numel() as usize * width;
-        self.storage.write(|bytes| bytes.get_mut(target).map(compute))
+        match self.storage.write(|bytes| bytes.get_mut(target).map(compute)) {
+            Ok(written) => written,
+            Err(error) => Some(Err(TensorError::from(error).into())),
+        }
     }
 
     /// A row-major tensor filled with `value`, converted to `dtype`.
     pub fn full(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, TensorError> {
-        let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?);
+        let mut bytes = AlignedBytes::zeroed(Tensor::byte_size(dtype, sizes)?)?;
         let lane = scalar_lanes(value, dtype);
         with_element!(dtype, T => {
             let raw = <T as Element>::Lane::of(&lane).first().map(|&l| T::store(l));
@@ -192,25 +220,25 @@ impl Tensor {
     /// A zero-dimensional tensor.
     pub fn scalar(dtype: DType, value: Scalar) -> Tensor {
         // One element is never too large; the empty tensor below is never reached.
-        Tensor::full(dtype, &[], value).unwrap_or_else(|_| Tensor::from_buffer(AlignedBytes::zeroed(16), dtype, &[]))
+        Tensor::full(dtype, &[], value).unwrap_or_else(|_| Tensor::from_buffer(AlignedBytes::empty(), dtype, &[]))
     }
 
     /// A row-major tensor of `E`'s dtype with the elements of `data`; an error when their number is not that of `sizes`.
     pub fn from_elements<E: Element>(data: &[E::Raw], sizes: &[i64]) -> Result<Tensor, TensorError> {
         let bytes: &[u8] = bytemuck::cast_slice(data);
         if bytes.len() != Tensor::byte_size(E::DTYPE, sizes)? {
-            return Err(TensorError::TooLarge(sizes.to_vec()));
+            return Err(TensorError::Mismatch(sizes.to_vec()));
         }
-        Ok(Tensor::from_buffer(AlignedBytes::copied(bytes), E::DTYPE, sizes))
+        Ok(Tensor::from_buffer(AlignedBytes::copied(bytes)?, E::DTYPE, sizes))
     }
 
     /// A row-major tensor over a copy of `bytes`, little-endian elements of `dtype`; an error when they are not as many as
     /// `sizes` asks for.
     pub fn from_bytes(dtype: DType, sizes: &[i64], bytes: &[u8]) -> Result<Tensor, TensorError> {
         if bytes.len() != Tensor::byte_size(dtype, sizes)? {
-            return Err(TensorError::TooLarge(sizes.to_vec()));
+            return Err(TensorError::Mismatch(sizes.to_vec()));
         }
-        Ok(Tensor::from_buffer(AlignedBytes::copied(bytes), dtype, sizes))
+        Ok(Tensor::from_buffer(AlignedBytes::copied(bytes)?, dtype, sizes))
     }
 
     /// A row-major `Float` tensor.
@@ -255,7 +283,8 @@ impl Tensor {
 
     /// Number of elements.
     pub fn numel(&self) -> i64 {
-        self.sizes.iter().product()
+        // The product was checked when the tensor was made; only beside a zero may that of the others overflow.
+        self.sizes.iter().fold(1, |n, &size| n.wrapping_mul(size))
     }
 
     /// True when the elements lie in row-major order without gaps.
@@ -348,6 +377,9 @@ impl Tensor {
             from: self.sizes.to_vec(),
             to: sizes.to_vec(),
         })?;
+        if layout::checked_numel(sizes).is_none() {
+            return Err(TensorError::TooManyElements);
+        }
         Ok(Tensor {
             sizes: sizes.into(),
             strides,
@@ -441,7 +473,7 @@ impl Tensor {
         if same && self.is_whole() && src.is_whole() && self.storage.adopt(&src.storage) {
             return Ok(());
         }
-        let bytes = OperandBytes::of(&src);
+        let bytes = OperandBytes::of(&src)?;
         let reader = Reader::dense(bytes.as_slice(), src.dtype, src.strides.clone()).at(src.offset);
         let zeros: Dims = smallvec::smallvec![0; self.dim()];
         let walk = Walk {
@@ -468,7 +500,7 @@ impl Tensor {
                 self.write_chunk(target, &walk, start, lanes);
                 start += len;
             }
-        });
+        })?;
         Ok(())
     }
 
@@ -514,7 +546,7 @@ impl Tensor {
         if self.numel() != 1 {
             return Err(TensorError::NotOneElement(self.numel()));
         }
-        let bytes = OperandBytes::of(self);
+        let bytes = OperandBytes::of(self)?;
         let reader = Reader::dense(bytes.as_slice(), self.dtype, self.strides.clone()).at(self.offset);
         let zeros: Dims = smallvec::smallvec![0; self.dim()];
         let walk = Walk {

@@ -6,6 +6,7 @@ use crate::native::own_pages;
 use crate::plan::{Buffer, Constants, align_up};
 use crate::schedule::{Home, Slice};
 use frazil_ir::{DType, Shape, TensorData};
+use frazil_runtime::memory::OutOfMemory;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -76,7 +77,7 @@ impl Area {
 
     /// All of them in one piece of memory. One is packed after the other, which takes threads by itself: what packing needs besides is
     /// never there for two. It is the most for the largest, which come first, while little else is there.
-    fn write(mut self) -> Constants {
+    fn write(mut self) -> Result<Constants, OutOfMemory> {
         self.packs.sort_by_key(|(range, _)| std::cmp::Reverse(range.len()));
         let largest = self.packs.first().map_or(0, |(range, _)| range.len());
         let count = self.packs.partition_point(|(range, _)| range.len() >= largest / 4);
@@ -97,8 +98,8 @@ impl Area {
 
 impl Stored {
     /// The constants, and what is transformed.
-    pub(super) fn write(self) -> (Constants, Constants) {
-        (self.constants.write(), self.sources.write())
+    pub(super) fn write(self) -> Result<(Constants, Constants), OutOfMemory> {
+        Ok((self.constants.write()?, self.sources.write()?))
     }
 }
 

@@ -57,7 +57,7 @@ pub fn schedule(graph: &TensorGraph, layouts: &Layouts, options: &LowerOptions) 
     let Builder {
         mut schedule, stored, ..
     } = builder;
-    (schedule.constants, schedule.preparation.sources) = stored.write();
+    (schedule.constants, schedule.preparation.sources) = stored.write()?;
     Ok(schedule)
 }
 

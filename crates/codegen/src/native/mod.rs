@@ -10,6 +10,7 @@ pub(crate) mod own_pages;
 use crate::emit::{self, EmitError};
 use crate::kernel::KernelSpec;
 use crate::target::Target;
+use frazil_runtime::memory::OutOfMemory;
 
 pub use llvm::{LlvmError, Machine, host_target};
 pub use mlir::{MlirError, MlirSession};
@@ -40,6 +41,9 @@ pub enum CompileError {
     /// The system refused memory or threads.
     #[error("out of memory or threads while preparing the compiled function")]
     Resources,
+    /// The system refused memory.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
 }
 
 /// A textual form of a kernel on its way to machine code.

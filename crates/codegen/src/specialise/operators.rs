@@ -1,7 +1,7 @@
 //! Running operators: programs are appended to the tensor graph, kernels on values run at once.
 
 use super::control::Frame;
-use super::store::{PathStep, address};
+use super::store::{PathStep, address, compiled_bytes};
 use super::{Slot, Specialiser};
 use crate::error::LowerError;
 use crate::graph::Origin;
@@ -316,6 +316,16 @@ impl Specialiser<'_> {
         }
         let malformed = || LowerError::Malformed("a step reads a tensor that is not there".into());
         for step in &program.steps {
+            let shape = match step {
+                Step::Compute(s) => &s.output,
+                Step::Gather(g) => &g.output,
+                Step::View(v) => &v.output,
+            };
+            if compiled_bytes(shape).is_none() {
+                return Err(Refusal::Fatal(LowerError::TooLarge {
+                    sizes: shape.sizes.to_vec(),
+                }));
+            }
             let made = match step {
                 Step::Compute(s) => {
                     let mut s = s.as_ref().clone();

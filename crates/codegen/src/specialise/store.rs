@@ -7,7 +7,7 @@ use frazil_ir::{Constant, DType, TensorData};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::import::tensor_to_constant;
-use frazil_runtime::layout::{checked_numel, contiguous_strides};
+use frazil_runtime::layout::contiguous_strides;
 use frazil_runtime::structured::{
     Access, Affine, Iteration, OutOfBounds, Structured, TensorId, TensorShape, ViewKind, ViewMap,
 };
@@ -60,6 +60,16 @@ pub(super) fn address(storage: &Arc<Storage>) -> usize {
     Arc::as_ptr(storage) as usize
 }
 
+/// The most bytes of a tensor in compiled code: no machine holds more, and sums of offsets stay far from overflow. Where a program asks for
+/// a larger one, the interpreter raises what PyTorch raises.
+const MAX_BYTES: usize = 1 << 38;
+
+/// The bytes of a row-major tensor; `None` when they are more than compiled code may have.
+pub(super) fn compiled_bytes(shape: &TensorShape) -> Option<usize> {
+    let bytes = Tensor::byte_size(shape.dtype, &shape.sizes).ok()?;
+    (bytes <= MAX_BYTES).then_some(bytes)
+}
+
 impl Store {
     /// Notes which constants of the graph the tensors in `value` are, which `constant` became.
     pub fn note_constant(&mut self, constant: &Constant, value: &Value) {
@@ -90,11 +100,7 @@ impl Store {
         let too_large = || LowerError::TooLarge {
             sizes: shape.sizes.to_vec(),
         };
-        let numel = checked_numel(&shape.sizes).ok_or_else(too_large)?;
-        let bytes = (numel as usize)
-            .checked_mul(shape.dtype.size())
-            .filter(|b| *b <= isize::MAX as usize / 4)
-            .ok_or_else(too_large)?;
+        let bytes = compiled_bytes(shape).ok_or_else(too_large)?;
         let storage = Storage::unknown(bytes);
         let strides = contiguous_strides(&shape.sizes);
         let tensor =

@@ -16,9 +16,10 @@ use crate::element::{Element, with_element};
 use crate::expr::{BinaryOp, Expr, ExprOp};
 use crate::lanes::{CHUNK, Lane, LaneKind, Lanes};
 use crate::layout::contiguous_strides;
+use crate::memory::{self, OutOfMemory};
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorError};
 use crate::threads::parallel;
 use frazil_ir::DType;
 use rayon::prelude::*;
@@ -38,7 +39,7 @@ pub(super) fn run(s: &Structured, nest: &Nest<'_>) -> Result<Option<Tensor>, Eva
     } else {
         DType::Double
     };
-    let mut acc = AlignedBytes::zeroed(Tensor::byte_size(dtype, &s.output.sizes)?);
+    let mut acc = AlignedBytes::zeroed(Tensor::byte_size(dtype, &s.output.sizes)?).map_err(TensorError::from)?;
     let bare = s.is_outer_product();
     match kind {
         LaneKind::F32 => plan.run::<f32>(nest, &mut acc, bare.then_some(-0.0))?,
@@ -169,16 +170,23 @@ impl Plan {
         // An operand that no outer loop moves is prepared once.
         let shared = |side: &Side<'_, 'a>| {
             let moved = self.outer.iter().any(|&l| side.reader.uses_loop(l));
-            (!moved).then(|| Operand::<T>::new(side, &self.depth, extents, &[]))
+            (!moved)
+                .then(|| Operand::<T>::new(side, &self.depth, extents, &[]))
+                .transpose()
         };
-        let packs = |side| direct.is_none() || std::ptr::eq(side, short);
-        let shared_rows = packs(&rows).then(|| shared(&rows)).flatten();
-        let shared_columns = packs(&columns).then(|| shared(&columns)).flatten();
+        let packs = |side: &Side<'_, 'a>| direct.is_none() || std::ptr::eq(side, short);
+        let prepare = |side: &Side<'_, 'a>| match packs(side) {
+            true => shared(side).map_err(TensorError::from),
+            false => Ok(None),
+        };
+        let (shared_rows, shared_columns) = (prepare(&rows)?, prepare(&columns)?);
         let product = |index: usize, out: &mut [T], offset: i64, threads: bool| {
             let fixed = self.outer_index(index, extents);
-            let prepared = |shared, side| match shared {
-                Some(operand) => Cow::Borrowed(operand),
-                None => Cow::Owned(Operand::<T>::new(side, &self.depth, extents, &fixed)),
+            let prepared = |shared, side| -> Result<_, TensorError> {
+                Ok(match shared {
+                    Some(operand) => Cow::Borrowed(operand),
+                    None => Cow::Owned(Operand::<T>::new(side, &self.depth, extents, &fixed)?),
+                })
             };
             let matrix = Matrix {
                 offset,
@@ -191,15 +199,15 @@ impl Plan {
                 } else {
                     &shared_columns
                 };
-                let factors = prepared(shared.as_ref(), short);
+                let factors = prepared(shared.as_ref(), short)?;
                 let out = out.get_mut(offset as usize..).unwrap_or_default();
                 let shape = (short.count, long.count, short.stride);
                 direct.add_products(shape, (factors.slice(), factors.matrix), &fixed, out);
                 return Ok(());
             }
             let (lhs, rhs) = (
-                prepared(shared_rows.as_ref(), &rows),
-                prepared(shared_columns.as_ref(), &columns),
+                prepared(shared_rows.as_ref(), &rows)?,
+                prepared(shared_columns.as_ref(), &columns)?,
             );
             let done = gemm(
                 (rows.count, columns.count, k),
@@ -266,7 +274,7 @@ struct Side<'n, 'a> {
 }
 
 fn extent_of(loops: &[usize], extents: &[i64]) -> i64 {
-    loops.iter().map(|&l| extents[l]).product()
+    loops.iter().fold(1, |n, &l| n.saturating_mul(extents[l]))
 }
 
 /// The one stride with which a group of loops steps as a single loop; `None` when there is none.
@@ -291,7 +299,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
         depth: &[usize],
         extents: &[i64],
         fixed: &[(usize, i64)],
-    ) -> Operand<'a, T> {
+    ) -> Result<Operand<'a, T>, OutOfMemory> {
         let strides =
             single_stride(rows, extents, |l| reader.stride(l)).zip(single_stride(depth, extents, |l| reader.stride(l)));
         if let Some((row_stride, column_stride)) = strides
@@ -299,7 +307,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
             && reader.dtype() == T::DTYPE
         {
             let offset = reader.base() + fixed.iter().map(|&(l, at)| at * reader.stride(l)).sum::<i64>();
-            return Operand {
+            return Ok(Operand {
                 in_place: reader.raw(),
                 packed: Vec::new(),
                 matrix: Matrix {
@@ -307,7 +315,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
                     row_stride,
                     column_stride,
                 },
-            };
+            });
         }
         // The side on which copying an element costs less runs innermost: runs have a price, which long ones share among many
         // elements, and steps leave cache lines. A convolution's rows are longer than its kernel is wide.
@@ -333,12 +341,12 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
             fixed: &zeros,
         };
         let (m, k) = (extent_of(rows, extents), extent_of(depth, extents));
-        let mut packed = vec![T::ZERO; (m * k) as usize];
+        let mut packed = memory::filled(m.saturating_mul(k) as usize, T::ZERO)?;
         with_element!(reader.dtype(), E => {
             pack::<E, T>(&small, &walk, &mut packed);
         });
         let (row_stride, column_stride) = if rows_inner { (1, m) } else { (k, 1) };
-        Operand {
+        Ok(Operand {
             in_place: &[],
             packed,
             matrix: Matrix {
@@ -346,7 +354,7 @@ impl<'a, T: GemmFloat + Lane> Operand<'a, T> {
                 row_stride,
                 column_stride,
             },
-        }
+        })
     }
 
     fn slice(&self) -> &[T] {

@@ -74,7 +74,8 @@ impl Elementwise {
                 None => return Ok(None),
             }
         }
-        let bytes: SmallVec<[OperandBytes; 3]> = operands.iter().map(|t| OperandBytes::of(t)).collect();
+        let bytes: SmallVec<[OperandBytes; 3]> =
+            operands.iter().map(|t| OperandBytes::of(t)).collect::<Result<_, _>>()?;
         let reader = |(t, bytes): (&&Tensor, _)| reader(t, bytes, &sizes);
         let readers: Option<SmallVec<[Reader<'_>; 3]>> = operands.iter().zip(&bytes).map(reader).collect();
         let Some(readers) = readers else { return Ok(None) };

@@ -2,8 +2,9 @@
 
 use super::EvalError;
 use crate::gather::{Coordinate, Gather};
+use crate::memory;
 use crate::structured::{Affine, Dims};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorError};
 use frazil_ir::contiguous_strides;
 
 /// A tensor of integers that names places along one dimension: each value is worth `stride` elements.
@@ -57,7 +58,7 @@ pub(super) fn eval_gather(g: &Gather, tensors: &[Tensor]) -> Result<Tensor, Eval
         }
     }
     // `take` checks positions against the tensor, so that a malformed map is an error and no more.
-    let mut positions = Vec::with_capacity(g.output.numel().max(0) as usize);
+    let mut positions = memory::with_capacity(g.output.numel().max(0) as usize).map_err(TensorError::from)?;
     let mut at: Dims = smallvec::smallvec![0; sizes.len()];
     for _ in 0..g.output.numel() {
         let named = indices.iter().map(|i| {

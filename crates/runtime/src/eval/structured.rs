@@ -9,7 +9,7 @@ use crate::lanes::{CHUNK, Lane, LaneKind, Lanes};
 use crate::simd::vectorised;
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorError};
 use crate::threads::parallel;
 use frazil_ir::DType;
 use num_complex::Complex;
@@ -29,12 +29,12 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
         resolved = tensors.iter().map(Tensor::resolved).collect::<Result<_, _>>()?;
         &resolved
     };
-    let bytes: Vec<OperandBytes> = tensors.iter().map(OperandBytes::of).collect();
+    let bytes: Vec<OperandBytes> = tensors.iter().map(OperandBytes::of).collect::<Result<_, _>>()?;
     let nest = Nest::new(s, tensors, &bytes)?;
     if let Some(result) = contraction::run(s, &nest)? {
         return Ok(result);
     }
-    let mut out = AlignedBytes::zeroed(byte_size);
+    let mut out = AlignedBytes::zeroed(byte_size).map_err(TensorError::from)?;
     let kernel = Kernel { s, nest: &nest };
     let numel = nest.parallel_numel();
     let per_element = nest.reduction_numel().max(1);
@@ -104,7 +104,8 @@ pub(super) fn finish_pass(
 ) -> Result<Tensor, EvalError> {
     let identity = Expr::identity(dtype);
     let expr = s.finish.as_ref().unwrap_or(&identity);
-    let mut out = AlignedBytes::zeroed(Tensor::byte_size(s.output.dtype, &s.output.sizes)?);
+    let mut out =
+        AlignedBytes::zeroed(Tensor::byte_size(s.output.dtype, &s.output.sizes)?).map_err(TensorError::from)?;
     let width = s.output.dtype.size();
     let acc_width = dtype.size();
     let loops = Parallel::new(nest);

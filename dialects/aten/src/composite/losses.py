@@ -99,11 +99,34 @@ def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optio
         out = out * weight
     return helper_reduced(out, reduction)
 
+def helper_check_nll(self: Tensor, target: Tensor, weight: Optional[Tensor], classes: int) -> None:
+    batch = 0
+    if target.dim() > 0:
+        batch = target.size(0)
+    if self.dim() != 1 and self.size(0) != batch:
+        raise RuntimeError("Expected input batch_size (" + str(self.size(0)) + ") to match target batch_size (" + str(batch) + ").")
+    if self.dim() <= 2:
+        if target.dim() > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if target.dim() == 1 and self.size(0) != batch:
+            raise RuntimeError("size mismatch (got input: " + str(self.size()) + ", target: " + str(target.size()) + ")")
+    elif self.dim() == 4:
+        if target.dim() != 3:
+            raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets of dimension: " + str(target.dim()))
+        if self.size(2) != target.size(1) or self.size(3) != target.size(2):
+            raise RuntimeError("size mismatch (got input: " + str(self.size()) + " , target: " + str(target.size()))
+    elif self.size()[2:] != target.size()[1:]:
+        raise RuntimeError("Expected target size " + str([self.size(0)] + self.size()[2:]) + ", got " + str(target.size()))
+    if weight is not None:
+        if weight.dim() != 1 or weight.numel() != classes:
+            raise RuntimeError("weight tensor should be defined either for all " + str(classes) + " classes or no classes but got weight tensor of shape: " + str(weight.size()))
+
 def nll_loss_nd(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int) -> Tensor:
     dim = 1
     if self.dim() == 1:
         dim = 0
     classes = self.size(dim)
+    helper_check_nll(self, target, weight, classes)
     kept = target != ignore_index
     safe = torch.where(kept, target, torch.zeros_like(target))
     picked = -torch.gather(self, dim, safe.unsqueeze(dim)).squeeze(dim)

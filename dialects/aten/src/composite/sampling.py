@@ -8,8 +8,24 @@ def helper_unnormalized(c: Tensor, size: int, align_corners: bool) -> Tensor:
         out = ((c + 1) * size - 1) / 2
     return out
 
-# Places outside brought inside as the padding mode says.
-def helper_padded(c: Tensor, size: int, padding_mode: int, align_corners: bool) -> Tensor:
+# Places outside of an image brought inside as the padding mode says; NaN is the first row or column.
+def helper_padded2(c: Tensor, size: int, padding_mode: int, align_corners: bool) -> Tensor:
+    out = c
+    if padding_mode == 2:
+        low = 0.5
+        twice = 2.0 * float(size)
+        if align_corners:
+            low = 0.0
+            twice = 2.0 * float(size - 1)
+        away = torch.abs(c + low)
+        extra = away - torch.trunc(away / twice) * twice
+        out = torch.minimum(extra, torch.rsub(extra, twice)) - low
+    if padding_mode != 0:
+        out = torch.where(out == out, torch.clamp(out, 0, size - 1), torch.zeros_like(out))
+    return out
+
+# The same of a volume, where NaN is the last one.
+def helper_padded3(c: Tensor, size: int, padding_mode: int, align_corners: bool) -> Tensor:
     out = c
     if padding_mode == 2:
         low = -0.5
@@ -25,7 +41,7 @@ def helper_padded(c: Tensor, size: int, padding_mode: int, align_corners: bool) 
             flips = torch.floor(away / span)
             out = torch.where(torch.fmod(flips, 2) == 0, extra + low, torch.rsub(extra, span) + low)
     if padding_mode != 0:
-        out = torch.clamp(out, 0, size - 1)
+        out = torch.where(out == out, torch.clamp(out, 0, size - 1), torch.full_like(out, size - 1))
     return out
 
 # The elements of input [batch, channels, area] at row-major places, zero where not inside.
@@ -77,14 +93,14 @@ def helper_grid2(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
         out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2)], dtype=input.dtype)
         for i in range(4):
             row = torch.zeros_like(out)
-            at_y = helper_padded(top + (i - 1), height, padding_mode, align_corners)
+            at_y = helper_padded2(top + (i - 1), height, padding_mode, align_corners)
             for j in range(4):
-                at_x = helper_padded(left + (j - 1), width, padding_mode, align_corners)
+                at_x = helper_padded2(left + (j - 1), width, padding_mode, align_corners)
                 row = row + helper_at2(flat, height, width, at_y, at_x) * x_weights[j].unsqueeze(1)
             out = out + row * y_weights[i].unsqueeze(1)
     else:
-        x = helper_padded(x, width, padding_mode, align_corners)
-        y = helper_padded(y, height, padding_mode, align_corners)
+        x = helper_padded2(x, width, padding_mode, align_corners)
+        y = helper_padded2(y, height, padding_mode, align_corners)
         if interpolation_mode == 1:
             out = helper_at2(flat, height, width, torch.round(y), torch.round(x))
         else:
@@ -122,9 +138,9 @@ def helper_grid3(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     y = helper_unnormalized(grid.select(4, 1), height, align_corners)
     z = helper_unnormalized(grid.select(4, 2), depth, align_corners)
     if interpolation_mode != 2:
-        x = helper_padded(x, width, padding_mode, align_corners)
-        y = helper_padded(y, height, padding_mode, align_corners)
-        z = helper_padded(z, depth, padding_mode, align_corners)
+        x = helper_padded3(x, width, padding_mode, align_corners)
+        y = helper_padded3(y, height, padding_mode, align_corners)
+        z = helper_padded3(z, depth, padding_mode, align_corners)
     if interpolation_mode == 2:
         left = torch.floor(x)
         top = torch.floor(y)
@@ -135,12 +151,12 @@ def helper_grid3(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
         out = torch.zeros([input.size(0), input.size(1), grid.size(1), grid.size(2), grid.size(3)], dtype=input.dtype)
         for k in range(4):
             plane = torch.zeros_like(out)
-            at_z = helper_padded(front + (k - 1), depth, padding_mode, align_corners)
+            at_z = helper_padded3(front + (k - 1), depth, padding_mode, align_corners)
             for i in range(4):
                 row = torch.zeros_like(out)
-                at_y = helper_padded(top + (i - 1), height, padding_mode, align_corners)
+                at_y = helper_padded3(top + (i - 1), height, padding_mode, align_corners)
                 for j in range(4):
-                    at_x = helper_padded(left + (j - 1), width, padding_mode, align_corners)
+                    at_x = helper_padded3(left + (j - 1), width, padding_mode, align_corners)
                     row = row + helper_at3(flat, depth, height, width, at_z, at_y, at_x) * x_weights[j].unsqueeze(1)
                 plane = plane + row * y_weights[i].unsqueeze(1)
             out = out + plane * z_weights[k].unsqueeze(1)

@@ -191,8 +191,8 @@ fn convolve(
     }
     let mut spatial = Dims::new();
     for i in 0..n {
-        let reach = q.dilation[i] * (ws[2 + i] - 1) + 1;
-        let padded = xs[2 + i] + q.before[i] + q.after[i];
+        let reach = q.dilation[i].saturating_mul(ws[2 + i] - 1).saturating_add(1);
+        let padded = xs[2 + i].saturating_add(q.before[i]).saturating_add(q.after[i]);
         if padded < reach || ws[2 + i] == 0 {
             return Err(OpError::raised(format!(
                 "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't be greater than actual input size"
@@ -421,6 +421,6 @@ fn spread(p: &mut ProgramBuilder, x: TensorId, step: &[i64]) -> Result<TensorId,
         },
     });
     let mut merged: Dims = shape.sizes[..2].into();
-    merged.extend((0..n).map(|i| shape.sizes[2 + i] * step[i]));
+    merged.extend((0..n).map(|i| shape.sizes[2 + i].saturating_mul(step[i])));
     p.reshape(wide, &merged)
 }

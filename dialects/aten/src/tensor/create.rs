@@ -245,6 +245,8 @@ fn triangle(args: &Args<'_>, lower: bool) -> Result<Program, OpError> {
     if rank < 2 {
         return Err(OpError::raised("input must have at least 2 dimensions"));
     }
+    // Beyond the matrix all diagonals are alike, and sums with a row's number do not overflow.
+    let diagonal = diagonal.clamp(-x.sizes()[rank - 2], x.sizes()[rank - 1]);
     let mut p = ProgramBuilder::new(args);
     let body = Formula::build(x.dtype(), |f| {
         let limit = f.index(rank - 2) + f.int(diagonal, DType::Long);

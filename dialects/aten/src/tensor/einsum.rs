@@ -1,11 +1,12 @@
 //! Einstein's notation: a letter for each dimension, products summed over the letters that the result lacks.
 
 use super::ProgramRow;
+use frazil_ir::DType;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::{Fold, ProgramBuilder};
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
-use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::promote::{compute_dtype, promote_types};
 use frazil_runtime::structured::{
     Access, Affine, Combine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
 };
@@ -76,7 +77,7 @@ fn einsum(args: &Args<'_>) -> Result<Program, OpError> {
                 }
             }
         }
-        current = multiplied(&mut p, &current, next, kept, &extents);
+        current = multiplied(&mut p, &current, next, kept, &extents)?;
     }
     let out = if rest.is_empty() {
         summed(&mut p, &current, &output, &extents)?
@@ -189,7 +190,13 @@ fn access(p: &ProgramBuilder, o: &Operand, loops: &[Label]) -> Access {
     }
 }
 
-fn multiplied(p: &mut ProgramBuilder, a: &Operand, b: &Operand, kept: Vec<Label>, extents: &[(Label, i64)]) -> Operand {
+fn multiplied(
+    p: &mut ProgramBuilder,
+    a: &Operand,
+    b: &Operand,
+    kept: Vec<Label>,
+    extents: &[(Label, i64)],
+) -> Result<Operand, OpError> {
     let mut loops = kept.clone();
     for &l in a.labels.iter().chain(&b.labels) {
         if !loops.contains(&l) {
@@ -206,26 +213,49 @@ fn multiplied(p: &mut ProgramBuilder, a: &Operand, b: &Operand, kept: Vec<Label>
         }
     };
     let domain: Dims = loops.iter().map(own).collect();
-    let dtype = p.dtype(a.tensor);
-    let operands = [access(p, a, &loops), access(p, b, &loops)];
+    let (left, right) = (p.dtype(a.tensor), p.dtype(b.tensor));
+    let dtype = promote_types(left, right);
+    // What only one operand has is summed before; what both have makes a matrix product, which does not convert.
+    let has = |o: &Operand, l: &Label| {
+        let mut own = o.labels.iter().zip(p.sizes(o.tensor));
+        own.any(|(label, size)| label == l && size != 1)
+    };
+    if loops[kept.len()..].iter().any(|l| has(a, l) && has(b, l)) {
+        if left == DType::Bool {
+            return Err(OpError::raised("\"bmm\" not implemented for 'Bool'"));
+        }
+        if left != right {
+            return Err(OpError::raised(format!(
+                "expected scalar type {} but found {}",
+                left.type_name(),
+                right.type_name()
+            )));
+        }
+    }
+    let mut operands = [access(p, a, &loops), access(p, b, &loops)];
+    if kept.len() != loops.len() {
+        for operand in &mut operands {
+            operand.tensor = p.cast(operand.tensor, dtype)?;
+        }
+    }
     let tensor = if kept.len() == loops.len() {
         outer(p, domain, operands)
     } else {
         p.contract(&domain, kept.len(), operands, (compute_dtype(dtype), dtype), None)
     };
-    Operand { tensor, labels: kept }
+    Ok(Operand { tensor, labels: kept })
 }
 
 /// Products without a sum.
 fn outer(p: &mut ProgramBuilder, domain: Dims, operands: [Access; 2]) -> TensorId {
-    let dtype = p.dtype(operands[0].tensor);
+    let (left, right) = (p.dtype(operands[0].tensor), p.dtype(operands[1].tensor));
+    let dtype = promote_types(left, right);
     let compute = compute_dtype(dtype);
-    let other = p.dtype(operands[1].tensor);
     p.compute(Structured {
         iterations: smallvec::smallvec![Iteration::Parallel; domain.len()],
         inputs: operands.into_iter().collect(),
         body: Formula::build(dtype, |f| {
-            f.input(0, dtype).cast(compute) * f.input(1, other).cast(compute)
+            f.input(0, left).cast(compute) * f.input(1, right).cast(compute)
         }),
         combine: None,
         accumulate: dtype,
@@ -263,7 +293,7 @@ fn summed(
     // As `sum`, which makes Long of integers.
     let dtype = match p.dtype(view) {
         d if d.is_floating_point() || d.is_complex() => d,
-        _ => frazil_ir::DType::Long,
+        _ => DType::Long,
     };
     let fold = Fold {
         combine: Combine::Add,

@@ -2,6 +2,7 @@
 
 use frazil_ir::DType;
 use frazil_runtime::elements::Join;
+use frazil_runtime::memory;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::{Scalar, Tensor};
 
@@ -26,8 +27,24 @@ fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
     let scale = call.opt_tensor(6)?.map(|t| t.to_f64_vec());
     let table = weight.to_f64_vec();
     let bags = offsets.len().saturating_sub(usize::from(include_last));
-    let mut out = Vec::with_capacity(bags * *width as usize);
-    let mut bag_of = vec![0i64; indices.len()];
+    let total = Tensor::byte_size(DType::Double, &[bags as i64, *width])? / size_of::<f64>();
+    let mut out = memory::with_capacity(total)?;
+    let mut bag_of = memory::filled(indices.len(), 0i64)?;
+    if let Some(&first) = offsets.first()
+        && first != 0
+    {
+        return Err(OpError::raised(format!(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {first}"
+        )));
+    }
+    if let Some(&last) = offsets.last()
+        && last > indices.len() as i64
+    {
+        return Err(OpError::raised(format!(
+            "offsets[-1] can not be greater than input's length {} but got offsets[-1] of {last}",
+            indices.len()
+        )));
+    }
     let (mut bag_sizes, mut max_indices) = (Vec::new(), Vec::new());
     for b in 0..bags {
         let start = offsets[b];
@@ -99,7 +116,7 @@ fn one_hot(call: &Call<'_>) -> Result<Results, OpError> {
     if classes.iter().any(|&c| c < 0) {
         return Err(OpError::raised("Class values must be non-negative."));
     }
-    let needed = classes.iter().max().map_or(0, |m| m + 1);
+    let needed = classes.iter().max().map_or(0, |m| m.saturating_add(1));
     let n = match call.int(1)? {
         -1 if classes.is_empty() => {
             return Err(OpError::raised(

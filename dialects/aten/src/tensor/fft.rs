@@ -6,6 +6,7 @@ use frazil_runtime::Tensor;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::ComplexDoubleElement;
 use frazil_runtime::layout::{checked_numel, contiguous_strides};
+use frazil_runtime::memory;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{complex_of, real_of};
 use frazil_runtime::value::Value;
@@ -94,7 +95,7 @@ impl Spectrum {
         let inner: i64 = sizes[dim + 1..].iter().product();
         let outer: i64 = sizes[..dim].iter().product();
         let (inner, old) = (inner as usize, self.sizes[dim] as usize);
-        let mut out = vec![Complex64::ZERO; outer as usize * length as usize * inner];
+        let mut out = memory::filled(outer as usize * length as usize * inner, Complex64::ZERO)?;
         for o in 0..outer as usize {
             for i in 0..inner {
                 let row = (0..old).map(|k| self.values[(o * old + k) * inner + i]).collect();
@@ -111,6 +112,8 @@ impl Spectrum {
     /// is its own mirror has no imaginary part, and the transform back is the conjugate.
     fn transform(&mut self, along: Along, kind: Kind, real: bool) -> Result<(), OpError> {
         let n = along.length as usize;
+        // The plan and a row of it, before they are made.
+        memory::check_available(n.saturating_mul(4 * size_of::<Complex64>()))?;
         let mut planner = FftPlanner::new();
         let plan = if along.forward || real {
             planner.plan_fft_forward(n)

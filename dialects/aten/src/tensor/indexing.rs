@@ -145,6 +145,9 @@ fn columns((rows, rank): &(Vec<i64>, usize)) -> Result<Vec<Tensor>, OpError> {
 /// Boolean masks stand for the places where they are true. Adjacent index tensors put their broadcast dimensions where they
 /// stand; separated ones put them first.
 fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpError> {
+    if indices.len() > t.dim() {
+        return Err(too_many_indices(t, indices.len()));
+    }
     // One index tensor, or none, for each dimension of t.
     let mut per_dim: Vec<Option<Tensor>> = Vec::new();
     for v in indices {
@@ -176,11 +179,7 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
         }
     }
     if per_dim.len() > t.dim() {
-        return Err(OpError::raised(format!(
-            "too many indices for tensor of dimension {} (got {})",
-            t.dim(),
-            per_dim.len()
-        )));
+        return Err(too_many_indices(t, per_dim.len()));
     }
     per_dim.resize(t.dim(), None);
     let indexed: Vec<usize> = (0..t.dim()).filter(|&d| per_dim[d].is_some()).collect();
@@ -242,11 +241,49 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
     Ok((positions, sizes))
 }
 
+fn too_many_indices(t: &Tensor, given: usize) -> OpError {
+    OpError::raised(format!(
+        "too many indices for tensor of dimension {} (got {given})",
+        t.dim()
+    ))
+}
+
 fn index(call: &Call<'_>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let indices = call.arg(1).items().unwrap_or_default();
+    // PyTorch's operator fails an assertion of its own here; only its Python front end knows what such a mask means.
+    let mut tensors = indices.iter().filter_map(Value::as_tensor).peekable();
+    if tensors.peek().is_some() && tensors.all(|i| i.dim() == 0 && matches!(i.dtype(), DType::Bool | DType::Byte)) {
+        advanced(&t, &indices)?;
+        return Err(OpError::raised(format!(
+            "a mask without dimensions is no index of a tensor of dimension {}",
+            t.dim()
+        )));
+    }
     let (positions, sizes) = advanced(&t, &indices)?;
     one(t.take(&positions, &sizes)?)
+}
+
+/// `t` without the repetitions along its expanded dimensions, and where the row-major `positions` of `t` are in it.
+fn collapsed(t: &Tensor, mut positions: Vec<i64>) -> Result<(Tensor, Vec<i64>), OpError> {
+    let sizes: Vec<i64> = t
+        .sizes()
+        .iter()
+        .zip(t.strides())
+        .map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size })
+        .collect();
+    let base = t.as_strided(&sizes, t.strides(), t.offset())?;
+    let (from, to) = (contiguous_strides(t.sizes()), contiguous_strides(&sizes));
+    for position in &mut positions {
+        let mut rest = *position;
+        *position = 0;
+        for d in 0..t.dim() {
+            let at = rest / from[d];
+            rest %= from[d];
+            *position += if sizes[d] == t.sizes()[d] { at * to[d] } else { 0 };
+        }
+    }
+    Ok((base, positions))
 }
 
 fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
@@ -282,6 +319,15 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
         ))
     })?;
     let join = if call.flag(3)? { Join::Add } else { Join::Replace };
+    if t.strides()
+        .iter()
+        .zip(t.sizes())
+        .any(|(&stride, &size)| stride == 0 && size > 1)
+    {
+        // Elements along an expanded dimension are one: written as often as it is named.
+        let (base, positions) = collapsed(t, positions)?;
+        return Ok(base.put_(&positions, &values, join)?);
+    }
     Ok(t.put_(&positions, &values, join)?)
 }
 

@@ -130,7 +130,9 @@ pub(super) fn concatenated(p: &mut ProgramBuilder, tensors: &[TensorId], dim: i6
                 other.as_slice()
             )));
         }
-        total += other[dim];
+        total = other[dim]
+            .checked_add(total)
+            .ok_or(frazil_runtime::TensorError::TooManyElements)?;
         bounds.push(total);
     }
     if parts.len() == 1 {

@@ -132,7 +132,7 @@ fn repeated(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
     for (d, &t) in times.iter().enumerate() {
         let own = d.checked_sub(lead).map_or(1, |o| x.sizes()[o]);
         pairs.extend([t, own]);
-        merged.push(t * own);
+        merged.push(t.saturating_mul(own));
     }
     let rank = pairs.len();
     let map = (0..x.rank()).map(|d| Affine::index(rank, 2 * (d + lead) + 1)).collect();
@@ -274,7 +274,8 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     let mut sizes: Dims = x.sizes()[..lead].into();
     let mut merged = sizes.clone();
     sizes.extend([channels, kernel[0], kernel[1], blocks[0], blocks[1]]);
-    merged.extend([channels * kernel[0] * kernel[1], blocks[0] * blocks[1]]);
+    let window = kernel[0].saturating_mul(kernel[1]);
+    merged.extend([channels.saturating_mul(window), blocks[0].saturating_mul(blocks[1])]);
     let rank = sizes.len();
     let mut map: Vec<Affine> = (0..=lead).map(|d| Affine::index(rank, d)).collect();
     for i in 0..2 {
@@ -293,7 +294,7 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
 fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, r) = (args.tensor("self")?, args.int("upscale_factor")?);
     let rank = x.rank();
-    if rank < 3 || r <= 0 || x.sizes()[rank - 3] % (r * r) != 0 {
+    if rank < 3 || r <= 0 || i128::from(x.sizes()[rank - 3]) % (i128::from(r) * i128::from(r)) != 0 {
         return Err(OpError::raised(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor",
         ));
@@ -468,7 +469,7 @@ fn diag_embed(args: &Args<'_>) -> Result<Program, OpError> {
         return Err(OpError::raised("diagonal dimensions cannot be identical"));
     }
     let offset = args.int("offset")?;
-    let n = x.sizes()[x.rank() - 1] + offset.abs();
+    let n = x.sizes()[x.rank() - 1].saturating_add(offset.saturating_abs());
     let mut kept = x.sizes()[..x.rank() - 1].iter();
     let sizes: Dims = (0..rank)
         .map(|d| {

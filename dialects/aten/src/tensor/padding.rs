@@ -69,14 +69,15 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
         let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
         for (i, pair) in widths.chunks_exact(2).enumerate() {
             let d = rank - 1 - i;
-            sizes[d] += pair[0] + pair[1];
-            map[d].offset = -pair[0];
-            if sizes[d] < 0 {
-                return Err(OpError::raised(format!(
-                    "The input size {}, plus negative padding {} and {}, resulted in a negative output size",
+            let padded = i128::from(old[d]) + i128::from(pair[0]) + i128::from(pair[1]);
+            // PyTorch's sum wraps around where it is too large, and is negative too.
+            sizes[d] = i64::try_from(padded).ok().filter(|&n| n >= 0).ok_or_else(|| {
+                OpError::raised(format!(
+                    "The input size {}, plus negative padding {} and {} resulted in a negative output size, which is invalid. Check dimension {d} of your input.",
                     old[d], pair[0], pair[1]
-                )));
-            }
+                ))
+            })?;
+            map[d].offset = pair[0].saturating_neg();
         }
         let number = match p.dtype(x) {
             DType::Bool => Number::Int(i64::from(value != 0.0)),
@@ -94,7 +95,14 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
             Mode::Circular => pair.iter().any(|&w| w > size),
             _ => size == 0,
         };
-        if too_far {
+        let padded = i128::from(size) + i128::from(pair[0]) + i128::from(pair[1]);
+        if padded <= 0 && padded < i128::from(size) {
+            return Err(OpError::raised(match mode {
+                Mode::Circular => "Negative padding value is resulting in an empty dimension".to_owned(),
+                _ => format!("input (W: {size}) is too small. Calculated output W: {padded}"),
+            }));
+        }
+        if too_far || i64::try_from(padded).is_err() || pair.contains(&i64::MIN) {
             return Err(OpError::raised(format!(
                 "Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) at dimension {d} of input {:?}",
                 pair[0],

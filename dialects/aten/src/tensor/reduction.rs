@@ -378,7 +378,7 @@ fn running_mean(
     mean: TensorId,
 ) -> Result<TensorId, OpError> {
     let sizes = p.sizes(x.id);
-    if x.dtype().is_complex() || dims.iter().any(|&d| sizes[d] == 0) {
+    if x.dtype().is_complex() || sizes.is_empty() || dims.iter().any(|&d| sizes[d] == 0) {
         return p.cast(mean, x.dtype());
     }
     let mut last = x.id;

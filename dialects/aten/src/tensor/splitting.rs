@@ -55,7 +55,7 @@ fn even_lengths(size: i64, length: i64) -> Vec<i64> {
     if size == 0 || length == 0 {
         return vec![size];
     }
-    (0..(size + length - 1) / length)
+    (0..(size - 1) / length + 1)
         .map(|i| length.min(size - i * length))
         .collect()
 }
@@ -72,7 +72,7 @@ fn chunk(args: &Args<'_>) -> Result<Program, OpError> {
     if size == 0 {
         return pieces(args, &x, dim, &vec![0; chunks.min(1 << 20) as usize]);
     }
-    pieces(args, &x, dim, &even_lengths(size, (size + chunks - 1) / chunks))
+    pieces(args, &x, dim, &even_lengths(size, (size - 1) / chunks + 1))
 }
 
 fn split(args: &Args<'_>) -> Result<Program, OpError> {

@@ -5,6 +5,7 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::args::{Args, wrap_dim};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::layout;
 use frazil_runtime::op::Form::{Pointwise, View};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::structured::{Affine, Dims, Program, TensorId};
@@ -86,10 +87,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 ];
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::as_strided", |c| {
-        let t = c.tensor(0)?;
-        one(t.as_strided(&c.ints(1)?, &c.ints(2)?, c.opt_int(3)?.unwrap_or(t.offset()))?)
-    }),
+    ("aten::as_strided", |c| one(restrided_window(c)?)),
     ("aten::view.dtype", |c| {
         let dtype = c.opt_dtype(1)?.ok_or_else(|| OpError::raised("view() needs a dtype"))?;
         one(reinterpreted(&c.tensor(0)?, dtype)?)
@@ -111,8 +109,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::swapaxes_", |c| restrided(c, "aten::swapaxes")),
     ("aten::swapdims_", |c| restrided(c, "aten::swapdims")),
     ("aten::as_strided_", |c| {
-        let (cell, t) = (cell(c)?, c.tensor(0)?);
-        cell.set(t.as_strided(&c.ints(1)?, &c.ints(2)?, c.opt_int(3)?.unwrap_or(t.offset()))?);
+        cell(c)?.set(restrided_window(c)?);
         one(c.arg(0).clone())
     }),
     ("aten::resize_", |c| {
@@ -426,6 +423,46 @@ fn select(args: &Args<'_>) -> Result<Program, OpError> {
     with(args, |p| Ok(p.select(x.id, dim, wrapped)))
 }
 
+/// `as_strided(self, size, stride, storage_offset)`.
+fn restrided_window(c: &Call<'_>) -> Result<Tensor, OpError> {
+    let t = c.tensor(0)?;
+    let (sizes, strides) = (c.ints(1)?, c.ints(2)?);
+    let offset = c.opt_int(3)?.unwrap_or(t.offset());
+    if sizes.len() != strides.len() {
+        return Err(OpError::raised("mismatch in length of strides and shape"));
+    }
+    if strides.iter().any(|&s| s < 0) {
+        return Err(OpError::raised(format!(
+            "as_strided: Negative strides are not supported at the moment, got strides: {:?}",
+            &strides[..]
+        )));
+    }
+    if offset < 0 {
+        return Err(OpError::raised(format!("Tensor: invalid storage offset {offset}")));
+    }
+    let last = layout::checked_numel(&sizes).and_then(|numel| match numel {
+        0 => Some(0),
+        _ => layout::extent(&sizes, &strides)?.1.checked_add(1),
+    });
+    let item = t.dtype().size() as i64;
+    let Some(bytes) = last.and_then(|n| n.checked_add(if n == 0 { 0 } else { offset })?.checked_mul(item)) else {
+        return Err(OpError::raised(format!(
+            "Storage size calculation overflowed with sizes={:?} and strides={:?}",
+            &sizes[..],
+            &strides[..]
+        )));
+    };
+    if bytes > t.storage().len() as i64 {
+        return Err(OpError::raised(format!(
+            "setStorage: sizes {:?}, strides {:?}, storage offset {offset}, and itemsize {item} requiring a storage size of {bytes} are out of bounds for storage of size {}",
+            &sizes[..],
+            &strides[..],
+            t.storage().len()
+        )));
+    }
+    Ok(t.as_strided(&sizes, &strides, offset)?)
+}
+
 fn slice(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     if x.rank() == 0 {
@@ -440,7 +477,15 @@ fn slice(args: &Args<'_>) -> Result<Program, OpError> {
     let place = |i: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(0, size);
     let start = place(args.opt_int("start")?.unwrap_or(0));
     let end = place(args.opt_int("end")?.unwrap_or(size)).max(start);
-    let length = (end - start + step - 1) / step;
+    // As PyTorch computes it: steps close to the largest integer wrap around.
+    let length = (end - start).wrapping_add(step).wrapping_sub(1) / step;
+    if length < 0 {
+        let mut sizes = x.sizes().to_vec();
+        sizes[dim] = length;
+        return Err(OpError::raised(format!(
+            "Storage size calculation overflowed with sizes={sizes:?}"
+        )));
+    }
     with(args, |p| Ok(p.slice(x.id, dim, start, length, step)))
 }
 
@@ -523,6 +568,8 @@ fn unfold(args: &Args<'_>) -> Result<Program, OpError> {
     let rank = x.rank() + 1;
     let mut sizes = x.shape.sizes.clone();
     sizes[dim] = (extent - size) / step + 1;
+    // One window has no next one, as in `ProgramBuilder::slice`.
+    let step = if sizes[dim] == 1 { step.min(1 << 24) } else { step };
     sizes.push(size);
     let mut map: Vec<Affine> = (0..x.rank()).map(|d| Affine::index(rank, d)).collect();
     map[dim].coefficients[dim] = step;

@@ -255,6 +255,9 @@ pub(super) fn slice_indices(
     if step == 0 {
         return Err(OpError::raised("List slice should have non-zero step"));
     }
+    if step == i64::MIN {
+        return Err(OpError::raised("List slice step is out of bounds"));
+    }
     let len = len as i64;
     let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let place = |i: i64| (if i < 0 { i.saturating_add(len) } else { i }).clamp(low, high);

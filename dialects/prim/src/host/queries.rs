@@ -1,11 +1,23 @@
 //! What programs ask of tensors and of the world: sizes, dtypes, identity, modes.
 
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::layout;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{ResultType, can_cast, promote_types};
 use frazil_runtime::value::Value;
+
+/// `int(tensor)`.
+fn integer(number: Scalar) -> Result<i64, OpError> {
+    match number {
+        // The largest double below 2^63 is an integer; NaN is in no range.
+        Scalar::Float(f) if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) => Err(
+            OpError::raised("value cannot be converted to type int64_t without overflow"),
+        ),
+        number => Ok(number.as_i64()),
+    }
+}
 
 pub(super) const HOST: &[(&str, KernelFn)] = &[
     ("aten::__is__", |c| one(c.arg(0).is(c.arg(1)))),
@@ -103,7 +115,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
     ("aten::is_inference", |_| one(false)),
     ("aten::item", |c| one(c.tensor(0)?.item()?)),
-    ("aten::Int.Tensor", |c| one(c.tensor(0)?.item()?.as_i64())),
+    ("aten::Int.Tensor", |c| one(integer(c.tensor(0)?.item()?)?)),
     ("aten::Float.Tensor", |c| one(c.tensor(0)?.item()?.as_f64())),
     ("aten::Bool.Tensor", |c| one(c.tensor(0)?.item()?.as_bool())),
     ("aten::IntImplicit", |c| one(c.tensor(0)?.item()?.as_i64())),

@@ -1,0 +1,87 @@
+//! Checked allocation: every buffer whose size a program computes is allocated here, and a request that the system refuses is an error
+//! with PyTorch's text, not the end of the process.
+
+use crate::TensorError;
+use thiserror::Error;
+
+/// The allocator refused a request.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
+)]
+pub struct OutOfMemory {
+    /// Size of the request.
+    pub bytes: usize,
+}
+
+impl From<OutOfMemory> for TensorError {
+    fn from(error: OutOfMemory) -> TensorError {
+        TensorError::OutOfMemory(error)
+    }
+}
+
+/// Returns `bytes` zero bytes. The pages of large buffers are not touched.
+///
+/// # Errors
+/// When the allocator refuses.
+pub fn zeroed(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
+    bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| OutOfMemory { bytes })
+}
+
+/// Returns an empty vector with room for `len` elements.
+///
+/// # Errors
+/// When the allocator refuses.
+pub fn with_capacity<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len).map_err(|_| OutOfMemory {
+        bytes: len.saturating_mul(size_of::<T>()),
+    })?;
+    Ok(vec)
+}
+
+/// Returns `len` copies of `value`.
+///
+/// # Errors
+/// When the allocator refuses.
+pub fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, OutOfMemory> {
+    let mut vec = with_capacity(len)?;
+    vec.resize(len, value);
+    Ok(vec)
+}
+
+/// Collects `items`, whose number is known.
+///
+/// # Errors
+/// When the allocator refuses the memory for them.
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, OutOfMemory> {
+    let mut vec = with_capacity(items.len())?;
+    vec.extend(items);
+    Ok(vec)
+}
+
+/// Checks that the allocator would return `bytes` bytes now. Kernels check their arguments with this before they copy elements into
+/// vectors of their own.
+///
+/// # Errors
+/// When it would not.
+pub fn check_available(bytes: usize) -> Result<(), OutOfMemory> {
+    with_capacity::<u8>(bytes).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_requests_are_errors() {
+        assert_eq!(zeroed(100).map(|v| v.len()), Ok(100));
+        assert_eq!(filled(3, 7u16), Ok(vec![7; 3]));
+        assert_eq!(collected([1, 2].into_iter()), Ok(vec![1, 2]));
+        for bytes in [1 << 60, usize::MAX] {
+            assert_eq!(zeroed(bytes), Err(OutOfMemory { bytes }));
+            assert_eq!(check_available(bytes), Err(OutOfMemory { bytes }));
+        }
+        assert_eq!(with_capacity::<u64>(1 << 61), Err(OutOfMemory { bytes: usize::MAX }));
+    }
+}
