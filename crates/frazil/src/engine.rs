@@ -434,8 +434,14 @@ impl Engine {
     /// As [`Engine::call`].
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
-        let signature = self.signature(method)?;
-        let complete = signature.bind(args, &[]).map_err(Error::Run)?;
+        let complete = match self.finds_kept_code(method, args, &[]) {
+            true => args.to_vec(),
+            false => self
+                .signature(method)?
+                .bind(args, &[])
+                .map_err(Error::Run)?
+                .into_owned(),
+        };
         match &mut self.native {
             Some(native) => native.profile(method, &complete, time),
             None => Ok(None),
