@@ -174,6 +174,11 @@ fn run(options: &Options) -> Result<(), Failure> {
     let session = Session::new();
     progress.stage("reading");
     let mut loaded = session.load_any(&options.input)?;
+    if let Loaded::Graphs(graphs) = &loaded {
+        for (name, why) in &graphs.unit().refused {
+            streams::tell(format_args!("warning: `{name}` is left out: {why}\n"));
+        }
+    }
     let reproduced = match options.run_reproducer {
         true => Some(reproduced_pipeline(&options.input)?),
         false => None,

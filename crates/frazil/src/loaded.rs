@@ -83,6 +83,9 @@ impl Graphs {
     /// The function called `name`, or the only one.
     pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
         let ctx = self.session.ctx();
+        if let Some(why) = self.unit.refused.get(name) {
+            return Err(Error::Unsupported(format!("`{name}` does not compile: {why}")));
+        }
         let functions: Vec<_> = self.unit.functions().collect();
         let named = functions
             .iter()
@@ -133,6 +136,7 @@ fn method_for(ctx: &Arc<Context>, function: &Function, class: SymbolId, simple: 
 ///
 /// See [`Session::load_bytes`] for an example.
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "there is one a file")]
 pub enum Loaded {
     /// A module.
     Model(Model),

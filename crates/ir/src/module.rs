@@ -117,6 +117,8 @@ pub struct CompilationUnit {
     pub classes: IndexMap<SymbolId, ClassDef>,
     /// What is known of the text that classes and functions were written in.
     pub sources: SourceTexts,
+    /// Functions and classes of a source text that do not compile and that nothing needs, by simple name, with the error.
+    pub refused: IndexMap<String, String>,
     functions: PrimaryMap<FunctionId, Function>,
     names: IndexMap<SymbolId, FunctionId>,
 }

@@ -405,12 +405,12 @@ fn hostile_constructors_are_refused() {
     for (init, expected) in [
         (
             "        while True:\n            pass\n",
-            "making the module takes too long",
+            "running the text takes more than 500",
         ),
         ("        self.me = self\n", "a module contains itself"),
         (
             "        a = []\n        a.append(a)\n        b = []\n        b.append(b)\n        assert a == b\n",
-            "AssertionError",
+            "this comparison cannot be evaluated without Python",
         ),
         ("        a = [0] * 1000000000\n", "cannot be evaluated without Python"),
         (

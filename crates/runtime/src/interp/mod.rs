@@ -220,7 +220,7 @@ impl Interpreter {
             Some(signature) => signature,
             None => {
                 let signature = Signature::of_method(module, module.ctx().symbol(name));
-                let signature = Arc::new(signature.ok_or_else(|| no_method(name))?);
+                let signature = Arc::new(signature.ok_or_else(|| no_method(module, name))?);
                 lock(&self.signatures).insert(name.to_owned(), Arc::clone(&signature));
                 signature
             }
@@ -253,7 +253,7 @@ impl Interpreter {
             .ctx()
             .find_symbol(name)
             .and_then(|name| module.unit.method(root.class(), name))
-            .ok_or_else(|| no_method(name))?;
+            .ok_or_else(|| no_method(module, name))?;
         Ok((module, root, function))
     }
 
@@ -319,8 +319,11 @@ impl Interpreter {
     }
 }
 
-fn no_method(name: &str) -> ExecError {
-    ExecError::malformed(format!("the module has no method '{name}'"))
+fn no_method(module: &Module, name: &str) -> ExecError {
+    ExecError::malformed(match module.unit.refused.get(name) {
+        Some(why) => format!("'{name}' does not compile: {why}"),
+        None => format!("the module has no method '{name}'"),
+    })
 }
 
 /// The function that a call node names statically.

@@ -1,8 +1,9 @@
 //! Source that goes with what is there: functions that call functions of other units, and methods that are added to a class.
 
 use super::program::{NoSources, Program};
-use super::{LoadError, LoadOptions, Result, Source, with_stack};
+use super::{LoadError, LoadOptions, Result, Source, SourceError, with_stack};
 use frazil_ir::{CompilationUnit, FunctionId, ObjectId, SymbolId};
+use indexmap::IndexMap;
 
 /// A function of another unit, and the name that source calls it by. Its unit has the source's context.
 #[derive(Clone, Copy, Debug)]
@@ -22,21 +23,33 @@ pub struct Known<'u> {
 /// As [`load_source`](super::load_source).
 pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &LoadOptions<'_>) -> Result<Source> {
     with_stack(|| {
-        let mut program = Program::new(options, &NoSources);
-        program.fold = options.fold;
-        program.operators_first = options.operators_first;
-        for known in known {
-            program.know(known);
-        }
-        let root = program.define_text(file, text)?;
-        program.compile_all()?;
-        Ok(match root {
-            Some(root) => {
-                let module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
-                Source::Module(Box::new(module))
+        let mut left_out: IndexMap<String, Box<SourceError>> = IndexMap::new();
+        loop {
+            let mut program = Program::new(options, &NoSources);
+            program.fold = options.fold;
+            program.operators_first = options.operators_first;
+            for known in known {
+                program.know(known);
             }
-            None => Source::Unit(program.unit),
-        })
+            program.refusals.left_out = left_out.keys().cloned().collect();
+            program.refusals.tolerates = true;
+            let root = program.define_text(file, text)?;
+            if let Some(root) = root {
+                program.refusals.tolerates = false;
+                program.compile_all()?;
+                let module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
+                return Ok(Source::Module(Box::new(module)));
+            }
+            program.compile_all()?;
+            let found = program.failures()?;
+            if found.is_empty() {
+                let refused = left_out.into_iter();
+                program.unit.refused = refused.map(|(name, error)| (name, error.to_string())).collect();
+                return Ok(Source::Unit(program.unit));
+            }
+            // What compiles does not need what does not: once more without that.
+            left_out.extend(found);
+        }
     })
     .map_err(LoadError::Thread)?
 }

@@ -141,6 +141,7 @@ pub fn compile_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Resu
 
 /// What a TorchScript source text turned out to be.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one a file")]
 pub enum Source {
     /// A module: the text has classes that derive from `torch.nn.Module`.
     Module(Box<Module>),

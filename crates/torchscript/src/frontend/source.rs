@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use frazil_ir::{Context, Diagnostic, SourceRange, Span};
-use ruff_python_ast::{ModModule, Stmt};
+use ruff_python_ast::{Expr, ModModule, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::archive::{SourceMap, SourcePlace};
@@ -64,7 +64,17 @@ pub(crate) struct SourceFile {
     pub(crate) qualifier: Option<&'static str>,
     /// What the imports at the top level bring in, by the name they give it.
     imports: HashMap<String, String>,
+    /// Further names for dotted ones, which running the text gave (`act = F.relu`).
+    aliases: OnceLock<HashMap<String, String>>,
     module: ModModule,
+    /// Functions and classes inside of `if`, `for`, `with` and `try` at the top level. Their numbers follow those of the body.
+    nested: Vec<Stmt>,
+    /// The numbers of functions and classes by the byte at which they start.
+    numbers: HashMap<u32, usize>,
+    /// The numbers of functions and classes by name, in the order of the text.
+    definitions: HashMap<String, Vec<usize>>,
+    /// The numbers of assignments to a single name at the top level, by that name.
+    assignments: HashMap<String, Vec<usize>>,
 }
 
 impl SourceFile {
@@ -105,15 +115,46 @@ impl SourceFile {
             .map(|(i, _)| i as u32 + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
         let imports = imports(&module.body);
-        Ok(SourceFile {
+        let mut file = SourceFile {
             qualifier: None,
             imports,
+            aliases: OnceLock::new(),
             name,
             text,
             map,
             lines,
+            nested: module.body.iter().flat_map(nested_definitions).cloned().collect(),
+            numbers: HashMap::new(),
+            definitions: HashMap::new(),
+            assignments: HashMap::new(),
             module,
-        })
+        };
+        file.number_definitions();
+        Ok(file)
+    }
+
+    fn number_definitions(&mut self) {
+        for (number, statement) in self.module.body.iter().chain(&self.nested).enumerate() {
+            let name = match statement {
+                Stmt::FunctionDef(def) => &def.name,
+                Stmt::ClassDef(def) => &def.name,
+                Stmt::Assign(assign) => {
+                    if let [Expr::Name(target)] = assign.targets.as_slice() {
+                        let numbers = self.assignments.entry(target.id.to_string()).or_default();
+                        numbers.push(number);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            self.numbers.insert(statement.start().to_u32(), number);
+            self.definitions.entry(name.to_string()).or_default().push(number);
+        }
+    }
+
+    /// Whether it is a text by hand.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.qualifier == Some(super::program::BY_HAND)
     }
 
     /// The file as one whose definitions are found under `qualifier`.
@@ -124,7 +165,8 @@ impl SourceFile {
 
     /// The dotted name that `name` stands for by an import, if it is that: `F` is `torch.nn.functional`.
     pub(crate) fn imported(&self, name: &str) -> Option<&str> {
-        self.imports.get(name).map(String::as_str).or_else(|| {
+        let alias = || self.aliases.get().and_then(|aliases| aliases.get(name));
+        self.imports.get(name).or_else(alias).map(String::as_str).or_else(|| {
             self.qualifier?;
             // What nearly every file imports is known without.
             Some(match name {
@@ -148,9 +190,38 @@ impl SourceFile {
         }
     }
 
+    /// Makes further names for dotted ones known. The first call counts.
+    pub(crate) fn set_aliases(&self, aliases: HashMap<String, String>) {
+        // A file is run once.
+        let _ = self.aliases.set(aliases);
+    }
+
     /// The file's statements.
     pub(crate) fn body(&self) -> &[Stmt] {
         &self.module.body
+    }
+
+    /// The statement of this number: one of the body, or a function or class inside of one.
+    pub(crate) fn statement(&self, number: usize) -> Option<&Stmt> {
+        match number.checked_sub(self.module.body.len()) {
+            Some(nested) => self.nested.get(nested),
+            None => self.module.body.get(number),
+        }
+    }
+
+    /// The number of a function or class.
+    pub(crate) fn number_of(&self, definition: &impl Ranged) -> Option<usize> {
+        self.numbers.get(&definition.start().to_u32()).copied()
+    }
+
+    /// The numbers of the statements that assign to `name` alone, in the order of the text.
+    pub(crate) fn assignments(&self, name: &str) -> &[usize] {
+        self.assignments.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The numbers of the functions and classes called `name`, in the order of the text.
+    pub(crate) fn definitions(&self, name: &str) -> &[usize] {
+        self.definitions.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The source range of the code at `range`: in the original program when the archive knows it, else in this file.
@@ -214,8 +285,45 @@ fn ends_operator(text: &[u8], at: usize) -> bool {
         })
 }
 
+/// The functions and classes inside of a compound statement.
+fn nested_definitions(statement: &Stmt) -> Vec<&Stmt> {
+    let mut found = Vec::new();
+    let mut waiting = inner_suites(statement);
+    while let Some(suite) = waiting.pop() {
+        for statement in suite {
+            match statement {
+                Stmt::FunctionDef(_) | Stmt::ClassDef(_) => found.push(statement),
+                other => waiting.extend(inner_suites(other)),
+            }
+        }
+    }
+    found.sort_by_key(|statement| statement.start());
+    found
+}
+
+/// The suites of a compound statement that is no definition.
+fn inner_suites(statement: &Stmt) -> Vec<&[Stmt]> {
+    match statement {
+        Stmt::If(statement) => {
+            let clauses = statement.elif_else_clauses.iter().map(|clause| clause.body.as_slice());
+            std::iter::once(statement.body.as_slice()).chain(clauses).collect()
+        }
+        Stmt::For(statement) => vec![&statement.body, &statement.orelse],
+        Stmt::While(statement) => vec![&statement.body, &statement.orelse],
+        Stmt::With(statement) => vec![&statement.body],
+        Stmt::Try(statement) => {
+            let mut suites: Vec<&[Stmt]> = vec![&statement.body, &statement.orelse, &statement.finalbody];
+            suites.extend(statement.handlers.iter().map(|handler| match handler {
+                ruff_python_ast::ExceptHandler::ExceptHandler(handler) => handler.body.as_slice(),
+            }));
+            suites
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The names that import statements bring in.
-fn imports(body: &[Stmt]) -> HashMap<String, String> {
+pub(crate) fn imports(body: &[Stmt]) -> HashMap<String, String> {
     let mut names = HashMap::new();
     for statement in body {
         match statement {
@@ -229,7 +337,8 @@ fn imports(body: &[Stmt]) -> HashMap<String, String> {
                 }
             }
             Stmt::ImportFrom(import) => {
-                let module = import.module.as_ref().map(ToString::to_string).unwrap_or_default();
+                let mut module = ".".repeat(import.level as usize);
+                module += import.module.as_ref().map_or("", |module| module.as_str());
                 for alias in &import.names {
                     let name = alias.asname.as_ref().unwrap_or(&alias.name);
                     names.insert(name.to_string(), format!("{module}.{}", alias.name));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::DType;
+use frazil_ir::{DType, Device};
 use indexmap::IndexMap;
 use ruff_python_ast::ExprCall;
 
@@ -62,7 +62,7 @@ pub(super) fn constant(path: &str) -> Option<Py> {
     }
 }
 
-fn dtype_of(value: &Py) -> Option<DType> {
+pub(super) fn dtype_of(value: &Py) -> Option<DType> {
     match value {
         Py::Path(path) => DType::from_python_name(path.strip_prefix("torch.")?),
         _ => None,
@@ -92,6 +92,13 @@ impl Maker<'_, '_> {
             },
             Some("jit.script" | "jit.freeze") => positional.first().cloned(),
             Some("no_grad" | "manual_seed" | "inference_mode") => Some(Py::None),
+            Some("device") => match positional {
+                [Py::Str(text)] => Device::parse(text).map(Py::Device),
+                [device @ Py::Device(_)] => Some(device.clone()),
+                _ => None,
+            },
+            // Models are made for the processor.
+            Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
             Some("Size") => positional.first().and_then(Py::items).map(Py::tuple),
             Some(name) => match name.strip_prefix("nn.init.") {
                 Some(initialiser) => self.initialise(initialiser, positional, keywords),
@@ -146,7 +153,8 @@ impl Maker<'_, '_> {
                 }
                 Py::list(items)
             }
-            ("len", Some(Py::Object(_) | Py::List(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_))) => {
+            ("len", Some(Py::List(items))) => Py::Int(items.borrow().len() as i64),
+            ("len", Some(Py::Object(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_))) => {
                 Py::Int(first?.items()?.len() as i64)
             }
             ("enumerate", Some(items)) => {
@@ -210,15 +218,20 @@ impl Maker<'_, '_> {
             }
             ("print", _) => Py::None,
             ("isinstance", Some(value)) => {
-                let is = |class: &Py| match class {
+                let mut is = |class: &Py| match class {
                     Py::Path(path) => Some(match &**path {
                         "int" => matches!(value, Py::Int(_) | Py::Bool(_)),
                         "torch.Tensor" => matches!(value, Py::Tensor(_) | Py::Parameter(_)),
+                        "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => matches!(value, Py::Parameter(_)),
                         "torch.nn.Module" => matches!(value, Py::Object(_)),
                         name => is_known(name).then(|| value.type_name() == name)?,
                     }),
                     Py::Class(class) => Some(match value {
-                        Py::Object(object) => object.borrow().class.is(class),
+                        Py::Object(object) => {
+                            let made_of = object.borrow().class.clone();
+                            let chain = super::ancestry(self.program, &made_of).ok()??;
+                            chain.iter().any(|base| base.is(class))
+                        }
                         _ => false,
                     }),
                     _ => None,
@@ -274,7 +287,7 @@ impl Maker<'_, '_> {
         };
         if let Some(f) = super::elements::unary(name) {
             let x = like()?;
-            return x.map(super::eval::float_of(&x), f).map(Py::Tensor);
+            return x.map(super::operators::float_of(&x), f).map(Py::Tensor);
         }
         let tensor = match name {
             "triu" | "tril" => {
@@ -441,6 +454,7 @@ fn deep_copy(value: &Py, known: &mut Vec<(Py, Py)>, depth: usize) -> Option<Py> 
             let copy = PyObject {
                 class: object.borrow().class.clone(),
                 attributes: IndexMap::new(),
+                transient: object.borrow().transient.clone(),
                 hooks: object.borrow().hooks.clone(),
             };
             let copy = Rc::new(RefCell::new(copy));

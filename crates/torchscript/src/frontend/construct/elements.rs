@@ -3,7 +3,7 @@
 use frazil_ir::DType;
 use ruff_python_ast::{Expr, Operator};
 
-use super::eval::float_operator;
+use super::operators::float_operator;
 use super::tensor::HostTensor;
 use super::value::Py;
 use super::{Maker, Scope};

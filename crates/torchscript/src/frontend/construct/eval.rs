@@ -1,19 +1,18 @@
 //! Expressions.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::TypeKind;
-use ruff_python_ast::{
-    BoolOp, CmpOp, Comprehension, Expr, ExprCall, InterpolatedStringElement, Number, Operator, UnaryOp,
-};
-use ruff_text_size::Ranged;
+use ruff_python_ast::{BoolOp, Comprehension, Expr, ExprCall, InterpolatedStringElement, Number, UnaryOp};
 
 use super::exec::insert;
-use super::tensor::HostTensor;
+use super::globals::Binding;
+use super::operators::compared;
 use super::value::{ClassRef, Py};
-use super::{MAX_DEPTH, MAX_LENGTH, Maker, Scope, ancestry, find_class};
+use super::{MAX_DEPTH, Maker, Scope, ancestry, find_class};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 use crate::frontend::program::Global;
@@ -28,7 +27,12 @@ impl Maker<'_, '_> {
         self.depth += 1;
         let value = self.expr_inner(scope, expr);
         self.depth -= 1;
-        value
+        let value = value?;
+        self.charge(&scope.file, &value, expr)?;
+        match self.globals.doubt(&value) {
+            Some(doubt) => Err(Box::new(doubt.clone()).into()),
+            None => Ok(value),
+        }
     }
 
     fn expr_inner(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Py> {
@@ -207,7 +211,25 @@ impl Maker<'_, '_> {
         let Some((generator, rest)) = generators.split_first() else {
             return work(self, scope);
         };
-        'items: for item in self.elements(scope, &generator.iter)? {
+        let items = self.elements(scope, &generator.iter)?;
+        // The variables of a comprehension are its own.
+        let mut targets = BTreeSet::new();
+        target_names(&generator.target, &mut targets);
+        let before = self.hide(scope, targets);
+        let done = self.comprehend_items(scope, generator, items, rest, work);
+        self.restore(scope, before);
+        done
+    }
+
+    fn comprehend_items(
+        &mut self,
+        scope: &mut Scope,
+        generator: &Comprehension,
+        items: Vec<Py>,
+        rest: &[Comprehension],
+        work: &mut dyn FnMut(&mut Self, &mut Scope) -> Result<()>,
+    ) -> Result<()> {
+        'items: for item in items {
             self.assign(scope, Some(&generator.target), item, generator)?;
             for test in &generator.ifs {
                 if !self.expr(scope, test)?.truth() {
@@ -224,11 +246,14 @@ impl Maker<'_, '_> {
             return Ok(value.clone());
         }
         let file = Arc::clone(&scope.file);
-        if let Some(function) = self.function(&file, name) {
-            return Ok(Py::Function(function));
-        }
-        if let Some(class) = find_class(self.program, &file, name)? {
-            return Ok(Py::Class(class));
+        if file.is_by_hand() {
+            match self.globals.names.get(name).map(|binding| &binding.value) {
+                Some(Ok(value)) => return Ok(value.clone()),
+                Some(Err(error)) => return Err(error.clone().into()),
+                None => {}
+            }
+        } else if let Some(value) = self.library_name(&file, name)? {
+            return Ok(value);
         }
         if let Some(path) = file.imported(name).map(str::to_owned) {
             return match find_class(self.program, &file, &path)? {
@@ -236,27 +261,55 @@ impl Maker<'_, '_> {
                 None => Ok(Py::Path(path.into())),
             };
         }
-        // A value at the top level of the text.
+        if super::builtins::is_known(name) {
+            return Ok(Py::Path(name.into()));
+        }
+        self.fail(&file, format!("undefined value {name}"), node)
+    }
+
+    /// What a file of the library calls `name`.
+    fn library_name(&mut self, file: &Arc<SourceFile>, name: &str) -> Result<Option<Py>> {
+        if let Some(function) = self.function(file, name) {
+            return Ok(Some(Py::Function(function)));
+        }
+        if let Some(class) = find_class(self.program, file, name)? {
+            return Ok(Some(Py::Class(class)));
+        }
+        let qualified = format!("{}.{name}", file.qualifier.unwrap_or_default());
+        if let Some(value) = self.library_values.get(&qualified) {
+            return Ok(Some(value.clone()));
+        }
         let value = file.body().iter().rev().find_map(|statement| match statement {
             ruff_python_ast::Stmt::Assign(assign) => match assign.targets.as_slice() {
                 [Expr::Name(target)] if target.id.as_str() == name => Some(&*assign.value),
                 _ => None,
             },
-            ruff_python_ast::Stmt::AnnAssign(assign) => match &*assign.target {
-                Expr::Name(target) if target.id.as_str() == name => assign.value.as_deref(),
-                _ => None,
-            },
             _ => None,
         });
-        match value {
-            Some(value) if self.calls < super::MAX_CALLS => {
-                self.calls += 1;
-                let value = self.expr(scope, value);
-                self.calls -= 1;
-                value
+        let Some(value) = value else { return Ok(None) };
+        let value = self.expr(&mut Scope::new(file), value)?;
+        self.library_values.insert(qualified, value.clone());
+        Ok(Some(value))
+    }
+
+    /// Takes variables out of the way, and gives the values that they had.
+    fn hide(&mut self, scope: &mut Scope, names: BTreeSet<String>) -> Vec<(String, Option<Binding>, Option<Py>)> {
+        let hidden = names.into_iter().map(|name| {
+            let global = scope.is_top.then(|| self.globals.names.remove(&name)).flatten();
+            let local = scope.variables.remove(&name);
+            (name, global, local)
+        });
+        hidden.collect()
+    }
+
+    fn restore(&mut self, scope: &mut Scope, hidden: Vec<(String, Option<Binding>, Option<Py>)>) {
+        for (name, global, local) in hidden {
+            scope.variables.remove(&name);
+            if scope.is_top {
+                self.globals.names.remove(&name);
             }
-            _ if super::builtins::is_known(name) => Ok(Py::Path(name.into())),
-            _ => self.fail(&file, format!("undefined value {name}"), node),
+            scope.variables.extend(local.map(|value| (name.clone(), value)));
+            self.globals.names.extend(global.map(|binding| (name, binding)));
         }
     }
 
@@ -336,7 +389,19 @@ impl Maker<'_, '_> {
             }
             Py::Object(object) => {
                 let known = object.borrow().attributes.get(name).map(|a| a.value.clone());
-                Ok(known.unwrap_or_else(|| Py::Method(Box::new(Py::Object(object)), name.into())))
+                if let Some(known) = known {
+                    return Ok(known);
+                }
+                let class = object.borrow().class.clone();
+                for class in ancestry(self.program, &class)?.unwrap_or_default() {
+                    if let Some(known) = self.class_value(&class, name) {
+                        return Ok(known?);
+                    }
+                    if class.method(name).is_some() {
+                        break;
+                    }
+                }
+                Ok(Py::Method(Box::new(Py::Object(object)), name.into()))
             }
             Py::Tensor(tensor) | Py::Parameter(tensor) if name == "shape" => {
                 Ok(Py::tuple(tensor.sizes.iter().map(|&n| Py::Int(n)).collect()))
@@ -344,16 +409,13 @@ impl Maker<'_, '_> {
             Py::Tensor(tensor) | Py::Parameter(tensor) if name == "data" => Ok(Py::Tensor(tensor)),
             Py::Class(class) => match class_constant(&class, name) {
                 Some(_) if let Some(member) = self.member(&class, name)? => Ok(member),
-                Some(value) => {
-                    let value = value.clone();
-                    let mut scope = Scope {
-                        file: Arc::clone(&class.file),
-                        variables: std::collections::HashMap::new(),
-                        class: None,
-                        this: None,
-                    };
-                    self.expr(&mut scope, &value)
-                }
+                Some(value) => match self.class_value(&class, name) {
+                    Some(known) => Ok(known?),
+                    None => {
+                        let value = value.clone();
+                        self.expr(&mut Scope::new(&class.file), &value)
+                    }
+                },
                 None => match class.method(name) {
                     Some(method) => Ok(Py::Function(method)),
                     None => self.beyond(file, format!("`{name}` of a class"), node),
@@ -386,129 +448,18 @@ impl Maker<'_, '_> {
             .and_then(|class| class.constants.get(&name));
         Ok(member.map(|member| Py::Member(ty, Box::new(member.clone()))))
     }
+}
 
-    pub(super) fn binary(
-        &mut self,
-        file: &SourceFile,
-        op: Operator,
-        left: &Py,
-        right: &Py,
-        node: &impl Ranged,
-    ) -> Result<Py> {
-        let value = match (op, left, right) {
-            (Operator::Add, Py::Str(a), Py::Str(b)) => Some(Py::str(format!("{a}{b}"))),
-            (Operator::Add, Py::List(a), Py::List(b)) => {
-                Some(Py::list(a.borrow().iter().chain(b.borrow().iter()).cloned().collect()))
-            }
-            (Operator::Add, Py::Tuple(a), Py::Tuple(b)) => Some(Py::tuple(a.iter().chain(b.iter()).cloned().collect())),
-            (Operator::Mult, Py::List(_) | Py::Tuple(_), Py::Int(n)) => {
-                let items = left.items().unwrap_or_default();
-                let length = n.max(&0).checked_mul(items.len() as i64);
-                length.filter(|&length| length <= MAX_LENGTH).map(|_| {
-                    let repeated = (0..*n).flat_map(|_| items.iter().cloned()).collect();
-                    match left {
-                        Py::List(_) => Py::list(repeated),
-                        _ => Py::tuple(repeated),
-                    }
-                })
-            }
-            (_, Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => {
-                super::elements::arithmetic(op, a, b).map(Py::Tensor)
-            }
-            (_, Py::Tensor(a) | Py::Parameter(a), b) if b.as_f64().is_some() => {
-                let b = b.as_f64().unwrap_or(0.0);
-                let dtype = if matches!(right, Py::Float(_)) || op == Operator::Div {
-                    float_of(a)
-                } else {
-                    a.dtype
-                };
-                float_operator(op)
-                    .and_then(|f| a.map(dtype, |x| f(x, b)))
-                    .map(Py::Tensor)
-            }
-            (_, a, Py::Tensor(b) | Py::Parameter(b)) if a.as_f64().is_some() => {
-                let a = a.as_f64().unwrap_or(0.0);
-                let dtype = if matches!(left, Py::Float(_)) || op == Operator::Div {
-                    float_of(b)
-                } else {
-                    b.dtype
-                };
-                float_operator(op)
-                    .and_then(|f| b.map(dtype, |x| f(a, x)))
-                    .map(Py::Tensor)
-            }
-            _ => match (left.as_int(), right.as_int(), left.as_f64(), right.as_f64()) {
-                (Some(a), Some(b), ..)
-                    if op != Operator::Div
-                        && !(op == Operator::Pow && b < 0)
-                        && !(b == 0 && matches!(op, Operator::FloorDiv | Operator::Mod)) =>
-                {
-                    int_operator(op, a, b).map(Py::Int)
-                }
-                (_, _, Some(_), Some(b))
-                    if b == 0.0 && matches!(op, Operator::Div | Operator::Mod | Operator::FloorDiv) =>
-                {
-                    return self.fail(file, "division by zero", node);
-                }
-                (_, _, Some(a), Some(b)) => float_operator(op).map(|f| Py::Float(f(a, b))),
-                _ => None,
-            },
-        };
-        match value {
-            Some(value) => Ok(value),
-            None => self.beyond(file, "this operator", node),
+/// The names that a target of an assignment sets.
+fn target_names(target: &Expr, names: &mut BTreeSet<String>) {
+    match target {
+        Expr::Name(name) => {
+            names.insert(name.id.to_string());
         }
-    }
-
-    fn element(&mut self, file: &SourceFile, container: &Py, index: &Py, node: &impl Ranged) -> Result<Py> {
-        if let Py::Dict(items) = container {
-            let found = items
-                .borrow()
-                .iter()
-                .find(|(key, _)| key.equals(index))
-                .map(|(_, value)| value.clone());
-            return match found {
-                Some(value) => Ok(value),
-                None => self.fail(file, format!("KeyError: {}", index.text()), node),
-            };
-        }
-        if let (Py::Object(object), Py::Str(name)) = (container, index)
-            && let Some(attribute) = object.borrow().attributes.get(&**name)
-        {
-            return Ok(attribute.value.clone());
-        }
-        let (Some(items), Some(at)) = (container.items(), index.as_int()) else {
-            return self.beyond(file, "this subscript", node);
-        };
-        let at = if at < 0 { at + items.len() as i64 } else { at };
-        match usize::try_from(at).ok().and_then(|at| items.get(at)) {
-            Some(item) => Ok(item.clone()),
-            None => self.fail(file, "index out of range", node),
-        }
-    }
-
-    fn slice(&mut self, file: &SourceFile, container: &Py, bounds: [Option<i64>; 3], node: &impl Ranged) -> Result<Py> {
-        let Some(items) = container.items() else {
-            return self.beyond(file, "this slice", node);
-        };
-        let (length, step) = (items.len() as i64, bounds[2].unwrap_or(1));
-        if step == 0 {
-            return self.fail(file, "slice step cannot be zero", node);
-        }
-        let least = if step < 0 { -1 } else { 0 };
-        let clamp = |at: i64| (if at < 0 { at + length } else { at }).clamp(least, length + least);
-        let (first, end) = if step > 0 { (0, length) } else { (length - 1, -1) };
-        let (mut at, end) = (bounds[0].map_or(first, clamp), bounds[1].map_or(end, clamp));
-        let mut picked = Vec::new();
-        while (step > 0 && at < end) || (step < 0 && at > end) {
-            picked.extend(usize::try_from(at).ok().and_then(|at| items.get(at)).cloned());
-            at = at.saturating_add(step);
-        }
-        Ok(match container {
-            Py::Tuple(_) => Py::tuple(picked),
-            Py::Str(_) => Py::str(picked.iter().map(Py::text).collect::<String>()),
-            _ => Py::list(picked),
-        })
+        Expr::Tuple(tuple) => tuple.elts.iter().for_each(|item| target_names(item, names)),
+        Expr::List(list) => list.elts.iter().for_each(|item| target_names(item, names)),
+        Expr::Starred(starred) => target_names(&starred.value, names),
+        _ => {}
     }
 }
 
@@ -524,76 +475,5 @@ fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
             _ => None,
         },
         _ => None,
-    })
-}
-
-pub(super) fn float_of(tensor: &HostTensor) -> frazil_ir::DType {
-    if tensor.dtype.is_floating_point() {
-        tensor.dtype
-    } else {
-        frazil_ir::DType::Float
-    }
-}
-
-fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
-    let order = || match (left, right) {
-        (Py::Str(a), Py::Str(b)) => Some(a.cmp(b)),
-        _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
-    };
-    Some(match op {
-        CmpOp::Eq => left.equals(right),
-        CmpOp::NotEq => !left.equals(right),
-        CmpOp::Is => left.equals(right) && left.type_name() == right.type_name(),
-        CmpOp::IsNot => !(left.equals(right) && left.type_name() == right.type_name()),
-        CmpOp::Lt => order()?.is_lt(),
-        CmpOp::LtE => order()?.is_le(),
-        CmpOp::Gt => order()?.is_gt(),
-        CmpOp::GtE => order()?.is_ge(),
-        CmpOp::In => right.items()?.iter().any(|item| item.equals(left)),
-        CmpOp::NotIn => !right.items()?.iter().any(|item| item.equals(left)),
-    })
-}
-
-fn int_operator(op: Operator, a: i64, b: i64) -> Option<i64> {
-    match op {
-        Operator::Add => a.checked_add(b),
-        Operator::Sub => a.checked_sub(b),
-        Operator::Mult => a.checked_mul(b),
-        Operator::FloorDiv if b != 0 => {
-            let quotient = a.checked_div(b)?;
-            Some(if a % b != 0 && (a < 0) != (b < 0) {
-                quotient - 1
-            } else {
-                quotient
-            })
-        }
-        Operator::Mod if b != 0 => {
-            let rest = a.checked_rem(b)?;
-            Some(if rest != 0 && (rest < 0) != (b < 0) {
-                rest + b
-            } else {
-                rest
-            })
-        }
-        Operator::Pow => a.checked_pow(u32::try_from(b).ok()?),
-        Operator::BitAnd => Some(a & b),
-        Operator::BitOr => Some(a | b),
-        Operator::BitXor => Some(a ^ b),
-        Operator::LShift => a.checked_shl(u32::try_from(b).ok()?),
-        Operator::RShift => a.checked_shr(u32::try_from(b).ok()?),
-        _ => None,
-    }
-}
-
-pub(super) fn float_operator(op: Operator) -> Option<fn(f64, f64) -> f64> {
-    Some(match op {
-        Operator::Add => |a, b| a + b,
-        Operator::Sub => |a, b| a - b,
-        Operator::Mult => |a, b| a * b,
-        Operator::Div => |a, b| a / b,
-        Operator::FloorDiv => |a: f64, b| (a / b).floor(),
-        Operator::Mod => |a: f64, b| a - b * (a / b).floor(),
-        Operator::Pow => f64::powf,
-        _ => return None,
     })
 }

@@ -1,7 +1,6 @@
 //! Statements and calls of functions and classes.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,11 +33,23 @@ impl Maker<'_, '_> {
         Ok(Flow::Next)
     }
 
-    fn statement(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<Flow> {
+    pub(super) fn statement(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<Flow> {
         let file = Arc::clone(&scope.file);
         self.step(&file, statement)?;
         match statement {
-            Stmt::Pass(_) | Stmt::Import(_) | Stmt::ImportFrom(_) => {}
+            Stmt::Pass(_) => {}
+            Stmt::Import(_) | Stmt::ImportFrom(_) => self.import(scope, statement)?,
+            Stmt::FunctionDef(def) if scope.is_top => self.define(scope, def)?,
+            Stmt::ClassDef(def) if scope.is_top => self.define_class(scope, def)?,
+            Stmt::Global(global) if !scope.is_top => {
+                scope.globals.extend(global.names.iter().map(ToString::to_string));
+            }
+            Stmt::Global(_) => {}
+            Stmt::Delete(delete) => {
+                for target in &delete.targets {
+                    self.delete(scope, target)?;
+                }
+            }
             Stmt::Expr(expr) => {
                 if !expr.value.is_string_literal_expr() {
                     self.expr(scope, &expr.value)?;
@@ -48,12 +59,14 @@ impl Maker<'_, '_> {
                 let value = self.expr(scope, &assign.value)?;
                 for target in &assign.targets {
                     self.assign(scope, Some(target), value.clone(), statement)?;
+                    self.note_made(scope, target, &assign.value, &value);
                 }
             }
             Stmt::AnnAssign(assign) => {
                 if let Some(value) = &assign.value {
-                    let value = self.expr(scope, value)?;
-                    self.assign(scope, Some(&assign.target), value, statement)?;
+                    let made = self.expr(scope, value)?;
+                    self.assign(scope, Some(&assign.target), made.clone(), statement)?;
+                    self.note_made(scope, &assign.target, value, &made);
                 }
             }
             Stmt::AugAssign(assign) => {
@@ -63,6 +76,7 @@ impl Maker<'_, '_> {
                 if let (Py::List(list), Some(more)) = (&left, right.items())
                     && assign.op == ruff_python_ast::Operator::Add
                 {
+                    self.charge_bytes(&file, (more.len() * size_of::<Py>()) as u64, assign)?;
                     list.borrow_mut().extend(more);
                     return Ok(Flow::Next);
                 }
@@ -127,7 +141,7 @@ impl Maker<'_, '_> {
                         Some(message) => self.expr(scope, message)?.text(),
                         None => String::new(),
                     };
-                    return self.fail(&file, format!("AssertionError: {message}"), assert);
+                    return self.raise(&file, format!("AssertionError: {message}"), assert);
                 }
             }
             Stmt::Raise(raise) => {
@@ -138,11 +152,66 @@ impl Maker<'_, '_> {
                     },
                     _ => String::new(),
                 };
-                return self.fail(&file, format!("the constructor raises: {message}"), raise);
+                return self.raise(&file, format!("the program raises: {message}"), raise);
             }
             other => return self.beyond(&file, "this statement", other),
         }
         Ok(Flow::Next)
+    }
+
+    /// Gives a variable of `scope` a value.
+    pub(super) fn set(&mut self, scope: &mut Scope, name: &str, value: Py) {
+        if scope.is_top || scope.globals.contains(name) {
+            self.globals.bind(name, Ok(value));
+        } else {
+            scope.variables.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Notes that an assignment of a global variable makes a module: it calls something for it, or gives one another name.
+    fn note_made(&mut self, scope: &Scope, target: &Expr, expr: &Expr, value: &Py) {
+        let makes = matches!(expr, Expr::Call(_) | Expr::If(_) | Expr::Name(_));
+        if let (true, Py::Object(_), Expr::Name(name)) = (makes, value, target)
+            && (scope.is_top || scope.globals.contains(name.id.as_str()))
+        {
+            self.globals.note_made(&name.id, expr);
+        }
+    }
+
+    /// The value of a default: that of the definition, not of the call.
+    fn default(&mut self, file: &Arc<SourceFile>, default: &Expr) -> Result<Py> {
+        match self.globals.bound.get(&default.range()) {
+            Some(Ok(value)) if file.is_by_hand() => Ok(value.clone()),
+            Some(Err(error)) if file.is_by_hand() => Err(error.clone().into()),
+            _ => self.expr(&mut Scope::new(file), default),
+        }
+    }
+
+    fn delete(&mut self, scope: &mut Scope, target: &Expr) -> Result<()> {
+        let file = Arc::clone(&scope.file);
+        match target {
+            Expr::Name(name) => {
+                let known = match scope.is_top || scope.globals.contains(name.id.as_str()) {
+                    true => self.globals.names.remove(name.id.as_str()).is_some(),
+                    false => scope.variables.remove(name.id.as_str()).is_some(),
+                };
+                match known {
+                    true => Ok(()),
+                    false => self.fail(&file, format!("name '{}' is not defined", name.id), target),
+                }
+            }
+            Expr::Attribute(attribute) => match self.expr(scope, &attribute.value)? {
+                Py::Object(object) => {
+                    let name = attribute.attr.as_str();
+                    match object.borrow_mut().attributes.shift_remove(name) {
+                        Some(_) => Ok(()),
+                        None => self.fail(&file, format!("the module has no attribute '{name}'"), target),
+                    }
+                }
+                _ => self.beyond(&file, "this deletion", target),
+            },
+            _ => self.beyond(&file, "this deletion", target),
+        }
     }
 
     pub(super) fn assign(
@@ -155,7 +224,7 @@ impl Maker<'_, '_> {
         let file = Arc::clone(&scope.file);
         match target {
             Some(Expr::Name(name)) => {
-                scope.variables.insert(name.id.to_string(), value);
+                self.set(scope, &name.id, value);
                 Ok(())
             }
             Some(Expr::Tuple(_) | Expr::List(_)) => {
@@ -178,12 +247,12 @@ impl Maker<'_, '_> {
                     set_attribute(&mut object.borrow_mut(), attribute.attr.as_str(), value);
                     Ok(())
                 }
+                Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "requires_grad" => {
+                    tensor.requires_grad.set(value.truth());
+                    Ok(())
+                }
                 Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "data" => match value {
-                    Py::Tensor(new) | Py::Parameter(new) => {
-                        let new = new.data.borrow().clone();
-                        tensor.fill(|i| new.get(i).copied().unwrap_or(0.0));
-                        Ok(())
-                    }
+                    Py::Tensor(new) | Py::Parameter(new) if tensor.copy_from(&new).is_some() => Ok(()),
                     _ => self.beyond(&file, "this assignment", node),
                 },
                 _ => self.beyond(&file, "this assignment", node),
@@ -238,12 +307,9 @@ impl Maker<'_, '_> {
         if self.calls >= MAX_CALLS {
             return self.fail(&file, "calls nest too deeply", node);
         }
-        let mut scope = Scope {
-            file: Arc::clone(&file),
-            variables: HashMap::new(),
-            class: function.class.clone(),
-            this: this.clone(),
-        };
+        let mut scope = Scope::new(&file);
+        scope.class.clone_from(&function.class);
+        scope.this.clone_from(&this);
         let parameters = &def.parameters;
         let mut given = this.into_iter().chain(positional);
         let mut keywords = keywords;
@@ -258,7 +324,7 @@ impl Maker<'_, '_> {
             ) {
                 (Some(value), _, _) => value,
                 (None, Some(at), _) => keywords.swap_remove(at).1,
-                (None, None, Some(default)) => self.expr(&mut scope, default)?,
+                (None, None, Some(default)) => self.default(&file, default)?,
                 (None, None, None) => {
                     let message = format!("{}() is missing the argument '{name}'", def.name);
                     return Err(file.error("construct", message, def).into());
@@ -313,6 +379,7 @@ impl Maker<'_, '_> {
         let mut object = PyObject {
             class: class.clone(),
             attributes: IndexMap::new(),
+            transient: Vec::new(),
             hooks: Vec::new(),
         };
         // A text by hand is code to be deployed: its modules are in evaluation mode from the start.

@@ -314,6 +314,7 @@ impl Lowering<'_, '_> {
             Py::Float(f) => (types::FLOAT, Constant::Float(*f)),
             Py::Str(text) => (types::STR, Constant::str(&**text)),
             Py::Member(ty, member) => (*ty, (**member).clone()),
+            Py::Device(device) => (types::DEVICE, Constant::Device(*device)),
             Py::Tensor(tensor) | Py::Parameter(tensor) => {
                 let address = Rc::as_ptr(&tensor.data).cast::<()>() as usize;
                 let constant = match self.known.get(&address) {
@@ -337,7 +338,7 @@ impl Lowering<'_, '_> {
                     _ => (ty, constant),
                 }
             }
-            Py::List(_) | Py::Tuple(_) | Py::Dict(_) if self.depth > MAX_CALLS => return Ok(None),
+            Py::List(_) | Py::Tuple(_) | Py::Dict(_) if self.depth > MAX_CALLS || !value.is_small() => return Ok(None),
             Py::List(items) => {
                 let element = match wanted_kind {
                     Some(TypeKind::List(element)) => Some(element),
@@ -418,4 +419,28 @@ impl Lowering<'_, '_> {
         self.depth -= 1;
         Ok(Some((joined, out)))
     }
+}
+
+/// The constant that a value is without regard to a type, if it is one.
+pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Option<Constant> {
+    if depth > MAX_CALLS || (depth == 0 && !value.is_small()) {
+        return None;
+    }
+    let all = |items: &[Py]| -> Option<Vec<Constant>> { items.iter().map(|i| constant(ctx, i, depth + 1)).collect() };
+    Some(match value {
+        Py::None => Constant::None,
+        Py::Bool(b) => Constant::Bool(*b),
+        Py::Int(i) => Constant::Int(*i),
+        Py::Float(f) => Constant::Float(*f),
+        Py::Str(text) => Constant::str(&**text),
+        Py::Member(_, member) => (**member).clone(),
+        Py::Device(device) => Constant::Device(*device),
+        Py::Tuple(items) => Constant::tuple(ctx, all(items)?),
+        Py::List(items) => {
+            let items = all(&items.borrow())?;
+            Constant::list(items.first().map_or(types::TENSOR, |item| item.ty(ctx)), items)
+        }
+        Py::Tensor(tensor) | Py::Parameter(tensor) => Constant::Tensor(Arc::new(tensor.constant(false)?)),
+        _ => return None,
+    })
 }

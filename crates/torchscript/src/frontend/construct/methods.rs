@@ -10,6 +10,7 @@ use ruff_python_ast::ExprCall;
 use super::Maker;
 use super::exec::{insert, set_attribute};
 use super::value::{Attribute, Hook, ObjectRef, Py};
+use super::{globals, states};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
 
@@ -37,10 +38,11 @@ impl Maker<'_, '_> {
                     other => other,
                 };
                 let kind = AttributeKind::Buffer;
-                object
-                    .borrow_mut()
-                    .attributes
-                    .insert(buffer.text(), Attribute { value, kind });
+                let mut object = object.borrow_mut();
+                if argument(2, "persistent").is_some_and(|persistent| !persistent.truth()) {
+                    object.transient.push(buffer.text());
+                }
+                object.attributes.insert(buffer.text(), Attribute { value, kind });
                 Ok(Py::None)
             }
             ("register_parameter", Some(parameter)) => {
@@ -67,22 +69,51 @@ impl Maker<'_, '_> {
                 set_attribute(&mut object, &index.to_string(), child);
                 Ok(Py::None)
             }
-            ("eval" | "train" | "requires_grad_" | "to" | "cpu" | "float", argument) => {
+            ("eval" | "train", argument) => {
                 let training = name == "train" && argument.is_none_or(|mode| mode.truth());
-                if name == "eval" || name == "train" {
-                    set_training(object, training, 0);
+                for module in globals::modules(object) {
+                    set_attribute(&mut module.borrow_mut(), "training", Py::Bool(training));
                 }
                 Ok(Py::Object(Rc::clone(object)))
             }
-            ("children" | "values" | "modules", None) => {
-                let children = Py::Object(Rc::clone(object)).items().unwrap_or_default();
-                Ok(Py::list(
-                    children
-                        .into_iter()
-                        .filter(|child| matches!(child, Py::Object(_)))
-                        .collect(),
-                ))
+            ("requires_grad_", argument) => {
+                let flag = argument.is_none_or(|flag| flag.truth());
+                for (_, parameter) in states::parameters(object) {
+                    if let Py::Parameter(tensor) = parameter {
+                        tensor.requires_grad.set(flag);
+                    }
+                }
+                Ok(Py::Object(Rc::clone(object)))
             }
+            ("cpu" | "float" | "double" | "to", _) => match states::cast(object, name, positional, keywords) {
+                Some(()) => Ok(Py::Object(Rc::clone(object))),
+                None => self.beyond(file, format!("this call of the method `{name}` of a module"), call),
+            },
+            ("zero_grad" | "save" | "share_memory", _) => Ok(Py::None),
+            ("state_dict", None) => Ok(Py::Dict(Rc::new(RefCell::new(states::state_dict(object))))),
+            ("load_state_dict", _) => {
+                let state = argument(0, "state_dict");
+                let strict = argument(1, "strict").is_none_or(|strict| strict.truth());
+                match state {
+                    Some(Py::Dict(items)) => match states::load(object, &items.borrow(), strict) {
+                        Ok(()) => Ok(Py::None),
+                        Err(message) => self.raise(file, message, call),
+                    },
+                    _ => self.beyond(file, "this call of `load_state_dict`", call),
+                }
+            }
+            ("children" | "values", None) => Ok(Py::list(states::children(object))),
+            ("modules", None) => Ok(Py::list(globals::modules(object).into_iter().map(Py::Object).collect())),
+            ("named_modules", None) if keywords.is_empty() => {
+                let mut found = Vec::new();
+                globals::walk_modules(object, &mut |name, module| {
+                    found.push(Py::tuple(vec![Py::str(name), Py::Object(Rc::clone(module))]));
+                });
+                Ok(Py::list(found))
+            }
+            ("named_parameters", None) if keywords.is_empty() => Ok(states::pairs(states::parameters(object))),
+            ("named_buffers", None) if keywords.is_empty() => Ok(states::pairs(states::buffers(object))),
+            ("buffers", None) if keywords.is_empty() => Ok(states::values(states::buffers(object))),
             ("apply", Some(Py::Function(function))) => {
                 // The children come first.
                 if self.calls >= super::MAX_CALLS {
@@ -107,7 +138,7 @@ impl Maker<'_, '_> {
                 object.borrow_mut().hooks.push(Hook { is_before, function });
                 Ok(Py::None)
             }
-            ("parameters", _) => Ok(Py::list(parameters(object, 0))),
+            ("parameters", None) if keywords.is_empty() => Ok(states::values(states::parameters(object))),
             ("items" | "named_children", None) => {
                 let object = object.borrow();
                 let children = object
@@ -135,6 +166,14 @@ impl Maker<'_, '_> {
         call: &ExprCall,
     ) -> Result<Py> {
         let first = positional.first();
+        if let (Py::List(_), "append" | "extend" | "insert") = (object, name) {
+            let added = if name == "extend" {
+                first.map_or(0, Py::weight)
+            } else {
+                1
+            };
+            self.charge_bytes(file, added.saturating_mul(size_of::<Py>() as u64), call)?;
+        }
         let value = match (object, name, first) {
             (Py::List(items), "append", Some(item)) => {
                 items.borrow_mut().push(item.clone());
@@ -216,7 +255,7 @@ impl Maker<'_, '_> {
             return None;
         }
         if let (Some(f), true) = (super::elements::unary(name), positional.is_empty()) {
-            return tensor.map(super::eval::float_of(tensor), f).map(Py::Tensor);
+            return tensor.map(super::operators::float_of(tensor), f).map(Py::Tensor);
         }
         match name {
             "float" => cast(DType::Float),
@@ -225,7 +264,19 @@ impl Maker<'_, '_> {
             "int" => cast(DType::Int),
             "bool" => cast(DType::Bool),
             "clone" => cast(tensor.dtype),
-            "detach" | "contiguous" | "requires_grad_" | "cpu" => Some(object.clone()),
+            "detach" | "contiguous" | "cpu" => Some(object.clone()),
+            "requires_grad_" => {
+                let flag = positional.first().is_none_or(Py::truth);
+                tensor.requires_grad.set(flag);
+                Some(object.clone())
+            }
+            "copy_" => {
+                let (Py::Tensor(from) | Py::Parameter(from)) = positional.first()? else {
+                    return None;
+                };
+                tensor.copy_from(from)?;
+                Some(object.clone())
+            }
             "numel" => Some(Py::Int(tensor.data.borrow().len() as i64)),
             "dim" => Some(Py::Int(tensor.sizes.len() as i64)),
             "size" => match positional.first() {
@@ -318,29 +369,4 @@ impl Maker<'_, '_> {
             _ => None,
         }
     }
-}
-
-/// Sets the mode of a module and its children.
-fn set_training(object: &ObjectRef, training: bool, depth: usize) {
-    set_attribute(&mut object.borrow_mut(), "training", Py::Bool(training));
-    if depth < super::MAX_CALLS {
-        for child in Py::Object(Rc::clone(object)).items().unwrap_or_default() {
-            if let Py::Object(child) = child {
-                set_training(&child, training, depth + 1);
-            }
-        }
-    }
-}
-
-/// The parameters of a module and its children.
-fn parameters(object: &ObjectRef, depth: usize) -> Vec<Py> {
-    let mut found = Vec::new();
-    for value in Py::Object(Rc::clone(object)).items().unwrap_or_default() {
-        match value {
-            Py::Parameter(_) => found.push(value),
-            Py::Object(child) if depth < super::MAX_CALLS => found.extend(parameters(&child, depth + 1)),
-            _ => {}
-        }
-    }
-    found
 }

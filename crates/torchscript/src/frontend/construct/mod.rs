@@ -7,31 +7,46 @@ mod builtins;
 mod elements;
 mod eval;
 mod exec;
+mod globals;
 mod lower;
+mod mentions;
 mod methods;
+mod operators;
+mod states;
 mod tensor;
+mod toplevel;
 mod value;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ruff_python_ast::{Expr, Stmt};
+use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
 
 use super::annotation::dotted;
 use super::objects::Objects;
-use super::program::{BY_HAND, Program};
+use super::program::Program;
 use super::source::SourceFile;
 use super::{Result, library};
+use globals::Globals;
 use tensor::Random;
 use value::{FunctionRef, Py};
 
 pub(crate) use lower::{MethodSource, MethodTable};
 pub(crate) use value::ClassRef;
 
-/// Most steps of statements and expressions that making a module may take.
+/// Most steps of statements and expressions that running a text may take, beside one for each byte of it.
 const MAX_STEPS: usize = 500_000;
+
+/// Most elements of lists, strings and tensors that expressions may give, in units of 16.
+const MAX_WORK: u64 = 1 << 30;
+
+/// Most bytes of the lists, strings and dictionaries that expressions make.
+const MAX_BYTES: u64 = 1 << 29;
+
+/// Most bytes of the tensors that expressions make; an element takes eight while the text runs.
+const MAX_TENSOR_BYTES: u64 = 8 << 30;
 
 /// Calls nested more deeply than this are taken for endless recursion.
 const MAX_CALLS: usize = 100;
@@ -46,9 +61,27 @@ const MAX_LENGTH: i64 = 1 << 20;
 struct Maker<'m, 'p> {
     program: &'m mut Program<'p>,
     random: Random,
+    globals: Globals,
+    /// Values at the top level of files of the library.
+    library_values: HashMap<String, Py>,
     steps: usize,
+    max_steps: usize,
+    /// Elements of values that expressions gave.
+    work: u64,
+    /// Bytes of lists, strings and dictionaries that expressions made.
+    bytes: u64,
+    /// Bytes of tensors that expressions made.
+    tensor_bytes: u64,
     calls: usize,
     depth: usize,
+}
+
+/// The base of a class of a text by hand, as it was when the class was defined.
+#[derive(Clone)]
+pub(crate) enum Base {
+    Class(ClassRef),
+    /// The dotted name of something that the text does not define.
+    Path(String),
 }
 
 /// The variables of a function that runs.
@@ -58,23 +91,55 @@ struct Scope {
     /// The class whose method runs, for `super()`.
     class: Option<Rc<ClassRef>>,
     this: Option<Py>,
+    /// Whether its variables are the globals.
+    is_top: bool,
+    /// Names that the function declares global.
+    globals: HashSet<String>,
 }
 
-/// Makes the module of a text by hand, if it has module classes: the value of the last top-level assignment that makes one
-/// (`model = Net(3)`), else an object of the last class that can be made without arguments.
+impl Scope {
+    /// The scope of a function of `file` without variables.
+    fn new(file: &Arc<SourceFile>) -> Scope {
+        Scope {
+            file: Arc::clone(file),
+            variables: HashMap::new(),
+            class: None,
+            this: None,
+            is_top: false,
+            globals: HashSet::new(),
+        }
+    }
+}
+
+/// Runs a text by hand, and gives the objects of its module if it makes one.
 pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Result<Option<Objects>> {
     let mut maker = Maker {
         program,
         random: Random::new(),
+        globals: Globals::default(),
+        library_values: HashMap::new(),
         steps: 0,
+        max_steps: MAX_STEPS.saturating_add(file.text.len()),
+        work: 0,
+        bytes: 0,
+        tensor_bytes: 0,
         calls: 0,
         depth: 0,
     };
-    let Some(root) = maker.root(file)? else { return Ok(None) };
-    let Py::Object(root) = root else {
-        return Ok(None);
-    };
-    lower::objects(maker.program, file, &root).map(Some)
+    maker.run(file)?;
+    let root = maker.root(file)?;
+    if let Some(doubt) = root
+        .as_ref()
+        .and_then(|root| maker.globals.doubt_within(&Py::Object(Rc::clone(root))))
+    {
+        return Err(Box::new(doubt.clone()).into());
+    }
+    let (names, bound) = (maker.top_names(file), maker.bound());
+    program.set_top(file, names, bound);
+    match root {
+        Some(root) => lower::objects(program, file, &root).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Whether a class of `file` derives from `torch.nn.Module`, by whatever way.
@@ -87,7 +152,7 @@ pub(crate) fn is_module_class(program: &mut Program<'_>, file: &Arc<SourceFile>,
 }
 
 fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<ClassRef> {
-    let def = file.body().get(statement)?.as_class_def_stmt()?;
+    let def = file.statement(statement)?.as_class_def_stmt()?;
     let qualified = format!("{}.{}", file.qualifier?, def.name);
     Some(ClassRef {
         file: Arc::clone(file),
@@ -102,7 +167,17 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
     let mut current = class.clone();
     for _ in 0..MAX_CALLS {
         let Some(def) = current.def() else { return Ok(None) };
-        let base = def.arguments.as_ref().and_then(|a| a.args.first()).and_then(dotted);
+        let known = current
+            .file
+            .is_by_hand()
+            .then(|| program.bases.get(&current.statement))
+            .flatten();
+        let known = known.cloned();
+        let base = def.arguments.as_ref().and_then(|a| a.args.first());
+        let base = match &known {
+            Some(Base::Path(path)) => Some(path.clone()),
+            _ => base.and_then(dotted),
+        };
         let Some(base) = base else { return Ok(None) };
         let interface = def
             .decorator_list
@@ -119,7 +194,11 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
             return Ok(Some(chain));
         }
         let file = Arc::clone(&current.file);
-        match find_class(program, &file, &base)? {
+        let next = match known {
+            Some(Base::Class(class)) => Some(class),
+            _ => find_class(program, &file, &base)?,
+        };
+        match next {
             Some(next) => {
                 chain.push(next.clone());
                 current = next;
@@ -133,8 +212,8 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
 /// The class that `name` is in `file` or the library.
 fn find_class(program: &mut Program<'_>, file: &Arc<SourceFile>, name: &str) -> Result<Option<ClassRef>> {
     let local = |file: &Arc<SourceFile>, name: &str| {
-        let is = |s: &Stmt| matches!(s, Stmt::ClassDef(def) if def.name.as_str() == name);
-        file.body().iter().rposition(is).and_then(|at| class_at(file, at))
+        let numbers = file.definitions(name).iter().rev();
+        numbers.copied().find_map(|number| class_at(file, number))
     };
     if let Some(class) = local(file, name) {
         return Ok(Some(class));
@@ -149,50 +228,39 @@ fn find_class(program: &mut Program<'_>, file: &Arc<SourceFile>, name: &str) -> 
 }
 
 impl Maker<'_, '_> {
-    fn root(&mut self, file: &Arc<SourceFile>) -> Result<Option<Py>> {
-        let mut scope = Scope {
-            file: Arc::clone(file),
-            variables: HashMap::new(),
-            class: None,
-            this: None,
-        };
-        let mut root = None;
-        let mut last = None;
-        for (index, statement) in file.body().iter().enumerate() {
-            match statement {
-                Stmt::ClassDef(_) if is_module_class(self.program, file, index)? => last = Some(index),
-                // Values at the top level are there for constructors, as far as they can be computed.
-                Stmt::Assign(assign) if makes_module(self.program, file, &assign.value)? => {
-                    let value = self.expr(&mut scope, &assign.value)?;
-                    if matches!(value, Py::Object(_)) {
-                        root = Some(value.clone());
-                    }
-                    self.assign(&mut scope, assign.targets.first(), value, statement)?;
-                }
-                _ => {}
-            }
-        }
-        if root.is_some() {
-            return Ok(root);
-        }
-        let Some(class) = last.and_then(|index| class_at(file, index)) else {
-            return Ok(None);
-        };
-        self.instantiate(
-            &class,
-            Vec::new(),
-            Vec::new(),
-            file,
-            &class.def().map_or_else(Default::default, Ranged::range),
-        )
-        .map(Some)
-    }
-
     /// One step more, if that is allowed.
     fn step(&mut self, file: &SourceFile, node: &impl Ranged) -> Result<()> {
         self.steps += 1;
-        if self.steps > MAX_STEPS {
-            return Err(file.error("construct", "making the module takes too long", node).into());
+        if self.steps > self.max_steps {
+            let message = format!("running the text takes more than {} steps", self.max_steps);
+            return Err(file.error("budget", message, node).into());
+        }
+        Ok(())
+    }
+
+    /// Counts the elements and bytes of a value that an expression gave, if that is allowed.
+    fn charge(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<()> {
+        self.work = self.work.saturating_add(value.weight() / 16);
+        if self.work > MAX_WORK {
+            let message = format!("running the text goes through more than {} elements", 16 * MAX_WORK);
+            return Err(file.error("budget", message, node).into());
+        }
+        if let Py::Tensor(tensor) | Py::Parameter(tensor) = value {
+            self.tensor_bytes = self.tensor_bytes.saturating_add(tensor.fresh_bytes());
+            if self.tensor_bytes > MAX_TENSOR_BYTES {
+                let message = format!("running the text makes tensors of more than {MAX_TENSOR_BYTES} bytes");
+                return Err(file.error("budget", message, node).into());
+            }
+        }
+        self.charge_bytes(file, value.fresh_bytes(), node)
+    }
+
+    /// Counts bytes that a list, string or dictionary is about to take, if that is allowed.
+    fn charge_bytes(&mut self, file: &SourceFile, bytes: u64, node: &impl Ranged) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            let message = format!("running the text makes lists and strings of more than {MAX_BYTES} bytes");
+            return Err(file.error("budget", message, node).into());
         }
         Ok(())
     }
@@ -208,10 +276,15 @@ impl Maker<'_, '_> {
         Err(file.error("construct", message, node).into())
     }
 
-    /// The function `name` at the top level of `file`.
+    /// An exception that the program raises. It ends the run, wherever it is raised.
+    fn raise<T>(&self, file: &SourceFile, message: impl Into<String>, node: &impl Ranged) -> Result<T> {
+        Err(file.error("raises", message, node).into())
+    }
+
+    /// The function `name` at the top level of a file of the library.
     fn function(&self, file: &Arc<SourceFile>, name: &str) -> Option<FunctionRef> {
-        let is = |s: &Stmt| matches!(s, Stmt::FunctionDef(def) if def.name.as_str() == name);
-        let statement = file.body().iter().rposition(is)?;
+        let mut numbers = file.definitions(name).iter().rev().copied();
+        let statement = numbers.find(|&number| matches!(file.statement(number), Some(Stmt::FunctionDef(_))))?;
         Some(FunctionRef {
             file: Arc::clone(file),
             statement,
@@ -219,41 +292,4 @@ impl Maker<'_, '_> {
             class: None,
         })
     }
-}
-
-/// Whether `value` is a call that makes a module: of a module class, perhaps with `.eval()` behind.
-fn makes_module(program: &mut Program<'_>, file: &Arc<SourceFile>, value: &Expr) -> Result<bool> {
-    let Expr::Call(call) = value else { return Ok(false) };
-    if let Expr::Attribute(attribute) = &*call.func
-        && attribute.value.is_call_expr()
-    {
-        return makes_module(program, file, &attribute.value);
-    }
-    let Some(name) = dotted(&call.func) else {
-        return Ok(false);
-    };
-    let name = file.expand(&name);
-    if matches!(name.as_str(), "torch.jit.script" | "torch.jit.freeze") {
-        return match call.arguments.args.first() {
-            Some(inner) => makes_module(program, file, inner),
-            None => Ok(false),
-        };
-    }
-    match find_class(program, file, &name)? {
-        Some(class) => Ok(ancestry(program, &class)?.is_some()),
-        None => Ok(false),
-    }
-}
-
-/// Whether the text by hand has module classes.
-pub(crate) fn has_modules(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Result<bool> {
-    if file.qualifier != Some(BY_HAND) {
-        return Ok(false);
-    }
-    for index in 0..file.body().len() {
-        if is_module_class(program, file, index)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

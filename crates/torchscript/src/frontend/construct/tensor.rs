@@ -1,6 +1,6 @@
 //! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub(super) struct HostTensor {
     pub(super) data: Rc<RefCell<Vec<f64>>>,
     /// Made of elements of another one: to Python a view of that, but here a copy, which is not to be written to.
     pub(super) is_part: bool,
+    /// Whether a parameter of this tensor is to be trained.
+    pub(super) requires_grad: Rc<Cell<bool>>,
 }
 
 /// The nearest value that an element of `dtype` can have.
@@ -62,6 +64,7 @@ impl HostTensor {
             sizes,
             data: Rc::new(RefCell::new(data)),
             is_part: false,
+            requires_grad: Rc::new(Cell::new(true)),
         })
     }
 
@@ -99,6 +102,24 @@ impl HostTensor {
         }
     }
 
+    /// Takes the elements of `from`, if that has the same sizes.
+    pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
+        if self.sizes != from.sizes {
+            return None;
+        }
+        let new = from.data.borrow().clone();
+        self.fill(|i| new.get(i).copied().unwrap_or(0.0));
+        Some(())
+    }
+
+    /// How many bytes the elements take, if nothing else holds them.
+    pub(super) fn fresh_bytes(&self) -> u64 {
+        match Rc::strong_count(&self.data) {
+            1 => (self.data.borrow().len() * size_of::<f64>()) as u64,
+            _ => 0,
+        }
+    }
+
     /// The constant with these elements.
     pub(super) fn constant(&self, requires_grad: bool) -> Option<TensorData> {
         let data = self.data.borrow();
@@ -120,7 +141,7 @@ impl HostTensor {
         let sizes = Shape::from_slice(&self.sizes);
         let tensor = TensorData::new(self.dtype, sizes, strides, 0, storage).ok()?;
         Some(TensorData {
-            requires_grad,
+            requires_grad: requires_grad && self.requires_grad.get(),
             ..tensor
         })
     }
@@ -172,6 +193,9 @@ pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
                     _ => 2,
                 };
                 kinds[kind] = true;
+                if data.len() as i64 >= MAX_ELEMENTS {
+                    return None;
+                }
                 data.push(number.as_f64()?);
                 (depth == sizes.len()).then_some(())
             }

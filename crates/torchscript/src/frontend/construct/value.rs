@@ -4,13 +4,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::{AttributeKind, Constant, TypeId};
+use frazil_ir::{AttributeKind, Constant, Device, TypeId};
 use indexmap::IndexMap;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
 use super::MAX_DEPTH;
 use super::tensor::HostTensor;
 use crate::frontend::source::SourceFile;
+
+/// Most values that are visited one in another; a list that holds another one twice, and so on, has endlessly many.
+const MAX_VISITED: usize = 1 << 20;
 
 /// A value.
 #[derive(Clone)]
@@ -23,6 +26,7 @@ pub(super) enum Py {
     List(Rc<RefCell<Vec<Py>>>),
     Tuple(Rc<[Py]>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
+    Device(Device),
     Tensor(HostTensor),
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
@@ -45,6 +49,8 @@ pub(super) type ObjectRef = Rc<RefCell<PyObject>>;
 pub(super) struct PyObject {
     pub(super) class: ClassRef,
     pub(super) attributes: IndexMap<String, Attribute>,
+    /// Buffers that are no part of the state.
+    pub(super) transient: Vec<String>,
     /// Functions that calls of the module are to go through.
     pub(super) hooks: Vec<Hook>,
 }
@@ -73,11 +79,11 @@ pub(crate) struct ClassRef {
 impl ClassRef {
     /// Its definition.
     pub(crate) fn def(&self) -> Option<&StmtClassDef> {
-        self.file.body().get(self.statement)?.as_class_def_stmt()
+        self.file.statement(self.statement)?.as_class_def_stmt()
     }
 
     pub(super) fn is(&self, other: &ClassRef) -> bool {
-        self.qualified == other.qualified
+        self.statement == other.statement && self.qualified == other.qualified
     }
 
     /// The method `name` that the class itself has.
@@ -108,7 +114,7 @@ pub(super) struct FunctionRef {
 
 impl FunctionRef {
     pub(super) fn def(&self) -> Option<&StmtFunctionDef> {
-        let statement = self.file.body().get(self.statement)?;
+        let statement = self.file.statement(self.statement)?;
         match self.method {
             None => statement.as_function_def_stmt(),
             Some(index) => statement.as_class_def_stmt()?.body.get(index)?.as_function_def_stmt(),
@@ -140,6 +146,7 @@ impl Py {
             Py::List(_) => "list",
             Py::Tuple(_) => "tuple",
             Py::Dict(_) => "dict",
+            Py::Device(_) => "device",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
             Py::Object(_) | Py::Member(..) => "object",
             Py::Class(_) => "type",
@@ -205,19 +212,69 @@ impl Py {
         }
     }
 
+    /// Whether both are equal. Values that are too large to be compared are not: [`Py::is_small`] tells.
     pub(super) fn equals(&self, other: &Py) -> bool {
-        self.equals_at(other, 0)
+        self.equals_at(other, 0, &mut MAX_VISITED.clone())
+    }
+
+    /// Whether the value holds few enough others for all of them to be visited, shared ones at each place.
+    pub(super) fn is_small(&self) -> bool {
+        fn visit(value: &Py, depth: usize, left: &mut usize) -> bool {
+            if depth > MAX_DEPTH || *left == 0 {
+                return false;
+            }
+            *left -= 1;
+            match value {
+                Py::List(items) => items.borrow().iter().all(|item| visit(item, depth + 1, left)),
+                Py::Tuple(items) => items.iter().all(|item| visit(item, depth + 1, left)),
+                Py::Dict(items) => {
+                    let items = items.borrow();
+                    items
+                        .iter()
+                        .all(|(k, v)| visit(k, depth + 1, left) && visit(v, depth + 1, left))
+                }
+                _ => true,
+            }
+        }
+        visit(self, 0, &mut MAX_VISITED.clone())
+    }
+
+    /// How many elements an operation on the value may have to go through.
+    pub(super) fn weight(&self) -> u64 {
+        let length = match self {
+            Py::Str(text) => text.len(),
+            Py::List(items) => items.borrow().len(),
+            Py::Tuple(items) => items.len(),
+            Py::Dict(items) => items.borrow().len(),
+            Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.data.borrow().len(),
+            _ => 0,
+        };
+        length as u64
+    }
+
+    /// How many bytes a list, string or dictionary takes that nothing else holds, without what it refers to.
+    pub(super) fn fresh_bytes(&self) -> u64 {
+        let bytes = match self {
+            Py::Str(text) if Rc::strong_count(text) == 1 => text.len(),
+            Py::List(items) if Rc::strong_count(items) == 1 => items.borrow().len() * size_of::<Py>(),
+            Py::Tuple(items) if Rc::strong_count(items) == 1 => items.len() * size_of::<Py>(),
+            Py::Dict(items) if Rc::strong_count(items) == 1 => items.borrow().len() * 2 * size_of::<Py>(),
+            _ => 0,
+        };
+        bytes as u64
     }
 
     /// Lists may contain themselves: what lies deeper than `MAX_DEPTH` counts as different.
-    fn equals_at(&self, other: &Py, depth: usize) -> bool {
+    fn equals_at(&self, other: &Py, depth: usize, left: &mut usize) -> bool {
+        *left = left.saturating_sub(1);
         match (self, other) {
-            _ if depth > MAX_DEPTH => false,
+            _ if depth > MAX_DEPTH || *left == 0 => false,
             (Py::None, Py::None) => true,
             (Py::Str(a), Py::Str(b)) => a == b,
+            (Py::Device(a), Py::Device(b)) => a == b,
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
                 let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
-                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals_at(b, depth + 1))
+                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals_at(b, depth + 1, left))
             }
             (Py::Class(a), Py::Class(b)) => a.is(b),
             (Py::Member(_, a), Py::Member(_, b)) => a.same(b),
@@ -239,6 +296,7 @@ impl Py {
             Py::Float(f) if f.fract() == 0.0 && f.abs() < 1e16 => format!("{f:.1}"),
             Py::Float(f) => f.to_string(),
             Py::Str(s) => s.to_string(),
+            Py::Device(device) => device.to_string(),
             other => format!("<{}>", other.type_name()),
         }
     }

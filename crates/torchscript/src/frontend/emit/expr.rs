@@ -207,7 +207,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         if let Some(path) = self.file.imported(name).map(str::to_owned) {
             return self.path(path, node);
         }
-        if let Some(class) = self.program.python_value(self.file, name) {
+        if let Some(class) = self.program.python_value(self.file, name)? {
             let message = format!(
                 "python value of type '{class}' cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an argument or use a local variable instead."
             );

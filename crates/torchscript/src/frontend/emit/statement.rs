@@ -216,9 +216,9 @@ impl<'f> Emitter<'_, '_, 'f> {
             // A class of the text lives where Python runs it.
             name if self
                 .file
-                .body()
+                .definitions(name)
                 .iter()
-                .any(|s| matches!(s, Stmt::ClassDef(def) if def.name.as_str() == name)) =>
+                .any(|&number| matches!(self.file.statement(number), Some(Stmt::ClassDef(_)))) =>
             {
                 self.constant(Constant::str(format!("__main__.{name}")))
             }

@@ -417,8 +417,10 @@ impl Program<'_> {
 pub(super) fn is_exception(file: &SourceFile, def: &StmtClassDef) -> bool {
     def.bases().iter().any(|base| {
         let name = dotted(base).unwrap_or_default();
-        let inherits = |s: &Stmt| matches!(s, Stmt::ClassDef(other) if *other.name == *name && other.name != def.name && is_builtin_exception(other));
-        matches!(&*name, "Exception" | "Warning") || name.ends_with("Error") || file.body().iter().any(inherits)
+        let inherits = |&number: &usize| matches!(file.statement(number), Some(Stmt::ClassDef(other)) if other.name != def.name && is_builtin_exception(other));
+        matches!(&*name, "Exception" | "Warning")
+            || name.ends_with("Error")
+            || file.definitions(&name).iter().any(inherits)
     })
 }
 

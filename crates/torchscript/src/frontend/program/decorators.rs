@@ -1,6 +1,6 @@
 //! What decorators say about a function or class.
 
-use ruff_python_ast::{Decorator, Expr, StmtClassDef, StmtFunctionDef};
+use ruff_python_ast::{Decorator, Expr, Stmt, StmtClassDef, StmtFunctionDef};
 
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
@@ -64,6 +64,42 @@ pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker>
         marker = found;
     }
     Ok(marker)
+}
+
+/// Whether a function or class is compiled where it is defined: a mistake in it is one of the text.
+pub(super) fn is_scripted(file: &SourceFile, statement: &Stmt) -> bool {
+    let decorators = match statement {
+        Stmt::FunctionDef(def) => &def.decorator_list,
+        Stmt::ClassDef(def) => &def.decorator_list,
+        _ => return false,
+    };
+    decorators
+        .iter()
+        .any(|decorator| name(file, decorator) == "torch.jit.script")
+}
+
+/// Whether `def` is the signature of an overload, which binds no name.
+///
+/// # Errors
+/// When a decorator of the function would have to be run.
+pub(crate) fn marker_of(file: &SourceFile, def: &StmtFunctionDef) -> Result<bool> {
+    Ok(marker(file, def)? == Marker::Overload)
+}
+
+/// Whether a decorator of a class leaves it as it is, or is known here.
+pub(crate) fn is_plain_decorator(file: &SourceFile, decorator: &Decorator) -> bool {
+    let name = name(file, decorator);
+    let plain = [
+        "dataclass",
+        "script",
+        "interface",
+        "unique",
+        "total_ordering",
+        "final",
+        "ignore",
+        "unused",
+    ];
+    plain.contains(&name.rsplit('.').next().unwrap_or_default())
 }
 
 /// Whether the decorator is called with `keyword=True`.

@@ -7,7 +7,7 @@ use frazil_ir::{Constant, Device, TupleConstant, TypeId, TypeKind, types};
 use num_complex::Complex64;
 use ruff_python_ast::{Expr, Number, Operator, UnaryOp};
 
-use super::{BY_HAND, Global, Program};
+use super::{BY_HAND, Bound, Global, Program};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 use crate::frontend::source::SourceFile;
@@ -20,7 +20,20 @@ impl Program<'_> {
             Some(TypeKind::Optional(inner)) => Some(self.ctx.type_kind(inner)),
             other => other,
         };
-        let no_constant = || file.error("constant", "a constant is expected here", expr);
+        match self.bound_value(file, expr) {
+            Some(Bound::Constant(constant) | Bound::Mutable(_, Some(constant))) if !expr.is_literal_expr() => {
+                return Ok(self.fitted(constant.clone(), ty));
+            }
+            _ => {}
+        }
+        let refused = match self.bound_value(file, expr) {
+            Some(Bound::Refused(error)) => Some(error.clone()),
+            _ => None,
+        };
+        let no_constant = || match &refused {
+            Some(error) => error.clone(),
+            None => file.error("constant", "a constant is expected here", expr),
+        };
         let value = match expr {
             Expr::NoneLiteral(_) => Constant::None,
             Expr::BooleanLiteral(literal) => Constant::Bool(literal.value),
@@ -111,7 +124,10 @@ impl Program<'_> {
         let mutable = match expr {
             Expr::List(_) | Expr::ListComp(_) => Some("list"),
             Expr::Dict(_) | Expr::DictComp(_) => Some("dict"),
-            _ => None,
+            _ => match self.bound_value(file, expr) {
+                Some(Bound::Mutable(class, _)) => Some(*class),
+                _ => None,
+            },
         };
         if let (Some(class), Some(BY_HAND)) = (mutable, file.qualifier) {
             let message = format!(

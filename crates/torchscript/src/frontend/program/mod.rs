@@ -8,6 +8,8 @@ mod foreign;
 mod literal;
 mod modules;
 mod overloads;
+mod refused;
+mod top;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,18 +23,22 @@ use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use crate::archive::{Archive, SourceMap};
-use crate::frontend::annotation::{self, dotted};
-use crate::frontend::construct::{self, MethodTable};
+use crate::frontend::annotation;
+use crate::frontend::construct::{self, Base, MethodTable};
 use crate::frontend::emit::upgrade;
 use crate::frontend::objects::Objects;
 use crate::frontend::source::SourceFile;
-use crate::frontend::{Fold, LoadOptions, Result, emit, library, objects};
+use crate::frontend::{Fold, LoadError, LoadOptions, Result, emit, library, objects};
 
 use decorators::Marker;
+use refused::Refusals;
+use top::Top;
 
+pub(crate) use decorators::{is_plain_decorator, marker_of};
 pub(crate) use foreign::{FOREIGN_CLASSES, foreign_method};
 pub(crate) use literal::{complex_sum, number, string_value};
 pub(crate) use overloads::Alternatives;
+pub(crate) use top::{Bound, TopName};
 
 /// The qualifier of what a text by hand defines.
 pub(crate) const BY_HAND: &str = "__torch__";
@@ -94,7 +100,7 @@ pub(crate) struct DefPath {
 
 impl DefPath {
     fn def(self, file: &SourceFile) -> Option<&StmtFunctionDef> {
-        match (file.body().get(self.statement)?, self.method) {
+        match (file.statement(self.statement)?, self.method) {
             (Stmt::FunctionDef(def), None) => Some(def),
             (Stmt::ClassDef(class), Some(method)) => class.body.get(method)?.as_function_def_stmt(),
             _ => None,
@@ -117,6 +123,8 @@ enum BodyState {
     Waiting,
     Compiling,
     Done,
+    /// Its error is among the refusals.
+    Failed,
 }
 
 pub(crate) struct Program<'a> {
@@ -153,6 +161,12 @@ pub(crate) struct Program<'a> {
     pub(crate) constants: Vec<Constant>,
     /// The objects that the archive holds.
     pub(crate) objects: Objects,
+    /// What running the text by hand gave.
+    top: Option<Top>,
+    /// The bases of the classes of the text by hand, by the number of the class.
+    pub(crate) bases: HashMap<usize, Base>,
+    /// Functions that do not compile.
+    pub(crate) refusals: Refusals,
 }
 
 impl<'a> Program<'a> {
@@ -178,6 +192,9 @@ impl<'a> Program<'a> {
             mangled: 0,
             constants: Vec::new(),
             objects: Objects::default(),
+            top: None,
+            bases: HashMap::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -195,26 +212,20 @@ impl<'a> Program<'a> {
         let file = Arc::new(SourceFile::parse(name, text, None)?.under(BY_HAND));
         self.unit.sources.add(self.ctx.symbol(name), 1, Arc::clone(&file.text));
         self.files.insert(BY_HAND.to_owned(), Some(Arc::clone(&file)));
-        // In a text with modules functions serve them: those that they do not call are Python's.
-        let has_modules = construct::has_modules(self, &file)?;
-        for (index, statement) in file.body().iter().enumerate() {
-            match statement {
-                Stmt::FunctionDef(def) if !has_modules && decorators::marker(&file, def)? != Marker::Overload => {
-                    self.global_of(&file, &def.name)?;
-                }
-                Stmt::ClassDef(def)
-                    if !has_modules
-                        && !class::is_exception(&file, def)
-                        && !construct::is_module_class(self, &file, index)? =>
-                {
-                    self.global_of(&file, &def.name)?;
-                }
-                // Other statements are Python's: what they define is found when code names it.
-                _ => {}
-            }
+        if let Some(objects) = construct::module(self, &file)? {
+            // Functions serve the module: those that it does not call are Python's.
+            return Ok(Some(objects));
         }
-        if has_modules {
-            return construct::module(self, &file);
+        for number in self.definitions(&file) {
+            let (name, is_function) = match file.statement(number) {
+                Some(Stmt::FunctionDef(def)) => (&def.name, true),
+                Some(Stmt::ClassDef(def)) if !class::is_exception(&file, def) => (&def.name, false),
+                _ => continue,
+            };
+            if (is_function || !construct::is_module_class(self, &file, number)?) && !self.refusals.skips(name) {
+                let defined = self.global_of(&file, name);
+                self.note_refusal(name, defined.map(|_| ()))?;
+            }
         }
         Ok(None)
     }
@@ -244,31 +255,6 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Whether a top-level assignment of the text by hand gives `name` a value: code cannot use those.
-    pub(crate) fn python_value(&self, file: &SourceFile, name: &str) -> Option<&'static str> {
-        file.qualifier?;
-        let value = file.body().iter().rev().find_map(|statement| {
-            let (target, value) = match statement {
-                Stmt::Assign(assign) => (assign.targets.first()?, &*assign.value),
-                Stmt::AnnAssign(assign) => (&*assign.target, assign.value.as_deref()?),
-                _ => return None,
-            };
-            (target.as_name_expr()?.id.as_str() == name).then_some(value)
-        })?;
-        Some(match value {
-            Expr::NumberLiteral(number) if number.value.is_int() => "int",
-            Expr::NumberLiteral(number) if number.value.is_float() => "float",
-            Expr::NumberLiteral(_) => "complex",
-            Expr::StringLiteral(_) => "str",
-            Expr::BooleanLiteral(_) => "bool",
-            Expr::List(_) | Expr::ListComp(_) => "list",
-            Expr::Dict(_) => "dict",
-            Expr::Tuple(_) => "tuple",
-            Expr::Call(call) if dotted(&call.func).is_some_and(|f| f.starts_with("torch.")) => "Tensor",
-            _ => "object",
-        })
-    }
-
     /// What the qualified name stands for.
     pub(crate) fn global(&mut self, name: &str) -> Result<Option<Global>> {
         let symbol = self.ctx.symbol(name);
@@ -279,7 +265,10 @@ impl<'a> Program<'a> {
         let Some(file) = self.file(qualifier)? else {
             return Ok(None);
         };
-        for (index, statement) in file.body().iter().enumerate() {
+        if let Some(own) = self.defined_as(&file, simple) {
+            return self.global(&format!("{qualifier}.{own}"));
+        }
+        for (index, statement) in self.candidates(&file, simple)? {
             match statement {
                 Stmt::FunctionDef(def)
                     if def.name.as_str() == simple && decorators::marker(&file, def)? != Marker::Overload =>
@@ -511,6 +500,7 @@ impl<'a> Program<'a> {
                 BodyState::Waiting => self.compile(id)?,
                 BodyState::Compiling => return self.recursive(id, file, node),
                 BodyState::Done => {}
+                BodyState::Failed => return Err(self.refusals.error_of(id)),
             }
         }
         if self.by_hand {
@@ -518,6 +508,7 @@ impl<'a> Program<'a> {
             match self.bodies.get(&id).map(|body| (body.state, body.is_method)) {
                 Some((BodyState::Waiting, false)) => self.compile(id)?,
                 Some((BodyState::Compiling, false)) => return self.recursive(id, file, node),
+                Some((BodyState::Failed, _)) => return Err(self.refusals.error_of(id)),
                 _ => {}
             }
         }
@@ -538,12 +529,25 @@ impl<'a> Program<'a> {
         let mut next = 0;
         while let Some(&id) = self.order.get(next) {
             next += 1;
-            self.compile(id)?;
+            let compiled = self.compile(id);
+            let name = self.ctx.name(self.unit.function(id).name).to_owned();
+            self.note_refusal(&name, compiled)?;
         }
         Ok(())
     }
 
     fn compile(&mut self, id: FunctionId) -> Result<()> {
+        let compiled = self.compile_body(id);
+        if let Err(LoadError::Source(error)) = &compiled {
+            self.refusals.keep(id, error);
+            if let Some(body) = self.bodies.get_mut(&id) {
+                body.state = BodyState::Failed;
+            }
+        }
+        compiled
+    }
+
+    fn compile_body(&mut self, id: FunctionId) -> Result<()> {
         let Some(body) = self.bodies.get_mut(&id).filter(|body| body.state == BodyState::Waiting) else {
             return Ok(());
         };

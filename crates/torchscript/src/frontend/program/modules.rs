@@ -97,7 +97,7 @@ impl Program<'_> {
         file: &Arc<SourceFile>,
         statement: usize,
     ) -> Result<()> {
-        let Some(Stmt::FunctionDef(def)) = file.body().get(statement) else {
+        let Some(Stmt::FunctionDef(def)) = file.statement(statement) else {
             return Ok(());
         };
         let path = DefPath {
@@ -137,7 +137,7 @@ impl Program<'_> {
         else {
             return Ok(None);
         };
-        let member = |index: Option<usize>| match file.body().get(body.statement) {
+        let member = |index: Option<usize>| match file.statement(body.statement) {
             Some(Stmt::ClassDef(class)) => class.body.get(index?).and_then(Stmt::as_function_def_stmt),
             _ => None,
         };

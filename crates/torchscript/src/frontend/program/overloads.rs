@@ -76,13 +76,11 @@ impl Program<'_> {
         name: SymbolId,
     ) -> Result<Option<Global>> {
         let mut found = Vec::new();
-        for statement in file.body() {
-            let Stmt::FunctionDef(declaration) = statement else {
+        for &number in file.definitions(&def.name) {
+            let Some(Stmt::FunctionDef(declaration)) = file.statement(number) else {
                 continue;
             };
-            if declaration.name.as_str() != def.name.as_str()
-                || decorators::marker(file, declaration)? != Marker::Overload
-            {
+            if decorators::marker(file, declaration)? != Marker::Overload {
                 continue;
             }
             // They share their simple name, as PyTorch's do.

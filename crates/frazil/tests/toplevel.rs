@@ -1,0 +1,213 @@
+//! Files run once, in order; what cannot be run is refused by name where something needs it. What programs compute is recorded in
+//! tests/fixtures/language/toplevel.py.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use frazil::{Engine, EngineKind, EngineOptions, Error, Loaded, Session, Value};
+
+fn load(text: &str) -> Result<Loaded, Error> {
+    Session::new().load_bytes(Path::new("model.py"), text.as_bytes().to_vec())
+}
+
+fn refusal(text: &str) -> String {
+    match load(text) {
+        Ok(_) => panic!("this loads:\n{text}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn engines(text: &str) -> Vec<Engine> {
+    let model = match load(text).unwrap_or_else(|e| panic!("{e}\n{text}")) {
+        Loaded::Model(model) => model,
+        Loaded::Graphs(graphs) => graphs.to_model(),
+    };
+    let engine = |kind| {
+        let options = EngineOptions {
+            kind,
+            ..EngineOptions::default()
+        };
+        model.engine(&options).unwrap()
+    };
+    vec![engine(EngineKind::Interpreter), engine(EngineKind::Native)]
+}
+
+/// What `method` of the text gives for an integer, by both engines.
+fn called(text: &str, method: &str, argument: i64) -> String {
+    let results: Vec<String> = engines(text)
+        .iter_mut()
+        .map(|engine| format!("{:?}", engine.call(method, &[Value::Int(argument)]).unwrap()))
+        .collect();
+    assert_eq!(results[0], results[1], "{text}");
+    results[0].clone()
+}
+
+const NET: &str = "
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n: int = 1):
+        super().__init__()
+        self.n = n
+        self.w = nn.Parameter(torch.ones(2))
+    def forward(self, x: int):
+        return x + self.n
+";
+
+#[test]
+fn what_cannot_be_run_is_refused_by_name_where_the_model_needs_it() {
+    for (line, expected) in [
+        ("model = torchvision.models.resnet18()", "torchvision"),
+        (
+            "import torchvision\nmodel = torchvision.models.resnet18()",
+            "`torchvision.models.resnet18`",
+        ),
+        (
+            "from torchvision.models import resnet18\nnet = resnet18()",
+            "`torchvision.models.resnet18`",
+        ),
+        (
+            "model = Net()\nmodel.load_state_dict(torch.load('w.pt'))",
+            "`torch.load`",
+        ),
+        ("model = Net(int(open('n').read()))", "open"),
+        ("model = Net()\nmodel.n = unknown.value", "unknown"),
+        ("model = torch.jit.load('a.pt')", "`torch.jit.load`"),
+        ("net = Net()\ntraced = torch.jit.trace(net, 1)", "`torch.jit.trace`"),
+        (
+            "model = Net()\nopt = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "`torch.optim.SGD`",
+        ),
+        (
+            "model = Net()\nfor p in model.parameters():\n    p.data = frob(p)",
+            "frob",
+        ),
+        ("model = Net()\nif frob():\n    model.n = 3", "frob"),
+        ("def change(m):\n    m.n = frob()\nmodel = Net()\nchange(model)", "frob"),
+        ("model = Net()\ndef change():\n    model.n = frob()\nchange()", "frob"),
+        (
+            "model = Net()\ntry:\n    import apex\n    model.n = 3\nexcept ImportError:\n    pass",
+            "import",
+        ),
+        ("model = Net()\nNet.forward = frob", "frob"),
+    ] {
+        let text = format!("{NET}\n{line}\n");
+        let error = refusal(&text);
+        assert!(error.contains(expected), "{line}: {error}");
+        assert!(
+            error.contains("model.py:1") || error.contains("model.py:2"),
+            "{line}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_file_without_classes_of_its_own_is_not_taken_for_another() {
+    let error = refusal("import torchvision\nmodel = torchvision.models.resnet18()\n");
+    assert!(error.contains("`torchvision.models.resnet18`"), "{error}");
+    let error = refusal("import timm\nmodel = timm.create_model('a')\n\ndef f(x: int):\n    return x\n");
+    assert!(error.contains("`timm.create_model`"), "{error}");
+}
+
+#[test]
+fn what_the_model_does_not_need_does_not_matter() {
+    for line in [
+        "import numpy as np\nimport requests\nmean = np.zeros(3)\nmodel = Net(3)",
+        "transform = transforms.Compose([1])\nmodel = Net(3)\nprint(model)\nprint(frob())",
+        "parser = argparse.ArgumentParser()\nargs = parser.parse_args()\nmodel = Net(3)",
+        "model = Net(3)\nif __name__ == '__main__':\n    model = Net(int(open('n').read()))",
+        "model = Net(3)\ny = model(torch.ones(2))",
+        "model = Net(3)\nlogger = logging.getLogger(__name__)\ntorch.manual_seed(0)\ntorch.save(model.state_dict(), 'w.pt')",
+        "model = Net(3)\ntorch.backends.cudnn.benchmark = True\nos.environ['A'] = 'b'",
+        "try:\n    import apex\n    HAS = True\nexcept ImportError:\n    HAS = False\nmodel = Net(3)",
+        "def read(path):\n    with open(path) as f:\n        return f.read()\nmodel = Net(3)",
+        "from .other import Base\nclass Other(Base):\n    pass\nmodel = Net(3)",
+        "device = 'cuda' if torch.cuda.is_available() else 'cpu'\nmodel = Net(3).to(device)",
+    ] {
+        let text = format!("{NET}\n{line}\n");
+        assert_eq!(called(&text, "forward", 1), "4", "{line}");
+    }
+}
+
+#[test]
+fn the_model_is_the_last_one_that_no_other_holds() {
+    for (line, expected) in [
+        ("a = Net(2)\nb = Net(3)", "4"),
+        ("a = Net(2)\nb = Net(3)\ndel b", "3"),
+        ("a = Net(2)\nb = Net(3)\na.b = b", "3"),
+        ("a = Net(2)\nfor m in [Net(5)]:\n    m.n = 7", "3"),
+        (
+            "inner = Net(2)\nclass Outer(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.inner = inner\n    def forward(self, x: int):\n        return self.inner(x) * 10",
+            "30",
+        ),
+        ("def make(n):\n    return Net(n)\nmodel = make(6)", "7"),
+        ("a = Net(2)\nmodel = torch.jit.script(a).eval()\na.n = 8", "9"),
+    ] {
+        let text = format!("{NET}\n{line}\n");
+        assert_eq!(called(&text, "forward", 1), expected, "{line}");
+    }
+}
+
+#[test]
+fn what_python_would_raise_ends_the_file() {
+    for (line, expected) in [
+        ("raise RuntimeError('not here')\nmodel = Net(3)", "not here"),
+        ("assert 1 > 2, 'too small'\nmodel = Net(3)", "too small"),
+        (
+            "model = Net(3)\nmodel.load_state_dict({'v': torch.ones(2)})",
+            "Unexpected key(s) in state_dict: \"v\". \n\tMissing key(s) in state_dict: \"w\". ",
+        ),
+        (
+            "model = Net(3)\nmodel.load_state_dict({'w': torch.ones(3)})",
+            "size mismatch for w: copying a param with shape torch.Size([3]) from checkpoint, the shape in current model is torch.Size([2]).",
+        ),
+    ] {
+        let error = refusal(&format!("{NET}\n{line}\n"));
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+}
+
+#[test]
+fn functions_that_do_not_compile_fail_where_they_are_needed() {
+    let text = "def helper(path):\n    with open(path) as f:\n        return f.read()\n\ndef user(x: int):\n    return helper('a')\n\ndef f(x: int):\n    return x + 1\n";
+    assert_eq!(called(text, "f", 1), "2");
+    let loaded = load(text).unwrap();
+    for name in ["helper", "user"] {
+        let error = loaded.graph(name).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("`{name}` does not compile: ")) && error.contains("open"),
+            "{error}"
+        );
+    }
+    let error = engines(text)[0].call("user", &[Value::Int(1)]).unwrap_err().to_string();
+    assert!(error.contains("open"), "{error}");
+    // All that there is, and what a decorator compiles on the spot.
+    assert!(refusal("def f(x: int):\n    return frob(x)\n").contains("frob"));
+    let scripted = "@torch.jit.script\ndef g(x: int):\n    return frob(x)\n\ndef f(x: int):\n    return x\n";
+    assert!(refusal(scripted).contains("frob"));
+}
+
+#[test]
+fn running_a_file_is_bounded() {
+    for (line, expected) in [
+        ("while True:\n    pass", "steps"),
+        ("x = [1]\nwhile True:\n    x = x + x", "bytes"),
+        ("x = 'a'\nwhile True:\n    x = x + x", "bytes"),
+        ("x = [1]\nwhile True:\n    x.extend(x)", "bytes"),
+    ] {
+        let error = refusal(&format!("{NET}\n{line}\nmodel = Net(3)\n"));
+        assert!(
+            error.contains(expected) && error.contains("running the text"),
+            "{line}: {error}"
+        );
+    }
+    // Lists that hold one another twice are not walked without end.
+    let nested = "x = [1]\nfor i in range(64):\n    x = [x, x]\n";
+    for line in [
+        "same = x == x\ny = torch.tensor(x)\nmodel = Net(3)",
+        "model = Net(3)\nmodel.x = x",
+    ] {
+        assert_eq!(called(&format!("{NET}\n{nested}{line}\n"), "forward", 1), "4", "{line}");
+    }
+}
