@@ -380,8 +380,7 @@ impl Engine {
     }
 
     fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {
-        let signature = self.instance.signature(method)?;
-        signature.ok_or_else(|| Error::Unsupported(format!("the module has no method `{method}`")))
+        self.instance.signature(method)
     }
 
     /// Returns whether another process kept code for this call, so that the model need not be read.

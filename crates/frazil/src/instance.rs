@@ -131,18 +131,24 @@ impl Instance {
         }
     }
 
-    /// What `method` takes; `None` where there is no such method. Reads the model.
-    pub(crate) fn signature(&mut self, method: &str) -> Result<Option<Arc<Signature>>> {
+    /// What `method` takes. Reads the model.
+    ///
+    /// # Errors
+    /// When there is no such method, or its source does not compile.
+    pub(crate) fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {
         if let Some((_, known)) = self.signatures.iter().find(|(name, _)| name == method) {
-            return Ok(Some(Arc::clone(known)));
+            return Ok(Arc::clone(known));
         }
         let model = self.source.read()?;
         let name = model.session().ctx().symbol(method);
         let Some(signature) = Signature::of_method(model.module(), name).map(Arc::new) else {
-            return Ok(None);
+            return Err(Error::Unsupported(match model.module().unit.refused.get(method) {
+                Some(why) => format!("`{method}` does not compile: {why}"),
+                None => format!("the module has no method `{method}`"),
+            }));
         };
         self.signatures.push((method.to_owned(), Arc::clone(&signature)));
-        Ok(Some(signature))
+        Ok(signature)
     }
 
     /// The module's own hooks. Reads the model.
