@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::thread;
 use std::time::Duration;
 
 /// A spinner on standard error that appears when work takes a while, and nothing when standard error is no terminal.
@@ -26,7 +27,10 @@ impl Progress {
     /// Says what is being done now.
     pub fn stage(&self, what: &'static str) {
         self.bar.set_message(what);
-        self.bar.enable_steady_tick(Duration::from_millis(120));
+        // The bar turns on a thread of its own, and panics where none can be started; who does not see it needs none.
+        if !self.bar.is_hidden() && thread::Builder::new().spawn(|| ()).is_ok() {
+            self.bar.enable_steady_tick(Duration::from_millis(120));
+        }
     }
 
     /// Clears the line.
