@@ -3,7 +3,6 @@
 use crate::cache::ObjectCache;
 use crate::emit::phase_name;
 use crate::host::HostCall;
-use crate::kernel::KernelSpec;
 use crate::native::jit::Jit;
 use crate::native::{CompileError, compile_kernel, host_target, own_pages};
 use crate::output::{self, NewBytes};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "common/values.rs"]
+#[allow(dead_code, reason = "values are compared with one tolerance here")]
 mod values;
 
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};

@@ -29,7 +29,7 @@ fn what_returns_named_results_can_be_saved() {
         ),
         (
             "    return [x.min(dim=1)]\n",
-            "List[Tuple[Tensor(torch.float32, [2], [1.0, 4.0]), Tensor(torch.int64, [2], [1.0, 2.0])]]",
+            "[Tuple[Tensor(torch.float32, [2], [1.0, 4.0]), Tensor(torch.int64, [2], [1.0, 2.0])]]",
         ),
     ] {
         for text in [function(body), module(body)] {
