@@ -31,6 +31,7 @@ pub mod storage;
 pub mod structured;
 pub mod sym;
 pub mod tensor;
+mod tensor_error;
 pub mod threads;
 pub mod value;
 

@@ -1,0 +1,60 @@
+//! The errors of making and viewing tensors.
+
+use crate::memory::OutOfMemory;
+use frazil_ir::DType;
+use thiserror::Error;
+
+/// Why a tensor cannot be made or viewed so.
+#[derive(Debug, Error, PartialEq)]
+pub enum TensorError {
+    /// The window leaves the storage, a size is negative, or the arithmetic overflows.
+    #[error(
+        "sizes {sizes:?}, strides {strides:?} and offset {offset} of {dtype} do not fit a storage of {available} bytes"
+    )]
+    OutOfStorage {
+        /// The sizes that were asked for.
+        sizes: Vec<i64>,
+        /// The strides that were asked for.
+        strides: Vec<i64>,
+        /// The offset of the first element.
+        offset: i64,
+        /// The element type.
+        dtype: DType,
+        /// Bytes of the storage.
+        available: usize,
+    },
+    /// The number of elements does not fit an integer.
+    #[error("numel: integer multiplication overflow")]
+    TooManyElements,
+    /// The number of bytes does not fit an integer.
+    #[error("Storage size calculation overflowed with sizes={0:?}")]
+    TooManyBytes(Vec<i64>),
+    /// A size is negative.
+    #[error("Trying to create tensor with negative dimension {0}: {1:?}")]
+    NegativeSize(i64, Vec<i64>),
+    /// The allocator refused.
+    #[error(transparent)]
+    OutOfMemory(OutOfMemory),
+    /// As many elements or bytes as the sizes do not ask for, or a position outside of them.
+    #[error("elements or positions do not fit a tensor of sizes {0:?}")]
+    Mismatch(Vec<i64>),
+    /// A sparse tensor, which archives can hold and programs here cannot use.
+    #[error("sparse tensors ({0}) cannot be computed with")]
+    Sparse(&'static str),
+    /// Shapes do not broadcast.
+    #[error("a tensor of sizes {from:?} does not expand to {to:?}")]
+    Expand {
+        /// Sizes of the source.
+        from: Vec<i64>,
+        /// Sizes asked for.
+        to: Vec<i64>,
+    },
+    /// Several elements of the written tensor share memory.
+    #[error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    Overlap,
+    /// A scalar was asked of a tensor that has not exactly one element.
+    #[error("a Tensor with {0} elements cannot be converted to Scalar")]
+    NotOneElement(i64),
+}
