@@ -1,6 +1,6 @@
 //! Freezing what is frozen changes nothing, and copies no weights.
 //!
-//! Runs over the archives of `tests/fixtures`, and of the corpus that `FRAZIL_CORPUS` names.
+//! Runs over the archives of `tests/fixtures`, and of the large corpus.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Every `model.pt` below the folders.
 fn archives() -> Vec<PathBuf> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/models")];
-    folders.extend(std::env::var_os("FRAZIL_CORPUS").map(|corpus| PathBuf::from(corpus).join("models")));
+    folders.extend(frazil_recorded::workspace::corpus().map(|corpus| corpus.join("models")));
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok());
     let models = entries.flatten().map(|entry| entry.unwrap().path().join("model.pt"));
     let mut found: Vec<PathBuf> = models.filter(|path| path.exists()).collect();

@@ -1,6 +1,6 @@
 //! Pages of `docs` whose code a test holds too.
 
-use crate::workspace::root;
+use frazil_recorded::workspace::root;
 use std::fs;
 
 /// The blocks of code of a page in the language `language`, without their fences.

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use crate::case::{Case, read_json};
-use crate::compare::{self, Mismatch};
-use crate::value::{Malformed, Outcome, Tensors};
+use frazil_recorded::RecordedError;
+use frazil_recorded::case::{Case, read_json};
+use frazil_recorded::compare::{self, Mismatch};
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::Outcome;
 
 /// What executes a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +61,7 @@ pub enum Failure {
     Timeout(Duration),
     /// The tool's results cannot be read.
     #[error("unreadable results: {0}")]
-    Unreadable(#[from] Malformed),
+    Unreadable(#[from] RecordedError),
     /// A call's result differs.
     #[error("call {call}: {mismatch}")]
     Differs {
@@ -96,7 +98,7 @@ pub fn run(case: &Case, engine: Engine, jit_run: &Path, limit: Duration) -> Resu
     let results = results(&out)?;
     let expected = case.expected()?;
     if results.len() != expected.len() {
-        return Err(Malformed(format!("{} results of {} calls", results.len(), expected.len())).into());
+        return Err(unreadable(format!("{} results of {} calls", results.len(), expected.len())).into());
     }
     let tolerance = case.tolerance()?;
     for (call, (want, got)) in expected.iter().zip(&results).enumerate() {
@@ -105,16 +107,23 @@ pub fn run(case: &Case, engine: Engine, jit_run: &Path, limit: Duration) -> Resu
     Ok(())
 }
 
+fn unreadable(what: String) -> RecordedError {
+    RecordedError::Case {
+        case: "results.json".to_owned(),
+        what,
+    }
+}
+
 /// Reads what `jit-run --out` wrote: the outcome of each call.
-pub fn results(folder: &Path) -> Result<Vec<Outcome>, Malformed> {
+pub fn results(folder: &Path) -> Result<Vec<Outcome>, RecordedError> {
     let file = folder.join("results.json");
     if !file.exists() {
-        return Err(Malformed("there is no results.json".into()));
+        return Err(unreadable("there is no results.json".into()));
     }
     let json = read_json(&file)?;
-    let tensors = Tensors::read(&folder.join("tensors.safetensors"))?;
+    let tensors = Tensors::open(&folder.join("tensors.safetensors"))?;
     let results = json.get("results").and_then(Json::as_array);
-    let results = results.ok_or_else(|| Malformed("results.json has no \"results\"".into()))?;
+    let results = results.ok_or_else(|| unreadable("there is no `results`".into()))?;
     results
         .iter()
         .map(|result| Outcome::from_json(result, &tensors))

@@ -2,8 +2,8 @@
 
 use frazil::ir::Module;
 use frazil::{FreezeOptions, Model, SaveOptions, Session};
+use frazil_recorded::workspace::archives;
 use frazil_syntax::{equal_modules, read_module, write_module};
-use frazil_tests::workspace::archives;
 use frazil_torchscript::archive::{Archive, Limits, SharedBytes};
 use frazil_torchscript::{LoadOptions, load, load_bytes, save_bytes};
 use std::collections::BTreeMap;

@@ -1,24 +1,21 @@
 //! Recorded cases on both engines against what real PyTorch computed.
 //!
-//! `tests/conformance` lists what is expected to pass; a listed case that does not pass is a failure. What passes and is not
-//! listed is reported, so that the list can grow. Cases of the large corpus run where `FRAZIL_CORPUS` names it.
+//! Every case has to pass on both engines, except for those that `tests/conformance/expected-failures.txt` lists with a reason; a listed case
+//! that passes is a failure too. Cases of the large corpus run unless `FRAZIL_CORPUS` is `none`.
 //!
-//! Arguments: parts of case names to select; `--suite=fixtures|models|ops`, `--engine=interp|native`; `--why` says why cases
-//! that are not listed fail; `--bless` adds what passes to the lists.
+//! Arguments: parts of case names to select; `--suite=fixtures|models|ops`, `--engine=interp|native`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, thread};
+use std::{env, io, thread};
 
-use frazil_tests::case::{self, Case};
-use frazil_tests::expectations::Expectations;
+use frazil_recorded::case::{self, Case};
+use frazil_recorded::workspace;
+use frazil_tests::expected_failures::ExpectedFailures;
 use frazil_tests::runner::{self, Engine, Failure};
-use frazil_tests::workspace;
 
 /// The longest that one case may take, on a slow machine with unoptimised code.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -33,8 +30,6 @@ struct Options {
     filters: Vec<String>,
     suite: Option<String>,
     engine: Option<Engine>,
-    why: bool,
-    bless: bool,
 }
 
 impl Options {
@@ -46,8 +41,6 @@ impl Options {
                 ("--engine", name) => {
                     options.engine = Some(Engine::from_name(name).ok_or(format!("no engine `{name}`"))?);
                 }
-                ("--why", _) => options.why = true,
-                ("--bless", _) => options.bless = true,
                 // What `cargo test` passes to every test.
                 ("-q" | "--quiet" | "--nocapture" | "--no-capture" | "--test-threads", _) => {}
                 (other, _) if other.starts_with('-') => return Err(format!("no option `{other}`")),
@@ -89,37 +82,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// The names of the suites; the large corpus has the last two.
+const SUITES: [&str; 3] = ["fixtures", "models", "ops"];
+
 fn run_suites(options: &Options) -> Result<Tally, String> {
+    let path = workspace::root().join("tests/conformance/expected-failures.txt");
+    let expected = ExpectedFailures::read(&path)?;
     let mut tally = Tally::default();
+    let mut misspelt = expected.without_suite(&SUITES);
     for suite in suites(options)? {
-        let path = list_path(suite.name);
-        let mut expectations = Expectations::read(&path)?;
-        let names: BTreeSet<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
-        for name in expectations.unknown(&names) {
-            println!(
-                "{}: `{name}` is listed in {} but there is no such case",
-                suite.name,
-                path.display()
-            );
-            tally.failed += 1;
-        }
+        let names = suite.cases.iter().map(|case| case.name.as_str()).collect();
+        misspelt.extend(expected.unknown(suite.name, &names));
         for engine in Engine::ALL {
             if options.engine.is_none_or(|only| only == engine) {
-                run_suite(&suite, engine, &mut expectations, options, &mut tally)?;
+                run_suite(&suite, engine, &expected, options, &mut tally);
             }
         }
-        if options.bless {
-            fs::write(&path, expectations.print()).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
+    }
+    for name in misspelt {
+        println!("{}: there is no case `{name}`", path.display());
+        tally.failed += 1;
     }
     Ok(tally)
-}
-
-fn list_path(suite: &str) -> PathBuf {
-    workspace::root()
-        .join("tests/conformance")
-        .join(suite)
-        .with_extension("txt")
 }
 
 fn suites(options: &Options) -> Result<Vec<Suite>, String> {
@@ -133,7 +117,7 @@ fn suites(options: &Options) -> Result<Vec<Suite>, String> {
         });
     }
     let Some(corpus) = workspace::corpus() else {
-        println!("conformance: FRAZIL_CORPUS is not set, so only the repository's own fixtures are run");
+        println!("conformance: FRAZIL_CORPUS=none: only the fixtures of the repository are run");
         return Ok(suites);
     };
     if wanted("models") {
@@ -147,67 +131,39 @@ fn suites(options: &Options) -> Result<Vec<Suite>, String> {
     Ok(suites)
 }
 
-/// Runs a suite on one engine, says what is to be said, and counts the listed cases.
-fn run_suite(
-    suite: &Suite,
-    engine: Engine,
-    expectations: &mut Expectations,
-    options: &Options,
-    tally: &mut Tally,
-) -> Result<(), String> {
+/// Runs the selected cases of a suite on one engine, prints those that do not end as expected, and counts.
+fn run_suite(suite: &Suite, engine: Engine, expected: &ExpectedFailures, options: &Options, tally: &mut Tally) {
     let label = format!("{}/{}", suite.name, engine.name());
     let cases: Vec<&Case> = suite.cases.iter().filter(|case| options.selects(&case.name)).collect();
     let start = Instant::now();
     let failures = run_cases(&cases, engine, &label);
 
-    let mut passing = BTreeSet::new();
-    let mut unlisted = Vec::new();
-    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let (mut passed, mut failed) = (0, 0);
+    let (mut unexpected, mut expected_failures) = (0, 0);
     for (case, failure) in cases.iter().zip(failures) {
-        let name = case.name.as_str();
-        match (failure, expectations.covers(name, engine)) {
-            (None, listed) => {
-                passing.insert(name);
-                if listed {
-                    passed += 1;
-                } else {
-                    unlisted.push(name);
-                }
+        let name = format!("{}/{}", suite.name, case.name);
+        match (failure, expected.reason(&name, engine)) {
+            (None, None) => {}
+            (Some(_), Some(_)) => expected_failures += 1,
+            (Some(failure), None) => {
+                println!("{label}: FAILED {}: {failure}", case.name);
+                unexpected += 1;
             }
-            (Some(failure), true) => {
-                println!("{label}: FAILED {name}: {failure}");
-                failed += 1;
+            (None, Some(reason)) => {
+                println!(
+                    "{label}: FAILED {}: passes, but is listed as failing ({reason})",
+                    case.name
+                );
+                unexpected += 1;
             }
-            (Some(failure), false) => reasons.entry(failure.to_string()).or_default().push(name),
         }
     }
     println!(
-        "{label}: {} of {} pass, {} listed, {failed} listed fail, {:.1} s",
-        passing.len(),
+        "{label}: {} cases, {expected_failures} expected failures, {unexpected} failed, {:.1} s",
         cases.len(),
-        passed + failed,
         start.elapsed().as_secs_f64()
     );
-    if options.why || !options.filters.is_empty() {
-        let mut reasons: Vec<_> = reasons.into_iter().collect();
-        reasons.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
-        for (reason, names) in reasons {
-            println!("{label}: {} not listed: {reason}: {}", names.len(), names.join(" "));
-        }
-    }
-    if options.bless {
-        let all = suite.cases.iter().map(|case| case.name.as_str()).collect();
-        expectations.add(engine, &passing, &all);
-    } else if !unlisted.is_empty() {
-        println!(
-            "{label}: passing, not listed (--bless adds them): {}",
-            unlisted.join(" ")
-        );
-    }
-    tally.passed += passed;
-    tally.failed += failed;
-    Ok(())
+    tally.passed += cases.len() - unexpected;
+    tally.failed += unexpected;
 }
 
 /// Runs cases on all cores; gives why each failed, in their order.

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use frazil_tests::case::read_json;
+use frazil_recorded::case::read_json;
+use frazil_recorded::workspace::{corpus, fixtures, root, tool};
 use frazil_tests::frozen::{
     Entry, attributes_of_json, attributes_of_text, forward_of, kinds_of_json, kinds_of_text, parse, unexplained,
 };
-use frazil_tests::workspace::{corpus, fixtures, root, tool};
 
 /// A model's archive and its `freeze.json`. `None` when it belongs to the large corpus and that is not there.
 fn files(model: &str) -> Option<(PathBuf, PathBuf)> {

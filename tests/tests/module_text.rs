@@ -2,8 +2,8 @@
 
 use frazil::ir::{Context, Module};
 use frazil::{FreezeOptions, Model, Session};
+use frazil_recorded::workspace::archives;
 use frazil_syntax::{ModulePrintOptions, equal_modules, print_module_to_string, read_module, write_module};
-use frazil_tests::workspace::archives;
 use frazil_torchscript::{LoadOptions, load};
 use std::path::Path;
 use std::sync::Arc;

@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, thread};
 
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Session};
-use frazil_ir::{DType, types};
-use frazil_runtime::value::{ListValue, Value};
-use frazil_tests::case::{self, Case};
-use frazil_tests::compare;
-use frazil_tests::value::{self as recorded, Outcome, Tensors};
-use frazil_tests::workspace;
+use frazil_ir::DType;
+use frazil_recorded::case::{self, Case};
+use frazil_recorded::compare;
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::{Outcome, value_from_json};
+use frazil_recorded::workspace;
+use frazil_runtime::value::Value;
 use half::{bf16, f16};
-use safetensors::Dtype;
 use serde_json::Value as Json;
 
 fn main() -> ExitCode {
@@ -108,10 +108,10 @@ fn run_folder(folder: &Path, filters: &[String], options: &EngineOptions) -> Tal
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut file = (Default::default(), Tensors::from_bytes(Vec::new()));
+                let mut file = (Default::default(), Tensors::default());
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if file.0 != case.folder
-                        && let Ok(tensors) = Tensors::read(&case.folder.join("tensors.safetensors"))
+                        && let Ok(tensors) = case.tensors()
                     {
                         file = (case.folder.clone(), tensors);
                     }
@@ -168,23 +168,27 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
     let tolerance = case.tolerance().map_err(|e| text(&e))?;
     for (n, call) in calls().enumerate() {
         let want = Outcome::from_json(&call["result"], tensors).map_err(|e| text(&e))?;
-        let args = call["args"].as_array().into_iter().flatten();
-        let args: Result<Vec<recorded::Value>, String> = args
-            .map(|json| recorded::Value::from_json(json, tensors).map_err(|e| text(&e)))
-            .collect();
-        let args = args?;
+        // New ones for each call: it may change its arguments.
+        let args = || -> Result<Vec<Value>, String> {
+            let args = call["args"].as_array().into_iter().flatten();
+            args.map(|json| value_from_json(json, tensors).map_err(|e| text(&e)))
+                .collect()
+        };
+        let changed = |change: &dyn Fn(Value) -> Result<Value, String>| -> Result<Vec<Value>, String> {
+            args()?.into_iter().map(change).collect()
+        };
         let method = method(call).unwrap_or_else(|| own.clone());
-        let got = outcome(&mut engine, &method, &args, argument)?;
+        let got = outcome(&mut engine, &method, &args()?)?;
         compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}: {mismatch}"))?;
         if native && n == 0 && matches!(want, Outcome::Value(_)) {
             // What the model changes of itself, only the first call sees as it was.
-            let got = outcome(&mut new(options.kind)?, &method, &args, unaligned)?;
+            let got = outcome(&mut new(options.kind)?, &method, &changed(&unaligned)?)?;
             compare::outcomes(&want, &got, tolerance).map_err(|mismatch| format!("call {n}, unaligned: {mismatch}"))?;
             for step in SALT {
-                let salted: Vec<recorded::Value> = args.iter().map(|a| salted(a, step)).collect();
-                if salted != args {
-                    let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted, argument)?;
-                    let got = outcome(&mut new(options.kind)?, &method, &salted, argument)?;
+                if args()?.iter().any(|a| salt(a, step).is_some()) {
+                    let salted = || changed(&|a| Ok(salt(&a, step).unwrap_or(a)));
+                    let want = outcome(&mut new(EngineKind::Interpreter)?, &method, &salted()?)?;
+                    let got = outcome(&mut new(options.kind)?, &method, &salted()?)?;
                     compare::outcomes(&want, &got, tolerance)
                         .map_err(|mismatch| format!("call {n} with NaN and infinities: {mismatch}"))?;
                 }
@@ -195,16 +199,10 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
     Ok(native && !engine.notes().iter().any(interpreted))
 }
 
-/// What a call of `method` ends in, with arguments as `argument` makes them.
-fn outcome(
-    engine: &mut Engine,
-    method: &str,
-    args: &[recorded::Value],
-    argument: impl Fn(&recorded::Value) -> Result<Value, String>,
-) -> Result<Outcome, String> {
-    let args = args.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
-    match engine.call(method, &args) {
-        Ok(value) => Ok(Outcome::Value(result(&value)?)),
+/// The outcome of a call of `method`.
+fn outcome(engine: &mut Engine, method: &str, args: &[Value]) -> Result<Outcome, String> {
+    match engine.call(method, args) {
+        Ok(value) => Ok(Outcome::Value(value)),
         Err(CallError::Raised(text)) => Ok(Outcome::Raises { text, user: false }),
         Err(CallError::Failed(error)) => Err(first_lines(&error.to_string())),
     }
@@ -213,29 +211,29 @@ fn outcome(
 /// One in how many elements of inputs is made special: many, and so few that most results have to stay as they were.
 const SALT: [usize; 2] = [5, 211];
 
-/// A tensor of floats with every `step`th of its elements NaN, infinite, or the negative zero; other values as they are.
-fn salted(value: &recorded::Value, step: usize) -> recorded::Value {
-    let recorded::Value::Tensor(t) = value else {
-        return value.clone();
+/// A tensor of floats with every `step`th of its elements NaN, infinite, or the negative zero; `None` for other values.
+fn salt(value: &Value, step: usize) -> Option<Value> {
+    let Value::Tensor(tensor) = value else {
+        return None;
     };
+    let tensor = tensor.get();
     let special = [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY];
-    let element = |x: f64| match t.dtype {
-        Dtype::F32 => Some((x as f32).to_le_bytes().to_vec()),
-        Dtype::F64 => Some(x.to_le_bytes().to_vec()),
-        Dtype::F16 => Some(f16::from_f64(x).to_le_bytes().to_vec()),
-        Dtype::BF16 => Some(bf16::from_f64(x).to_le_bytes().to_vec()),
+    let element = |x: f64| match tensor.dtype() {
+        DType::Float => Some((x as f32).to_le_bytes().to_vec()),
+        DType::Double => Some(x.to_le_bytes().to_vec()),
+        DType::Half => Some(f16::from_f64(x).to_le_bytes().to_vec()),
+        DType::BFloat16 => Some(bf16::from_f64(x).to_le_bytes().to_vec()),
         _ => None,
     };
-    let mut data = t.data.clone();
-    let width = element(0.0).map_or(1, |e| e.len());
+    let width = element(0.0)?.len();
+    let mut data = tensor.to_bytes().ok()?;
     // Beginning where the size says.
     let places = (data.len() / width % step..data.len() / width).step_by(step);
     for (place, x) in places.zip(special.into_iter().cycle()) {
-        if let Some(bytes) = element(x) {
-            data[place * width..][..width].copy_from_slice(&bytes);
-        }
+        data[place * width..][..width].copy_from_slice(&element(x)?);
     }
-    recorded::Value::Tensor(recorded::Tensor { data, ..t.clone() })
+    let salted = frazil_runtime::Tensor::from_bytes(tensor.dtype(), tensor.sizes(), &data);
+    Some(salted.ok()?.into())
 }
 
 /// The first two lines of a message: what and, where that is a list, its first entry without its place.
@@ -246,46 +244,10 @@ fn first_lines(message: &str) -> String {
     format!("{first} {}", second.split(" at ").next().unwrap_or_default().trim())
 }
 
-const DTYPES: [(Dtype, DType); 11] = [
-    (Dtype::F32, DType::Float),
-    (Dtype::F64, DType::Double),
-    (Dtype::F16, DType::Half),
-    (Dtype::BF16, DType::BFloat16),
-    (Dtype::U8, DType::Byte),
-    (Dtype::I8, DType::Char),
-    (Dtype::I16, DType::Short),
-    (Dtype::I32, DType::Int),
-    (Dtype::I64, DType::Long),
-    (Dtype::BOOL, DType::Bool),
-    (Dtype::C64, DType::ComplexFloat),
-];
-
-/// A recorded value as the interpreter takes it.
-fn argument(value: &recorded::Value) -> Result<Value, String> {
-    let items = |items: &[recorded::Value]| items.iter().map(argument).collect::<Result<Vec<_>, _>>();
-    Ok(match value {
-        recorded::Value::Tensor(t) => {
-            let dtype = DTYPES.iter().find(|(d, _)| *d == t.dtype);
-            let (_, dtype) = dtype.ok_or_else(|| format!("no dtype {}", t.dtype))?;
-            let sizes: Vec<i64> = t.shape.iter().map(|&n| n as i64).collect();
-            let tensor = frazil_runtime::Tensor::from_bytes(*dtype, &sizes, &t.data);
-            tensor.map_err(|e| e.to_string())?.into()
-        }
-        recorded::Value::Int(i) => Value::Int(*i),
-        recorded::Value::Float(f) => Value::Float(*f),
-        recorded::Value::Bool(b) => Value::Bool(*b),
-        recorded::Value::Str(s) => Value::str(s),
-        recorded::Value::None => Value::None,
-        recorded::Value::List(l) => Value::List(ListValue::new(types::ANY, items(l)?)),
-        recorded::Value::Tuple(t) => Value::tuple(items(t)?),
-        recorded::Value::Dict(_) => return Err("dicts are no arguments here".to_owned()),
-    })
-}
-
 /// The same, tensors one element further in memory than anything is aligned to.
-fn unaligned(value: &recorded::Value) -> Result<Value, String> {
-    let Value::Tensor(tensor) = argument(value)? else {
-        return argument(value);
+fn unaligned(value: Value) -> Result<Value, String> {
+    let Value::Tensor(tensor) = &value else {
+        return Ok(value);
     };
     let tensor = tensor.get();
     let text = |e: frazil_runtime::TensorError| e.to_string();
@@ -293,29 +255,4 @@ fn unaligned(value: &recorded::Value) -> Result<Value, String> {
     let moved = memory.as_strided(tensor.sizes(), tensor.strides(), 1).map_err(text)?;
     moved.copy_(&tensor).map_err(text)?;
     Ok(moved.into())
-}
-
-/// The interpreter's value as it would be recorded.
-fn result(value: &Value) -> Result<recorded::Value, String> {
-    let items = |items: &[Value]| items.iter().map(result).collect::<Result<Vec<_>, _>>();
-    Ok(match value {
-        Value::Tensor(t) => {
-            let t = t.get();
-            let dtype = DTYPES.iter().find(|(_, d)| *d == t.dtype());
-            let (dtype, _) = dtype.ok_or_else(|| format!("no dtype {}", t.dtype()))?;
-            recorded::Value::Tensor(recorded::Tensor {
-                dtype: *dtype,
-                shape: t.sizes().iter().map(|&n| n as usize).collect(),
-                data: t.to_bytes().map_err(|e| e.to_string())?,
-            })
-        }
-        Value::Int(i) => recorded::Value::Int(*i),
-        Value::Float(f) => recorded::Value::Float(*f),
-        Value::Bool(b) => recorded::Value::Bool(*b),
-        Value::Str(s) => recorded::Value::Str(s.to_string()),
-        Value::None => recorded::Value::None,
-        Value::List(l) => recorded::Value::List(items(&l.items())?),
-        Value::Tuple(t) => recorded::Value::Tuple(items(&t.items)?),
-        other => return Err(format!("a result that is not recorded: {other:?}")),
-    })
 }

@@ -6,11 +6,11 @@ use std::{env, fs};
 
 use frazil::Session;
 use frazil_ir::{DType, TypeKind};
+use frazil_recorded::workspace;
 use frazil_runtime::args::{Arg, Args};
 use frazil_runtime::eval::eval_program;
 use frazil_runtime::op::{Form, Operator, Semantics};
 use frazil_runtime::{Registry, Tensor};
-use frazil_tests::workspace;
 
 const DTYPES: [(&str, DType); 6] = [
     ("bool", DType::Bool),

@@ -4,7 +4,7 @@
 //! first. In that, a line `...` stands for any lines, and `[..]` for anything within a line. The blocks of a page share a folder, in which
 //! `model.pt` is the image classifier of the fixtures.
 
-use frazil_tests::workspace;
+use frazil_recorded::workspace;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

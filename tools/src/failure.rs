@@ -17,7 +17,7 @@ pub enum Failure {
     Frazil(#[from] frazil::Error),
     /// A case, or its results.
     #[error(transparent)]
-    Case(#[from] crate::case::CaseError),
+    Case(#[from] frazil_recorded::RecordedError),
     /// A file that cannot be read or written.
     #[error("cannot {action} {path}: {source}")]
     Io {

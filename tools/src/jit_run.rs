@@ -1,13 +1,16 @@
 //! `jit-run`: runs models.
 
 use crate::bench::{Measurement, measure, measure_turn};
-use crate::case::{Case, CaseError, CaseTensors, Results, value_from_json};
+use crate::case::Case;
 use crate::npy::{Input, npy_bytes};
 use crate::progress::Progress;
 use crate::streams::{self, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Session, Value, write_atomically};
+use frazil_recorded::RecordedError;
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::{Results, value_from_json};
 use serde::Deserialize;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -170,7 +173,7 @@ fn run_case(
 ) -> Result<Engine, Failure> {
     progress.stage("reading");
     let case = Case::read(path)?;
-    let tensors = CaseTensors::beside(path)?;
+    let tensors = Tensors::beside(path)?;
     let mut calls = Vec::with_capacity(case.calls.len());
     for call in &case.calls {
         let method = call.method.as_ref().unwrap_or(&case.method);
@@ -181,7 +184,7 @@ fn run_case(
             // That is the module, with its hooks.
             method: Some(method).filter(|m| *m != "forward").cloned(),
             args: args.collect::<Result<_, _>>()?,
-            named: named.collect::<Result<_, CaseError>>()?,
+            named: named.collect::<Result<_, RecordedError>>()?,
         });
     }
     // What was taken out of it is copied.

@@ -3,10 +3,13 @@
 //! What may go wrong between threads needs chances: sessions, models, the operators of eager programs and directories of compiled code are shared by some
 //! threads and made anew by others, in an order that differs from thread to thread.
 
-use crate::case::{CaseError, CaseTensors, value_from_json};
 use frazil::eager::Ops;
 use frazil::{CallError, EngineKind, EngineOptions, Model, Session, Tensor, Value};
-use serde::Deserialize;
+use frazil_recorded::RecordedError;
+use frazil_recorded::case::{self, Case};
+use frazil_recorded::compare::{self, Tolerance};
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::{Outcome, value_from_json};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,30 +43,11 @@ pub struct Report {
 
 /// A model with its recorded calls.
 struct Subject {
-    name: String,
-    path: PathBuf,
-    case: Recorded,
-    tensors: CaseTensors,
+    case: Case,
+    tensors: Tensors,
+    tolerance: Tolerance,
     /// The model of the session that threads share.
     shared: Model,
-}
-
-#[derive(Deserialize)]
-struct Recorded {
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    preserve: Vec<String>,
-    calls: Vec<RecordedCall>,
-    rtol: f64,
-    atol: f64,
-}
-
-#[derive(Deserialize)]
-struct RecordedCall {
-    method: Option<String>,
-    args: Vec<Json>,
-    result: Json,
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -108,7 +92,7 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
                             stop.store(true, Ordering::Relaxed);
                             report
                                 .failure
-                                .get_or_insert_with(|| format!("{what}, {}: {e}", subject.name));
+                                .get_or_insert_with(|| format!("{what}, {}: {e}", subject.name()));
                         }
                     }
                 }
@@ -178,35 +162,44 @@ fn eager(ops: &Ops, random: &mut Random) -> Result<usize, Failure> {
 
 impl Subject {
     fn read(session: &Session, folder: &Path) -> Result<Subject, Failure> {
-        let path = folder.join("model.pt");
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let case = case::model(name, folder.to_path_buf())?;
         Ok(Subject {
-            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            case: serde_json::from_slice(&std::fs::read(folder.join("case.json"))?)?,
-            tensors: CaseTensors::beside(&folder.join("case.json"))?,
-            shared: session.load(&path)?,
-            path,
+            tensors: case.tensors()?,
+            tolerance: case.tolerance()?,
+            shared: session.load(&case.model)?,
+            case,
         })
     }
 
-    fn load(&self) -> Result<Model, Failure> {
-        Ok(Session::new().load(&self.path)?)
+    fn name(&self) -> &str {
+        &self.case.name
     }
 
-    fn method<'a>(&'a self, call: &'a RecordedCall) -> &'a str {
-        call.method
-            .as_deref()
-            .or(self.case.method.as_deref())
-            .unwrap_or("forward")
+    fn load(&self) -> Result<Model, Failure> {
+        Ok(Session::new().load(&self.case.model)?)
+    }
+
+    fn calls_of_case(&self) -> &[Json] {
+        let calls = self.case.json.get("calls").and_then(Json::as_array);
+        calls.map_or(&[], Vec::as_slice)
+    }
+
+    fn method<'a>(&'a self, call: &'a Json) -> &'a str {
+        let of = |json: &'a Json| json.get("method").and_then(Json::as_str);
+        of(call).or(of(&self.case.json)).unwrap_or("forward")
     }
 
     fn options(&self, threads: usize) -> EngineOptions {
-        let mut methods: Vec<String> = self.case.calls.iter().map(|c| self.method(c).to_owned()).collect();
+        let mut methods: Vec<String> = self.calls_of_case().iter().map(|c| self.method(c).to_owned()).collect();
         methods.sort();
         methods.dedup();
+        let preserve = self.case.json.get("preserve").and_then(Json::as_array);
+        let preserve = preserve.into_iter().flatten().filter_map(Json::as_str);
         EngineOptions {
             threads,
             methods,
-            preserve: self.case.preserve.clone(),
+            preserve: preserve.map(str::to_owned).collect(),
             ..EngineOptions::default()
         }
     }
@@ -214,50 +207,18 @@ impl Subject {
     /// All calls on a new engine of `model`.
     fn calls(&self, model: &Model, options: &EngineOptions) -> Result<usize, Failure> {
         let mut engine = model.engine(options)?;
-        for (i, call) in self.case.calls.iter().enumerate() {
-            let args = call.args.iter().map(|a| value_from_json(a, &self.tensors));
-            let args = args.collect::<Result<Vec<Value>, CaseError>>()?;
-            match (engine.call(self.method(call), &args), call.result.get("raises")) {
-                (Ok(result), None) => {
-                    let wanted = value_from_json(&call.result, &self.tensors)?;
-                    if !self.agree(&result, &wanted) {
-                        return Err(format!("call {i} gives {result:?} in the place of {wanted:?}").into());
-                    }
-                }
-                (Err(CallError::Raised(_)), Some(_)) => {}
-                (Ok(result), Some(_)) => return Err(format!("call {i} gives {result:?} and does not raise").into()),
-                (Err(e), _) => return Err(format!("call {i}: {e}").into()),
-            }
+        let wanted = self.case.expected()?;
+        for (i, (call, wanted)) in self.calls_of_case().iter().zip(&wanted).enumerate() {
+            let args = call.get("args").and_then(Json::as_array).into_iter().flatten();
+            let args: Result<Vec<Value>, RecordedError> = args.map(|a| value_from_json(a, &self.tensors)).collect();
+            let got = match engine.call(self.method(call), &args?) {
+                Ok(value) => Outcome::Value(value),
+                Err(CallError::Raised(text)) => Outcome::Raises { text, user: false },
+                Err(e) => return Err(format!("call {i}: {e}").into()),
+            };
+            compare::outcomes(wanted, &got, self.tolerance).map_err(|e| format!("call {i}: {e}"))?;
         }
-        Ok(self.case.calls.len())
-    }
-
-    fn agree(&self, a: &Value, b: &Value) -> bool {
-        let all = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.agree(a, b));
-        let near = |a: f64, b: f64| {
-            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= self.case.atol + self.case.rtol * b.abs()
-        };
-        match (a, b) {
-            (Value::Tensor(a), Value::Tensor(b)) => {
-                let (a, b) = (a.get(), b.get());
-                let alike = a.dtype() == b.dtype() && a.sizes() == b.sizes();
-                alike && a.to_f64_vec().iter().zip(b.to_f64_vec()).all(|(&a, b)| near(a, b))
-            }
-            (Value::List(a), Value::List(b)) => all(&a.items(), &b.items()),
-            (Value::Tuple(a), Value::Tuple(b)) => all(&a.items, &b.items),
-            (Value::Dict(a), Value::Dict(b)) => a.with(|a| {
-                b.with(|b| {
-                    let same = |(k, v)| b.get(k).is_some_and(|other| self.agree(v, other));
-                    a.len() == b.len() && a.iter().all(same)
-                })
-            }),
-            (Value::Float(a), Value::Float(b)) => near(*a, *b),
-            (Value::Int(a), Value::Int(b)) => a == b,
-            (Value::Bool(a), Value::Bool(b)) => a == b,
-            (Value::Str(a), Value::Str(b)) => a == b,
-            (Value::None, Value::None) => true,
-            _ => false,
-        }
+        Ok(wanted.len())
     }
 }
 

@@ -9,7 +9,7 @@ use frazil_codegen::plan::{Buffer, Plan, Port};
 use frazil_ir::DType;
 use std::process::Command;
 
-/// y = relu-free two-layer perceptron: 5 × 40 -> 64 -> 7, all weights 0.5, all biases 1.
+/// y = relu-free two-layer perceptron: 5 × 40 -> 512 -> 7, all weights 0.5, all biases 1. The first product has more than one task on every target.
 fn plan() -> Plan {
     let vector = host_target().vector;
     let port = |name: &str, shape: &[i64]| Port {
@@ -23,13 +23,13 @@ fn plan() -> Plan {
     };
     plan.inputs = vec![port("x", &[5, 40])];
     plan.outputs = vec![port("logits \"y\"", &[5, 7])];
-    plan.workspace_bytes = 5 * 64 * 4;
+    plan.workspace_bytes = 5 * 512 * 4;
     let (input, output) = (
         Buffer::Input { index: 0, offset: 0 },
         Buffer::Output { index: 0, offset: 0 },
     );
     let hidden = Buffer::Workspace { offset: 0 };
-    for (from, to, n, k) in [(input, hidden, 64, 40), (hidden, output, 7, 64)] {
+    for (from, to, n, k) in [(input, hidden, 512, 40), (hidden, output, 7, 512)] {
         let gemm = Gemm::linear(5, n, k, Epilogue::bias(), vector);
         let weights = plan.constants.push(&gemm.pack_b(&vec![0.5; (n * k) as usize], 1, k));
         let bias = plan.constants.push(&vec![1.0f32; n as usize]);
@@ -69,7 +69,7 @@ int main(void) {
     const void *inputs[] = { x };
     void *outputs[] = { y };
     if (two_layers_run(model, inputs, outputs)) return 5;
-    for (int i = 0; i < 5 * 7; i++) if (y[i] != (40 * 0.5f + 1) * 64 * 0.5f + 1) return 6;
+    for (int i = 0; i < 5 * 7; i++) if (y[i] != (40 * 0.5f + 1) * 512 * 0.5f + 1) return 6;
     if ((kind == 2) != (calls > 0)) return 8;
     if (two_layers_run(model, inputs, outputs)) return 9;
     outputs[0] = 0;

@@ -67,14 +67,12 @@ pub use frazil_codegen::profile::Profile;
 pub use hooks::{Hook, HookId, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
-pub use script_module::{
-    IncompatibleKeys, ScriptModule, StateDict, from_safetensors, read_safetensors, to_safetensors, write_safetensors,
-};
+pub use script_module::{IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
 pub use session::Session;
 
 pub use frazil_ir as ir;
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};
-pub use frazil_syntax::write_atomically;
+pub use frazil_syntax::{from_safetensors, to_safetensors, write_atomically};
 pub use frazil_torchscript::SaveOptions;

@@ -1,15 +1,13 @@
 //! Arguments of calls are checked and converted, and hooks run, as PyTorch recorded it in tests/fixtures/calls.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "common/values.rs"]
-#[allow(dead_code, reason = "values are compared with one tolerance here")]
-mod values;
-
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
+use frazil_recorded::compare::{self, Tolerance};
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::value_from_json;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use values::{Tolerance, from_json, same};
 
 const KINDS: [EngineKind; 2] = [EngineKind::Interpreter, EngineKind::Native];
 
@@ -33,6 +31,15 @@ fn engine(model: &Model, kind: EngineKind) -> Engine {
     model.engine(&options).unwrap()
 }
 
+/// A recorded value; its tensors are in line.
+fn from_json(json: &Json) -> Value {
+    value_from_json(json, &Tensors::default()).unwrap()
+}
+
+fn same(got: &Value, recorded: &Json) -> bool {
+    compare::values(&from_json(recorded), got, Tolerance::new(1e-5, 1e-5)).is_ok()
+}
+
 /// Makes a recorded call: of its method, or of the module. The difference to what PyTorch did.
 fn difference(engine: &mut Engine, call: &Json) -> Option<String> {
     let args: Vec<Value> = call["args"].as_array().unwrap().iter().map(from_json).collect();
@@ -43,7 +50,7 @@ fn difference(engine: &mut Engine, call: &Json) -> Option<String> {
         None => engine.call_module_with(&args, &named),
     };
     match (result, call.get("raises").and_then(Json::as_str)) {
-        (Ok(value), None) if same(&value, &call["result"], Tolerance::Operator) => None,
+        (Ok(value), None) if same(&value, &call["result"]) => None,
         (Err(CallError::Raised(text)), Some(raises)) if text == format!("RuntimeError: {raises}") => None,
         (result, _) => Some(format!("{call}\n  gives {result:?}")),
     }

@@ -10,6 +10,7 @@
 mod any;
 mod diagnostics;
 mod dot;
+mod dtypes;
 mod identity;
 mod module;
 mod output;
@@ -21,6 +22,7 @@ mod sealed;
 pub use any::{Parsed, TextKind, parse_any, sniff};
 pub use diagnostics::{ParseError, render};
 pub use dot::print_dot;
+pub use dtypes::{from_safetensors, to_safetensors};
 pub use identity::FileIdentity;
 pub use module::{
     Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,

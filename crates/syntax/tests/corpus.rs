@@ -1,8 +1,7 @@
-//! Everything that PyTorch printed for the corpus parses, verifies, and prints back byte for byte. Runs when `FRAZIL_CORPUS` names the corpus.
+//! Everything that PyTorch printed for the corpus parses, verifies, and prints back byte for byte.
 
 use frazil_ir::Context;
 use frazil_syntax::{parse_graph, print_graph, render};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where the texts differ first.
@@ -18,8 +17,7 @@ fn difference(a: &str, b: &str) -> String {
 
 #[test]
 fn printed_graphs_of_the_corpus_round_trip() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
-        eprintln!("FRAZIL_CORPUS is not set: nothing is tested");
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let mut failures = Vec::new();

@@ -8,7 +8,6 @@
 )]
 
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
 
 use frazil_torchscript::archive::{Archive, ArchiveError, Limits, SMALL_BYTES, SharedBytes, SourceMap};
 use proptest::prelude::*;
@@ -223,7 +222,7 @@ proptest! {
 /// Every archive of the corpus opens, and all its pickles and debug records can be read.
 #[test]
 fn corpus_archives_open() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let mut archives = Vec::new();

@@ -10,7 +10,6 @@ mod common;
 
 use proptest::test_runner::Config;
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use common::listing::list_graph;
 use common::{archives, catalogue};
@@ -35,7 +34,7 @@ fn first_difference(ours: &str, theirs: &str) -> String {
 
 #[test]
 fn archives_give_their_code_back() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let (ctx, catalogue) = catalogue();
@@ -89,7 +88,7 @@ fn archives_give_their_code_back() {
 
 #[test]
 fn methods_are_those_of_pytorch() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let (ctx, catalogue) = catalogue();

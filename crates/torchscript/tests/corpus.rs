@@ -8,8 +8,6 @@
 
 mod common;
 
-use std::path::PathBuf;
-
 use common::listing::{list_graph, list_text};
 use common::{archives, catalogue};
 use frazil_ir::{Graph, Module, symbols};
@@ -24,7 +22,7 @@ fn forward(module: &Module) -> &Graph {
 
 #[test]
 fn corpus_archives_load() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let (ctx, catalogue) = catalogue();
@@ -58,7 +56,7 @@ fn corpus_archives_load() {
 
 #[test]
 fn graphs_are_those_of_pytorch() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let (ctx, catalogue) = catalogue();
@@ -106,7 +104,7 @@ fn graphs_are_those_of_pytorch() {
 /// PyTorch prints the places of nodes in nested blocks; where it knows a file, ours must be the same.
 #[test]
 fn nested_nodes_have_pytorchs_places() {
-    let Some(corpus) = std::env::var_os("FRAZIL_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = frazil_recorded::workspace::corpus() else {
         return;
     };
     let (ctx, catalogue) = catalogue();

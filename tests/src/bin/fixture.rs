@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs};
 
-use frazil_tests::case;
-use frazil_tests::compare::{largest_difference, outcomes};
+use frazil_recorded::case;
+use frazil_recorded::compare::{largest_difference, outcomes};
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::Outcome;
 use frazil_tests::runner::results;
-use frazil_tests::value::{Outcome, Tensors};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -53,6 +54,6 @@ fn compare(case: &Path, out: &Path) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn raw(case: &Path, key: &str, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let tensor = Tensors::read(&case.join("tensors.safetensors"))?.get(key)?;
-    Ok(fs::write(file, tensor.data)?)
+    let tensor = Tensors::open(&case.join("tensors.safetensors"))?.get(key)?;
+    Ok(fs::write(file, tensor.to_bytes()?)?)
 }

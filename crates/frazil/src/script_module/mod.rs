@@ -12,7 +12,7 @@ mod tensor_file;
 mod unavailable;
 
 pub use state_dict::{IncompatibleKeys, StateDict};
-pub use tensor_file::{from_safetensors, read_safetensors, to_safetensors, write_safetensors};
+pub use tensor_file::{read_safetensors, write_safetensors};
 
 use crate::{Error, Model, Result};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};

@@ -2,7 +2,6 @@
 
 #[path = "../../../torchscript/tests/common/listing.rs"]
 pub mod listing;
-pub mod values;
 
 /// The programs of a topic: `### NAME`, source, and calls as comments, which are recorded beside.
 pub fn programs(text: &str) -> Vec<(String, String)> {

@@ -1,5 +1,6 @@
 //! The file of large storages: safetensors, read through a memory map.
 
+use crate::dtypes::to_safetensors;
 use frazil_ir::{DType, Storage};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, View};
@@ -140,17 +141,10 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn new(bytes: &'a [u8], dtype: DType) -> Entry<'a> {
+        // Raw bytes where the format has no such elements; bools too, whose bytes may be other than 0 and 1.
         let dtype = match dtype {
-            DType::Char => Dtype::I8,
-            DType::Short => Dtype::I16,
-            DType::Int => Dtype::I32,
-            DType::Long => Dtype::I64,
-            DType::Half => Dtype::F16,
-            DType::BFloat16 => Dtype::BF16,
-            DType::Float => Dtype::F32,
-            DType::Double => Dtype::F64,
-            DType::ComplexFloat => Dtype::C64,
-            _ => Dtype::U8,
+            DType::Bool => Dtype::U8,
+            dtype => to_safetensors(dtype).unwrap_or(Dtype::U8),
         };
         let size = dtype.bitsize() / 8;
         let (dtype, size) = if bytes.len().is_multiple_of(size) {

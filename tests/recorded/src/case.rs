@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use crate::RecordedError;
 use crate::compare::Tolerance;
-use crate::value::{Malformed, Outcome, Tensors};
+use crate::tensors::Tensors;
+use crate::value::Outcome;
 
 /// A model with calls that are made in order on one instance of it.
 #[derive(Clone, Debug)]
@@ -23,33 +25,37 @@ pub struct Case {
 
 impl Case {
     /// How far numbers may differ.
-    pub fn tolerance(&self) -> Result<Tolerance, Malformed> {
-        let number = |key: &str| {
-            self.json
-                .get(key)
-                .and_then(Json::as_f64)
-                .ok_or_else(|| Malformed(format!("{}: no {key}", self.name)))
-        };
-        Ok(Tolerance {
-            rtol: number("rtol")?,
-            atol: number("atol")?,
-        })
+    pub fn tolerance(&self) -> Result<Tolerance, RecordedError> {
+        let number = |key: &str| self.json.get(key).and_then(Json::as_f64).ok_or_else(|| self.lacks(key));
+        Ok(Tolerance::new(number("rtol")?, number("atol")?))
     }
 
     /// The recorded outcome of each call.
-    pub fn expected(&self) -> Result<Vec<Outcome>, Malformed> {
-        let tensors = Tensors::read(&self.folder.join("tensors.safetensors"))?;
+    pub fn expected(&self) -> Result<Vec<Outcome>, RecordedError> {
+        let tensors = self.tensors()?;
         let calls = self.json.get("calls").and_then(Json::as_array);
-        let calls = calls.ok_or_else(|| Malformed(format!("{}: no calls", self.name)))?;
+        let calls = calls.ok_or_else(|| self.lacks("calls"))?;
         calls
             .iter()
             .map(|call| Outcome::from_json(call.get("result").unwrap_or(&Json::Null), &tensors))
             .collect()
     }
+
+    /// The tensors of arguments and results.
+    pub fn tensors(&self) -> Result<Tensors, RecordedError> {
+        Tensors::open(&self.folder.join("tensors.safetensors"))
+    }
+
+    fn lacks(&self, key: &str) -> RecordedError {
+        RecordedError::Case {
+            case: self.name.clone(),
+            what: format!("it has no `{key}`"),
+        }
+    }
 }
 
 /// The models below a folder, each in one of its own with `model.pt` and `case.json`; sorted by name.
-pub fn models(folder: &Path) -> Result<Vec<Case>, Malformed> {
+pub fn models(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     subfolders(folder)?
         .into_iter()
         .map(|(name, folder)| model(name, folder))
@@ -57,7 +63,7 @@ pub fn models(folder: &Path) -> Result<Vec<Case>, Malformed> {
 }
 
 /// The model in a folder.
-pub fn model(name: String, folder: PathBuf) -> Result<Case, Malformed> {
+pub fn model(name: String, folder: PathBuf) -> Result<Case, RecordedError> {
     let json = read_json(&folder.join("case.json"))?;
     Ok(Case {
         name,
@@ -68,17 +74,21 @@ pub fn model(name: String, folder: PathBuf) -> Result<Case, Malformed> {
 }
 
 /// The operator cases below a folder: a folder for each operator, whose `cases.json` names the archives beside it.
-pub fn operators(folder: &Path) -> Result<Vec<Case>, Malformed> {
+pub fn operators(folder: &Path) -> Result<Vec<Case>, RecordedError> {
     let mut cases = Vec::new();
     for (operator, folder) in subfolders(folder)? {
         let file = folder.join("cases.json");
+        let malformed = |what: String| RecordedError::Case {
+            case: file.display().to_string(),
+            what,
+        };
         let Json::Array(list) = read_json(&file)? else {
-            return Err(Malformed(format!("{}: no list", file.display())));
+            return Err(malformed("expected a list".to_owned()));
         };
         for json in list {
             let member = |key: &str| {
                 let found = json.get(key).and_then(Json::as_str);
-                found.ok_or_else(|| Malformed(format!("{}: a case has no {key}", file.display())))
+                found.ok_or_else(|| malformed(format!("a case has no `{key}`")))
             };
             let name = format!("{operator}/{}", member("id")?);
             let model = folder.join(member("model")?);
@@ -94,16 +104,25 @@ pub fn operators(folder: &Path) -> Result<Vec<Case>, Malformed> {
 }
 
 /// Parses a file of JSON.
-pub fn read_json(path: &Path) -> Result<Json, Malformed> {
-    let text = fs::read(path).map_err(|error| Malformed(format!("{}: {error}", path.display())))?;
-    serde_json::from_slice(&text).map_err(|error| Malformed(format!("{}: {error}", path.display())))
+pub fn read_json(path: &Path) -> Result<Json, RecordedError> {
+    let text = fs::read(path).map_err(|source| RecordedError::Read {
+        path: path.into(),
+        source,
+    })?;
+    serde_json::from_slice(&text).map_err(|source| RecordedError::Json {
+        path: path.into(),
+        source,
+    })
 }
 
-fn subfolders(folder: &Path) -> Result<Vec<(String, PathBuf)>, Malformed> {
-    let malformed = |error: std::io::Error| Malformed(format!("{}: {error}", folder.display()));
+fn subfolders(folder: &Path) -> Result<Vec<(String, PathBuf)>, RecordedError> {
+    let read = |source| RecordedError::Read {
+        path: folder.into(),
+        source,
+    };
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(malformed)? {
-        let entry = entry.map_err(malformed)?;
+    for entry in fs::read_dir(folder).map_err(read)? {
+        let entry = entry.map_err(read)?;
         if entry.path().is_dir() {
             found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
         }

@@ -6,8 +6,9 @@ use std::{env, fs};
 /// The root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the test crate stands one folder below the root")
+        .ancestors()
+        .nth(2)
+        .expect("this crate is two folders below the root")
 }
 
 /// The small cases that the repository brings.
@@ -15,12 +16,20 @@ pub fn fixtures() -> PathBuf {
     root().join("tests/fixtures")
 }
 
-/// The large corpus that `FRAZIL_CORPUS` names, relative to the root of the repository. `None` when the variable is not set.
+/// The large corpus that `FRAZIL_CORPUS` names, relative to the root of the repository; `None` when the variable is `none`.
 ///
 /// # Panics
-/// When the variable names no folder: a mistyped corpus must not pass for an absent one.
+/// When the variable is not set or names no folder: tests that silently compare nothing would pass.
 pub fn corpus() -> Option<PathBuf> {
-    let path = root().join(env::var_os("FRAZIL_CORPUS").filter(|value| !value.is_empty())?);
+    let named = env::var_os("FRAZIL_CORPUS").unwrap_or_default();
+    assert!(
+        !named.is_empty(),
+        "FRAZIL_CORPUS is not set; it names the folder of the large corpus, or is `none` to test without it"
+    );
+    if named == "none" {
+        return None;
+    }
+    let path = root().join(named);
     assert!(
         path.is_dir(),
         "FRAZIL_CORPUS names {}, which is no folder",

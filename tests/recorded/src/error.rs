@@ -1,0 +1,66 @@
+//! What can be wrong with recorded cases.
+
+use frazil_runtime::TensorError;
+use safetensors::SafeTensorError;
+use std::path::PathBuf;
+
+/// A recorded case, or a value of one, that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordedError {
+    /// A file or folder that cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file that is not JSON, or not the JSON of a case.
+    #[error("{path} is not a case: {source}")]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A case that lacks something.
+    #[error("{case}: {what}")]
+    Case {
+        /// The case, or its file.
+        case: String,
+        /// What was expected.
+        what: String,
+    },
+    /// A file that is no `.safetensors`.
+    #[error("cannot read the tensors of {path}: {source}")]
+    Tensors {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: SafeTensorError,
+    },
+    /// A tensor that the file does not have.
+    #[error("the case asks for tensor `{0}`, which is not in its .safetensors file")]
+    MissingTensor(String),
+    /// A dtype that has no counterpart.
+    #[error("tensor `{0}` has dtype {1}, which cannot be read or written")]
+    DType(String, String),
+    /// A tensor that cannot be created.
+    #[error("tensor `{name}`: {source}")]
+    Tensor {
+        /// Which.
+        name: String,
+        /// Why.
+        #[source]
+        source: TensorError,
+    },
+    /// JSON that is not a value.
+    #[error("expected a value such as {{\"int\": 3}}, found {0}")]
+    Value(String),
+    /// A value without a written form (an object, a function).
+    #[error("a result of type {0} cannot be written")]
+    Unwritable(&'static str),
+}

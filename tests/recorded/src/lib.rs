@@ -1,0 +1,17 @@
+//! Recorded cases: calls of a model with their arguments and the results that real PyTorch computed.
+//!
+//! Tests of all crates share this one, and `jit-run --calls` reads and writes the same files:
+//!
+//! - [`value`] reads and writes values as JSON, whose tensors are in line or in a `.safetensors` file ([`tensors`]).
+//! - [`compare`] decides whether two results agree.
+//! - [`case`] finds the cases below a folder.
+//! - [`workspace`] locates the repository's files, the tools, and the large corpus.
+
+pub mod case;
+pub mod compare;
+mod error;
+pub mod tensors;
+pub mod value;
+pub mod workspace;
+
+pub use error::RecordedError;
