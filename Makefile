@@ -1,11 +1,13 @@
 # Frazil's commands. `make help` lists them.
 CARGO ?= cargo
+TARGET ?= $(or $(CARGO_TARGET_DIR),target)
+PREFIX ?= $(HOME)/.local
 LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 # A Python that has what the benchmarks compare with; else one is made, outside the repository.
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lit conformance bench bench-peers bench-text bench-passes bench-eager
+.PHONY: help setup demo test test-full check install lit conformance bench bench-peers bench-text bench-passes bench-eager
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,12 +18,21 @@ setup: ## install what is missing (LLVM and MLIR 22, lit); quiet when nothing is
 demo: setup ## freeze, compile and run a small real model, and call it from C
 	@tools/demo.sh
 
-test: ## everything that has to pass: formatting, lints, docs, unit tests, lit, conformance
+test: ## everything that has to pass: formatting, lints, unit tests, lit, conformance
 	@tools/test.sh
+
+test-full: ## what `make test` leaves out: examples, benches, the documentation, the embedding example
+	@tools/test.sh --rest
 
 check: setup ## formatting and lints only
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+install: setup ## the tools into PREFIX/bin (default: ~/.local): one program with three names
+	@$(CARGO) build -q --release -p frazil-tools --bin jit-opt
+	install -D -t $(PREFIX)/bin $(TARGET)/release/jit-opt
+	ln -f $(PREFIX)/bin/jit-opt $(PREFIX)/bin/jit-run
+	ln -f $(PREFIX)/bin/jit-opt $(PREFIX)/bin/jit-reduce
 
 lit: setup ## the lit tests; LIT_ARGS='-v lit-tests/passes/dce.ir' for some of them
 	@$(CARGO) build -q -p frazil-tools --bins
@@ -29,7 +40,7 @@ lit: setup ## the lit tests; LIT_ARGS='-v lit-tests/passes/dce.ir' for some of t
 
 conformance: setup ## compare with PyTorch's results; ARGS='--engine=interp resnet' for some of them
 	@$(CARGO) build -q -p frazil-tools --bins
-	@$(CARGO) test -q -p frazil-tests --test conformance -- $(ARGS)
+	@FRAZIL_CORPUS=$(or $(FRAZIL_CORPUS),none) $(CARGO) test -q -p frazil-tests --test conformance -- $(ARGS)
 
 bench: setup ## criterion benchmarks; ARGS=clone for some of them
 	$(CARGO) bench -q -p frazil-tests --bench '*' -- $(ARGS)

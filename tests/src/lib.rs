@@ -4,3 +4,5 @@ pub mod expected_failures;
 pub mod frozen;
 pub mod pages;
 pub mod runner;
+#[cfg(feature = "codegen")]
+pub mod stress;

@@ -7,13 +7,13 @@ pub mod jit_opt;
 pub mod jit_reduce;
 pub mod jit_run;
 mod leave;
+pub mod multicall;
 pub mod npy;
 pub mod progress;
 pub mod reduce;
 mod reduce_module;
 pub mod shape;
 pub mod streams;
-pub mod stress;
 
 pub use failure::{Failure, print_failure};
 pub use leave::leave;

@@ -1,4 +1,4 @@
-//! Modules that are built, changed, cast and traced here, for real PyTorch to load: `tools/round_trips.py` runs this.
+//! Modules that are built, changed, cast and traced here, for real PyTorch to load: `tools/check/round_trips.py` runs this.
 //!
 //! `modules write DIR` writes for each module `NAME.pt`, its state dictionary as `NAME.state.safetensors`, and `NAME.calls.safetensors` with the arguments
 //! and the results of calls: `forward.0`, `forward.1`, ..., `forward.result`. `modules read DIR` takes what PyTorch wrote beside it, `NAME.torch.safetensors`,

@@ -180,7 +180,7 @@ impl CompilationUnit {
 
     /// Drops every function that `keep` does not want, and their names in classes. Ids change: the answer maps old to new.
     pub fn retain_functions(&mut self, keep: impl Fn(FunctionId) -> bool) -> IndexMap<FunctionId, FunctionId> {
-        let old = std::mem::replace(&mut self.functions, PrimaryMap::new());
+        let old = std::mem::take(&mut self.functions);
         let mut map = IndexMap::new();
         for (id, function) in old {
             if keep(id) {

@@ -5,7 +5,7 @@
     reason = "criterion's macros make undocumented items; a bench may fail loudly"
 )]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/suite/common/mod.rs"]
 mod common;
 
 use std::path::{Path, PathBuf};

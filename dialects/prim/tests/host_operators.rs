@@ -1,17 +1,17 @@
 //! Operators on numbers, strings and containers against what PyTorch computed, raised and changed.
 //!
-//! `host_operators.jsonl` is made by `tools/fixtures/make_host_cases.py`, which says what its lines are.
+//! `host_operators.jsonl` is made by `tests/generate/fixtures/make_host_cases.py`, which says what its lines are.
 
 #![allow(clippy::panic, reason = "helpers of tests fail loudly")]
 
 use frazil_ir::schema::parse_schema;
-use frazil_ir::{Context, Device, TypeId, TypeKind, types};
+use frazil_ir::{Context, TypeId};
+use frazil_recorded::compare::{self, Tolerance};
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::value_from_json;
 use frazil_runtime::call::invoke;
 use frazil_runtime::registry::Lookup;
-use frazil_runtime::value::{DictValue, Key, ListValue};
 use frazil_runtime::{OpError, Registry, Value};
-use indexmap::IndexMap;
-use num_complex::Complex64;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -54,104 +54,30 @@ fn type_of(ctx: &Context, text: &str) -> TypeId {
     schema.arguments[0].ty
 }
 
-fn float(json: &Json) -> f64 {
-    match json.get("f").and_then(Json::as_str) {
-        Some(text) => text.parse().expect("a float"),
-        None => json.as_f64().expect("a float"),
-    }
+/// The mathematical library is not PyTorch's: some units in the last place may differ.
+const TOLERANCE: Tolerance = Tolerance::new(1e-13, 0.0);
+
+/// Recorded values; their tensors are in line.
+fn values(json: &Json) -> Vec<Value> {
+    let items = json.as_array().expect("a list of values").iter();
+    items
+        .map(|item| value_from_json(item, &Tensors::default()).expect("a value"))
+        .collect()
 }
 
-/// The value that `json` writes, as one of type `ty` where its own kind leaves that open.
-fn value(ctx: &Context, json: &Json, ty: TypeId) -> Value {
-    let ty = match ctx.type_kind(ty) {
-        TypeKind::Optional(e) => e,
-        _ => ty,
-    };
-    match json {
-        Json::Null => Value::None,
-        Json::Bool(b) => Value::Bool(*b),
-        Json::Number(n) if n.is_f64() => Value::Float(float(json)),
-        Json::Number(n) => Value::Int(n.as_i64().expect("an integer")),
-        Json::String(s) => Value::str(s),
-        Json::Array(items) => {
-            let element = match ctx.type_kind(ty) {
-                TypeKind::List(e) => e,
-                _ => types::ANY,
-            };
-            let items = items.iter().map(|i| value(ctx, i, element)).collect();
-            Value::List(ListValue::new(element, items))
-        }
-        Json::Object(o) => {
-            let (kind, inner) = o.iter().next().expect("a kind");
-            match kind.as_str() {
-                "f" => Value::Float(float(json)),
-                "c" => Value::Complex(Complex64::new(float(&inner[0]), float(&inner[1]))),
-                "device" => Value::Device(Device::parse(inner.as_str().expect("text")).expect("a device")),
-                "t" => {
-                    let elements = match ctx.type_kind(ty) {
-                        TypeKind::Tuple(list) => ctx.types(list).to_vec(),
-                        _ => Vec::new(),
-                    };
-                    let of = |i: usize| elements.get(i).copied().unwrap_or(types::ANY);
-                    let items = inner.as_array().expect("elements");
-                    Value::tuple(items.iter().enumerate().map(|(i, v)| value(ctx, v, of(i))).collect())
-                }
-                "d" => {
-                    let (k, v) = match ctx.type_kind(ty) {
-                        TypeKind::Dict(k, v) => (k, v),
-                        _ => (types::ANY, types::ANY),
-                    };
-                    let pairs = inner.as_array().expect("pairs").iter();
-                    let entries: IndexMap<Key, Value> = pairs
-                        .map(|p| (Key(value(ctx, &p[0], k)), value(ctx, &p[1], v)))
-                        .collect();
-                    Value::Dict(DictValue::new(k, v, entries))
-                }
-                other => panic!("unknown kind {other}"),
-            }
-        }
+/// The first difference between two lists of values.
+fn first_difference(got: &[Value], want: &[Value]) -> Option<String> {
+    if got.len() != want.len() {
+        return Some(format!("{} values instead of {}", got.len(), want.len()));
     }
-}
-
-fn same_float(got: f64, want: f64) -> bool {
-    // The mathematical library is not PyTorch's: some units in the last place may differ.
-    let close = (got - want).abs() <= 1e-13 * want.abs();
-    close || got == want || (got.is_nan() && want.is_nan())
-}
-
-fn same(got: &Value, want: &Value) -> bool {
-    match (got, want) {
-        (Value::Float(a), Value::Float(b)) => same_float(*a, *b),
-        (Value::Complex(a), Value::Complex(b)) => {
-            let scale = 1e-14 * b.norm();
-            let near = |x: f64, y: f64| same_float(x, y) || (x - y).abs() <= scale;
-            near(a.re, b.re) && near(a.im, b.im)
-        }
-        (Value::Int(a), Value::Int(b)) => a == b,
-        (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Str(a), Value::Str(b)) => a == b,
-        (Value::None, Value::None) => true,
-        (Value::Device(a), Value::Device(b)) => a == b,
-        (Value::List(_), Value::List(_)) | (Value::Tuple(_), Value::Tuple(_)) => {
-            let (a, b) = (got.items().unwrap_or_default(), want.items().unwrap_or_default());
-            a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| same(x, y))
-        }
-        (Value::Dict(a), Value::Dict(b)) => {
-            let entries =
-                |d: &DictValue| d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect::<Vec<_>>());
-            let (a, b) = (entries(a), entries(b));
-            a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| same(&x.0, &y.0) && same(&x.1, &y.1))
-        }
-        _ => false,
-    }
+    let mut pairs = want.iter().zip(got);
+    pairs.find_map(|(want, got)| compare::values(want, got, TOLERANCE).err().map(|e| e.to_string()))
 }
 
 /// What is wrong with our outcome, if anything.
 fn difference(
-    ctx: &Context,
     got: Result<Vec<Value>, OpError>,
     args: &[Value],
-    arg_types: &[TypeId],
     want: &Json,
 ) -> Option<String> {
     match (got, want) {
@@ -166,14 +92,11 @@ fn difference(
         (Ok(_), Json::String(text)) if ACCIDENTS.iter().any(|a| text.contains(a)) => None,
         (Ok(got), Json::String(text)) => Some(format!("gave {got:?} instead of raising '{text}'")),
         (Ok(got), want) => {
-            let wanted: Vec<Value> = want[0].as_array()?.iter().map(|v| value(ctx, v, types::ANY)).collect();
-            if got.len() != wanted.len() || !got.iter().zip(&wanted).all(|(a, b)| same(a, b)) {
-                return Some(format!("gave {got:?} instead of {wanted:?}"));
+            if let Some(difference) = first_difference(&got, &values(&want[0])) {
+                return Some(format!("gave {got:?}: {difference}"));
             }
-            let after = want.get(1).and_then(Json::as_array)?;
-            let after: Vec<Value> = after.iter().zip(arg_types).map(|(v, &t)| value(ctx, v, t)).collect();
-            let unchanged = args.iter().zip(&after).all(|(a, b)| same(a, b));
-            (!unchanged).then(|| format!("left {args:?} instead of {after:?}"))
+            let after = want.get(1)?;
+            first_difference(args, &values(after)).map(|difference| format!("left {args:?}: {difference}"))
         }
     }
 }
@@ -213,8 +136,7 @@ fn host_operators_do_what_pytorch_does() {
         let outputs: Vec<TypeId> = operator.schema().returns.iter().map(|r| r.ty).collect();
         for case in group["cases"].as_array().expect("cases") {
             cases += 1;
-            let json = case[0].as_array().expect("arguments");
-            let args: Vec<Value> = json.iter().zip(&arg_types).map(|(a, &t)| value(&ctx, a, t)).collect();
+            let args = values(&case[0]);
             let shown = format!("{args:?}");
             let got = invoke(&ctx, &operator, &args, &outputs, &[]).map(|r| r.to_vec());
             let meant = MEANT
@@ -223,7 +145,7 @@ fn host_operators_do_what_pytorch_does() {
             if meant {
                 continue;
             }
-            if let Some(why) = difference(&ctx, got, &args, &arg_types, &case[1]) {
+            if let Some(why) = difference(got, &args, &case[1]) {
                 failures.entry(key.clone()).or_default().push(format!("{shown}: {why}"));
             }
         }

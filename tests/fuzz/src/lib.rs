@@ -1,4 +1,4 @@
-//! What the fuzz targets do with an input. They panic when something is wrong. `tests/tests/fuzz_targets.rs` runs them too, so that they are compiled and
+//! What the fuzz targets do with an input. They panic when something is wrong. `tests/tests/suite/fuzz_targets.rs` runs them too, so that they are compiled and
 //! tried on a few inputs with everything else.
 
 pub mod archive;

@@ -92,10 +92,7 @@ pub fn files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else {
-            panic!("cannot read {}", folder.display())
-        };
-        for entry in entries {
+        for entry in fs::read_dir(&folder).expect("a folder can be listed") {
             let entry = entry.expect("a readable entry");
             let name = entry.file_name();
             let kind = entry.file_type().expect("a readable file type");

@@ -1,0 +1,171 @@
+//! Weights that are transformed when code is loaded: in this process, from a file, and in a library.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+use crate::common;
+
+use common::{assert_close, options, random, run, to_blocked};
+use frazil_codegen::kernel::{Conv, ConvShape, Epilogue, KernelSpec, Winograd};
+use frazil_codegen::plan::{Buffer, Plan, Port};
+use frazil_codegen::{CompileOptions, Package, aot};
+use frazil_ir::DType;
+use std::process::Command;
+
+const SIZE: i64 = 9;
+
+fn convolution(channels: i64, winograd: bool) -> Conv {
+    let shape = ConvShape {
+        batch: 1,
+        in_channels: channels,
+        out_channels: channels,
+        groups: 1,
+        input: [SIZE; 2],
+        output: [SIZE; 2],
+        kernel: [3; 2],
+        stride: [1; 2],
+        padding: [1; 2],
+        dilation: [1; 2],
+    };
+    let mut conv = Conv::new(shape, false, Epilogue::none(), options().target.vector);
+    conv.winograd = winograd.then_some(Winograd {
+        outputs: 2,
+        columns: 6,
+        vectors: 1,
+    });
+    conv
+}
+
+/// Two convolutions with weights of their own, one after the other.
+fn plan(channels: i64, weights: &[Vec<f32>; 2], winograd: bool) -> Plan {
+    let conv = convolution(channels, winograd);
+    let elements = conv.output_shape().elements();
+    let port = |name: &str| Port {
+        name: name.into(),
+        dtype: DType::Float,
+        shape: [elements].into_iter().collect(),
+    };
+    let mut plan = Plan {
+        name: "convolutions".into(),
+        inputs: vec![port("x")],
+        outputs: vec![port("y")],
+        workspace_bytes: elements as usize * 4,
+        ..Plan::default()
+    };
+    let places = [
+        Buffer::Input { index: 0, offset: 0 },
+        Buffer::Workspace { offset: 0 },
+        Buffer::Output { index: 0, offset: 0 },
+    ];
+    for (w, place) in weights.iter().zip(places.windows(2)) {
+        let w = plan.weights(&conv.pack_weights(w), conv.transformation());
+        plan.call(KernelSpec::Conv(conv.clone()), [place[0], w, place[1]]);
+    }
+    plan
+}
+
+#[test]
+fn instances_and_files_share_what_is_prepared() {
+    let lanes = options().target.vector.lanes;
+    let channels = 2 * lanes;
+    let weights = [1, 2].map(|seed| random(channels * channels * 9, seed));
+    let x = to_blocked(&random(channels * SIZE * SIZE, 3), 1, channels, SIZE * SIZE, lanes);
+    let direct = convolution(channels, false);
+    let layer = |x: Vec<f32>, w: &[f32]| {
+        let zeros = vec![0.0; x.len()];
+        run(
+            &KernelSpec::Conv(direct.clone()),
+            &[x, direct.pack_weights(w)],
+            zeros,
+            1,
+        )
+    };
+    let want = layer(layer(x.clone(), &weights[0]), &weights[1]);
+
+    let plan = plan(channels, &weights, true);
+    let (stored, prepared) = (plan.preparation.sources.bytes().len(), plan.preparation.bytes);
+    assert_eq!(stored as i64, 2 * channels * channels * 9 * 4);
+    assert_eq!(prepared * 9, stored * 16);
+    let check = |code: &mut frazil_codegen::Executable, what: &str| {
+        let mut y = vec![0f32; x.len()];
+        code.run(&[bytemuck::cast_slice(&x)], &mut [bytemuck::cast_slice_mut(&mut y)])
+            .unwrap();
+        assert_close(&y, &want, 1e-4, what);
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let folder = frazil_syntax::PrivateFolder::new(directory.path());
+    let path = directory.path().join("package");
+    for threads in [1, 2] {
+        let options = CompileOptions { threads, ..options() };
+        let package = Package::new(&plan, &options).unwrap();
+        let write = |package: &Package| {
+            let written = folder.write("package", |file| package.write("key", serde_json::Value::Null, file));
+            written.unwrap()
+        };
+        assert!(!write(&package));
+        let mut code = package.clone().load(&options).unwrap();
+        check(&mut code, "in memory");
+        let package = package.prepared(&options).unwrap();
+        assert!(write(&package));
+        check(&mut package.load(&options).unwrap(), "prepared");
+        let mut other = code.instance().unwrap();
+        drop(code);
+        check(&mut other, "another instance");
+        for time in ["once", "twice"] {
+            let (package, _) = Package::read(&folder, "package", "key").unwrap();
+            check(&mut package.load(&options).unwrap(), time);
+        }
+        // It holds what is prepared, and not what that is computed from.
+        let whole = std::fs::read(&path).unwrap();
+        assert!(whole.len() > prepared && whole.len() < prepared + stored);
+        std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        assert!(Package::read(&folder, "package", "key").is_none());
+    }
+}
+
+/// All weights are 1: a result counts the inputs in its window.
+const PROGRAM: &str = r#"
+#include "convolutions.h"
+static float x[SIZE * SIZE * CHANNELS], y[SIZE * SIZE * CHANNELS];
+static int run(convolutions_instance *model) {
+  const void *inputs[] = { x };
+  void *outputs[] = { y };
+  for (int i = 0; i < SIZE * SIZE * CHANNELS; i++) x[i] = 1, y[i] = 0;
+  if (convolutions_run(model, inputs, outputs)) return 1;
+  const int middle = (SIZE / 2 * SIZE + SIZE / 2) * CHANNELS;
+  return y[middle] != 9.0f * CHANNELS * 9 * CHANNELS || y[0] != 1.0f * CHANNELS * CHANNELS * (4 + 6 + 6 + 9);
+}
+int main(void) {
+  frazil_options options = { sizeof options };
+  options.threads = 2;
+  for (int round = 0; round < 2; round++) {
+    convolutions_instance *first, *second;
+    if (convolutions_create(0, &first) || run(first)) return 2;
+    if (convolutions_create(&options, &second) || run(second)) return 3;
+    convolutions_destroy(first);
+    if (run(second)) return 4;
+    convolutions_destroy(second);
+  }
+  return 0;
+}
+"#;
+
+#[test]
+fn libraries_prepare_for_the_first_instance() {
+    let channels = options().target.vector.lanes;
+    let ones = vec![1.0; (channels * channels * 9) as usize];
+    // The first result of the second convolution sums the corner's, two edges' and an inner one of the first.
+    let plan = plan(channels, &[ones.clone(), ones], true);
+    let directory = tempfile::tempdir().unwrap();
+    let library = directory.path().join("convolutions.so");
+    aot::write_library(&plan, &options().target, &library).unwrap_or_else(|e| panic!("{e}"));
+    std::fs::write(directory.path().join("main.c"), PROGRAM).unwrap();
+    let status = Command::new("cc")
+        .current_dir(directory.path())
+        .args(["-Wall", "-Werror", "-o", "main", "main.c", "./convolutions.so"])
+        .args([format!("-DSIZE={SIZE}"), format!("-DCHANNELS={channels}")])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let output = Command::new("./main").current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success(), "exit status {:?}", output.status);
+}

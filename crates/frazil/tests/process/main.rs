@@ -1,0 +1,14 @@
+//! Tests that measure or change their process: its memory, its threads, its current folder.
+#![cfg(all(feature = "codegen", target_os = "linux"))]
+
+mod many_compilations;
+mod readme;
+mod status;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The process itself is tested: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,295 @@
+//! The programs of tests/fixtures/language: what the front end makes of them, and what they compute, is what PyTorch recorded.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says on the way what it compares"
+)]
+
+use crate::common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::{listing, programs, without_constants, without_defaults};
+use frazil::{Engine, EngineKind, EngineOptions, Loaded, Model, Session, Value};
+use frazil_recorded::compare::{self, Tolerance};
+use frazil_recorded::tensors::Tensors;
+use frazil_recorded::value::value_from_json;
+use serde_json::Value as Json;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/language")
+}
+
+/// The differences that are meant, or not yet overcome: `TOPIC/NAME KIND  reason`, a line each.
+fn differences() -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder().join("differences.txt")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines
+        .map(|line| {
+            let (case, kind) = line.split_once(' ').unwrap();
+            let kind = kind.split_whitespace().next().unwrap();
+            (case.to_owned(), kind.to_owned())
+        })
+        .collect()
+}
+
+/// How a program of ours differs from what PyTorch recorded.
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Outcome {
+    Same,
+    /// We compile what PyTorch refuses.
+    Accepts,
+    /// We refuse what PyTorch compiles.
+    Refuses(String),
+    /// Both refuse, in other words.
+    Message(String),
+    /// A result is another one.
+    Result(String),
+    /// Results agree, graphs do not.
+    Graph(String),
+}
+
+impl Outcome {
+    fn kind(&self) -> &'static str {
+        match self {
+            Outcome::Same => "same",
+            Outcome::Accepts => "accepts",
+            Outcome::Refuses(_) => "refuses",
+            Outcome::Message(_) => "message",
+            Outcome::Result(_) => "result",
+            Outcome::Graph(_) => "graph",
+        }
+    }
+}
+
+/// What was loaded, unless the entry `f` is a function that does not compile: the others are there all the same.
+fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
+    match &loaded {
+        Loaded::Graphs(graphs) => match graphs.unit().refused.get("f") {
+            Some(why) => Err(why.clone()),
+            None => Ok(loaded),
+        },
+        Loaded::Model(_) => Ok(loaded),
+    }
+}
+
+fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
+    let session = Session::new();
+    let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
+    let loaded = loaded.map_err(|e| e.to_string()).and_then(without_refusal);
+    let expected = recorded.get("error").map(|error| error.as_str().unwrap());
+    let loaded = match (loaded, expected) {
+        (Ok(_), Some(_)) => return Outcome::Accepts,
+        (Ok(loaded), None) => loaded,
+        (Err(message), None) => return Outcome::Refuses(message),
+        (Err(message), Some(expected)) => {
+            let first = expected.lines().next().unwrap();
+            return if message.contains(first) {
+                Outcome::Same
+            } else {
+                Outcome::Message(format!("{message}\n  PyTorch: {first}"))
+            };
+        }
+    };
+    let model = match &loaded {
+        Loaded::Model(model) => model.clone(),
+        Loaded::Graphs(graphs) => graphs.to_model(),
+    };
+    let method = (!loaded.is_model()).then_some("f");
+    for kind in [EngineKind::Interpreter, EngineKind::Native] {
+        if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded, tolerance) {
+            return Outcome::Result(format!("{kind:?}: {difference}"));
+        }
+    }
+    for (name, text) in recorded["graphs"].as_object().unwrap() {
+        let Ok(graph) = loaded.graph(name) else {
+            return Outcome::Graph(format!("there is no graph `{name}`"));
+        };
+        let ours = without_constants(&listing::list_graph(graph));
+        let theirs = without_constants(&listing::list_text(&without_defaults(text.as_str().unwrap())));
+        if ours != theirs {
+            let text = format!("{}\n  PyTorch:\n{}", ours.join("\n"), theirs.join("\n"));
+            return Outcome::Graph(text);
+        }
+    }
+    Outcome::Same
+}
+
+/// How much one operator may differ.
+const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
+
+/// What the rounding of a whole random program may add up to.
+const PROGRAM: Tolerance = Tolerance::new(2e-4, 2e-4).with_half(5e-2);
+
+/// A recorded value; its tensors are in line.
+fn value(json: &Json) -> Value {
+    value_from_json(json, &Tensors::default()).unwrap()
+}
+
+/// The first call whose result, or whose exception, is not what PyTorch recorded.
+fn different_results(
+    engine: &mut Engine,
+    method: Option<&str>,
+    recorded: &Json,
+    tolerance: Tolerance,
+) -> Option<String> {
+    for call in recorded["calls"].as_array().unwrap() {
+        let args: Vec<_> = call["args"].as_array().unwrap().iter().map(value).collect();
+        let raises = call.get("raises").map(|r| r.as_str().unwrap());
+        let result = match method {
+            Some(method) => engine.call(method, &args),
+            None => engine.call_module(&args),
+        };
+        match (result, raises) {
+            (Ok(got), None) => {
+                if let Err(difference) = compare::values(&value(&call["result"]), &got, tolerance) {
+                    return Some(format!("{difference}\n  {got:?}\n  PyTorch: {}", call["result"]));
+                }
+            }
+            (Ok(got), Some(raises)) => return Some(format!("{got:?}\n  PyTorch raises {raises}")),
+            (Err(e), None) => return Some(format!("raises {e}\n  PyTorch: {}", call["result"])),
+            // PyTorch names the class differently from place to place; the message counts.
+            (Err(e), Some(raises)) => {
+                let message = raises.split_once(": ").map_or("", |(_, message)| message);
+                // Of random programs it counts that they raise.
+                if tolerance == OPERATOR && !e.to_string().contains(message) {
+                    return Some(format!("raises {e}\n  PyTorch raises {raises}"));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// `FRAZIL_LANGUAGE=topic/name` shows everything about the programs whose names begin so; `FRAZIL_PROGRAMS=FOLDER` takes
+/// those instead that tests/generate/random_programs.py wrote to a folder.
+#[test]
+fn programs_do_what_pytorch_does() {
+    let known = differences();
+    let shown = std::env::var("FRAZIL_LANGUAGE").ok();
+    let further = std::env::var_os("FRAZIL_PROGRAMS").map(PathBuf::from);
+    let mut topics: Vec<PathBuf> = std::fs::read_dir(further.unwrap_or_else(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "py"))
+        .collect();
+    topics.sort();
+    let mut wrong = Vec::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in topics {
+        let topic = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let recorded = std::fs::read_to_string(path.with_extension("json")).unwrap();
+        let recorded: Json = serde_json::from_str(&recorded).unwrap();
+        for (name, source) in programs(&std::fs::read_to_string(&path).unwrap()) {
+            let case = format!("{topic}/{name}");
+            let recorded = recorded.get(&name).unwrap_or_else(|| panic!("{case} is not recorded"));
+            if recorded.get("broken").is_some() {
+                continue;
+            }
+            let tolerance = match topic.as_str() {
+                "programs" => PROGRAM,
+                _ => OPERATOR,
+            };
+            let outcome = compare(&source, recorded, tolerance);
+            *counts.entry(outcome.kind()).or_default() += 1;
+            if shown.as_ref().is_some_and(|prefix| case.starts_with(prefix.as_str())) {
+                eprintln!("{case} {outcome:?}\n");
+            }
+            match (&outcome, known.get(&case).map(String::as_str)) {
+                (outcome, expected) if outcome.kind() == expected.unwrap_or("same") => {}
+                (outcome, expected) => wrong.push(format!(
+                    "{case} {} (expected {expected:?})\n  {outcome:?}",
+                    outcome.kind()
+                )),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+}
+
+/// The Python examples of a page with their lines.
+fn examples(page: &str) -> Vec<(usize, String)> {
+    let mut out = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        if line == "```python" {
+            let body: Vec<&str> = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").collect();
+            out.push((number + 1, body.join("\n") + "\n"));
+        }
+    }
+    out
+}
+
+/// The value of an expression of literals and tensor factories.
+fn evaluated(expr: &str) -> Value {
+    let text = format!("def value():\n    return {expr}\n");
+    let session = Session::new();
+    let Loaded::Graphs(graphs) = session.load_bytes(Path::new("value.py"), text.into()).unwrap() else {
+        panic!("{expr} is no module");
+    };
+    engine(&graphs.to_model(), EngineKind::Interpreter)
+        .call("value", &[])
+        .unwrap()
+}
+
+fn engine(model: &Model, kind: EngineKind) -> Engine {
+    let options = EngineOptions {
+        kind,
+        ..EngineOptions::default()
+    };
+    model.engine(&options).unwrap()
+}
+
+#[test]
+fn the_examples_of_the_page_are_right() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/language.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (mut calls, mut errors) = (0, 0);
+    for (line, text) in examples(&page) {
+        let session = Session::new();
+        let loaded = session.load_bytes(Path::new("example.py"), text.clone().into());
+        let loaded = loaded.map_err(|e| e.to_string()).and_then(without_refusal);
+        let checks = text.lines().filter_map(|l| l.strip_prefix("# "));
+        let checks: Vec<&str> = checks.filter(|l| !l.starts_with("type:")).collect();
+        assert!(!checks.is_empty(), "line {line}: the example says nothing");
+        if let Some(expected) = checks[0].strip_prefix("error: ") {
+            errors += 1;
+            let Err(error) = loaded else {
+                panic!("line {line}: this should not compile")
+            };
+            assert!(error.contains(expected), "line {line}: {error}");
+            continue;
+        }
+        let model = match loaded.unwrap_or_else(|e| panic!("line {line}: {e}")) {
+            Loaded::Model(model) => model,
+            Loaded::Graphs(graphs) => graphs.to_model(),
+        };
+        let mut engine = engine(&model, EngineKind::Interpreter);
+        for check in checks {
+            calls += 1;
+            let (name, rest) = check.split_once('(').unwrap();
+            let raises = rest.split_once(") raises ");
+            let (args, expected) = raises
+                .or(rest.split_once(") == "))
+                .unwrap_or_else(|| panic!("line {line}: {check}"));
+            let args = if args.is_empty() {
+                "()".to_owned()
+            } else {
+                format!("({args},)")
+            };
+            let result = engine.call(name, &evaluated(&args).items().unwrap());
+            match (result, raises.is_some()) {
+                (Ok(value), false) => {
+                    let expected = evaluated(expected);
+                    assert_eq!(format!("{value:?}"), format!("{expected:?}"), "line {line}: {check}");
+                }
+                (Err(error), true) => assert!(error.to_string().contains(expected), "line {line}: {error}"),
+                (result, _) => panic!("line {line}: {check} gives {result:?}"),
+            }
+        }
+    }
+    assert!(calls >= 25 && errors >= 20, "only {calls} calls and {errors} errors");
+}

@@ -1,0 +1,23 @@
+//! Tests of the facade. One binary, since each one links everything that it tests.
+
+mod arguments;
+mod code_cache;
+mod common;
+mod composition;
+mod courses;
+mod damaged_cache;
+mod deep;
+mod eager;
+mod forks;
+mod language;
+mod methods;
+mod named_results;
+mod pytorch_names;
+mod random;
+mod script_module;
+mod states;
+mod switches;
+mod toplevel;
+mod trace;
+mod truncated;
+mod tuning;

@@ -1,0 +1,105 @@
+//! The fuzz targets (`tests/fuzz`) on the repository's own files and a few mutations of each: so they compile, and their inputs of a thousand
+//! kinds stay without panics between the runs of the real fuzzer.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../../fuzz/src/lib.rs"]
+mod targets;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Mutations of each file.
+const MUTATIONS: u64 = 12;
+/// Larger files are left to the fuzzer.
+const MAX_BYTES: u64 = 1 << 16;
+
+/// The files below `folder` with this extension, in order.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    fn visit(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+            let path = entry.path();
+            if path.is_dir() {
+                visit(&path, extension, found);
+            } else if path.extension().is_some_and(|e| e == extension) && entry.metadata().unwrap().len() <= MAX_BYTES {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder),
+        extension,
+        &mut found,
+    );
+    assert!(!found.is_empty(), "no {extension} files in {folder}");
+    found.sort();
+    found
+}
+
+/// `bytes` with some of them changed, dropped, doubled or exchanged; the same for the same `seed`.
+fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut below = |n: usize| {
+        // xorshift64
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n.max(1) as u64) as usize
+    };
+    let mut out = bytes.to_vec();
+    for _ in 0..=below(4) {
+        if out.is_empty() {
+            break;
+        }
+        let at = below(out.len());
+        let end = (at + 1 + below(40)).min(out.len());
+        match below(5) {
+            0 => out[at] ^= 1 << below(8),
+            1 => out[at] = below(256) as u8,
+            2 => drop(out.drain(at..end)),
+            3 => {
+                let part = out[at..end].to_vec();
+                let to = below(out.len());
+                out.splice(to..to, part);
+            }
+            _ => out.truncate(at),
+        }
+    }
+    out
+}
+
+/// Runs `target` on the files and on their mutations.
+fn run(files: Vec<PathBuf>, target: impl Fn(&[u8])) {
+    for (number, path) in files.iter().enumerate() {
+        let bytes = fs::read(path).unwrap();
+        target(&bytes);
+        for mutation in 0..MUTATIONS {
+            target(&mutated(&bytes, number as u64 * MUTATIONS + mutation + 1));
+        }
+    }
+}
+
+#[test]
+fn archives_load_or_are_refused() {
+    run(files("tests/fixtures", "pt"), targets::archive::run);
+}
+
+#[test]
+fn sources_compile_or_are_refused() {
+    run(files("lit-tests", "py"), |bytes| {
+        targets::source::run(&String::from_utf8_lossy(bytes))
+    });
+}
+
+#[test]
+fn texts_are_read_or_refused() {
+    run(files("lit-tests", "ir"), |bytes| {
+        targets::text::run(&String::from_utf8_lossy(bytes))
+    });
+}

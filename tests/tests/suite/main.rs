@@ -1,0 +1,15 @@
+//! Tests over the whole repository. One binary, since each one links everything that it tests.
+
+mod add_a_pass;
+mod add_an_operator;
+mod archives;
+mod frozen;
+mod fuzz_targets;
+mod module_text;
+mod operators_page;
+mod pages;
+#[cfg(feature = "codegen")]
+mod stress;
+mod tidy;
+#[cfg(feature = "codegen")]
+mod tools;

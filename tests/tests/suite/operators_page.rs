@@ -1,0 +1,164 @@
+//! `docs/operators.md` says what the registry says: the page is made here and compared. `FRAZIL_BLESS=1` writes it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::{env, fs};
+
+use frazil::Session;
+use frazil_ir::{DType, TypeKind};
+use frazil_recorded::workspace;
+use frazil_runtime::args::{Arg, Args};
+use frazil_runtime::eval::eval_program;
+use frazil_runtime::op::{Form, Operator, Semantics};
+use frazil_runtime::{Registry, Tensor};
+
+const DTYPES: [(&str, DType); 6] = [
+    ("bool", DType::Bool),
+    ("int", DType::Long),
+    ("half", DType::Half),
+    ("bfloat16", DType::BFloat16),
+    ("float", DType::Float),
+    ("complex", DType::ComplexFloat),
+];
+
+#[test]
+fn the_page_of_operators_is_true() {
+    let made = page(Session::new().registry());
+    let path = workspace::root().join("docs/operators.md");
+    if env::var_os("FRAZIL_BLESS").is_some() {
+        fs::write(&path, &made).expect("the page can be written");
+    }
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    let differs = made.lines().zip(there.lines()).find(|(a, b)| a != b);
+    assert!(
+        made == there,
+        "docs/operators.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil-tests --test operators_page; first difference: {differs:?}"
+    );
+}
+
+/// What the page says of one operator.
+#[derive(Default)]
+struct Row {
+    forms: Vec<String>,
+    covered: usize,
+    overloads: usize,
+    native: Option<&'static str>,
+    dtypes: Option<String>,
+}
+
+fn page(registry: &Registry) -> String {
+    registry.check_composites().expect("sources compile");
+    let ctx = registry.ctx();
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let catalogue = registry.catalogue();
+    for schema in catalogue.operators().flat_map(|name| catalogue.overloads(name)) {
+        let name = ctx.name(schema.name);
+        let tensors = schema
+            .arguments
+            .iter()
+            .chain(&schema.returns)
+            .any(|a| speaks_of_tensors(registry, a.ty));
+        let variant = schema.is_mutable() || name.ends_with('_');
+        if !name.starts_with("aten::") || !tensors || variant {
+            continue;
+        }
+        let row = rows.entry(name.to_string()).or_default();
+        row.overloads += 1;
+        let Some(operator) = registry.operator_of(schema.clone()) else {
+            continue;
+        };
+        row.covered += 1;
+        let form = operator.semantics().form().to_string();
+        if !row.forms.contains(&form) {
+            row.forms.push(form);
+        }
+        let native = match operator.semantics() {
+            Semantics::Kernel(_) => "no",
+            Semantics::Composite(_) => "as its parts",
+            Semantics::Pointwise(_) | Semantics::Program(..) => "yes",
+        };
+        row.native.get_or_insert(native);
+        if operator.semantics().form() == Form::Pointwise && row.dtypes.is_none() {
+            row.dtypes = dtypes(registry, &operator);
+        }
+    }
+    render(&rows)
+}
+
+fn speaks_of_tensors(registry: &Registry, ty: frazil_ir::TypeId) -> bool {
+    match registry.ctx().type_kind(ty) {
+        TypeKind::Tensor(_) => true,
+        TypeKind::Optional(e) | TypeKind::List(e) => registry.ctx().is_tensor(e),
+        _ => false,
+    }
+}
+
+/// The dtypes on which a formula over tensors alone evaluates, found by evaluating it.
+fn dtypes(registry: &Registry, operator: &Operator) -> Option<String> {
+    let Semantics::Pointwise(entry) = operator.semantics() else {
+        return None;
+    };
+    let ctx = registry.ctx();
+    let works = |dtype: DType| {
+        let mut args = Args::new(ctx, operator.schema());
+        let mut tensors = Vec::new();
+        for argument in &operator.schema().arguments {
+            let operand = entry.operands.contains(&ctx.name(argument.name));
+            if operand && ctx.is_tensor(argument.ty) {
+                args.push_tensor(dtype, &[2]);
+                tensors.push(Tensor::full(dtype, &[2], true.into()).ok()?);
+            } else {
+                args.push(argument.default.as_ref().and_then(Arg::from_constant)?);
+            }
+        }
+        let program = operator.program(&args).ok()??;
+        eval_program(&program, &tensors).ok()
+    };
+    let names: Vec<&str> = DTYPES
+        .iter()
+        .filter(|(_, d)| works(*d).is_some())
+        .map(|(n, _)| *n)
+        .collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+fn render(rows: &BTreeMap<String, Row>) -> String {
+    let (covered, all) = (rows.values().filter(|r| r.covered > 0).count(), rows.len());
+    let mut out = format!(
+        "# Tensor operators\n\n\
+         Made by `tests/tests/suite/operators_page.rs` from the registry, which also checks it. In-place forms and `out` overloads follow\n\
+         from the functional ones and are not listed; operators on numbers, strings and containers are in `dialects/prim`.\n\n\
+         The interpreter runs {covered} of the {all} operators that PyTorch's catalogue has; the others are listed at the end. *Native* says\n\
+         what code generation does with a call: compiles it, compiles the operators of its definition, or leaves it to the interpreter.\n\
+         *dtypes* of formulas are found by evaluating them; what the other forms take depends on their arguments.\n\n\
+         | operator | form | overloads | native | dtypes |\n| --- | --- | --- | --- | --- |\n"
+    );
+    for (name, row) in rows.iter().filter(|(_, r)| r.covered > 0) {
+        let overloads = match row.covered == row.overloads {
+            true => row.covered.to_string(),
+            false => format!("{} of {}", row.covered, row.overloads),
+        };
+        let (forms, native) = (row.forms.join(", "), row.native.unwrap_or("no"));
+        let dtypes = row.dtypes.as_deref().unwrap_or("");
+        let _ = writeln!(out, "| `{name}` | {forms} | {overloads} | {native} | {dtypes} |");
+    }
+    out.push_str("\n## Not there\n\n");
+    let missing: Vec<&str> = rows
+        .iter()
+        .filter(|(_, r)| r.covered == 0)
+        .map(|(name, _)| name.trim_start_matches("aten::"))
+        .collect();
+    let mut line = String::new();
+    for name in missing {
+        if line.len() + name.len() > 130 {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line.clear();
+        }
+        line.push_str(name);
+        line.push(' ');
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+    out
+}

@@ -1,0 +1,61 @@
+//! What `--cache-dir` does to the file system, and what it refuses.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use frazil_recorded::workspace::tool;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/models/residual_cnn/model.pt");
+
+/// Runs the model under this file mode mask.
+fn run(mask: &str, cache: &Path) -> Output {
+    let command = format!("umask {mask}; exec \"$0\" \"$@\"");
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .arg(tool("jit-run"))
+        .arg(MODEL)
+        .args(["--input", "ones:1x3x32x32", "--timing", "--cache-dir"])
+        .arg(cache)
+        .env_remove("FRAZIL_LOG")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", notes(&output));
+    output
+}
+
+fn notes(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_is_kept_is_private_under_every_mask() {
+    for mask in ["000", "022", "077"] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("a/cache");
+        let first = run(mask, &cache);
+        assert!(notes(&first).contains("compiled in"));
+        let mode = |path: &Path| path.symlink_metadata().unwrap().mode() & 0o7777;
+        assert_eq!(mode(&cache), 0o700);
+        let files: Vec<_> = cache.read_dir().unwrap().map(|e| e.unwrap().path()).collect();
+        assert!(files.len() > 2);
+        for file in files {
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+        let second = run(mask, &cache);
+        assert!(notes(&second).contains("found in"));
+        assert_eq!(first.stdout, second.stdout);
+    }
+}
+
+/// As in a home that is read-only or not there.
+#[test]
+fn where_nothing_can_be_kept_there_is_one_warning() {
+    let output = run("022", Path::new("/dev/null/cache"));
+    let text = notes(&output);
+    assert!(text.contains("compiled in"), "{text}");
+    assert_eq!(text.matches("WARN").count(), 1, "{text}");
+    assert!(text.contains("no code is kept in /dev/null/cache"), "{text}");
+}

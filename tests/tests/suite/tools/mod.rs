@@ -1,0 +1,6 @@
+//! The tools as processes.
+
+mod cache;
+mod calls;
+mod start;
+mod turns;
