@@ -1,5 +1,4 @@
 //! The alias analysis on graphs as text, with the real operators: what it has to know for each kind of aliasing, write and move.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
 use frazil_ir::{Context, Graph, NodeId, ValueId, symbols};
 use frazil_passes::AliasDb;

@@ -1,5 +1,4 @@
 //! What passes declare about themselves is true: their examples come out as they say, and the document that lists them is up to date.
-#![allow(clippy::unwrap_used, reason = "test helpers may fail loudly")]
 
 use crate::common;
 

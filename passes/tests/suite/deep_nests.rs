@@ -1,5 +1,4 @@
 //! No pass recurses on nested blocks: each runs on nests of thousands of blocks with little stack.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use frazil_ir::{Context, Graph};
 use frazil_passes::{AliasDb, PassManager, PassRegistry};

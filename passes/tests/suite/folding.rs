@@ -1,7 +1,6 @@
 //! Foldings against the interpreter: a graph before and after gives the same, and is folded exactly when it should be.
 //!
 //! Each case is a graph over `%x` and named weights; the weights become constants before the passes run.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
 use crate::common;
 

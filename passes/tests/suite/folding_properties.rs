@@ -1,6 +1,5 @@
 //! Constant propagation never changes what a program can see of a tensor: its dtype, sizes and strides, its elements to the bit, and what shares memory
 //! or identity with it. Random graphs over constants, views of them and writes, before and after. A fold that breaks one of these is found.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
 use crate::common;
 

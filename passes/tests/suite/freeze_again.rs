@@ -2,8 +2,6 @@
 //!
 //! Runs over the archives of `tests/fixtures`, and of the large corpus.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
-
 use frazil_ir::{Constant, Context, Graph, Module, Storage, symbols};
 use frazil_passes::{FreezeOptions, freeze_module};
 use frazil_runtime::Registry;

@@ -2,8 +2,6 @@
 //!
 //! Runs over the large corpus.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
-
 use crate::common;
 
 use common::registry;

@@ -1,6 +1,5 @@
 //! Random modules, before and after: frozen, by each pass alone, and by random pipelines, call by call and with the tensors that calls were given.
 //! `FRAZIL_RANDOM_MODULES` says how many modules (300 without it), `FRAZIL_RANDOM_SEED` where to start.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
 use crate::common;
 

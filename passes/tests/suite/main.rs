@@ -1,5 +1,12 @@
 //! Tests of passes and freezing. One binary, since each one links everything that it tests.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 mod alias_db;
 mod common;
 mod declarations;

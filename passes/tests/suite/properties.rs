@@ -1,6 +1,5 @@
 //! Passes keep results: on random graphs with control flow, writes, views, lists and tuples, every pass alone and random pipelines give what the
 //! interpreter gave before, and leave valid graphs. A pass that does not is found.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
 
 use frazil_ir::Graph;
 use frazil_passes::manager::{AnyPass, GraphPass, PassContext, PassError};

@@ -1,13 +1,6 @@
 //! The fuzz targets (`tests/fuzz`) on the repository's own files and a few mutations of each: so they compile, and their inputs of a thousand
 //! kinds stay without panics between the runs of the real fuzzer.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 

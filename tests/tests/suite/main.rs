@@ -1,5 +1,12 @@
 //! Tests over the whole repository. One binary, since each one links everything that it tests.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 mod add_a_pass;
 mod add_an_operator;
 mod archives;

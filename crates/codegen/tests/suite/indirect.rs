@@ -1,5 +1,4 @@
 //! Reads at places that tensors name, and calls of kernels without programs, against the interpreter.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::host_target;

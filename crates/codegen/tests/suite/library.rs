@@ -1,7 +1,5 @@
 //! Compiled libraries, used from C.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
-
 use frazil_codegen::aot;
 use frazil_codegen::kernel::{Epilogue, Gemm, KernelSpec};
 use frazil_codegen::native::{Stage, host_target};

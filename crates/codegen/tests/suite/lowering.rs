@@ -1,7 +1,5 @@
 //! Graphs of tensor programs through the front half and the compiled plan, against the runtime's evaluation of every step.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
-
 use frazil_codegen::graph::{TensorGraph, TensorOp};
 use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::native::host_target;

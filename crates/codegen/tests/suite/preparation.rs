@@ -1,7 +1,5 @@
 //! Weights that are transformed when code is loaded: in this process, from a file, and in a library.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
-
 use crate::common;
 
 use common::{assert_close, options, random, run, to_blocked};

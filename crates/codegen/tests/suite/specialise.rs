@@ -1,5 +1,4 @@
 //! Graphs through specialisation and native code against the interpreter: mutation, views, control flow, lists; and what is refused.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 use frazil_codegen::native::host_target;
 use frazil_codegen::tune::Tuning;

@@ -1,6 +1,5 @@
 //! Counts vector registers that LLVM spills in the kernels whose speed depends on having none.
 
-#![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
 #![cfg(target_arch = "x86_64")]
 
 use frazil_codegen::kernel::{Conv, ConvShape, Depthwise, Epilogue, Gemm, GemmB, KernelSpec, Lattice};

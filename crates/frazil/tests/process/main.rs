@@ -1,4 +1,10 @@
 //! Tests that measure or change their process: its memory, its threads, its current folder.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 #![cfg(all(feature = "codegen", target_os = "linux"))]
 
 mod many_compilations;

@@ -1,6 +1,5 @@
 //! A host that lives long: compiling again and again neither grows nor leaves threads behind, and compiling and running from many threads is right.
 //! `examples/compile_many.rs` does the same a thousand times, on a whole network.
-#![allow(clippy::unwrap_used, reason = "a test says by panicking that it fails")]
 
 use frazil::ir::DType;
 use frazil::{CompileOptions, EngineOptions, FreezeOptions, InputSpec, Loaded, Model, Session, Tensor, Value};

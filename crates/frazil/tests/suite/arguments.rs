@@ -1,5 +1,4 @@
 //! Arguments of calls are checked and converted, and hooks run, as PyTorch recorded it in tests/fixtures/calls.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
 use frazil_recorded::compare::{self, Tolerance};

@@ -1,7 +1,6 @@
 //! Compiled methods on disk: found again by the next process, and only when they are the right ones.
 
 #![cfg(feature = "codegen")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use frazil::ir::DType;
 use frazil::{Engine, EngineOptions, Model, Session, Tensor, Value};

@@ -1,10 +1,5 @@
 //! Modules put together from parts: submodules of other models, methods from source, hooks; and traced and scripted functions that call each other.
 //! The numbers are what PyTorch gives for the same programs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says by panicking that it fails"
-)]
 
 use frazil::eager::Var;
 use frazil::trace::{Method, Outputs, Parameters, TraceOptions};

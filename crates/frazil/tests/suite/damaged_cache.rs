@@ -1,7 +1,6 @@
 //! Whatever is done to the files of a cache, results are right and nothing crashes: a file that is not as it was written is not there.
 
 #![cfg(all(feature = "codegen", unix))]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use frazil::{EngineOptions, SaveOptions, Session, Tensor, Value};
 use std::fs::{self, Permissions};

@@ -1,7 +1,6 @@
 //! Blocks nested more deeply than a stack holds are an error, not the end of the process.
 
 #![cfg(feature = "codegen")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use frazil::ir::DType;
 use frazil::{CompileOptions, InputSpec, Loaded, Session};

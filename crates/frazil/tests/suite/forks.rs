@@ -1,7 +1,5 @@
 //! Forks run on the threads that a call may use, end with it, and hand over what they raise.
 
-#![allow(clippy::unwrap_used, reason = "a test says by panicking that it fails")]
-
 use frazil::ir::types;
 use frazil::runtime::interp::{ErrorKind, Interpreter, Output};
 use frazil::runtime::value::ListValue;

@@ -1,5 +1,4 @@
 //! Named results of operators are results of functions and modules like others: they can be saved, and are plain tuples then, as in PyTorch.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 

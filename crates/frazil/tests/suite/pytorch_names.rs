@@ -1,12 +1,6 @@
 //! The public names of `torch.jit`, `ScriptModule` and `ScriptFunction` (PyTorch 2.15), each with our equivalent, which is called here, or with
 //! the reason why there is none. `docs/pytorch-names.md` is made of the list; `FRAZIL_BLESS=1` writes it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says by panicking that it fails"
-)]
-
 use frazil::ir::{DType, FunctionId};
 use frazil::trace::{Outputs, TraceOptions};
 use frazil::{EngineKind, EngineOptions, Error, FreezeOptions, Loaded, Model, PassOptions, Session, Tensor, Value};

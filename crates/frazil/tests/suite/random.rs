@@ -1,7 +1,5 @@
 //! Random numbers are drawn when a program runs, never once while it is compiled.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use frazil::{EngineKind, EngineOptions, Loaded, Session};
 use std::path::Path;
 

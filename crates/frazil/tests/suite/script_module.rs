@@ -1,7 +1,5 @@
 //! Modules as objects: the rules of `torch.jit.ScriptModule`, on a model that PyTorch saved.
 
-#![allow(clippy::unwrap_used, reason = "a test says by panicking that it fails")]
-
 use frazil::ir::DType;
 use frazil::{
     EngineKind, EngineOptions, Error, Model, Session, StateDict, Tensor, Value, read_safetensors, write_safetensors,

@@ -1,7 +1,5 @@
 //! Objects that say themselves what archives hold of them: `__getstate__` and `__setstate__`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use frazil::{EngineKind, EngineOptions, Error, FreezeOptions, Loaded, Model, SaveOptions, Session, Value};
 use frazil_runtime::interp::{ErrorKind, state::StateError};
 use frazil_syntax::equal_modules;

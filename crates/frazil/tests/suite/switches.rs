@@ -1,6 +1,5 @@
 //! Fusion and compilation are switched for each compilation, not for the process.
 #![cfg(feature = "codegen")]
-#![allow(clippy::unwrap_used, reason = "a test says by panicking that it fails")]
 
 use frazil::ir::DType;
 use frazil::{CompileOptions, EngineOptions, FreezeOptions, InputSpec, Loaded, Session, Tensor, Value};

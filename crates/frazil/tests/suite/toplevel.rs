@@ -1,6 +1,5 @@
 //! Files run once, in order; what cannot be run is refused by name where something needs it. What programs compute is recorded in
 //! tests/fixtures/language/toplevel.py.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! Archives that somebody shortens or removes while they are in use: results are right or refused, and no signal ends the process.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Error, FreezeOptions, SaveOptions, Session, Tensor, Value};
 use std::fs::File;
 use std::path::{Path, PathBuf};

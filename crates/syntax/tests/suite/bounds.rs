@@ -1,5 +1,4 @@
 //! Hostile texts: deep nesting, huge claims, cycles. Each is an error with its place, found in time that the text's length explains.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use frazil_ir::{Context, Severity};
 use frazil_syntax::{NoTensors, ParseError, ParseOptions, parse_any, parse_graph};

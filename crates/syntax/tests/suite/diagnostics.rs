@@ -1,5 +1,4 @@
 //! What is said about texts that are wrong.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use frazil_ir::Context;
 use frazil_ir::schema::Catalogue;

@@ -1,7 +1,5 @@
 //! The examples of docs/ir-text.md do what the page says.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
-
 use frazil_ir::Context;
 use frazil_syntax::{
     ModulePrintOptions, NoTensors, ParseOptions, Parsed, parse_any, print_graph, print_module_to_string, render,

@@ -1,5 +1,4 @@
 //! Pictures of graphs.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use frazil_ir::Context;
 use frazil_syntax::{parse_graph, print_dot};

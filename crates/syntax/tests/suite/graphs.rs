@@ -1,5 +1,4 @@
 //! The forms of graphs that PyTorch's parser takes and its printer makes.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use frazil_ir::{Constant, Context, Graph, symbols, types};
 use frazil_syntax::{ParsedGraph, parse_graph, print_graph, render};

@@ -1,5 +1,4 @@
 //! What PyTorch's form of graphs has no words for and module files keep: graphs in any attribute, NaNs of all kinds, what schemas leave open.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use frazil_ir::{
     AttributeValue, Builder, CompilationUnit, Constant, Context, Function, Graph, Module, SymbolId, symbols, types,

@@ -1,7 +1,5 @@
 //! Module files: nothing is lost on the way through text and tensor file.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
-
 use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::{
     AttributeKind, ClassDef, ClassKind, CompilationUnit, Constant, Context, DType, Device, DictConstant, EnumConstant,

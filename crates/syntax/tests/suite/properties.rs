@@ -1,7 +1,5 @@
 //! Properties: what is printed parses to the same, and no text makes the parser panic.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
 use frazil_ir::{
     AttributeValue, Builder, Constant, Context, DType, Device, DictConstant, Graph, InsertPoint, Storage, TensorData,
     TypeId, TypeKind, ValueId, symbols, types,

@@ -1,7 +1,5 @@
 //! Small tensors print as PyTorch prints them. `data/tensors.txt` holds what it printed; `data/make_tensors.py` made it.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
-
 use frazil_ir::{Builder, Context, DType, Graph, TensorData};
 use frazil_syntax::{parse_graph, print_graph};
 use std::sync::Arc;

@@ -1,12 +1,5 @@
 //! The archive reader: what it reads, and what it refuses.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
 use std::io::{Cursor, Write};
 
 use frazil_torchscript::archive::{Archive, ArchiveError, Limits, SMALL_BYTES, SharedBytes, SourceMap};

@@ -1,12 +1,5 @@
 //! Hostile programs and pickles: deep nesting, cycles, claims of huge sizes. Each is an error that names its place.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
 use crate::common;
 
 use std::io::{Cursor, Write};

@@ -1,10 +1,4 @@
 //! Printed code: the source files of an archive come back byte for byte from the module that is made of them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
 use crate::common;
 

@@ -1,10 +1,4 @@
 //! The corpus: every archive loads, and graphs are PyTorch's up to the names of values: nodes, operands, types, order.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
 use crate::common;
 

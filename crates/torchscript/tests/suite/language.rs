@@ -1,10 +1,4 @@
 //! Hand-written TorchScript: what `compile_source` makes of it, and what it says about mistakes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
 use crate::common;
 

@@ -1,10 +1,4 @@
 //! Loading whole archives: identity of what is shared, source ranges, and what is said about damaged ones.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
 use crate::common;
 

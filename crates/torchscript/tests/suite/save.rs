@@ -1,10 +1,4 @@
 //! Writing archives: identity, every kind of value, names and cycles that no archive can have.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
 use crate::common;
 

@@ -1,7 +1,5 @@
 //! What freezing leaves of modules: attributes, methods and results, call by call. Every module is frozen again as well, and through an archive.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers may fail loudly")]
-
 mod attributes;
 mod objects;
 mod refused;

@@ -1,7 +1,6 @@
 //! What `--cache-dir` does to the file system, and what it refuses.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use frazil_recorded::workspace::tool;
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,4 @@
 //! What `jit-run` calls, and what it says about calls.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use frazil_recorded::workspace::tool;
 use std::path::{Path, PathBuf};

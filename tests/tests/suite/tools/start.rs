@@ -1,7 +1,5 @@
 //! What a process needs: little memory where it finds its code kept, as it touches nothing of the compiler, and its weights once where it compiles.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use frazil_recorded::workspace::tool;
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! `jit-run --bench --turns`, as programs that compare use it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use frazil_recorded::workspace::tool;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,4 @@
 //! Graphs as lines in which values are numbered: ours and those that PyTorch printed, to be compared up to the names of values.
-#![allow(clippy::unwrap_used, reason = "test helpers, which fail by panicking")]
 
 use std::collections::HashMap;
 

@@ -1,0 +1,5 @@
+//! The `jit-opt` program, which is every other tool too; see [`frazil_tools::multicall`].
+
+fn main() {
+    frazil_tools::leave(frazil_tools::multicall::main("jit-opt"))
+}
