@@ -5,12 +5,13 @@
 #![allow(clippy::panic, reason = "helpers of tests fail loudly")]
 
 use frazil_ir::schema::parse_schema;
-use frazil_ir::{Context, TypeId};
+use frazil_ir::{Context, TypeId, TypeKind};
 use frazil_recorded::compare::{self, Tolerance};
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::value_from_json;
 use frazil_runtime::call::invoke;
 use frazil_runtime::registry::Lookup;
+use frazil_runtime::value::ListValue;
 use frazil_runtime::{OpError, Registry, Value};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -63,6 +64,16 @@ fn values(json: &Json) -> Vec<Value> {
     items
         .map(|item| value_from_json(item, &Tensors::default()).expect("a value"))
         .collect()
+}
+
+/// `value`; an empty list, whose elements do not tell their type, with the element type of `ty`.
+fn typed(ctx: &Context, value: Value, ty: TypeId) -> Value {
+    match (&value, ctx.type_kind(ty)) {
+        (Value::List(list), TypeKind::List(element)) if list.items().is_empty() => {
+            Value::List(ListValue::new(element, Vec::new()))
+        }
+        _ => value,
+    }
 }
 
 /// The first difference between two lists of values.
@@ -132,7 +143,8 @@ fn host_operators_do_what_pytorch_does() {
         let outputs: Vec<TypeId> = operator.schema().returns.iter().map(|r| r.ty).collect();
         for case in group["cases"].as_array().expect("cases") {
             cases += 1;
-            let args = values(&case[0]);
+            let args = values(&case[0]).into_iter().zip(&arg_types);
+            let args: Vec<Value> = args.map(|(value, &ty)| typed(&ctx, value, ty)).collect();
             let shown = format!("{args:?}");
             let got = invoke(&ctx, &operator, &args, &outputs, &[]).map(|r| r.to_vec());
             let meant = MEANT

@@ -175,6 +175,7 @@ fn common_type(items: &[Value]) -> TypeId {
         Value::Bool(_) => types::BOOL,
         Value::Int(_) => types::INT,
         Value::Float(_) => types::FLOAT,
+        Value::Complex(_) => types::COMPLEX,
         Value::Str(_) => types::STR,
         Value::Tensor(_) => types::TENSOR,
         _ => types::ANY,
