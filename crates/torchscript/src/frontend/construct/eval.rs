@@ -390,7 +390,12 @@ impl Maker<'_, '_> {
             Py::Object(object) => {
                 let known = object.borrow().attributes.get(name).map(|a| a.value.clone());
                 if let Some(known) = known {
-                    return Ok(known);
+                    let is_copied = object.borrow().scripted.is_some();
+                    return Ok(if is_copied {
+                        super::scripted::detached(&known)
+                    } else {
+                        known
+                    });
                 }
                 let class = object.borrow().class.clone();
                 for class in ancestry(self.program, &class)?.unwrap_or_default() {

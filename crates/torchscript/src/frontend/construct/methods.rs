@@ -136,7 +136,8 @@ impl Maker<'_, '_> {
                 };
                 let is_before = name == "register_forward_pre_hook";
                 object.borrow_mut().hooks.push(Hook { is_before, function });
-                Ok(Py::None)
+                // A handle, whose methods are refused together with the module.
+                Ok(Py::Method(Box::new(Py::Object(Rc::clone(object))), name.into()))
             }
             ("parameters", None) if keywords.is_empty() => Ok(states::values(states::parameters(object))),
             ("items" | "named_children", None) => {

@@ -12,6 +12,10 @@ mod lower;
 mod mentions;
 mod methods;
 mod operators;
+mod purity;
+mod refuse;
+mod root;
+mod scripted;
 mod states;
 mod tensor;
 mod toplevel;
@@ -128,6 +132,7 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     };
     maker.run(file)?;
     let root = maker.root(file)?;
+    maker.check_snapshots()?;
     if let Some(doubt) = root
         .as_ref()
         .and_then(|root| maker.globals.doubt_within(&Py::Object(Rc::clone(root))))
@@ -136,6 +141,13 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     }
     let (names, bound) = (maker.top_names(file), maker.bound());
     program.set_top(file, names, bound);
+    if let Some(root) = &root {
+        globals::walk(&Py::Object(Rc::clone(root)), &mut |part| {
+            if let Py::Object(module) = part {
+                exec::set_attribute(&mut module.borrow_mut(), "training", Py::Bool(false));
+            }
+        });
+    }
     match root {
         Some(root) => lower::objects(program, file, &root).map(Some),
         None => Ok(None),
@@ -187,10 +199,7 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
         if interface {
             return Ok(None);
         }
-        if matches!(
-            base.as_str(),
-            "torch.nn.Module" | "torch.nn.modules.module.Module" | "Module"
-        ) {
+        if is_module_path(&base) {
             return Ok(Some(chain));
         }
         let file = Arc::clone(&current.file);
@@ -207,6 +216,14 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
         }
     }
     Ok(None)
+}
+
+/// Whether the dotted name is one of the class that all modules derive from.
+fn is_module_path(path: &str) -> bool {
+    matches!(
+        path,
+        "torch.nn.Module" | "torch.nn.modules.Module" | "torch.nn.modules.module.Module" | "Module"
+    )
 }
 
 /// The class that `name` is in `file` or the library.
