@@ -98,7 +98,21 @@ impl Maker<'_, '_> {
                     return Ok(Flow::Next);
                 }
                 let value = self.binary(&file, assign.op, &left, &right, assign)?;
-                self.assign(scope, Some(&assign.target), value, statement)?;
+                match (&left, &value, &*assign.target) {
+                    (Py::List(list), Py::List(new), _) => {
+                        let new = new.borrow().clone();
+                        *list.borrow_mut() = new;
+                    }
+                    // So do tensors change; an element of one is set in the tensor that it is of.
+                    (Py::Tensor(tensor) | Py::Parameter(tensor), Py::Tensor(new) | Py::Parameter(new), target)
+                        if !target.is_subscript_expr() || !tensor.is_part =>
+                    {
+                        if tensor.is_part || tensor.copy_from(new).is_none() {
+                            return self.beyond(&file, "this assignment", assign);
+                        }
+                    }
+                    _ => self.assign(scope, Some(&assign.target), value, statement)?,
+                }
             }
             Stmt::If(statement) => {
                 if self.expr(scope, &statement.test)?.truth() {

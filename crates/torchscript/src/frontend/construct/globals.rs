@@ -33,6 +33,8 @@ pub(super) struct Globals {
     pub(super) wild: Option<Box<SourceError>>,
     /// What compiled functions and modules used when they were compiled.
     pub(super) snapshots: Vec<Snapshot>,
+    /// Modules that `torch.jit.script` has made copies of.
+    pub(super) compiled: Vec<ObjectRef>,
     /// The values that class bodies give names, by the number of the class.
     pub(super) class_values: HashMap<usize, IndexMap<String, Known>>,
     /// The values of defaults, and of what class bodies assign, by the place of the expression.

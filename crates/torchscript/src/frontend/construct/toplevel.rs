@@ -121,6 +121,13 @@ impl Maker<'_, '_> {
             return self.beyond(&file, "a function in a function", def);
         };
         let is_signature = marker_of(&file, def)?;
+        let mut defaults = def
+            .parameters
+            .iter_non_variadic_params()
+            .filter_map(|p| p.default.as_deref());
+        if defaults.any(|default| self.globals.bound.contains_key(&default.range())) {
+            return self.beyond(&file, "a function with defaults that one statement defines twice", def);
+        }
         self.bind_defaults(scope, &def.parameters)?;
         if !is_signature {
             let function = FunctionRef {
@@ -147,6 +154,9 @@ impl Maker<'_, '_> {
         };
         if let Some(decorator) = def.decorator_list.iter().find(|d| !is_plain_decorator(&file, d)) {
             return self.beyond(&file, "this decorator", decorator);
+        }
+        if self.globals.class_values.contains_key(&class.statement) {
+            return self.beyond(&file, "a class that one statement defines twice", def);
         }
         self.bind_bases(scope, def, &class)?;
         let mut inner = Scope::new(&file);
@@ -186,7 +196,7 @@ impl Maker<'_, '_> {
         let mut modules = Vec::new();
         for (index, base) in def.bases().iter().enumerate() {
             let head = base.as_subscript_expr().map_or(base, |subscript| &subscript.value);
-            let unclear = match self.known(scope, head)? {
+            let unclear = match self.known(scope, base)? {
                 Ok(Py::Class(found)) => {
                     if ancestry(self.program, &found)?.is_some() {
                         modules.push(index);
@@ -274,11 +284,11 @@ impl Maker<'_, '_> {
                 Ok(Py::Class(class)) if class.file.is_by_hand() => TopName::Definition(class.statement),
                 Ok(Py::Class(class)) => {
                     aliases.insert(name.clone(), class.qualified.to_string());
-                    continue;
+                    TopName::Elsewhere
                 }
                 Ok(Py::Path(path)) => {
                     aliases.insert(name.clone(), path.to_string());
-                    continue;
+                    TopName::Elsewhere
                 }
                 Ok(value) => TopName::Python(value.type_name()),
             };
