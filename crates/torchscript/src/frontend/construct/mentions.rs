@@ -8,7 +8,7 @@ use ruff_python_ast::{Comprehension, ExceptHandler, Expr, ExprCall, ExprContext,
 use crate::frontend::annotation::dotted;
 
 /// Functions of Python through which a text can change any of its global variables.
-const REACHES_GLOBALS: &[&str] = &["globals", "locals", "exec", "eval", "__import__"];
+pub(super) const REACHES_GLOBALS: &[&str] = &["globals", "locals", "exec", "eval", "__import__"];
 
 /// Attributes through which a text can change any of its global variables, or what later statements make.
 const REACHES_STATE: &[&str] = &[
@@ -249,7 +249,6 @@ impl<'a> Visitor<'a> for Mentions {
         match expr {
             Expr::Name(name) => match name.ctx {
                 ExprContext::Load => {
-                    self.is_wild |= REACHES_GLOBALS.contains(&name.id.as_str());
                     self.loaded.insert(name.id.to_string());
                 }
                 _ => {

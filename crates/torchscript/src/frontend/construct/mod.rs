@@ -257,11 +257,7 @@ impl Maker<'_, '_> {
 
     /// Counts the elements and bytes of a value that an expression gave, if that is allowed.
     fn charge(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<()> {
-        self.work = self.work.saturating_add(value.weight() / 16);
-        if self.work > MAX_WORK {
-            let message = format!("running the text goes through more than {} elements", 16 * MAX_WORK);
-            return Err(file.error("budget", message, node).into());
-        }
+        self.charge_work(file, value.weight() / 16, node)?;
         if let Py::Tensor(tensor) | Py::Parameter(tensor) = value {
             self.tensor_bytes = self.tensor_bytes.saturating_add(tensor.fresh_bytes());
             if self.tensor_bytes > MAX_TENSOR_BYTES {
@@ -270,6 +266,16 @@ impl Maker<'_, '_> {
             }
         }
         self.charge_bytes(file, value.fresh_bytes(), node)
+    }
+
+    /// Counts units of work, if they are allowed.
+    fn charge_work(&mut self, file: &SourceFile, units: u64, node: &impl Ranged) -> Result<()> {
+        self.work = self.work.saturating_add(units);
+        if self.work > MAX_WORK {
+            let message = format!("running the text goes through more than {} elements", 16 * MAX_WORK);
+            return Err(file.error("budget", message, node).into());
+        }
+        Ok(())
     }
 
     /// Counts bytes that a list, string or dictionary is about to take, if that is allowed.

@@ -10,7 +10,7 @@ use ruff_python_ast::{Stmt, StmtClassDef};
 use super::globals::modules;
 use super::mentions::{Callee, Mentions};
 use super::value::{FunctionRef, ObjectRef, Py};
-use super::{Maker, ancestry};
+use super::{MAX_DEPTH, Maker, ancestry};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
 
@@ -342,7 +342,9 @@ impl Maker<'_, '_> {
         if !function.file.is_by_hand() || !seen.insert(place) {
             return Ok(true);
         }
-        let Some(def) = function.def() else { return Ok(false) };
+        let Some(def) = function.def().filter(|_| seen.len() < MAX_DEPTH) else {
+            return Ok(false);
+        };
         let mentions = Mentions::of_body(&def.body, &def.parameters);
         self.is_pure_code(&file, &mentions, this, seen)
     }

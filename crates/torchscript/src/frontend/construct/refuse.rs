@@ -7,7 +7,7 @@ use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
 use super::globals::{Role, Unknown, walk};
-use super::mentions::Mentions;
+use super::mentions::{Mentions, REACHES_GLOBALS};
 use super::purity::{is_pure_path, is_unknown_name};
 use super::value::{ClassRef, FunctionRef, Py};
 use super::{Maker, ancestry};
@@ -142,6 +142,8 @@ pub(super) struct Reach {
     /// Classes that functions change.
     changed: BTreeSet<String>,
     is_wild: bool,
+    /// How many values and names have been gone through.
+    visited: u64,
     /// Whether a value that cannot be known can give modules.
     leads_to_module: bool,
 }
@@ -163,9 +165,11 @@ impl Maker<'_, '_> {
             reach.rebinds.extend(further.rebinds);
             reach.changed.extend(further.changed);
             reach.is_wild |= further.is_wild;
+            reach.visited += further.visited;
             self.taint(&reach, &mentions, error);
             self.escape(&reach);
         }
+        self.charge_work(file, reach.visited, statement)?;
         if reach.is_wild {
             self.globals.wild.get_or_insert_with(|| Box::new(error.clone()));
         }
@@ -296,12 +300,14 @@ impl Maker<'_, '_> {
                             waiting.extend(unknown.iter().flat_map(|u| u.holds.iter().cloned()));
                         }
                     },
-                    None => {}
+                    None => reach.is_wild |= REACHES_GLOBALS.contains(&name.as_str()),
                 }
             }
             let Some(value) = waiting.pop() else { break };
             walk(&value, &mut |part| {
+                reach.visited += 1;
                 if let Some(more) = self.code_of(part, &mut known) {
+                    reach.visited += more.loaded.len() as u64;
                     names.extend(more.loaded);
                     reach.paths.extend(more.paths);
                     reach.rebinds.extend(more.rebinds);
@@ -321,7 +327,10 @@ impl Maker<'_, '_> {
                 {
                     waiting.extend(values.values().filter_map(|known| known.clone().ok()));
                 }
-                reach.values.push(part.clone());
+                let is_constant = matches!(part, Py::None | Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_));
+                if !is_constant {
+                    reach.values.push(part.clone());
+                }
             });
         }
         reach

@@ -1,5 +1,7 @@
 //! Which module a text by hand stands for.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::globals::{Role, modules, walk};
 use super::refuse::is_plain_path;
-use super::value::{ClassRef, ObjectRef, Py};
+use super::value::{ClassRef, ObjectRef, Py, PyObject};
 use super::{Maker, ancestry};
 use crate::frontend::Result;
 use crate::frontend::source::{SourceError, SourceFile};
@@ -137,16 +139,17 @@ impl Maker<'_, '_> {
             return Err(error.into());
         }
         found.sort_by(|a, b| (a.at.start(), &a.name).cmp(&(b.at.start(), &b.name)));
+        let mut known = HashSet::new();
         let mut kept: Vec<Candidate> = Vec::new();
         for candidate in found {
             let class = candidate.object.borrow().class.clone();
-            let is_module = ancestry(self.program, &class)?.is_some();
-            if is_module && !kept.iter().any(|other| Rc::ptr_eq(&other.object, &candidate.object)) {
+            if known.insert(Rc::as_ptr(&candidate.object)) && ancestry(self.program, &class)?.is_some() {
                 kept.push(candidate);
             }
         }
         let objects: Vec<ObjectRef> = kept.iter().map(|candidate| Rc::clone(&candidate.object)).collect();
-        kept.retain(|candidate| !objects.iter().any(|outer| holds(outer, &candidate.object)));
+        let held: HashSet<*const RefCell<PyObject>> = objects.iter().flat_map(held).collect();
+        kept.retain(|candidate| !held.contains(&Rc::as_ptr(&candidate.object)));
         if let (true, Some(object)) = (kept.is_empty(), objects.first()) {
             // They hold one another.
             let class = object.borrow().class.clone();
@@ -245,15 +248,16 @@ impl Maker<'_, '_> {
     }
 }
 
-/// Whether `outer` is another module than `inner` and holds it, or was scripted from one that does or is it.
-fn holds(outer: &ObjectRef, inner: &ObjectRef) -> bool {
-    if Rc::ptr_eq(outer, inner) {
-        return false;
-    }
-    if modules(outer).iter().any(|module| Rc::ptr_eq(module, inner)) {
-        return true;
-    }
+/// The modules that `outer` holds, and the one that it was scripted from with what that holds, by address.
+fn held(outer: &ObjectRef) -> HashSet<*const RefCell<PyObject>> {
     let original = outer.borrow().scripted.clone();
-    original
-        .is_some_and(|original| Rc::ptr_eq(&original, inner) || modules(&original).iter().any(|m| Rc::ptr_eq(m, inner)))
+    let originals = original.iter().flat_map(modules);
+    let all = modules(outer).into_iter().chain(originals);
+    all.filter(|module| !Rc::ptr_eq(module, outer))
+        .map(|module| Rc::as_ptr(&module))
+        .collect()
+}
+
+fn holds(outer: &ObjectRef, inner: &ObjectRef) -> bool {
+    held(outer).contains(&Rc::as_ptr(inner))
 }
