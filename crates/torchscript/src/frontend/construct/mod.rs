@@ -1,6 +1,7 @@
 //! Modules from source: `__init__` is run on a small part of Python, and what it leaves is the module.
 //!
-//! [`exec`] runs statements, [`eval`] expressions, [`builtins`] what Python and `torch` bring along; [`lower`] turns the objects into a
+//! [`exec`] runs statements, [`eval`] expressions, [`builtins`] what Python and `torch` bring along; [`refuse`] follows statements that cannot be
+//! run, [`purity`] tells which calls change nothing, [`root`] picks the module, [`scripted`] is `torch.jit.script`; [`lower`] turns the objects into a
 //! [`Module`](frazil_ir::Module) whose methods the front end compiles. What a constructor does beyond that is an error that says so.
 
 mod builtins;

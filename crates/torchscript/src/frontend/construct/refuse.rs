@@ -265,12 +265,12 @@ impl Maker<'_, '_> {
     fn mentioned(&self, mentions: &Mentions) -> Vec<Py> {
         let mut values = Vec::new();
         for name in &mentions.loaded {
-            match self.globals.names.get(name) {
-                Some(binding) => match (&binding.value, &binding.unknown) {
-                    (Ok(value), _) => values.push(value.clone()),
-                    (Err(_), unknown) => values.extend(unknown.iter().flat_map(|u| u.holds.iter().cloned())),
-                },
-                None => {}
+            let Some(binding) = self.globals.names.get(name) else {
+                continue;
+            };
+            match (&binding.value, &binding.unknown) {
+                (Ok(value), _) => values.push(value.clone()),
+                (Err(_), unknown) => values.extend(unknown.iter().flat_map(|u| u.holds.iter().cloned())),
             }
         }
         values
