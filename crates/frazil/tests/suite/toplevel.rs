@@ -113,7 +113,7 @@ fn a_file_without_classes_of_its_own_is_not_taken_for_another() {
 fn what_the_model_does_not_need_does_not_matter() {
     for line in [
         "import numpy as np\nimport requests\nmean = np.zeros(3)\nmodel = Net(3)",
-        "transform = transforms.Compose([1])\nmodel = Net(3)\nprint(model)\nprint(frob())",
+        "transform = transforms.Compose([1])\nmodel = Net(3)\nprint(model)\nprint(open('a').read())",
         "parser = argparse.ArgumentParser()\nargs = parser.parse_args()\nmodel = Net(3)",
         "model = Net(3)\nif __name__ == '__main__':\n    model = Net(int(open('n').read()))",
         "model = Net(3)\ny = model(torch.ones(2))",
@@ -130,22 +130,178 @@ fn what_the_model_does_not_need_does_not_matter() {
 }
 
 #[test]
-fn the_model_is_the_last_one_that_no_other_holds() {
+fn the_model_is_the_one_of_that_name_or_the_only_one() {
+    let wrapper = "class Wrap(nn.Module):\n    def __init__(self, inner):\n        super().__init__()\n        self.module = inner\n    def forward(self, x: int):\n        return self.module(x) * 10\n";
     for (line, expected) in [
-        ("a = Net(2)\nb = Net(3)", "4"),
+        ("a = Net(2)", "3"),
+        ("a = Net(2)\nmodel = Net(3)", "4"),
+        ("model = Net(3)\na = Net(2)\ncriterion = nn.MSELoss()", "4"),
         ("a = Net(2)\nb = Net(3)\ndel b", "3"),
         ("a = Net(2)\nb = Net(3)\na.b = b", "3"),
-        ("a = Net(2)\nfor m in [Net(5)]:\n    m.n = 7", "3"),
+        ("a = Net(2)\nb = a", "3"),
+        ("net = Net(2)\nfor m in net.modules():\n    m.n = 7", "8"),
         (
             "inner = Net(2)\nclass Outer(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.inner = inner\n    def forward(self, x: int):\n        return self.inner(x) * 10",
             "30",
         ),
-        ("def make(n):\n    return Net(n)\nmodel = make(6)", "7"),
-        ("a = Net(2)\nmodel = torch.jit.script(a).eval()\na.n = 8", "9"),
+        ("def make(n):\n    return Net(n)\nnet = make(6)", "7"),
+        ("models = [Net(2), Net(3)]\nmodel = models[0]", "3"),
+        ("models = {'a': Net(2), 'b': Net(3)}\nnet = models['b']", "4"),
+        ("net, k = Net(2), 5", "3"),
+        ("model, other = Net(2), Net(3)", "3"),
+        ("net = None or Net(5)", "6"),
+        ("for net in [Net(5)]:\n    pass", "6"),
+        ("def set_it():\n    global net\n    net = Net(5)\nset_it()", "6"),
+        ("ACTS = {'relu': nn.ReLU()}", "2"),
+        ("a = Net(2)\nmodel = torch.jit.script(a).eval()\na.n = 8", "3"),
+        ("a = Net(2)\nscripted = torch.jit.script(a)", "3"),
     ] {
         let text = format!("{NET}\n{line}\n");
         assert_eq!(called(&text, "forward", 1), expected, "{line}");
     }
+    let text = format!("{NET}\n{wrapper}wrapper = Wrap(Net(3))\nmodel = wrapper.module\n");
+    assert_eq!(called(&text, "forward", 1), "4");
+    for (line, expected) in [
+        ("a = Net(2)\nb = Net(3)", "`a` and `b`"),
+        ("net = Net(2)\ncriterion = nn.MSELoss()", "`net` and `criterion`"),
+        ("criterion = nn.MSELoss()", "`criterion` and an object of `Net`"),
+        ("a = Net(2)\nfor m in [Net(5)]:\n    m.n = 7", "`a` and `m`"),
+        ("models = [Net(2), Net(3)]", "`models`"),
+    ] {
+        let error = refusal(&format!("{NET}\n{line}\n"));
+        assert!(
+            error.contains(expected) && error.contains("call the one that is meant `model`"),
+            "{line}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_statement_may_have_made_the_module() {
+    for (line, expected) in [
+        ("net = (lambda: Net(5))()", "expression"),
+        ("MODELS = {'a': lambda: Net(7)}\nnet = MODELS['a']()", "expression"),
+        ("net = Net(5) if frob() else Net(6)", "frob"),
+        ("with open('n') as f:\n    net = Net(int(f.read()))", "context"),
+        ("if frob():\n    net = Net(5)", "frob"),
+        ("for n in frob():\n    net = Net(n)", "frob"),
+        (
+            "def make():\n    global net\n    net = Net(int(frob()))\nmake()",
+            "frob",
+        ),
+        ("from mylib import *\nnet = build_net(9)", "build_net"),
+        (
+            "from contextlib import nullcontext\nwith nullcontext(Net(5)) as net:\n    pass",
+            "context",
+        ),
+        ("globals()['net'] = Net(5)", "globals"),
+        ("if (net := Net(5)) is None:\n    pass", "expression"),
+        ("net, *rest = [Net(5), 1]", "assignment"),
+        ("import copy\nnet = copy.copy(Net(5))", "copy.copy"),
+        ("class Own(pl.LightningModule):\n    pass", "pl"),
+        (
+            "import pytorch_lightning as pl\nclass Own(pl.LightningModule):\n    pass\nnet = Own()",
+            "pytorch_lightning.LightningModule",
+        ),
+        (
+            "from timm.models import ResNet\nclass Own(ResNet):\n    pass",
+            "timm.models.ResNet",
+        ),
+        (
+            "def deco(c):\n    return c\n@deco\nclass Own(nn.Module):\n    pass",
+            "decorator",
+        ),
+        ("if frob():\n    class Own(nn.Module):\n        pass", "frob"),
+        (
+            "try:\n    from mylib import Base\nexcept ImportError:\n    Base = nn.Module\nclass Own(Base):\n    pass",
+            "import",
+        ),
+        (
+            "class Mixin:\n    pass\nclass Own(Mixin, nn.Module):\n    pass",
+            "second base",
+        ),
+        ("torch.set_default_dtype(torch.float64)", "set_default_dtype"),
+        (
+            "frozen = torch.jit.freeze(torch.jit.script(Net(2)).eval())",
+            "torch.jit.freeze",
+        ),
+    ] {
+        let error = refusal(&format!("{NET}\n{line}\n"));
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+    // A file that has nothing else.
+    let error = refusal("import torch\nfrom torch import nn\nnet = (lambda: nn.Linear(2, 2))()\n");
+    assert!(error.contains("expression"), "{error}");
+    // What cannot be a module does not matter.
+    for line in [
+        "parser = argparse.ArgumentParser()\nargs = parser.parse_args()\nnet = Net(3)",
+        "mean = np.zeros(3)\nnet = Net(3)\nimport numpy as np\nstd = np.ones(3)",
+        "net = Net(3)\nloss = F.mse_loss(net(torch.ones(2)), torch.ones(2))\ny = net(1)",
+    ] {
+        let text = format!("{NET}\nimport argparse\nimport numpy as np\n{line}\n");
+        assert_eq!(called(&text, "forward", 1), "4", "{line}");
+    }
+}
+
+#[test]
+fn a_refused_statement_taints_all_that_it_reaches() {
+    for (line, expected) in [
+        ("load = model.load_state_dict\nload(torch.load('w.pt'))", "torch.load"),
+        (
+            "def f(self, x: Tuple[int], y: int) -> int:\n    return y\nh = model.register_forward_hook(f)\nh.remove()",
+            "remove",
+        ),
+        ("def go(m=model):\n    m.n = frob()\ngo()", "frob"),
+        (
+            "class T:\n    def run(self):\n        model.n = frob()\ntrainer = T()\ntrainer.run()",
+            "no module",
+        ),
+        (
+            "class T:\n    @staticmethod\n    def run():\n        model.n = frob()\nT.run()",
+            "frob",
+        ),
+        ("def go():\n    model.n = frob()\nINIT = {'a': go}\nINIT['a']()", "frob"),
+        ("def go():\n    model.n = frob()\nmylib.later(go)", "mylib"),
+        ("exec('model.n = 5')", "exec"),
+        ("globals()['model'].n = 5", "globals"),
+        (
+            "model.names = ['a']\nnames = model.names\nnames += map(str, [1])",
+            "map",
+        ),
+        ("print(mylib.train(model))", "mylib"),
+        ("print(model.n, frob(model))", "frob"),
+        ("model.b = nn.BatchNorm1d(2)\ny = model(1)", "calling"),
+    ] {
+        let error = refusal(&format!("{NET}\nfrom typing import Tuple\nmodel = Net()\n{line}\n"));
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+    // Calls that only compute, and calls of what never had the model.
+    for line in [
+        "y = model(1)",
+        "print(model(1), f'{frob:.2f}')",
+        "import wandb\nwandb.init(project='a')",
+        "model.b = nn.BatchNorm1d(2)\nmodel.eval()\ny = model(1)",
+        "import logging\nlogger = logging.getLogger(__name__)\nlogger.info('parameters: %d', sum(p.numel() for p in model.parameters()))",
+        "with torch.no_grad():\n    y = model(1)",
+    ] {
+        let text = format!("{NET}\nmodel = Net(3)\n{line}\n");
+        assert_eq!(called(&text, "forward", 1), "4", "{line}");
+    }
+}
+
+#[test]
+fn what_is_compiled_is_what_was_there_then() {
+    let text = "import torch\ndef g(x: int):\n    return x + 1\n@torch.jit.script\ndef f(x: int):\n    return g(x)\ndef g(x: int):\n    return x + 2\n";
+    let error = refusal(text);
+    assert!(
+        error.contains("`g` is defined again behind `torch.jit.script`"),
+        "{error}"
+    );
+    let error = refusal(&format!("{NET}\na = Net(2)\nmodel = torch.jit.script(a)\na.double()\n"));
+    assert!(
+        error.contains("`double` of a module that `torch.jit.script` has compiled"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -153,6 +309,7 @@ fn what_python_would_raise_ends_the_file() {
     for (line, expected) in [
         ("raise RuntimeError('not here')\nmodel = Net(3)", "not here"),
         ("assert 1 > 2, 'too small'\nmodel = Net(3)", "too small"),
+        ("import sys\nsys.exit(1)\nmodel = Net(3)", "`sys.exit`"),
         (
             "model = Net(3)\nmodel.load_state_dict({'v': torch.ones(2)})",
             "Unexpected key(s) in state_dict: \"v\". \n\tMissing key(s) in state_dict: \"w\". ",

@@ -149,9 +149,9 @@ pub enum Source {
     Unit(CompilationUnit),
 }
 
-/// Compiles a TorchScript source text. One with classes that derive from `torch.nn.Module` makes a module: the value of the last
-/// top-level assignment of one (`model = Net(3)`), else an object of the last such class that takes no arguments. Constructors are run on
-/// the part of Python that docs/language.md describes.
+/// Compiles a TorchScript source text. One that makes modules, or has classes that derive from `torch.nn.Module`, makes a module: the global
+/// variable `model`, else the only global variable that is a module, else an object of the last such class, made without arguments. The text
+/// is run on the part of Python that docs/language.md describes.
 ///
 /// # Errors
 /// When the text does not compile, or a constructor does what only Python can.

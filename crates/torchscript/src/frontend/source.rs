@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use frazil_ir::{Context, Diagnostic, SourceRange, Span};
-use ruff_python_ast::{Expr, ModModule, Stmt};
+use ruff_python_ast::{Expr, ModModule, Stmt, StmtClassDef};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::archive::{SourceMap, SourcePlace};
@@ -199,6 +199,15 @@ impl SourceFile {
     /// The file's statements.
     pub(crate) fn body(&self) -> &[Stmt] {
         &self.module.body
+    }
+
+    /// The classes that are defined outside of functions.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = &StmtClassDef> {
+        self.module
+            .body
+            .iter()
+            .chain(&self.nested)
+            .filter_map(Stmt::as_class_def_stmt)
     }
 
     /// The statement of this number: one of the body, or a function or class inside of one.

@@ -90,8 +90,11 @@ impl Maker<'_, '_> {
                 Some(Py::Tensor(tensor) | Py::Parameter(tensor)) => Some(Py::Parameter(tensor.clone())),
                 _ => None,
             },
-            Some("jit.script" | "jit.freeze") => positional.first().cloned(),
-            Some("no_grad" | "manual_seed" | "inference_mode") => Some(Py::None),
+            Some("jit.script") => match positional {
+                [value] => self.script(file, value, call)?,
+                _ => None,
+            },
+            Some("manual_seed") => Some(Py::None),
             Some("device") => match positional {
                 [Py::Str(text)] => Device::parse(text).map(Py::Device),
                 [device @ Py::Device(_)] => Some(device.clone()),
@@ -104,6 +107,7 @@ impl Maker<'_, '_> {
                 Some(initialiser) => self.initialise(initialiser, positional, keywords),
                 None => self.factory(name, positional, keywords),
             },
+            None if path == "logging.getLogger" => Some(Py::Path("logging.Logger".into())),
             None => match path.strip_prefix("math.") {
                 Some(name) => math(name, positional),
                 None => self.python(path, positional, keywords),
@@ -456,6 +460,7 @@ fn deep_copy(value: &Py, known: &mut Vec<(Py, Py)>, depth: usize) -> Option<Py> 
                 attributes: IndexMap::new(),
                 transient: object.borrow().transient.clone(),
                 hooks: object.borrow().hooks.clone(),
+                scripted: object.borrow().scripted.clone(),
             };
             let copy = Rc::new(RefCell::new(copy));
             known.push((value.clone(), Py::Object(Rc::clone(&copy))));

@@ -390,7 +390,12 @@ impl Maker<'_, '_> {
             Py::Object(object) => {
                 let known = object.borrow().attributes.get(name).map(|a| a.value.clone());
                 if let Some(known) = known {
-                    return Ok(known);
+                    let is_copied = object.borrow().scripted.is_some();
+                    return Ok(if is_copied {
+                        super::scripted::detached(&known)
+                    } else {
+                        known
+                    });
                 }
                 let class = object.borrow().class.clone();
                 for class in ancestry(self.program, &class)?.unwrap_or_default() {
@@ -407,6 +412,11 @@ impl Maker<'_, '_> {
                 Ok(Py::tuple(tensor.sizes.iter().map(|&n| Py::Int(n)).collect()))
             }
             Py::Tensor(tensor) | Py::Parameter(tensor) if name == "data" => Ok(Py::Tensor(tensor)),
+            // What `load_state_dict` gives.
+            Py::Tuple(keys) if keys.len() == 2 && matches!(name, "missing_keys" | "unexpected_keys") => {
+                let keys = keys.get(usize::from(name == "unexpected_keys"));
+                Ok(keys.cloned().unwrap_or(Py::None))
+            }
             Py::Class(class) => match class_constant(&class, name) {
                 Some(_) if let Some(member) = self.member(&class, name)? => Ok(member),
                 Some(value) => match self.class_value(&class, name) {

@@ -6,13 +6,32 @@ use std::sync::Arc;
 
 use frazil_ir::AttributeKind;
 use indexmap::IndexMap;
-use ruff_python_ast::{Expr, Stmt};
+use ruff_python_ast::{Expr, Stmt, StmtWith};
 use ruff_text_size::Ranged;
 
+use super::purity::{ends_program, is_harmless};
+use super::scripted::detached;
 use super::value::{Attribute, ClassRef, FunctionRef, Py, PyObject};
 use super::{MAX_CALLS, Maker, Scope, ancestry};
 use crate::frontend::Result;
+use crate::frontend::annotation::dotted;
 use crate::frontend::source::SourceFile;
+
+/// Contexts that turn gradients on or off.
+const GRADIENT_MODES: &[&str] = &[
+    "torch.no_grad",
+    "torch.enable_grad",
+    "torch.set_grad_enabled",
+    "torch.inference_mode",
+    "torch.autograd.no_grad",
+    "torch.autograd.enable_grad",
+    "torch.autograd.set_grad_enabled",
+    "torch.autograd.inference_mode",
+    "torch.autograd.grad_mode.no_grad",
+    "torch.autograd.grad_mode.enable_grad",
+    "torch.autograd.grad_mode.set_grad_enabled",
+    "torch.autograd.grad_mode.inference_mode",
+];
 
 /// How a statement ends.
 pub(super) enum Flow {
@@ -52,21 +71,19 @@ impl Maker<'_, '_> {
             }
             Stmt::Expr(expr) => {
                 if !expr.value.is_string_literal_expr() {
-                    self.expr(scope, &expr.value)?;
+                    self.discard(scope, &expr.value)?;
                 }
             }
             Stmt::Assign(assign) => {
                 let value = self.expr(scope, &assign.value)?;
                 for target in &assign.targets {
                     self.assign(scope, Some(target), value.clone(), statement)?;
-                    self.note_made(scope, target, &assign.value, &value);
                 }
             }
             Stmt::AnnAssign(assign) => {
                 if let Some(value) = &assign.value {
                     let made = self.expr(scope, value)?;
-                    self.assign(scope, Some(&assign.target), made.clone(), statement)?;
-                    self.note_made(scope, &assign.target, value, &made);
+                    self.assign(scope, Some(&assign.target), made, statement)?;
                 }
             }
             Stmt::AugAssign(assign) => {
@@ -81,7 +98,21 @@ impl Maker<'_, '_> {
                     return Ok(Flow::Next);
                 }
                 let value = self.binary(&file, assign.op, &left, &right, assign)?;
-                self.assign(scope, Some(&assign.target), value, statement)?;
+                match (&left, &value, &*assign.target) {
+                    (Py::List(list), Py::List(new), _) => {
+                        let new = new.borrow().clone();
+                        *list.borrow_mut() = new;
+                    }
+                    // So do tensors change; an element of one is set in the tensor that it is of.
+                    (Py::Tensor(tensor) | Py::Parameter(tensor), Py::Tensor(new) | Py::Parameter(new), target)
+                        if !target.is_subscript_expr() || !tensor.is_part =>
+                    {
+                        if tensor.is_part || tensor.copy_from(new).is_none() {
+                            return self.beyond(&file, "this assignment", assign);
+                        }
+                    }
+                    _ => self.assign(scope, Some(&assign.target), value, statement)?,
+                }
             }
             Stmt::If(statement) => {
                 if self.expr(scope, &statement.test)?.truth() {
@@ -121,10 +152,7 @@ impl Maker<'_, '_> {
                 return self.suite(scope, &statement.orelse);
             }
             Stmt::With(with) => {
-                // `with torch.no_grad():` changes nothing here.
-                for item in &with.items {
-                    self.expr(scope, &item.context_expr)?;
-                }
+                self.enter(scope, with)?;
                 return self.suite(scope, &with.body);
             }
             Stmt::Break(_) => return Ok(Flow::Break),
@@ -162,20 +190,77 @@ impl Maker<'_, '_> {
     /// Gives a variable of `scope` a value.
     pub(super) fn set(&mut self, scope: &mut Scope, name: &str, value: Py) {
         if scope.is_top || scope.globals.contains(name) {
-            self.globals.bind(name, Ok(value));
+            self.globals.bind(name, value);
         } else {
             scope.variables.insert(name.to_owned(), value);
         }
     }
 
-    /// Notes that an assignment of a global variable makes a module: it calls something for it, or gives one another name.
-    fn note_made(&mut self, scope: &Scope, target: &Expr, expr: &Expr, value: &Py) {
-        let makes = matches!(expr, Expr::Call(_) | Expr::If(_) | Expr::Name(_));
-        if let (true, Py::Object(_), Expr::Name(name)) = (makes, value, target)
-            && (scope.is_top || scope.globals.contains(name.id.as_str()))
-        {
-            self.globals.note_made(&name.id, expr);
+    /// Evaluates an expression whose value is not used.
+    fn discard(&mut self, scope: &mut Scope, expr: &Expr) -> Result<()> {
+        let Some(call) = expr.as_call_expr() else {
+            return self.expr(scope, expr).map(|_| ());
+        };
+        let path = self.path_of(scope, &call.func).unwrap_or_default();
+        if ends_program(&path) {
+            let file = Arc::clone(&scope.file);
+            return self.raise(&file, format!("the program ends here, by `{path}`"), call);
         }
+        if !is_harmless(&path) {
+            return self.expr(scope, expr).map(|_| ());
+        }
+        for argument in &call.arguments.args {
+            self.expr(scope, argument.as_starred_expr().map_or(argument, |star| &star.value))?;
+        }
+        for keyword in &call.arguments.keywords {
+            self.expr(scope, &keyword.value)?;
+        }
+        Ok(())
+    }
+
+    /// The dotted name that an expression stands for, if it is no value of the text.
+    fn path_of(&self, scope: &Scope, expr: &Expr) -> Option<String> {
+        let name = dotted(expr)?;
+        let (head, rest) = match name.split_once('.') {
+            Some((head, rest)) => (head, Some(rest)),
+            None => (name.as_str(), None),
+        };
+        let known = scope.file.is_by_hand().then(|| self.globals.names.get(head)).flatten();
+        let head = match (scope.variables.get(head), known.map(|binding| &binding.value)) {
+            (Some(Py::Path(path)), _) | (None, Some(Ok(Py::Path(path)))) => path.to_string(),
+            (None, Some(Ok(Py::Class(class)))) if !class.file.is_by_hand() => {
+                class.qualified.trim_start_matches("__torch__.").to_owned()
+            }
+            (None, None) => scope.file.expand(head),
+            _ => return None,
+        };
+        Some(match rest {
+            Some(rest) => format!("{head}.{rest}"),
+            None => head,
+        })
+    }
+
+    /// Enters the contexts of a `with`: those that turn gradients on or off, which changes nothing here.
+    pub(super) fn enter(&mut self, scope: &mut Scope, with: &StmtWith) -> Result<()> {
+        for item in &with.items {
+            let context = item.context_expr.as_call_expr();
+            let path = context.and_then(|call| self.path_of(scope, &call.func));
+            let path = path.unwrap_or_default();
+            let (true, Some(call)) = (GRADIENT_MODES.contains(&path.as_str()), context) else {
+                let file = Arc::clone(&scope.file);
+                return self.beyond(&file, "this context of a `with`", &item.context_expr);
+            };
+            for argument in &call.arguments.args {
+                self.expr(scope, argument)?;
+            }
+            for keyword in &call.arguments.keywords {
+                self.expr(scope, &keyword.value)?;
+            }
+            if let Some(target) = item.optional_vars.as_deref() {
+                self.assign(scope, Some(target), Py::None, with)?;
+            }
+        }
+        Ok(())
     }
 
     /// The value of a default: that of the definition, not of the call.
@@ -373,6 +458,14 @@ impl Maker<'_, '_> {
         file: &Arc<SourceFile>,
         node: &impl Ranged,
     ) -> Result<Py> {
+        if let Some(error) = self
+            .globals
+            .unclear
+            .get(&class.statement)
+            .filter(|_| class.file.is_by_hand())
+        {
+            return Err(error.clone().into());
+        }
         let Some(chain) = ancestry(self.program, class)? else {
             return self.beyond(file, "an object of a class that is no module", node);
         };
@@ -381,9 +474,10 @@ impl Maker<'_, '_> {
             attributes: IndexMap::new(),
             transient: Vec::new(),
             hooks: Vec::new(),
+            scripted: None,
         };
-        // A text by hand is code to be deployed: its modules are in evaluation mode from the start.
-        set_attribute(&mut object, "training", Py::Bool(false));
+        // While the text runs. What is compiled is in evaluation mode: it is code to be deployed.
+        set_attribute(&mut object, "training", Py::Bool(true));
         let object = Py::Object(Rc::new(RefCell::new(object)));
         if let Some(init) = chain.iter().find_map(|class| class.method("__init__")) {
             self.call_function(&init, Some(object.clone()), positional, keywords, node)?;
@@ -394,6 +488,10 @@ impl Maker<'_, '_> {
 
 /// Sets an attribute as `nn.Module` does: a parameter is registered as one.
 pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) {
+    let value = match object.scripted {
+        Some(_) => detached(&value),
+        None => value,
+    };
     let before = object.attributes.get(name).map(|attribute| attribute.kind);
     let kind = match (&value, before) {
         (Py::Parameter(_), _) => AttributeKind::Parameter,

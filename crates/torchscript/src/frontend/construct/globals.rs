@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::TextRange;
 
 use super::Maker;
+use super::scripted::Snapshot;
 use super::value::{ClassRef, ObjectRef, Py};
 use crate::frontend::source::SourceError;
 
@@ -17,10 +19,22 @@ pub(super) type Known = Result<Py, Box<SourceError>>;
 #[derive(Default)]
 pub(super) struct Globals {
     pub(super) names: HashMap<String, Binding>,
-    /// How many assignments have been made.
-    count: usize,
-    /// Values that a statement which cannot be run may have changed. A clone of the value keeps its address from being used again.
-    tainted: Vec<(Py, Box<SourceError>)>,
+    /// Where the statement that runs starts in the text.
+    pub(super) at: TextRange,
+    /// Values that a statement which cannot be run may have changed, by address. The value keeps its address from being used again.
+    tainted: HashMap<(usize, usize), (Py, Box<SourceError>)>,
+    /// Functions and classes that were given to code which is not known: later calls of such code may call them.
+    pub(super) escaped: Vec<Py>,
+    /// Classes of which it is not known whether they are classes of modules, by number, and why.
+    pub(super) unclear: HashMap<usize, Box<SourceError>>,
+    /// The error of the first statement that could not be run.
+    pub(super) refused: Option<Box<SourceError>>,
+    /// The error of a statement that may have changed any variable, and all that was made after it.
+    pub(super) wild: Option<Box<SourceError>>,
+    /// What compiled functions and modules used when they were compiled.
+    pub(super) snapshots: Vec<Snapshot>,
+    /// Modules that `torch.jit.script` has made copies of.
+    pub(super) compiled: Vec<ObjectRef>,
     /// The values that class bodies give names, by the number of the class.
     pub(super) class_values: HashMap<usize, IndexMap<String, Known>>,
     /// The values of defaults, and of what class bodies assign, by the place of the expression.
@@ -30,32 +44,65 @@ pub(super) struct Globals {
 /// A global variable.
 pub(super) struct Binding {
     pub(super) value: Known,
-    /// Set where an assignment makes a module, or may make one: when, and where it is in the text.
-    pub(super) made: Option<(usize, u32)>,
+    /// Where the statement that gave the value stands.
+    pub(super) at: TextRange,
+    /// Set for a value that cannot be known.
+    pub(super) unknown: Option<Unknown>,
+}
+
+/// What a value may be that cannot be known.
+#[derive(Clone)]
+pub(super) struct Unknown {
+    pub(super) role: Role,
+    /// Whether calling it, or taking something of it, may give a module.
+    pub(super) leads_to_module: bool,
+    /// Values that it may hold.
+    pub(super) holds: Rc<[Py]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// No module and no class of modules.
+    Other,
+    /// It may be a module.
+    Module,
+    /// It may be a class of modules.
+    Class,
 }
 
 impl Globals {
-    pub(super) fn bind(&mut self, name: &str, value: Known) {
-        self.names.insert(name.to_owned(), Binding { value, made: None });
+    pub(super) fn bind(&mut self, name: &str, value: Py) {
+        let binding = Binding {
+            value: Ok(value),
+            at: self.at,
+            unknown: None,
+        };
+        self.names.insert(name.to_owned(), binding);
     }
 
-    /// Notes that the value of `name` comes of the assignment `node`, which makes a module or may do so.
-    pub(super) fn note_made(&mut self, name: &str, node: &impl Ranged) {
-        self.count += 1;
-        if let Some(binding) = self.names.get_mut(name) {
-            binding.made = Some((self.count, node.start().to_u32()));
-        }
+    pub(super) fn bind_unknown(&mut self, name: &str, error: &SourceError, unknown: Unknown) {
+        let binding = Binding {
+            value: Err(Box::new(error.clone())),
+            at: self.at,
+            unknown: Some(unknown),
+        };
+        self.names.insert(name.to_owned(), binding);
     }
 
     /// Notes that a statement that failed with `error` may have changed `value`.
-    pub(super) fn taint(&mut self, value: Py, error: &SourceError) {
-        self.tainted.push((value, Box::new(error.clone())));
+    pub(super) fn taint(&mut self, value: &Py, error: &SourceError) {
+        if let Some(address) = address(value) {
+            let tainted = self.tainted.entry(address);
+            tainted.or_insert_with(|| (value.clone(), Box::new(error.clone())));
+        }
     }
 
     /// Why `value` itself cannot be known, if it cannot.
     pub(super) fn doubt(&self, value: &Py) -> Option<&SourceError> {
-        let found = self.tainted.iter().find(|(tainted, _)| same(tainted, value));
-        found.map(|(_, error)| &**error)
+        if self.tainted.is_empty() {
+            return None;
+        }
+        self.tainted.get(&address(value)?).map(|(_, error)| &**error)
     }
 
     /// Why `value` or something that it holds cannot be known, if that is so.
@@ -68,16 +115,16 @@ impl Globals {
     }
 }
 
-/// Whether both are one thing, of which changes are seen.
-pub(super) fn same(a: &Py, b: &Py) -> bool {
-    match (a, b) {
-        (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
-        (Py::List(a), Py::List(b)) => Rc::ptr_eq(a, b),
-        (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
-        (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => Rc::ptr_eq(&a.data, &b.data),
-        (Py::Class(a), Py::Class(b)) => a.is(b),
-        _ => false,
-    }
+/// What tells a value apart of which changes are seen.
+fn address(value: &Py) -> Option<(usize, usize)> {
+    Some(match value {
+        Py::Object(object) => (Rc::as_ptr(object).cast::<()>() as usize, 0),
+        Py::List(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
+        Py::Dict(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
+        Py::Tensor(tensor) | Py::Parameter(tensor) => (Rc::as_ptr(&tensor.data).cast::<()>() as usize, 0),
+        Py::Class(class) => (Arc::as_ptr(&class.file).cast::<()>() as usize, class.statement + 1),
+        _ => return None,
+    })
 }
 
 /// Visits `value` and everything that it holds once, without recursion. Classes of objects are visited, too.
@@ -115,6 +162,8 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
                 let items = items.borrow();
                 waiting.extend(items.iter().rev().flat_map(|(key, value)| [value.clone(), key.clone()]));
             }
+            Py::Method(object, _) => waiting.push((**object).clone()),
+            Py::Super(object, _) => waiting.push(Py::Object(Rc::clone(object))),
             _ => {}
         }
     }

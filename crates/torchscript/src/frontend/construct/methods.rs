@@ -85,6 +85,12 @@ impl Maker<'_, '_> {
                 }
                 Ok(Py::Object(Rc::clone(object)))
             }
+            // Only here does a cast make new tensors.
+            ("float" | "double" | "to", _) if self.is_compiled(object) => self.beyond(
+                file,
+                format!("`{name}` of a module that `torch.jit.script` has compiled"),
+                call,
+            ),
             ("cpu" | "float" | "double" | "to", _) => match states::cast(object, name, positional, keywords) {
                 Some(()) => Ok(Py::Object(Rc::clone(object))),
                 None => self.beyond(file, format!("this call of the method `{name}` of a module"), call),
@@ -96,7 +102,7 @@ impl Maker<'_, '_> {
                 let strict = argument(1, "strict").is_none_or(|strict| strict.truth());
                 match state {
                     Some(Py::Dict(items)) => match states::load(object, &items.borrow(), strict) {
-                        Ok(()) => Ok(Py::None),
+                        Ok(result) => Ok(result),
                         Err(message) => self.raise(file, message, call),
                     },
                     _ => self.beyond(file, "this call of `load_state_dict`", call),
@@ -136,7 +142,8 @@ impl Maker<'_, '_> {
                 };
                 let is_before = name == "register_forward_pre_hook";
                 object.borrow_mut().hooks.push(Hook { is_before, function });
-                Ok(Py::None)
+                // A handle, whose methods are refused together with the module.
+                Ok(Py::Method(Box::new(Py::Object(Rc::clone(object))), name.into()))
             }
             ("parameters", None) if keywords.is_empty() => Ok(states::values(states::parameters(object))),
             ("items" | "named_children", None) => {

@@ -1,6 +1,7 @@
 //! Modules from source: `__init__` is run on a small part of Python, and what it leaves is the module.
 //!
-//! [`exec`] runs statements, [`eval`] expressions, [`builtins`] what Python and `torch` bring along; [`lower`] turns the objects into a
+//! [`exec`] runs statements, [`eval`] expressions, [`builtins`] what Python and `torch` bring along; [`refuse`] follows statements that cannot be
+//! run, [`purity`] tells which calls change nothing, [`root`] picks the module, [`scripted`] is `torch.jit.script`; [`lower`] turns the objects into a
 //! [`Module`](frazil_ir::Module) whose methods the front end compiles. What a constructor does beyond that is an error that says so.
 
 mod builtins;
@@ -12,6 +13,10 @@ mod lower;
 mod mentions;
 mod methods;
 mod operators;
+mod purity;
+mod refuse;
+mod root;
+mod scripted;
 mod states;
 mod tensor;
 mod toplevel;
@@ -128,6 +133,7 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     };
     maker.run(file)?;
     let root = maker.root(file)?;
+    maker.check_snapshots()?;
     if let Some(doubt) = root
         .as_ref()
         .and_then(|root| maker.globals.doubt_within(&Py::Object(Rc::clone(root))))
@@ -136,6 +142,13 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     }
     let (names, bound) = (maker.top_names(file), maker.bound());
     program.set_top(file, names, bound);
+    if let Some(root) = &root {
+        globals::walk(&Py::Object(Rc::clone(root)), &mut |part| {
+            if let Py::Object(module) = part {
+                exec::set_attribute(&mut module.borrow_mut(), "training", Py::Bool(false));
+            }
+        });
+    }
     match root {
         Some(root) => lower::objects(program, file, &root).map(Some),
         None => Ok(None),
@@ -187,10 +200,7 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
         if interface {
             return Ok(None);
         }
-        if matches!(
-            base.as_str(),
-            "torch.nn.Module" | "torch.nn.modules.module.Module" | "Module"
-        ) {
+        if is_module_path(&base) {
             return Ok(Some(chain));
         }
         let file = Arc::clone(&current.file);
@@ -207,6 +217,14 @@ fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<Cl
         }
     }
     Ok(None)
+}
+
+/// Whether the dotted name is one of the class that all modules derive from.
+fn is_module_path(path: &str) -> bool {
+    matches!(
+        path,
+        "torch.nn.Module" | "torch.nn.modules.Module" | "torch.nn.modules.module.Module" | "Module"
+    )
 }
 
 /// The class that `name` is in `file` or the library.
@@ -240,11 +258,7 @@ impl Maker<'_, '_> {
 
     /// Counts the elements and bytes of a value that an expression gave, if that is allowed.
     fn charge(&mut self, file: &SourceFile, value: &Py, node: &impl Ranged) -> Result<()> {
-        self.work = self.work.saturating_add(value.weight() / 16);
-        if self.work > MAX_WORK {
-            let message = format!("running the text goes through more than {} elements", 16 * MAX_WORK);
-            return Err(file.error("budget", message, node).into());
-        }
+        self.charge_work(file, value.weight() / 16, node)?;
         if let Py::Tensor(tensor) | Py::Parameter(tensor) = value {
             self.tensor_bytes = self.tensor_bytes.saturating_add(tensor.fresh_bytes());
             if self.tensor_bytes > MAX_TENSOR_BYTES {
@@ -253,6 +267,16 @@ impl Maker<'_, '_> {
             }
         }
         self.charge_bytes(file, value.fresh_bytes(), node)
+    }
+
+    /// Counts units of work, if they are allowed.
+    fn charge_work(&mut self, file: &SourceFile, units: u64, node: &impl Ranged) -> Result<()> {
+        self.work = self.work.saturating_add(units);
+        if self.work > MAX_WORK {
+            let message = format!("running the text goes through more than {} elements", 16 * MAX_WORK);
+            return Err(file.error("budget", message, node).into());
+        }
+        Ok(())
     }
 
     /// Counts bytes that a list, string or dictionary is about to take, if that is allowed.

@@ -81,11 +81,11 @@ fn collect(object: &ObjectRef, prefix: &str, depth: usize, found: &mut Vec<(Py, 
     }
 }
 
-/// `load_state_dict(state, strict)`.
+/// `load_state_dict(state, strict)`. Gives the names of the tensors that the state misses, and those that the module does not have.
 ///
 /// # Errors
 /// As PyTorch raises, in its words.
-pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Result<(), String> {
+pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Result<Py, String> {
     let own = state_dict(object);
     let class = object.borrow().class.qualified.clone();
     let class = class.rsplit('.').next().unwrap_or_default();
@@ -104,6 +104,8 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
         .map(|(key, _)| key)
         .filter(|key| find(state, key).is_none())
         .collect();
+    let keys = |keys: &[&Py]| Py::list(keys.iter().map(|key| (*key).clone()).collect());
+    let result = Py::tuple(vec![keys(&missing), keys(&unexpected)]);
     let mut errors = Vec::new();
     if strict && !unexpected.is_empty() {
         errors.push(format!("Unexpected key(s) in state_dict: {}. ", quoted(unexpected)));
@@ -149,7 +151,7 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
     for (to, from) in copies {
         let _ = to.copy_from(&from);
     }
-    Ok(())
+    Ok(result)
 }
 
 /// Casts the floating-point tensors of a module as `name` says: `float`, `double`, or `to` with arguments. Where they are to be changes nothing

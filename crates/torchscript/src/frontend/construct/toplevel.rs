@@ -2,133 +2,26 @@
 //!
 //! A statement that cannot be run does not stop the rest: what it would have assigned, and what it may have changed, is refused where it is used.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ruff_python_ast::{Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
 use super::exec::Flow;
-use super::globals::{Known, modules};
-use super::mentions::{Mentions, is_written_by};
-use super::value::{ClassRef, FunctionRef, ObjectRef, Py};
-use super::{Base, Maker, Scope, ancestry, class_at, find_class};
+use super::globals::Known;
+use super::refuse::{is_plain_base, is_plain_path};
+use super::value::{ClassRef, FunctionRef, Py};
+use super::{Base, Maker, Scope, ancestry, class_at, find_class, is_module_path};
 use crate::frontend::annotation::dotted;
-use crate::frontend::program::{Bound, TopName, is_plain_decorator, marker_of};
-use crate::frontend::source::{SourceError, SourceFile};
+use crate::frontend::program::{Bound, TopName, is_plain_decorator, is_scripted, marker_of};
+use crate::frontend::source::SourceFile;
 use crate::frontend::{LoadError, Result};
-
-/// Functions whose calls, as statements, change nothing that code is made of. Their arguments are not evaluated.
-const HARMLESS: &[&str] = &[
-    "print",
-    "torch.save",
-    "torch.jit.save",
-    "torch.onnx.export",
-    "torch.manual_seed",
-    "torch.set_",
-    "torch.random.",
-    "torch.cuda.",
-    "torch.backends.",
-    "warnings.",
-    "logging.",
-    "logger.",
-    "sys.",
-    "os.",
-    "time.",
-    "gc.",
-    "random.seed",
-    "numpy.random.seed",
-    "numpy.set_printoptions",
-];
-
-/// Modules of Python's own that make no modules of `torch`.
-const PLAIN_MODULES: &[&str] = &[
-    "abc",
-    "argparse",
-    "array",
-    "base64",
-    "bisect",
-    "builtins",
-    "calendar",
-    "collections",
-    "contextlib",
-    "copy",
-    "csv",
-    "dataclasses",
-    "datetime",
-    "decimal",
-    "enum",
-    "fractions",
-    "functools",
-    "gc",
-    "getpass",
-    "glob",
-    "gzip",
-    "hashlib",
-    "heapq",
-    "inspect",
-    "io",
-    "itertools",
-    "json",
-    "logging",
-    "math",
-    "multiprocessing",
-    "numbers",
-    "numpy",
-    "operator",
-    "os",
-    "pathlib",
-    "pickle",
-    "platform",
-    "pprint",
-    "queue",
-    "random",
-    "re",
-    "shutil",
-    "signal",
-    "socket",
-    "statistics",
-    "string",
-    "struct",
-    "subprocess",
-    "sys",
-    "tempfile",
-    "textwrap",
-    "threading",
-    "time",
-    "traceback",
-    "types",
-    "typing",
-    "typing_extensions",
-    "unittest",
-    "urllib",
-    "uuid",
-    "warnings",
-    "weakref",
-    "zipfile",
-    "zlib",
-];
-
-/// What of `torch` can give modules.
-const MAKES_MODULES: &[&str] = &[
-    "torch.nn.",
-    "torch.hub.",
-    "torch.load",
-    "torch.jit.",
-    "torch.quantization.",
-    "torch.ao.",
-    "torch.fx.",
-    "torch.export.",
-    "torch.compile",
-];
-
-/// What of `torch` keeps or changes what it is given.
-const CHANGES_ARGUMENTS: &[&str] = &["torch.nn.utils.", "torch.optim.", "torch.utils.", "torch.nn.init."];
 
 impl Maker<'_, '_> {
     /// Runs the statements of a text by hand.
     pub(super) fn run(&mut self, file: &Arc<SourceFile>) -> Result<()> {
-        self.globals.bind("__name__", Ok(Py::str(module_name(&file.name))));
+        self.globals.bind("__name__", Py::str(module_name(&file.name)));
         let mut scope = Scope::new(file);
         scope.is_top = true;
         self.top_suite(&mut scope, file.body())
@@ -136,8 +29,10 @@ impl Maker<'_, '_> {
 
     fn top_suite(&mut self, scope: &mut Scope, body: &[Stmt]) -> Result<()> {
         for statement in body {
+            let before = std::mem::replace(&mut self.globals.at, statement.range());
             let done = self.top_statement(scope, statement);
             self.settle(scope, statement, done)?;
+            self.globals.at = before;
         }
         Ok(())
     }
@@ -155,9 +50,6 @@ impl Maker<'_, '_> {
     }
 
     fn top_statement(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<()> {
-        if is_harmless(&scope.file, statement) {
-            return Ok(());
-        }
         match statement {
             Stmt::If(choice) => {
                 let mut body = None;
@@ -179,12 +71,7 @@ impl Maker<'_, '_> {
                 self.top_suite(scope, body.map_or(&[], |body| body.as_slice()))
             }
             Stmt::With(with) => {
-                for item in &with.items {
-                    let value = self.expr(scope, &item.context_expr)?;
-                    if let Some(target) = item.optional_vars.as_deref() {
-                        self.assign(scope, Some(target), value, with)?;
-                    }
-                }
+                self.enter(scope, with)?;
                 self.top_suite(scope, &with.body)
             }
             // What is raised, and which handler it meets, only Python knows.
@@ -194,7 +81,7 @@ impl Maker<'_, '_> {
                         if is_unknown_import(statement) {
                             return self.beyond(&scope.file, "whether this import succeeds", statement);
                         }
-                        if let Err(error) = self.top_or_harmless(scope, statement) {
+                        if let Err(error) = self.statement(scope, statement) {
                             return match error {
                                 LoadError::Source(mut error) if error.diagnostic.code == "raises" => {
                                     error.diagnostic.code = "construct";
@@ -212,13 +99,6 @@ impl Maker<'_, '_> {
                 _ => self.fail(&scope.file, "this statement is outside of what it would leave", other),
             },
         }
-    }
-
-    fn top_or_harmless(&mut self, scope: &mut Scope, statement: &Stmt) -> Result<()> {
-        if is_harmless(&scope.file, statement) {
-            return Ok(());
-        }
-        self.statement(scope, statement).map(|_| ())
     }
 
     /// Binds what an import brings in.
@@ -241,6 +121,13 @@ impl Maker<'_, '_> {
             return self.beyond(&file, "a function in a function", def);
         };
         let is_signature = marker_of(&file, def)?;
+        let mut defaults = def
+            .parameters
+            .iter_non_variadic_params()
+            .filter_map(|p| p.default.as_deref());
+        if defaults.any(|default| self.globals.bound.contains_key(&default.range())) {
+            return self.beyond(&file, "a function with defaults that one statement defines twice", def);
+        }
         self.bind_defaults(scope, &def.parameters)?;
         if !is_signature {
             let function = FunctionRef {
@@ -249,7 +136,11 @@ impl Maker<'_, '_> {
                 method: None,
                 class: None,
             };
-            self.set(scope, &def.name, Py::Function(function));
+            let function = Py::Function(function);
+            self.set(scope, &def.name, function.clone());
+            if is_scripted(&scope.file, &def.decorator_list) {
+                self.snapshot(&scope.file, &function, &def.name);
+            }
         }
         Ok(())
     }
@@ -264,26 +155,10 @@ impl Maker<'_, '_> {
         if let Some(decorator) = def.decorator_list.iter().find(|d| !is_plain_decorator(&file, d)) {
             return self.beyond(&file, "this decorator", decorator);
         }
-        if let Some(base) = def.bases().first() {
-            match self.known(scope, base)? {
-                Ok(Py::Class(base)) => {
-                    self.program.bases.insert(class.statement, Base::Class(base));
-                }
-                Ok(Py::Path(path)) => {
-                    self.program.bases.insert(class.statement, Base::Path(path.to_string()));
-                }
-                // A class of the text that is refused itself.
-                Err(error)
-                    if base
-                        .as_name_expr()
-                        .is_some_and(|base| self.globals.names.contains_key(base.id.as_str())) =>
-                {
-                    return Err(error.into());
-                }
-                // What is nothing to modules: `Generic[T]`, `object`.
-                _ => {}
-            }
+        if self.globals.class_values.contains_key(&class.statement) {
+            return self.beyond(&file, "a class that one statement defines twice", def);
         }
+        self.bind_bases(scope, def, &class)?;
         let mut inner = Scope::new(&file);
         self.globals.class_values.insert(class.statement, Default::default());
         for member in &def.body {
@@ -315,6 +190,69 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
+    /// Notes what the first base of a class is, and whether it is known if the class is one of modules.
+    fn bind_bases(&mut self, scope: &mut Scope, def: &StmtClassDef, class: &ClassRef) -> Result<()> {
+        let file = Arc::clone(&scope.file);
+        let mut modules = Vec::new();
+        for (index, base) in def.bases().iter().enumerate() {
+            let head = base.as_subscript_expr().map_or(base, |subscript| &subscript.value);
+            let unclear = match self.known(scope, base)? {
+                Ok(Py::Class(found)) => {
+                    if ancestry(self.program, &found)?.is_some() {
+                        modules.push(index);
+                    }
+                    let unclear = self
+                        .globals
+                        .unclear
+                        .get(&found.statement)
+                        .filter(|_| found.file.is_by_hand());
+                    let unclear = unclear.cloned();
+                    if index == 0 {
+                        self.program.bases.insert(class.statement, Base::Class(found));
+                    }
+                    unclear
+                }
+                Ok(Py::Path(path)) => {
+                    if is_module_path(&path) {
+                        modules.push(index);
+                    }
+                    let message = format!("whether `{path}` is a class of modules cannot be known without Python");
+                    let is_known = is_module_path(&path) || is_plain_base(&path);
+                    if index == 0 {
+                        self.program.bases.insert(class.statement, Base::Path(path.to_string()));
+                    }
+                    (!is_known).then(|| file.error("construct", message, base))
+                }
+                Ok(_) => None,
+                // A class of the text that is refused itself.
+                Err(error)
+                    if index == 0
+                        && base
+                            .as_name_expr()
+                            .is_some_and(|base| self.globals.names.contains_key(base.id.as_str())) =>
+                {
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    let path = dotted(head).map(|path| file.expand(&path));
+                    if path.as_deref().is_some_and(is_module_path) {
+                        modules.push(index);
+                        None
+                    } else {
+                        (!path.is_some_and(|path| is_plain_base(&path))).then_some(error)
+                    }
+                }
+            };
+            if let Some(error) = unclear {
+                self.globals.unclear.entry(class.statement).or_insert(error);
+            }
+        }
+        match modules.as_slice() {
+            [] | [0] => Ok(()),
+            _ => self.beyond(&file, "a class with a second base that is a class of modules", def),
+        }
+    }
+
     /// Evaluates the defaults of parameters, once for all calls.
     fn bind_defaults(&mut self, scope: &mut Scope, parameters: &Parameters) -> Result<()> {
         for parameter in parameters.iter_non_variadic_params() {
@@ -335,239 +273,6 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Refuses what `statement`, which cannot be run, assigns and may change.
-    fn refuse(&mut self, file: &SourceFile, statement: &Stmt, error: &SourceError) -> Result<()> {
-        let may_make = self.may_make_module(file, statement)?;
-        let mut mentions = Mentions::of(statement);
-        self.follow_calls(&mut mentions);
-        for name in &mentions.loaded {
-            let Some(Ok(value)) = self.globals.names.get(name).map(|binding| binding.value.clone()) else {
-                continue;
-            };
-            let changes = match &value {
-                Py::Object(_) => true,
-                Py::List(_) | Py::Dict(_) | Py::Tensor(_) | Py::Parameter(_) => !self.leaves_arguments(file, statement),
-                Py::Tuple(_) => true,
-                Py::Class(_) => mentions.changed.contains(name),
-                _ => false,
-            };
-            if changes {
-                super::globals::walk(&value, &mut |part| {
-                    if !matches!(part, Py::Class(_)) || matches!(value, Py::Class(_)) {
-                        self.globals.taint(part.clone(), error);
-                    }
-                });
-            }
-        }
-        for name in &mentions.called {
-            let object = match self.globals.names.get(name).map(|binding| &binding.value) {
-                Some(Ok(Py::Object(object))) => object.clone(),
-                _ => continue,
-            };
-            if !self.is_pure(&object)? {
-                super::globals::walk(&Py::Object(object), &mut |part| {
-                    if !matches!(part, Py::Class(_)) {
-                        self.globals.taint(part.clone(), error);
-                    }
-                });
-            }
-        }
-        for name in &mentions.stored {
-            self.globals.bind(name, Err(Box::new(error.clone())));
-            if may_make || name == "model" {
-                self.globals.note_made(name, statement);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what the functions and classes of the text that a statement mentions mention themselves.
-    fn follow_calls(&self, mentions: &mut Mentions) {
-        let mut done = BTreeSet::new();
-        let mut waiting: Vec<String> = mentions.loaded.union(&mentions.called).cloned().collect();
-        while let Some(name) = waiting.pop() {
-            if !done.insert(name.clone()) {
-                continue;
-            }
-            let inner = match self.globals.names.get(&name).map(|binding| &binding.value) {
-                Some(Ok(Py::Function(function))) if function.file.is_by_hand() => {
-                    function.def().map(|def| Mentions::of_body(&def.body, &def.parameters))
-                }
-                Some(Ok(Py::Class(class))) if class.file.is_by_hand() => {
-                    let init = class.method("__init__");
-                    let init = init.as_ref().and_then(FunctionRef::def);
-                    init.map(|def| Mentions::of_body(&def.body, &def.parameters))
-                }
-                _ => None,
-            };
-            if let Some(inner) = inner {
-                waiting.extend(inner.loaded.union(&inner.called).cloned());
-                mentions.extend(inner);
-            }
-        }
-    }
-
-    /// Whether a statement is a call of an operator of `torch`, which leaves tensors and lists as they are.
-    fn leaves_arguments(&self, file: &SourceFile, statement: &Stmt) -> bool {
-        let value = match statement {
-            Stmt::Assign(assign) => &assign.value,
-            Stmt::Expr(expr) => &expr.value,
-            _ => return false,
-        };
-        let path = value.as_call_expr().and_then(|call| dotted(&call.func));
-        let path = file.expand(&path.unwrap_or_default());
-        let changes = CHANGES_ARGUMENTS
-            .iter()
-            .chain(MAKES_MODULES)
-            .filter(|p| **p != "torch.nn.");
-        path.starts_with("torch.") && !path.ends_with('_') && !changes.into_iter().any(|p| path.starts_with(p))
-    }
-
-    /// Whether calling the module changes nothing: it and all below it are in evaluation mode, and no method of the text sets anything.
-    fn is_pure(&mut self, object: &ObjectRef) -> Result<bool> {
-        for module in modules(object) {
-            let module = module.borrow();
-            let trains = module.attributes.get("training").is_some_and(|a| a.value.truth());
-            if trains || !module.hooks.is_empty() {
-                return Ok(false);
-            }
-            for class in ancestry(self.program, &module.class)?.unwrap_or_default() {
-                let by_hand = class.file.is_by_hand();
-                let writes = |statement: &Stmt| match statement {
-                    Stmt::FunctionDef(def) => def.name.as_str() != "__init__" && is_written_by(&def.body),
-                    _ => false,
-                };
-                if by_hand && class.def().is_some_and(|def| def.body.iter().any(writes)) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether an assignment that cannot be run may be of a module, which would be the text's.
-    fn may_make_module(&mut self, file: &SourceFile, statement: &Stmt) -> Result<bool> {
-        let value = match statement {
-            Stmt::Assign(assign) => &*assign.value,
-            Stmt::AnnAssign(assign) => match &assign.value {
-                Some(value) => &**value,
-                None => return Ok(false),
-            },
-            _ => return Ok(false),
-        };
-        let (path, is_call) = callee(value);
-        let Some(path) = path else { return Ok(false) };
-        let (head, rest) = path.split_once('.').unwrap_or((&path, ""));
-        let bound = self.globals.names.get(head);
-        Ok(match bound.map(|binding| (&binding.value, binding.made.is_some())) {
-            Some((Err(_), made)) => made,
-            Some((Ok(Py::Class(class)), _)) => {
-                let class = class.clone();
-                is_call && ancestry(self.program, &class)?.is_some()
-            }
-            Some((Ok(Py::Path(head)), _)) => {
-                let full = match rest {
-                    "" => head.to_string(),
-                    rest => format!("{head}.{rest}"),
-                };
-                is_call && path_may_make_module(&full)
-            }
-            Some((Ok(Py::Function(function)), _)) => {
-                let mut mentions = Mentions::default();
-                mentions
-                    .called
-                    .insert(function.def().map(|def| def.name.to_string()).unwrap_or_default());
-                self.follow_calls(&mut mentions);
-                let mut found = false;
-                let names: Vec<String> = mentions.loaded.union(&mentions.called).cloned().collect();
-                for name in names {
-                    let value = self.globals.names.get(&name).map(|binding| &binding.value);
-                    found |= match value {
-                        Some(Ok(Py::Class(class))) => {
-                            let class = class.clone();
-                            ancestry(self.program, &class)?.is_some()
-                        }
-                        Some(Ok(Py::Path(path))) => &**path == "torch.nn" || path_may_make_module(path),
-                        _ => false,
-                    };
-                }
-                is_call && found
-            }
-            Some((Ok(_), _)) => false,
-            None => is_call && path_may_make_module(&file.expand(&path)),
-        })
-    }
-
-    /// The module of the text: the one that the last assignment of one made, unless another one holds it; else an object of the last class.
-    pub(super) fn root(&mut self, file: &Arc<SourceFile>) -> Result<Option<ObjectRef>> {
-        let mut made: Vec<(usize, u32, Known)> = Vec::new();
-        for binding in self.globals.names.values() {
-            if let Some((order, at)) = binding.made
-                && matches!(binding.value, Ok(Py::Object(_)) | Err(_))
-            {
-                made.push((order, at, binding.value.clone()));
-            }
-        }
-        made.sort_by_key(|(order, ..)| *order);
-        let objects: Vec<ObjectRef> = made
-            .iter()
-            .filter_map(|(_, _, value)| match value {
-                Ok(Py::Object(object)) => Some(object.clone()),
-                _ => None,
-            })
-            .collect();
-        let mut chosen = None;
-        for (_, at, value) in made.iter().rev() {
-            match value {
-                Err(error) => return Err(error.clone().into()),
-                Ok(Py::Object(object)) if !objects.iter().any(|other| holds(other, object)) => {
-                    chosen = Some((*at, object.clone()));
-                    break;
-                }
-                Ok(_) => {}
-            }
-        }
-        let last = self.last_module_class(file)?;
-        match (chosen, last) {
-            (Some((at, object)), Some(class)) if class.def().is_some_and(|def| def.start().to_u32() > at) => {
-                // A module that a later class shares is a part of what that makes.
-                let outer = self.make(file, &class).ok();
-                Ok(Some(outer.filter(|outer| holds(outer, &object)).unwrap_or(object)))
-            }
-            (Some((_, object)), _) => Ok(Some(object)),
-            (None, Some(class)) => self.make(file, &class).map(Some),
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// The last class of modules that the text defines.
-    fn last_module_class(&mut self, file: &Arc<SourceFile>) -> Result<Option<ClassRef>> {
-        let mut classes: Vec<ClassRef> = Vec::new();
-        for binding in self.globals.names.values() {
-            if let Ok(Py::Class(class)) = &binding.value
-                && class.file.is_by_hand()
-                && Arc::ptr_eq(&class.file, file)
-            {
-                classes.push(class.clone());
-            }
-        }
-        classes.sort_by_key(|class| class.def().map(|def| def.start()));
-        for class in classes.into_iter().rev() {
-            if ancestry(self.program, &class)?.is_some() {
-                return Ok(Some(class));
-            }
-        }
-        Ok(None)
-    }
-
-    fn make(&mut self, file: &Arc<SourceFile>, class: &ClassRef) -> Result<ObjectRef> {
-        let place = class.def().map_or_else(Default::default, Ranged::range);
-        match self.instantiate(class, Vec::new(), Vec::new(), file, &place)? {
-            Py::Object(object) => Ok(object),
-            _ => self.beyond(file, "this class", &place),
-        }
-    }
-
     /// What the globals are to code that is compiled.
     pub(super) fn top_names(&self, file: &SourceFile) -> HashMap<String, TopName> {
         let mut names = HashMap::new();
@@ -579,11 +284,11 @@ impl Maker<'_, '_> {
                 Ok(Py::Class(class)) if class.file.is_by_hand() => TopName::Definition(class.statement),
                 Ok(Py::Class(class)) => {
                     aliases.insert(name.clone(), class.qualified.to_string());
-                    continue;
+                    TopName::Elsewhere
                 }
                 Ok(Py::Path(path)) => {
                     aliases.insert(name.clone(), path.to_string());
-                    continue;
+                    TopName::Elsewhere
                 }
                 Ok(value) => TopName::Python(value.type_name()),
             };
@@ -610,59 +315,13 @@ impl Maker<'_, '_> {
     }
 }
 
-/// Whether `outer` is another module than `inner` and holds it.
-fn holds(outer: &ObjectRef, inner: &ObjectRef) -> bool {
-    !std::rc::Rc::ptr_eq(outer, inner) && modules(outer).iter().any(|module| std::rc::Rc::ptr_eq(module, inner))
-}
-
-/// The dotted name at the head of a chain of calls (`A(2).eval()` has `A`), and whether anything is called.
-fn callee(value: &Expr) -> (Option<String>, bool) {
-    let mut value = value;
-    let mut is_call = false;
-    loop {
-        if let Some(name) = dotted(value) {
-            return (Some(name), is_call);
-        }
-        value = match value {
-            Expr::Call(call) => {
-                is_call = true;
-                &call.func
-            }
-            Expr::Attribute(attribute) => &attribute.value,
-            _ => return (None, is_call),
-        };
-    }
-}
-
-fn path_may_make_module(path: &str) -> bool {
-    if path == "torch" || path.starts_with("torch.") {
-        return !path.starts_with("torch.nn.functional.")
-            && MAKES_MODULES.iter().any(|prefix| path.starts_with(prefix));
-    }
-    let head = path.trim_start_matches('.').split('.').next().unwrap_or_default();
-    path.contains('.') && !PLAIN_MODULES.contains(&head)
-}
-
-/// Whether a statement is a call that changes nothing that code is made of.
-fn is_harmless(file: &SourceFile, statement: &Stmt) -> bool {
-    let Stmt::Expr(expr) = statement else { return false };
-    let Some(path) = expr.value.as_call_expr().and_then(|call| dotted(&call.func)) else {
-        return false;
-    };
-    let path = file.expand(&path);
-    HARMLESS.iter().any(|harmless| match harmless.strip_suffix(['.', '_']) {
-        Some(_) => path.starts_with(harmless),
-        None => path == *harmless,
-    })
-}
-
 /// Whether a statement imports what this compiler does not bring along.
 fn is_unknown_import(statement: &Stmt) -> bool {
     crate::frontend::source::imports(std::slice::from_ref(statement))
         .values()
         .any(|path| {
             let head = path.split('.').next().unwrap_or_default();
-            head != "torch" && !(PLAIN_MODULES.contains(&head) && head != "numpy")
+            head != "torch" && !(is_plain_path(head) && head != "numpy")
         })
 }
 

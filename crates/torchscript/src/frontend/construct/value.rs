@@ -53,6 +53,8 @@ pub(super) struct PyObject {
     pub(super) transient: Vec<String>,
     /// Functions that calls of the module are to go through.
     pub(super) hooks: Vec<Hook>,
+    /// The module that `torch.jit.script` made this one of.
+    pub(super) scripted: Option<ObjectRef>,
 }
 
 /// A function that is called before or after `forward`.

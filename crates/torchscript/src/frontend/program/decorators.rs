@@ -67,12 +67,16 @@ pub(crate) fn marker(file: &SourceFile, def: &StmtFunctionDef) -> Result<Marker>
 }
 
 /// Whether a function or class is compiled where it is defined: a mistake in it is one of the text.
-pub(super) fn is_scripted(file: &SourceFile, statement: &Stmt) -> bool {
-    let decorators = match statement {
-        Stmt::FunctionDef(def) => &def.decorator_list,
-        Stmt::ClassDef(def) => &def.decorator_list,
-        _ => return false,
-    };
+pub(super) fn is_scripted_statement(file: &SourceFile, statement: &Stmt) -> bool {
+    match statement {
+        Stmt::FunctionDef(def) => is_scripted(file, &def.decorator_list),
+        Stmt::ClassDef(def) => is_scripted(file, &def.decorator_list),
+        _ => false,
+    }
+}
+
+/// Whether one of the decorators is `@torch.jit.script`.
+pub(crate) fn is_scripted(file: &SourceFile, decorators: &[Decorator]) -> bool {
     decorators
         .iter()
         .any(|decorator| name(file, decorator) == "torch.jit.script")

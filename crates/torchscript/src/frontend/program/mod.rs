@@ -34,7 +34,7 @@ use decorators::Marker;
 use refused::Refusals;
 use top::Top;
 
-pub(crate) use decorators::{is_plain_decorator, marker_of};
+pub(crate) use decorators::{is_plain_decorator, is_scripted, marker_of};
 pub(crate) use foreign::{FOREIGN_CLASSES, foreign_method};
 pub(crate) use literal::{complex_sum, number, string_value};
 pub(crate) use overloads::Alternatives;

@@ -6,7 +6,7 @@ use frazil_ir::FunctionId;
 use indexmap::IndexMap;
 use ruff_python_ast::Stmt;
 
-use super::decorators::is_scripted;
+use super::decorators::is_scripted_statement;
 use super::{BY_HAND, Program};
 use crate::frontend::source::SourceError;
 use crate::frontend::{LoadError, Result};
@@ -67,7 +67,7 @@ impl Program<'_> {
             is_empty
                 || numbers
                     .filter_map(|&number| file.statement(number))
-                    .any(|s| is_scripted(&file, s))
+                    .any(|s| is_scripted_statement(&file, s))
         });
         match needed {
             Some((_, error)) => Err(error.clone().into()),

@@ -23,6 +23,8 @@ pub(crate) struct Top {
 pub(crate) enum TopName {
     /// The function or class of this number.
     Definition(usize),
+    /// Something that the text does not define, by an import or another name for it.
+    Elsewhere,
     /// A value of this type, which only Python has.
     Python(&'static str),
     /// It cannot be known.
@@ -94,6 +96,8 @@ impl Program<'_> {
                 Ok(file.statement(*number).map(|s| (*number, s)).into_iter().collect())
             }
             Some(TopName::Refused(error)) if !file.definitions(name).is_empty() => Err(error.clone().into()),
+            // What was defined before is hidden by it.
+            Some(TopName::Elsewhere) if !file.definitions(name).is_empty() => Ok(Vec::new()),
             _ => {
                 let defined = file.definitions(name).iter().rev();
                 let defined = defined.filter_map(|&number| Some((number, file.statement(number)?)));

@@ -1,0 +1,164 @@
+//! `torch.jit.script`, which copies a module and compiles it as it is at that time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use ruff_text_size::Ranged;
+
+use super::globals::modules;
+use super::mentions::Mentions;
+use super::refuse::same_function;
+use super::value::{Attribute, ObjectRef, Py, PyObject};
+use super::{MAX_CALLS, Maker};
+use crate::frontend::Result;
+use crate::frontend::source::{SourceError, SourceFile};
+
+/// What the code of a compiled function or module used of the text when it was compiled.
+pub(super) struct Snapshot {
+    used: Vec<(String, Py)>,
+    /// The error when that is something else in the end, without the name.
+    error: Box<SourceError>,
+}
+
+impl Maker<'_, '_> {
+    /// What `torch.jit.script` gives for a value, if that is known.
+    pub(super) fn script(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged) -> Result<Option<Py>> {
+        let scripted = match value {
+            Py::Object(object) if object.borrow().scripted.is_some() => return Ok(Some(value.clone())),
+            Py::Object(object) => match self.copied(file, value, node, 0)? {
+                Py::Object(copy) => {
+                    self.globals.compiled.extend(modules(object));
+                    copy.borrow_mut().scripted = Some(Rc::clone(object));
+                    Py::Object(copy)
+                }
+                other => other,
+            },
+            Py::Function(_) | Py::Class(_) => value.clone(),
+            _ => return Ok(None),
+        };
+        self.snapshot(file, value, node);
+        Ok(Some(scripted))
+    }
+
+    /// Whether `torch.jit.script` has made a copy of the module or of one below it, which shares its tensors.
+    pub(super) fn is_compiled(&self, object: &ObjectRef) -> bool {
+        let compiled = &self.globals.compiled;
+        !compiled.is_empty()
+            && modules(object)
+                .iter()
+                .any(|module| compiled.iter().any(|known| Rc::ptr_eq(known, module)))
+    }
+
+    /// Notes which functions and classes the code of `value` uses now: it is compiled.
+    pub(super) fn snapshot(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged) {
+        let reach = self.reach(&Mentions::default(), std::slice::from_ref(value));
+        let used = reach.names.iter().filter_map(|name| {
+            let value = self.globals.names.get(name)?.value.clone().ok()?;
+            let is_code = matches!(value, Py::Function(_) | Py::Class(_) | Py::Path(_));
+            is_code.then(|| (name.clone(), value))
+        });
+        let used = used.collect();
+        let message = "is defined again behind `torch.jit.script`, which compiled code that uses it: give one of both another name";
+        let error = file.error("construct", message, node);
+        self.globals.snapshots.push(Snapshot { used, error });
+    }
+
+    /// Refuses a text in which something that compiled code uses was defined again after that was compiled.
+    pub(super) fn check_snapshots(&self) -> Result<()> {
+        for snapshot in &self.globals.snapshots {
+            for (name, before) in &snapshot.used {
+                let is_same = match (before, self.globals.names.get(name).map(|binding| &binding.value)) {
+                    (Py::Function(a), Some(Ok(Py::Function(b)))) => same_function(a, b),
+                    (Py::Class(a), Some(Ok(Py::Class(b)))) => a.is(b),
+                    (Py::Path(a), Some(Ok(Py::Path(b)))) => a == b,
+                    _ => false,
+                };
+                if !is_same {
+                    let mut error = snapshot.error.clone();
+                    error.diagnostic.message = format!("`{name}` {}", error.diagnostic.message);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A copy of what a scripted module has: the tensors are shared, all else is its own, at each place.
+    fn copied(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged, depth: usize) -> Result<Py> {
+        self.step(file, node)?;
+        if depth > MAX_CALLS {
+            return self.fail(file, "modules, lists or dictionaries nest too deeply", node);
+        }
+        Ok(match value {
+            Py::Object(object) => Py::Object(self.copied_object(file, object, node, depth)?),
+            Py::List(items) => {
+                let items = items.borrow().clone();
+                self.charge_bytes(file, (items.len() * size_of::<Py>()) as u64, node)?;
+                let items = items.iter().map(|item| self.copied(file, item, node, depth + 1));
+                Py::list(items.collect::<Result<_>>()?)
+            }
+            Py::Tuple(items) => {
+                let items = items.iter().map(|item| self.copied(file, item, node, depth + 1));
+                Py::tuple(items.collect::<Result<_>>()?)
+            }
+            Py::Dict(items) => {
+                let items = items.borrow().clone();
+                self.charge_bytes(file, (2 * items.len() * size_of::<Py>()) as u64, node)?;
+                let items = items
+                    .iter()
+                    .map(|(key, item)| Ok((key.clone(), self.copied(file, item, node, depth + 1)?)));
+                Py::Dict(Rc::new(RefCell::new(items.collect::<Result<_>>()?)))
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn copied_object(
+        &mut self,
+        file: &Arc<SourceFile>,
+        object: &ObjectRef,
+        node: &impl Ranged,
+        depth: usize,
+    ) -> Result<ObjectRef> {
+        // A child that is scripted already stays what it is.
+        if object.borrow().scripted.is_some() {
+            return Ok(Rc::clone(object));
+        }
+        let before = object.borrow();
+        let mut attributes = IndexMap::new();
+        for (name, attribute) in &before.attributes {
+            let value = self.copied(file, &attribute.value, node, depth + 1)?;
+            let kind = attribute.kind;
+            attributes.insert(name.clone(), Attribute { value, kind });
+        }
+        Ok(Rc::new(RefCell::new(PyObject {
+            class: before.class.clone(),
+            attributes,
+            transient: before.transient.clone(),
+            hooks: before.hooks.clone(),
+            scripted: (depth > 0).then(|| Rc::clone(object)),
+        })))
+    }
+}
+
+/// What reading an attribute of a scripted module gives, or setting one keeps: lists and dictionaries are copied.
+pub(super) fn detached(value: &Py) -> Py {
+    fn copy(value: &Py) -> Py {
+        match value {
+            Py::List(items) => Py::list(items.borrow().iter().map(copy).collect()),
+            Py::Tuple(items) => Py::tuple(items.iter().map(copy).collect()),
+            Py::Dict(items) => {
+                let items = items.borrow();
+                let items = items.iter().map(|(key, item)| (key.clone(), copy(item)));
+                Py::Dict(Rc::new(RefCell::new(items.collect())))
+            }
+            other => other.clone(),
+        }
+    }
+    match value {
+        Py::List(_) | Py::Tuple(_) | Py::Dict(_) if value.is_small() => copy(value),
+        other => other.clone(),
+    }
+}
