@@ -2,7 +2,7 @@
 //!
 //! A checksum finds what was damaged by accident. Against other users of the machine there are ownership and permissions:
 //!
-//! - A folder is created with mode 0700 and files with 0600, whatever the process's file mode mask is.
+//! - A folder, and those that it lies in where they are missing, are created with mode 0700 and files with 0600, whatever the process's file mode mask is.
 //! - A folder, and a file in it, must be owned by the user that the process acts for, or by root, and be writable by nobody else. A folder of
 //!   root's is only read from by other users.
 //! - The folder is opened once for each access, without following a symbolic link, and files are reached through it. So none of the checks
