@@ -83,7 +83,10 @@ impl ObjectCache {
         match &self.place {
             Place::Directory(folder) => {
                 let bytes = seal(OBJECT, &[key.as_bytes(), &[0], object]);
-                folder.keep(&file_name(&key), |file| file.write_all(&bytes).map(|()| true));
+                // Others would not be read again.
+                if bytes.len() as u64 <= MOST_BYTES {
+                    folder.keep(&file_name(&key), |file| file.write_all(&bytes).map(|()| true));
+                }
             }
             Place::Memory(objects) => {
                 let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);

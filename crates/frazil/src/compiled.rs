@@ -19,7 +19,7 @@ use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracing::{info, warn};
+use tracing::info;
 
 /// dtype and sizes of an input tensor.
 ///
@@ -162,8 +162,7 @@ impl NativePlan {
         if let Some(file) = &options.tune {
             match tuning(&specialised, &lower_options, compiler, file) {
                 Ok(found) => lower_options.tuning = found,
-                // A convenience that failed is no reason to have no code.
-                Err(e) => warn!(target: "frazil::tune", "kernels are not tuned: {e}"),
+                Err(e) => compiler.warn_untuned(&e),
             }
         }
         let plan = lower(specialised.graph, &lower_options)?;

@@ -1,15 +1,20 @@
 //! How native code is made, and where its kernels are kept.
 
-use crate::CompileOptions;
+use crate::{CompileOptions, Error};
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::target::Target;
 use frazil_syntax::PrivateFolder;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::warn;
 
 /// Options, with the objects of kernels that compilations share. Clones share them too.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
+    /// Whether there has been a warning that kernels are not tuned.
+    is_untuned: Arc<AtomicBool>,
 }
 
 impl Compiler {
@@ -24,6 +29,14 @@ impl Compiler {
         Compiler {
             options,
             objects: folder.map(ObjectCache::new),
+            is_untuned: Arc::default(),
+        }
+    }
+
+    /// Says once why kernels are not tuned: a convenience that failed is no reason to have no code.
+    pub(crate) fn warn_untuned(&self, why: &Error) {
+        if !self.is_untuned.swap(true, Ordering::Relaxed) {
+            warn!(target: "frazil::tune", "kernels are not tuned: {why}");
         }
     }
 

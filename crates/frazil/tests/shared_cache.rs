@@ -25,7 +25,7 @@ static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 struct Warnings;
 
 /// The warnings of `act` that name `folder`.
-fn warnings(folder: &Path, act: impl FnOnce()) -> Vec<String> {
+fn warnings_of(folder: &Path, act: impl FnOnce()) -> Vec<String> {
     static START: Once = Once::new();
     START.call_once(|| tracing::subscriber::set_global_default(Warnings).unwrap());
     let named = || -> Vec<String> {
@@ -111,7 +111,7 @@ fn there_is_one_warning_an_engine() {
         fs::set_permissions(&cache, Permissions::from_mode(0o500)).unwrap();
     }
     for _ in 0..2 {
-        let warnings = warnings(&cache, || {
+        let warnings = warnings_of(&cache, || {
             let mut engine = engine(&model, &cache);
             forward(&mut engine, 1);
             forward(&mut engine, 2);
@@ -192,14 +192,14 @@ fn as_another_user(folder: &Path) {
     for path in files(&cache, "") {
         assert!(File::open(path).is_ok());
     }
-    let warnings = warnings(&cache, || {
+    let warnings = warnings_of(&cache, || {
         let mut engine = engine(&model, &cache);
         assert_eq!(forward(&mut engine, 1), expected);
         assert!(engine.notes()[0].contains("found in"), "{:?}", engine.notes());
     });
     assert_eq!(warnings, [] as [String; 0]);
     // Other shapes are compiled, and not kept.
-    let warnings = warnings(&cache, || {
+    let warnings = warnings_of(&cache, || {
         let mut engine = engine(&model, &cache);
         forward(&mut engine, 2);
         forward(&mut engine, 3);

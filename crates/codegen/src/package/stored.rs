@@ -50,7 +50,7 @@ struct Header {
 
 impl Package {
     /// Writes the package, which has been [`Package::prepared`], with the `key` that [`Package::read`] has to be given, and a `note` that it
-    /// gives back. False, and nothing is written, when it is not prepared, or calls the host program, which no file can hold.
+    /// gives back. False, and nothing is written, when it is not prepared, or calls the host program, which no file can hold, or has too much code to be read again.
     ///
     /// # Errors
     /// Those of `out`.
@@ -82,6 +82,9 @@ impl Package {
             .chain(self.objects.iter().map(Vec::as_slice))
             .collect();
         let front = seal(PACKAGE, &front);
+        if front.len() as u64 > MOST_FRONT {
+            return Ok(false);
+        }
         out.write_all(&front)?;
         out.write_all(&[0; PAGE][..gap(front.len())])?;
         tail(&mut out)?;
