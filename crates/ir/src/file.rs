@@ -191,6 +191,7 @@ impl Source for FileRecord {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use std::io::Write;
@@ -216,6 +217,10 @@ mod tests {
         fn overwrite(&self, bytes: &[u8]) {
             let mut file = File::options().write(true).open(&self.0).unwrap();
             file.write_all(bytes).unwrap();
+        }
+
+        fn overwrite_whole(&self, length: usize) {
+            std::fs::write(&self.0, vec![7; length]).unwrap();
         }
     }
 
@@ -250,7 +255,8 @@ mod tests {
 
     #[test]
     fn every_change_in_place_is_found() {
-        let changes: [(&str, fn(&Scratch)); 4] = [
+        type Change = fn(&Scratch);
+        let changes: [(&str, Change); 4] = [
             ("shorter", |s| s.overwrite_whole(10)),
             ("longer", |s| s.overwrite_whole(2000)),
             ("as long", |s| s.overwrite_whole(1000)),
@@ -268,12 +274,6 @@ mod tests {
             assert_eq!(late.as_ref(), [0; 500], "{name}");
             assert!(!file.is_unchanged(), "{name}");
             assert_eq!(file.read(0..4), Some(vec![0; 4]));
-        }
-    }
-
-    impl Scratch {
-        fn overwrite_whole(&self, length: usize) {
-            std::fs::write(&self.0, vec![7; length]).unwrap();
         }
     }
 }
