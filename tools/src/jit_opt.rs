@@ -218,7 +218,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         } else {
             String::new()
         };
-        return write_text(options, &(loaded.alias_db_text() + &kept));
+        let text = loaded.alias_db_text() + &kept;
+        loaded.check_unchanged()?;
+        return write_text(options, &text);
     }
     if emit == EmitKind::Ir {
         progress.stage("writing");
@@ -230,12 +232,16 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     if emit == EmitKind::Dot {
         progress.stage("writing");
-        return write_text(options, &loaded.dot_text());
+        let text = loaded.dot_text();
+        loaded.check_unchanged()?;
+        return write_text(options, &text);
     }
     if emit == EmitKind::Code {
         progress.stage("writing");
         let method = (!options.all_methods).then_some(options.method.as_str());
-        return write_text(options, &loaded.code(method, options.code_constants)?);
+        let text = loaded.code(method, options.code_constants)?;
+        loaded.check_unchanged()?;
+        return write_text(options, &text);
     }
     emit_native(options, emit, &loaded, &progress)
 }
@@ -283,7 +289,11 @@ fn write_ir(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     match options.output.as_deref().filter(|p| *p != Path::new("-")) {
         // Without a limit the file can be read back: the data that is not in the text goes beside it.
         Some(path) if loaded.is_model() && options.elide_constants_larger_than.is_none() => Ok(loaded.save_ir(path)?),
-        _ => write_text(options, &loaded.ir_text(options.elide_constants_larger_than)),
+        _ => {
+            let text = loaded.ir_text(options.elide_constants_larger_than);
+            loaded.check_unchanged()?;
+            write_text(options, &text)
+        }
     }
 }
 

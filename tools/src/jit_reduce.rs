@@ -110,7 +110,9 @@ impl Search<'_> {
 
     /// Writes what has been reached.
     fn write(&self, loaded: &Loaded) -> Result<(), Failure> {
-        write_atomically(&self.options.output, |f| f.write_all(loaded.ir_text(None).as_bytes()))
+        let text = loaded.ir_text(None);
+        loaded.check_unchanged()?;
+        write_atomically(&self.options.output, |f| f.write_all(text.as_bytes()))
             .map_err(|e| Failure::io("write", &self.options.output, e))
     }
 

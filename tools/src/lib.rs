@@ -18,6 +18,7 @@ pub mod streams;
 pub use failure::{Failure, print_failure};
 pub use leave::leave;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// The file beside `model` in which `--tune` keeps what it measures.
@@ -27,13 +28,16 @@ pub(crate) fn tuning_file(model: &Path) -> PathBuf {
     path.into()
 }
 
-/// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`. Without it, only errors and why no code can be kept.
+/// Sends traces to standard error as `FRAZIL_LOG` asks: `FRAZIL_LOG=frazil_passes=debug`. Without it, only errors, and why no code can be kept or kernels are
+/// not tuned. There are colours on a terminal only.
 pub fn tracing_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FRAZIL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,frazil::cache=warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error,frazil::cache=warn,frazil::tune=warn"));
+    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     // A second call (in tests) changes nothing.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(has_colours)
         .try_init();
 }

@@ -152,7 +152,11 @@ pub extern "C" fn frazil_model_ir(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        give_text(out, || Ok(model.0.ir_text(None)))
+        give_text(out, || {
+            let text = model.0.ir_text(None);
+            model.0.check_unchanged()?;
+            Ok(text)
+        })
     })
 }
 

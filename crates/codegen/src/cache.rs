@@ -7,13 +7,10 @@
 
 use crate::kernel::KernelSpec;
 use crate::target::Target;
-use frazil_syntax::{PrivateFolder, seal, unseal};
+use frazil_syntax::{PrivateFolder, read_sealed, seal, unseal};
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tracing::warn;
 
 /// Changes whenever the same spec may give other code, or files have another form. `build.rs` makes the hash.
 const FORMAT: &str = concat!(
@@ -25,8 +22,8 @@ const FORMAT: &str = concat!(
 
 /// Kind and version of the files.
 const OBJECT: &[u8; 8] = b"FRAZILO1";
-/// Most bytes of a file: more than kernels ever have.
-const MOST_BYTES: u64 = 1 << 30;
+/// Most bytes of a file: a thousand times what the largest kernels have.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// A store of objects. Clones share it.
 #[derive(Clone, Debug)]
@@ -36,16 +33,9 @@ pub struct ObjectCache {
 
 #[derive(Clone, Debug)]
 enum Place {
-    Directory(Arc<Directory>),
+    Directory(PrivateFolder),
     /// Objects by their keys.
     Memory(Arc<Mutex<HashMap<String, Vec<u8>>>>),
-}
-
-#[derive(Debug)]
-struct Directory {
-    folder: PrivateFolder,
-    /// Whether it has been told that objects cannot be kept there.
-    has_failed: AtomicBool,
 }
 
 impl Default for ObjectCache {
@@ -58,13 +48,10 @@ impl Default for ObjectCache {
 }
 
 impl ObjectCache {
-    /// The cache in `directory`, which is made when the first object is written.
-    pub fn new(directory: impl Into<PathBuf>) -> ObjectCache {
+    /// The cache in `folder`, which is made when the first object is written.
+    pub fn new(folder: PrivateFolder) -> ObjectCache {
         ObjectCache {
-            place: Place::Directory(Arc::new(Directory {
-                folder: PrivateFolder::new(directory),
-                has_failed: AtomicBool::new(false),
-            })),
+            place: Place::Directory(folder),
         }
     }
 
@@ -72,8 +59,12 @@ impl ObjectCache {
     pub(crate) fn get(&self, name: &str, spec: &KernelSpec, target: &Target) -> Option<Vec<u8>> {
         let key = key(name, spec, target);
         match &self.place {
-            Place::Directory(directory) => {
-                let mut bytes = directory.folder.read(&file_name(&key), MOST_BYTES).ok()?;
+            Place::Directory(folder) => {
+                let mut file = folder.open(&file_name(&key)).ok()?;
+                let length = file.metadata().ok()?.len();
+                let mut bytes = read_sealed(OBJECT, &mut file, length, MOST_BYTES)?;
+                // Nothing is behind it.
+                (bytes.len() as u64 == length).then_some(())?;
                 let contents = unseal(OBJECT, &bytes)?;
                 let object = contents.strip_prefix(key.as_bytes())?.strip_prefix(&[0])?.len();
                 Some(bytes.split_off(bytes.len() - object))
@@ -90,25 +81,18 @@ impl ObjectCache {
     pub(crate) fn put(&self, name: &str, spec: &KernelSpec, target: &Target, object: &[u8]) {
         let key = key(name, spec, target);
         match &self.place {
-            Place::Directory(directory) => write(directory, &key, object),
+            Place::Directory(folder) => {
+                let bytes = seal(OBJECT, &[key.as_bytes(), &[0], object]);
+                // Others would not be read again.
+                if bytes.len() as u64 <= MOST_BYTES {
+                    folder.keep(&file_name(&key), |file| file.write_all(&bytes).map(|()| true));
+                }
+            }
             Place::Memory(objects) => {
                 let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
                 objects.insert(key, object.to_vec());
             }
         }
-    }
-}
-
-fn write(directory: &Directory, key: &str, object: &[u8]) {
-    let bytes = seal(OBJECT, &[key.as_bytes(), &[0], object]);
-    let written = directory
-        .folder
-        .write(&file_name(key), |file| file.write_all(&bytes).map(|()| true));
-    if let Err(e) = written
-        && !directory.has_failed.swap(true, Ordering::Relaxed)
-    {
-        let folder = directory.folder.path().display();
-        warn!(target: "frazil::cache", "the objects of kernels are not kept in {folder}: {e}");
     }
 }
 
@@ -140,7 +124,7 @@ mod tests {
         let directory = directory.path().join("new");
         let target = host_target();
         let spec = |m| KernelSpec::Gemm(Gemm::linear(m, 8, 8, Epilogue::none(), target.vector));
-        let on_disk = ObjectCache::new(&directory);
+        let on_disk = ObjectCache::new(PrivateFolder::new(&directory));
         for cache in [&on_disk, &ObjectCache::default()] {
             assert_eq!(cache.get("k", &spec(1), &target), None);
             cache.clone().put("k", &spec(1), &target, b"code");
@@ -159,6 +143,15 @@ mod tests {
             std::fs::write(&file, &changed).unwrap();
             assert_eq!(on_disk.get("k", &spec(1), &target), None);
         }
+        // One that is longer is not read: only its header is.
+        std::fs::write(&file, &whole).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        assert_eq!(on_disk.get("k", &spec(1), &target), None);
         std::fs::write(&file, &whole).unwrap();
         assert_eq!(on_disk.get("k", &spec(1), &target).as_deref(), Some(&b"code"[..]));
     }

@@ -11,7 +11,7 @@ use crate::target::{Target, VectorUnit};
 use frazil_ir::DType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,8 @@ impl Tuning {
     /// When it cannot be written; what was there is then as it was.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut output = frazil_syntax::OutputFile::replacing(path)?;
-        serde_json::to_writer_pretty(output.file(), self)?;
+        // In one piece: the file is not buffered.
+        output.file().write_all(&serde_json::to_vec_pretty(self)?)?;
         output.commit()
     }
 

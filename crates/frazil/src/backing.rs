@@ -1,32 +1,30 @@
-//! Archives that tensors are read from when they are needed.
+//! Files that tensors are read from when they are needed.
 
 use crate::{Error, Result};
-use frazil_torchscript::archive::SharedBytes;
-use std::path::{Path, PathBuf};
+use frazil_ir::FileBytes;
 use std::sync::Arc;
 
-/// The archive that tensors of a module are read from, if there is one. Clones share it.
+/// The files that tensors of a module are read from: an archive, or what is beside a text. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Backing(Option<Arc<(PathBuf, SharedBytes)>>);
+pub(crate) struct Backing(Arc<[Arc<FileBytes>]>);
 
 impl Backing {
-    /// The archive at `path`.
-    pub fn new(path: &Path, bytes: SharedBytes) -> Backing {
-        Backing(Some(Arc::new((path.to_owned(), bytes))))
+    pub fn new(files: impl IntoIterator<Item = Arc<FileBytes>>) -> Backing {
+        Backing(files.into_iter().collect())
     }
 
-    /// To be called before something that was computed from tensors is given away: where a part of the archive could not be read, zeros have taken its
+    /// To be called before something that was computed from tensors is given away: where a part of a file could not be read as it was, zeros have taken its
     /// place.
     ///
     /// # Errors
     /// When that has happened, now or before.
     pub fn check(&self) -> Result<()> {
-        match self.0.as_deref() {
-            Some((path, bytes)) if !bytes.is_whole() => {
+        match self.0.iter().find(|file| !file.is_unchanged()) {
+            Some(file) => {
                 let changed = std::io::Error::other("it has changed since it was loaded; load it again");
-                Err(Error::io("read", path, changed))
+                Err(Error::io("read", file.path(), changed))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Compiled methods on disk: what a process compiled, the next one maps, without freezing or compiling anything.
 //!
-//! A file's name is a hash of its key, which says all that the code depends on: the program that compiled (its file and state), the archive
+//! A file's name is a hash of its key, which says all that the code depends on: the compiler (the file and state of the program or library that it is in), the archive
 //! (likewise), what freezing kept, the method, the arguments, and the processor. A method that calls kernels of this program,
 //! or whose result holds what JSON cannot tell, is not kept.
 //!
@@ -13,8 +13,6 @@ use frazil_runtime::Value;
 use frazil_syntax::{FileIdentity, PrivateFolder};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
-use tracing::warn;
 
 /// Where the compiled methods of one model are kept.
 pub(crate) struct CodeCache {
@@ -53,17 +51,11 @@ enum Element {
 }
 
 impl CodeCache {
-    /// The methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. `None` where this program does
-    /// not know its own file.
-    pub fn new(
-        folder: impl Into<PathBuf>,
-        model: &FileIdentity,
-        preserve: &[String],
-        target: &str,
-    ) -> Option<CodeCache> {
-        let program = FileIdentity::of_this_program()?;
+    /// The methods, in `folder`, of the model that was loaded from `model` and is frozen keeping `preserve`. `None` where this code does
+    /// not know the file that it was loaded from.
+    pub fn new(folder: PrivateFolder, model: &FileIdentity, preserve: &[String], target: &str) -> Option<CodeCache> {
+        let program = FileIdentity::of_this_code()?;
         let prefix = format!("{program:?}\n{model:?}\n{preserve:?}\n{target}");
-        let folder = PrivateFolder::new(folder);
         Some(CodeCache { folder, prefix })
     }
 
@@ -119,9 +111,7 @@ impl CodeCache {
             return;
         };
         let (key, name) = self.key(method, arguments);
-        if let Err(e) = self.folder.write(&name, |file| package.write(&key, note, file)) {
-            warn!(target: "frazil::cache", "the code of `{method}` was not kept: {e}");
-        }
+        self.folder.keep(&name, |file| package.write(&key, note, file));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Native code for inputs of given shapes: plans of kernels, and compiled methods.
 
 use crate::backing::Backing;
+use crate::compiler::Compiler;
 use crate::describe::tensor_spec;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
-use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
 use frazil_codegen::plan::Plan;
@@ -19,7 +19,7 @@ use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracing::{info, warn};
+use tracing::info;
 
 /// dtype and sizes of an input tensor.
 ///
@@ -97,14 +97,6 @@ impl CompileOptions {
             cpu => Target::new(cpu, ""),
         }
     }
-
-    fn back_end(&self, target: Target) -> frazil_codegen::CompileOptions {
-        frazil_codegen::CompileOptions {
-            target,
-            threads: self.threads,
-            cache: self.cache_dir.clone().map(ObjectCache::new),
-        }
-    }
 }
 
 /// A stage on the way to native code.
@@ -152,12 +144,13 @@ impl NativePlan {
         graph: &Graph,
         inputs: &[specialise::InputSpec],
         registry: &Registry,
-        options: &CompileOptions,
+        compiler: &Compiler,
     ) -> Result<Self, LowerError> {
-        NativePlan::of(specialise(graph, inputs, registry)?, options)
+        NativePlan::of(specialise(graph, inputs, registry)?, compiler)
     }
 
-    pub(crate) fn of(specialised: Specialised, options: &CompileOptions) -> Result<Self, LowerError> {
+    pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
+        let options = &compiler.options;
         let target = options.target();
         let mut lower_options = LowerOptions {
             name: c_identifier(&options.name),
@@ -167,10 +160,9 @@ impl NativePlan {
             threads: options.threads,
         };
         if let Some(file) = &options.tune {
-            match tuning(&specialised, &lower_options, options, file) {
+            match tuning(&specialised, &lower_options, compiler, file) {
                 Ok(found) => lower_options.tuning = found,
-                // A convenience that failed is no reason to have no code.
-                Err(e) => warn!("kernels are not tuned: {e}"),
+                Err(e) => compiler.warn_untuned(&e),
             }
         }
         let plan = lower(specialised.graph, &lower_options)?;
@@ -209,14 +201,16 @@ impl NativePlan {
     /// # Errors
     /// When code generation fails.
     pub fn emit(&self, kind: Emit) -> Result<Vec<u8>> {
-        let stage = match kind {
-            Emit::Kernels => return Ok(aot::kernels_text(&self.plan).into_bytes()),
-            Emit::Object => return Ok(aot::object(&self.plan, &self.target)?),
-            Emit::Mlir => Stage::Mlir,
-            Emit::Llvm => Stage::Llvm,
-            Emit::Asm => Stage::Assembly,
+        let text = |stage| aot::stage_text(&self.plan, &self.target, stage).map(String::into_bytes);
+        let bytes = match kind {
+            Emit::Kernels => aot::kernels_text(&self.plan).into_bytes(),
+            Emit::Object => aot::object(&self.plan, &self.target)?,
+            Emit::Mlir => text(Stage::Mlir)?,
+            Emit::Llvm => text(Stage::Llvm)?,
+            Emit::Asm => text(Stage::Assembly)?,
         };
-        Ok(aot::stage_text(&self.plan, &self.target, stage)?.into_bytes())
+        self.backing.check()?;
+        Ok(bytes)
     }
 
     /// Writes a shared library, and its C header beside it.
@@ -257,23 +251,20 @@ impl NativePlan {
     /// # Errors
     /// When code generation fails.
     pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
-        let package = self.package(options)?;
-        let compiled = CompiledMethod::new(package, self.results, options)?;
+        self.compile_with(&Compiler::of(options))
+    }
+
+    /// As [`NativePlan::compile`].
+    pub(crate) fn compile_with(self, compiler: &Compiler) -> Result<CompiledMethod> {
+        let package = self.package(compiler)?;
+        let compiled = CompiledMethod::new(package, self.results, compiler)?;
         self.backing.check()?;
         Ok(compiled)
     }
 
-    /// As [`NativePlan::compile`], with kernels that `objects` has, or else gets; a directory that `options` says has them instead.
-    pub(crate) fn compile_sharing(self, options: &CompileOptions, objects: &ObjectCache) -> Result<CompiledMethod> {
-        let mut back_end = options.back_end(self.target.clone());
-        back_end.cache.get_or_insert_with(|| objects.clone());
-        let package = Package::new(&self.plan, &back_end)?;
-        CompiledMethod::new(package, self.results, options)
-    }
-
     /// The code, to be loaded or kept.
-    pub(crate) fn package(&self, options: &CompileOptions) -> Result<Package> {
-        Ok(Package::new(&self.plan, &options.back_end(self.target.clone()))?)
+    pub(crate) fn package(&self, compiler: &Compiler) -> Result<Package> {
+        Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
     }
 
     pub(crate) fn into_results(self) -> Vec<ResultSpec> {
@@ -282,12 +273,12 @@ impl NativePlan {
 }
 
 /// `package` with what would be computed before the first run, to be kept.
-pub(crate) fn prepared(package: Package, options: &CompileOptions) -> Result<Package> {
-    Ok(package.prepared(&options.back_end(options.target()))?)
+pub(crate) fn prepared(package: Package, compiler: &Compiler) -> Result<Package> {
+    Ok(package.prepared(&compiler.back_end(compiler.options.target()))?)
 }
 
 /// What `file` knows, with what it did not know yet of the kernels of a graph.
-fn tuning(specialised: &Specialised, lowering: &LowerOptions, options: &CompileOptions, file: &Path) -> Result<Tuning> {
+fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compiler, file: &Path) -> Result<Tuning> {
     if lowering.target != host_target() {
         return Err(Error::Unsupported(
             "kernels for another processor cannot be measured".to_owned(),
@@ -300,7 +291,7 @@ fn tuning(specialised: &Specialised, lowering: &LowerOptions, options: &CompileO
     };
     let plan = lower(specialised.graph.clone(), &with_known)?;
     let mut found = known.clone();
-    found.measure(&plan, &options.back_end(lowering.target.clone()))?;
+    found.measure(&plan, &compiler.back_end(lowering.target.clone()))?;
     if found != known {
         found.write(file).map_err(|e| Error::io("write", file, e))?;
         let (kernels, changed) = found.counts();
@@ -319,8 +310,8 @@ pub struct CompiledMethod {
 
 impl CompiledMethod {
     /// The method whose code `package` is.
-    pub(crate) fn new(package: Package, results: Vec<ResultSpec>, options: &CompileOptions) -> Result<CompiledMethod> {
-        let executable = package.load(&options.back_end(options.target()))?;
+    pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledMethod> {
+        let executable = package.load(&compiler.back_end(compiler.options.target()))?;
         Ok(CompiledMethod { executable, results })
     }
 
@@ -427,7 +418,12 @@ impl Loaded {
     /// When there is no such method, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        let plan = NativePlan::new(self.graph(method)?, &inputs, self.session().registry(), options)?;
+        let plan = NativePlan::new(
+            self.graph(method)?,
+            &inputs,
+            self.session().registry(),
+            &Compiler::of(options),
+        )?;
         Ok(match self {
             Loaded::Model(model) => plan.reading(model.backing()),
             Loaded::Graphs(_) => plan,
@@ -455,8 +451,9 @@ impl Model {
     /// When it cannot be compiled; the error lists every operator that is in the way.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        let plan = NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), options)?;
-        plan.reading(self.backing()).compile(options)
+        let compiler = Compiler::of(options);
+        let plan = NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), &compiler)?;
+        plan.reading(self.backing()).compile_with(&compiler)
     }
 }
 

@@ -4,8 +4,9 @@
 //! tensors by their shapes. So loops and conditions on elements are a tree of compiled stretches, of which a run takes one path. What a run
 //! changes (attributes, tensors of the caller) it changes at its end, so that until then the interpreter can take over.
 
+use crate::compiler::Compiler;
 use crate::describe::{Argument, Situation, describe_cells};
-use crate::{CompileOptions, CompiledMethod, NativePlan};
+use crate::{CompiledMethod, NativePlan};
 use crate::{Error, Result};
 use frazil_codegen::LowerError;
 use frazil_codegen::cache::ObjectCache;
@@ -37,7 +38,7 @@ pub(crate) struct Method<'a> {
     /// The operators.
     pub registry: &'a Registry,
     /// How it is compiled.
-    pub options: &'a CompileOptions,
+    pub compiler: &'a Compiler,
     /// Whether the interpreter must not take over for want of patience.
     pub strict: bool,
 }
@@ -262,13 +263,10 @@ impl Stage {
             None
         } else {
             let results = (0..gives.len() as u32).map(ResultSpec::Tensor).collect();
-            let options = CompileOptions {
-                name: method.name.to_owned(),
-                ..method.options.clone()
-            };
-            let plan = NativePlan::of(Specialised { graph: part, results }, &options)?;
+            let compiler = method.compiler.named(method.name).or_sharing(objects);
+            let plan = NativePlan::of(Specialised { graph: part, results }, &compiler)?;
             kernels = plan.kernel_count().0;
-            Some(plan.compile_sharing(&options, objects)?)
+            Some(plan.compile_with(&compiler)?)
         };
         let stage = Stage {
             code,

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "codegen")]
 use crate::code_cache::CodeCache;
+#[cfg(feature = "codegen")]
+use crate::compiler::Compiler;
 use crate::hooks::{HookId, Hooks};
 use crate::instance::{Instance, ModelSource, Running};
 #[cfg(feature = "codegen")]
@@ -10,10 +12,12 @@ use crate::{Error, Model, Result};
 use frazil_ir::Graph;
 use frazil_runtime::interp::{ErrorKind, ExecError};
 use frazil_runtime::{Signature, Value};
+#[cfg(feature = "codegen")]
 use frazil_syntax::PrivateFolder;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(feature = "codegen")]
 use tracing::warn;
 
 /// Which engine runs a model.
@@ -152,29 +156,32 @@ impl Engine {
                 "this build has no native engine: it lacks the feature `codegen`".into(),
             ));
         }
-        let (options, refusal) = with_usable_cache(options);
-        let options = &options;
+        #[cfg(feature = "codegen")]
+        let (folder, refusal) = usable_cache(options);
+        #[cfg(feature = "codegen")]
+        let compiler = Compiler::keeping_in(folder.clone(), compile_options(options));
         #[cfg(feature = "codegen")]
         let native = (options.kind == EngineKind::Native).then(|| {
-            let compile = compile_options(options);
-            let methods = options
-                .cache_dir
-                .clone()
-                .zip(source.origin())
-                .and_then(|(folder, origin)| {
-                    let (target, threads) = (compile.target(), compile.threads);
-                    let target = format!("{target:?} {} {:?} {threads}", compile.fuse, compile.tune);
-                    CodeCache::new(folder, origin, &kept(options), &target)
-                });
-            let mut native = crate::native::Cache::new(compile, options, methods);
+            let methods = folder.zip(source.origin()).and_then(|(folder, origin)| {
+                let compile = &compiler.options;
+                let (target, threads) = (compile.target(), compile.threads);
+                let target = format!("{target:?} {} {:?} {threads}", compile.fuse, compile.tune);
+                CodeCache::new(folder, origin, &kept(options), &target)
+            });
+            let mut native = crate::native::Cache::new(compiler.clone(), options, methods);
             native.notes.extend(refusal);
             native
         });
         #[cfg(feature = "codegen")]
         let is_lazy = native.as_ref().is_some_and(crate::native::Cache::is_kept);
         #[cfg(not(feature = "codegen"))]
-        let (is_lazy, _) = (false, refusal);
-        let mut instance = Instance::new(source, options);
+        let is_lazy = false;
+        let mut instance = Instance::new(
+            source,
+            options,
+            #[cfg(feature = "codegen")]
+            compiler,
+        );
         if !is_lazy {
             instance.running()?;
         }
@@ -504,19 +511,22 @@ impl Engine {
     }
 }
 
-/// `options`, without a folder for code that cannot be used, and why it cannot: there is one warning, and everything is compiled.
-fn with_usable_cache(options: &EngineOptions) -> (EngineOptions, Option<String>) {
-    let mut options = options.clone();
-    if options.kind == EngineKind::Native
-        && let Some(folder) = &options.cache_dir
-        && let Err(e) = PrivateFolder::new(folder).prepare()
-    {
-        let refusal = format!("no code is kept in {}: {e}", folder.display());
-        warn!(target: "frazil::cache", "{refusal}");
-        options.cache_dir = None;
-        return (options, Some(refusal));
+/// The folder in which code is kept, and why there is none if it cannot be used: there is one warning, and everything is compiled. Whoever keeps something in
+/// it gets a clone, so that there is one warning too where that fails later.
+#[cfg(feature = "codegen")]
+fn usable_cache(options: &EngineOptions) -> (Option<PrivateFolder>, Option<String>) {
+    let native = options.kind == EngineKind::Native;
+    let Some(folder) = options.cache_dir.as_ref().filter(|_| native).map(PrivateFolder::new) else {
+        return (None, None);
+    };
+    match folder.prepare() {
+        Ok(()) => (Some(folder), None),
+        Err(e) => {
+            let refusal = format!("no code is kept in {}: {e}", folder.path().display());
+            warn!(target: "frazil::cache", "{refusal}");
+            (None, Some(refusal))
+        }
     }
-    (options, None)
 }
 
 /// Kept for documentation: engines move between threads.

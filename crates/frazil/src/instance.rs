@@ -1,5 +1,7 @@
 //! What an engine runs: a model that is read, frozen and made ready when it is needed.
 
+#[cfg(feature = "codegen")]
+use crate::compiler::Compiler;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_ir::SymbolId;
 use frazil_runtime::Signature;
@@ -82,6 +84,8 @@ impl ModelSource {
 pub(crate) struct Instance {
     source: ModelSource,
     options: EngineOptions,
+    #[cfg(feature = "codegen")]
+    compiler: Compiler,
     running: Option<Running>,
     /// Of the methods that were called.
     signatures: Vec<(String, Arc<Signature>)>,
@@ -121,10 +125,17 @@ pub(crate) struct Running {
 }
 
 impl Instance {
-    pub(crate) fn new(source: ModelSource, options: &EngineOptions) -> Instance {
+    /// `compiler` is for what runs natively of methods that do not as a whole.
+    pub(crate) fn new(
+        source: ModelSource,
+        options: &EngineOptions,
+        #[cfg(feature = "codegen")] compiler: Compiler,
+    ) -> Instance {
         Instance {
             source,
             options: options.clone(),
+            #[cfg(feature = "codegen")]
+            compiler,
             running: None,
             signatures: Vec::new(),
             own_hooks: None,
@@ -185,7 +196,12 @@ impl Instance {
     pub(crate) fn running(&mut self) -> Result<&mut Running> {
         let running = match self.running.take() {
             Some(running) => running,
-            None => Running::new(self.source.read()?, &self.options)?,
+            None => Running::new(
+                self.source.read()?,
+                &self.options,
+                #[cfg(feature = "codegen")]
+                &self.compiler,
+            )?,
         };
         Ok(self.running.insert(running))
     }
@@ -198,7 +214,7 @@ impl Running {
         self.interpreter.root()
     }
 
-    fn new(model: &Model, options: &EngineOptions) -> Result<Running> {
+    fn new(model: &Model, options: &EngineOptions, #[cfg(feature = "codegen")] compiler: &Compiler) -> Result<Running> {
         let model = match options.kind {
             EngineKind::Interpreter => model.restored()?,
             EngineKind::Native => freeze_for(model, options)?,
@@ -206,7 +222,7 @@ impl Running {
         let registry = model.session().registry().clone();
         #[cfg(feature = "codegen")]
         let parts = (options.kind == EngineKind::Native && !options.strict)
-            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compile_options(options))));
+            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compiler.clone())));
         let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
         #[cfg(feature = "codegen")]
         let interpreter = match &parts {

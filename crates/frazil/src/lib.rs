@@ -36,6 +36,8 @@ mod code_cache;
 #[cfg(feature = "codegen")]
 mod compiled;
 #[cfg(feature = "codegen")]
+mod compiler;
+#[cfg(feature = "codegen")]
 mod course;
 #[cfg(feature = "codegen")]
 mod describe;

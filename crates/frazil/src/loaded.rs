@@ -281,6 +281,34 @@ impl Loaded {
         }
     }
 
+    /// Checks that the file which the module was loaded from has not been changed in place since, as far as its tensors have been read: they are read when they are
+    /// needed, and zeros take the place of what is not there any more. To be called after what has no errors of its own, such as
+    /// [`ir_text`](Self::ir_text). Calls, compilations and what writes files check by themselves.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let net = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// # let path = folder.path().join("net.pt");
+    /// # net.save(&path, &Default::default())?;
+    /// let net = frazil::Session::new().load_any(&path)?; // `net.pt`
+    /// # std::thread::sleep(std::time::Duration::from_millis(20));
+    /// std::fs::write(&path, "something else").map_err(|e| frazil::Error::Text(e.to_string()))?;
+    /// let text = net.ir_text(None);
+    /// assert!(net.check_unchanged().is_err()); // the text has wrong numbers
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When it has.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self {
+            Loaded::Model(model) => model.backing().check(),
+            Loaded::Graphs(_) => Ok(()),
+        }
+    }
+
     /// The text form. Constants with more elements than `elide` are left out of it, if that is given.
     ///
     /// See [`run_passes`](Self::run_passes) for an example.
@@ -319,8 +347,7 @@ impl Loaded {
     /// When there is no module, or a file cannot be written; nothing half-written stays.
     pub fn save_ir(&self, path: &Path) -> Result<()> {
         let model = self.model("written with their tensors")?;
-        text::write_module(model.module(), path)?;
-        model.backing().check()
+        text::write_module(model.module(), model.backing(), path)
     }
 
     /// Every function's graph as a picture, in Graphviz's DOT language.

@@ -2,10 +2,11 @@
 
 use crate::code_cache::CodeCache;
 use crate::compiled::prepared;
+use crate::compiler::Compiler;
 use crate::course::{Course, Ending, Method};
 use crate::describe::{Argument, Situation, describe_all};
 use crate::instance::{Instance, OwnHooks};
-use crate::{CompileOptions, CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
+use crate::{CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
 use frazil_codegen::compile::RunError;
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec};
@@ -29,7 +30,7 @@ const MAX_COURSES: usize = 64;
 
 /// Compiled methods by name and arguments.
 pub(crate) struct Cache {
-    options: CompileOptions,
+    compiler: Compiler,
     strict: bool,
     /// How many entries a method may have.
     specialisations: Option<usize>,
@@ -45,9 +46,9 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(options: CompileOptions, engine: &EngineOptions, kept: Option<CodeCache>) -> Cache {
+    pub(crate) fn new(compiler: Compiler, engine: &EngineOptions, kept: Option<CodeCache>) -> Cache {
         Cache {
-            options,
+            compiler,
             strict: engine.strict,
             specialisations: engine.specialisations,
             methods: HashMap::new(),
@@ -133,7 +134,7 @@ impl Cache {
     ) -> Result<Entry> {
         let (calls, kernels) = package.kernel_count();
         let workspace = package.workspace_bytes();
-        let code = CompiledMethod::new(package, results, &self.options)?;
+        let code = CompiledMethod::new(package, results, &self.compiler)?;
         let time = start.elapsed();
         self.compile_time += time;
         self.notes.push(format!(
@@ -171,7 +172,7 @@ impl Cache {
             graph,
             module,
             registry: running.model.session().registry(),
-            options: &self.options,
+            compiler: &self.compiler,
             strict: self.strict,
         };
         let ending = self
@@ -210,50 +211,47 @@ impl Cache {
         specs: &[specialise::InputSpec],
     ) -> Result<Entry> {
         let start = Instant::now();
-        let options = CompileOptions {
-            name: method.to_owned(),
-            ..self.options.clone()
-        };
+        let compiler = self.compiler.named(method);
         let ctx = instance.source().session().ctx().clone();
         let types = result_types(instance.model()?, method)?;
         let kept_name = kept_name(instance.model()?, method);
         let found = self.kept.as_ref();
         let found = found.and_then(|kept| kept.get(kept_name, keys, &ctx, Some(&types)));
-        let (package, results, what) = match found {
-            Some((package, results)) => (package, results, "found"),
-            None => {
-                let model = &instance.running()?.model;
-                let made = NativePlan::new(model.graph(method)?, specs, model.session().registry(), &options);
-                let plan = match made {
-                    Ok(plan) => plan,
-                    // The interpreter raises it, with the place.
-                    Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
-                    Err(LowerError::Unsupported(_)) => return Ok(Entry::Course),
-                    Err(error) => return self.not_compiled(method, &error.to_string()),
-                };
-                let package = match plan.package(&options) {
-                    Ok(package) => package,
-                    // A scalar function without native code, for one.
-                    Err(error) => return self.not_compiled(method, &error.to_string()),
-                };
-                // With the plan go the weights that have been packed for the code.
-                let results = plan.into_results();
-                let package = match &self.kept {
-                    Some(kept) => match prepared(package, &options) {
-                        Ok(package) => {
-                            // Zeros must not be kept.
-                            instance.check()?;
-                            kept.put(kept_name, keys, &ctx, &types, &package, &results);
-                            package
-                        }
-                        Err(error) => return self.not_compiled(method, &error.to_string()),
-                    },
-                    None => package,
-                };
-                (package, results, "compiled")
-            }
+        // What does not load is made anew, and takes the other's place.
+        if let Some((package, results)) = found
+            && let Ok(entry) = self.load(method, package, results, "found", start)
+        {
+            return Ok(entry);
+        }
+        let model = &instance.running()?.model;
+        let made = NativePlan::new(model.graph(method)?, specs, model.session().registry(), &compiler);
+        let plan = match made {
+            Ok(plan) => plan,
+            // The interpreter raises it, with the place.
+            Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
+            Err(LowerError::Unsupported(_)) => return Ok(Entry::Course),
+            Err(error) => return self.not_compiled(method, &error.to_string()),
         };
-        match self.load(method, package, results, what, start) {
+        let package = match plan.package(&compiler) {
+            Ok(package) => package,
+            // A scalar function without native code, for one.
+            Err(error) => return self.not_compiled(method, &error.to_string()),
+        };
+        // With the plan go the weights that have been packed for the code.
+        let results = plan.into_results();
+        let package = match &self.kept {
+            Some(kept) => match prepared(package, &compiler) {
+                Ok(package) => {
+                    // Zeros must not be kept.
+                    instance.check()?;
+                    kept.put(kept_name, keys, &ctx, &types, &package, &results);
+                    package
+                }
+                Err(error) => return self.not_compiled(method, &error.to_string()),
+            },
+            None => package,
+        };
+        match self.load(method, package, results, "compiled", start) {
             Ok(entry) => Ok(entry),
             Err(error) => self.not_compiled(method, &error.to_string()),
         }

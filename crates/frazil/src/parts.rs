@@ -1,8 +1,9 @@
 //! Native code for parts of methods, called by the interpreter that runs the rest.
 
+use crate::compiler::Compiler;
 use crate::describe::{Argument, describe_all};
 use crate::partition::partition;
-use crate::{CompileOptions, CompiledMethod, NativePlan};
+use crate::{CompiledMethod, NativePlan};
 use frazil_ir::Graph;
 use frazil_runtime::interp::Delegate;
 use frazil_runtime::{Registry, Value};
@@ -16,7 +17,7 @@ const MAX_VARIANTS: usize = 16;
 /// The parts of a model's methods.
 pub(crate) struct Parts {
     registry: Arc<Registry>,
-    options: CompileOptions,
+    compiler: Compiler,
     state: Mutex<State>,
 }
 
@@ -35,10 +36,10 @@ struct Part {
 }
 
 impl Parts {
-    pub(crate) fn new(registry: Arc<Registry>, options: CompileOptions) -> Parts {
+    pub(crate) fn new(registry: Arc<Registry>, compiler: Compiler) -> Parts {
         Parts {
             registry,
-            options,
+            compiler,
             state: Mutex::default(),
         }
     }
@@ -54,10 +55,7 @@ impl Parts {
 
     fn compile(&self, state: &mut State, graph: &Graph, specs: &[frazil_codegen::InputSpec]) -> Option<CompiledMethod> {
         let start = Instant::now();
-        let options = CompileOptions {
-            name: "part".to_owned(),
-            ..self.options.clone()
-        };
+        let compiler = self.compiler.named("part");
         let place = graph
             .first(graph.root())
             .and_then(|n| {
@@ -69,11 +67,11 @@ impl Parts {
             })
             .map(|r| format!(" at {}", r.display(graph.ctx())));
         let place = place.unwrap_or_default();
-        let compiled = NativePlan::new(graph, specs, &self.registry, &options)
+        let compiled = NativePlan::new(graph, specs, &self.registry, &compiler)
             .map_err(|e| e.to_string())
             .and_then(|plan| {
                 let (calls, _) = plan.kernel_count();
-                plan.compile(&options)
+                plan.compile_with(&compiler)
                     .map(|code| (calls, code))
                     .map_err(|e| e.to_string())
             });

@@ -183,17 +183,17 @@ impl Session {
         let mut file = File::open(path).map_err(|e| Error::io("read", path, e))?;
         let n = file.read(&mut head).map_err(|e| Error::io("read", path, e))?;
         if is_archive(&head[..n]) {
-            // By path, so that tensors are read when they are needed.
-            let loaded = frazil_torchscript::load_open(path, &self.load_options());
+            // The file stays open, and tensors are read from it when they are needed.
+            let read = file.try_clone().map_err(|e| Error::io("read", path, e))?;
+            let (origin, loaded) = FileIdentity::while_reading(&file, || {
+                frazil_torchscript::load_open(read, path, &self.load_options())
+            });
             let (module, bytes) = loaded.map_err(|source| Error::Load {
                 path: path.to_owned(),
                 source,
             })?;
-            let backing = Backing::new(path, bytes);
+            let backing = Backing::new(bytes.file().cloned());
             backing.check()?;
-            // Unless another file took its place meanwhile.
-            let again = File::open(path).ok().and_then(|file| FileIdentity::of(&file));
-            let origin = FileIdentity::of(&file).filter(|first| again.as_ref() == Some(first));
             return Ok(Loaded::Model(
                 Model::of(self.clone(), module).read_from(origin, backing),
             ));

@@ -1,13 +1,14 @@
 //! The text form: reading it with messages for people, and printing whatever there is.
 
+use crate::backing::Backing;
 use crate::{Error, Graphs, Loaded, Model, Result, Session};
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{CompilationUnit, Context, Function, Graph, Module, symbols};
 use frazil_passes::PassError;
 use frazil_passes::manager::{IrPrinter, IrRef, Reproducer};
 use frazil_syntax::{
-    ModulePrintOptions, NoTensors, ParseError, ParseOptions, PrintOptions, TextKind, parse_module_with,
-    read_module_with, render, sniff,
+    ModulePrintOptions, NoTensors, ParseError, ParseOptions, PrintOptions, TextKind, WriteError, parse_module_with,
+    read_module_open, render, sniff,
 };
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -24,12 +25,14 @@ pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded
     };
     if sniff(text) == Some(TextKind::Module) {
         // The tensors lie beside the file; text from standard input has to hold all of its own.
-        let module = if path.is_file() {
-            read_module_with(session.ctx(), path, options).map_err(|e| Error::Text(e.render(color)))?
+        let (module, files) = if path.is_file() {
+            read_module_open(session.ctx(), path, options).map_err(|e| Error::Text(e.render(color)))?
         } else {
-            parse_module_with(session.ctx(), text, &NoTensors, options).map_err(report)?
+            let module = parse_module_with(session.ctx(), text, &NoTensors, options).map_err(report)?;
+            (module, Vec::new())
         };
-        return Ok(Loaded::Model(Model::of(session.clone(), module)));
+        let model = Model::of(session.clone(), module).read_from(None, Backing::new(files));
+        return Ok(Loaded::Model(model));
     }
     let parsed = frazil_syntax::parse_graph_with(session.ctx(), text, options).map_err(report)?;
     let mut unit = CompilationUnit::default();
@@ -84,9 +87,13 @@ pub(crate) fn print_unit(ctx: &Context, unit: &CompilationUnit, elide: Option<us
     }
 }
 
-/// Writes a module's text with its tensors beside it.
-pub(crate) fn write_module(module: &Module, path: &Path) -> Result<()> {
-    Ok(frazil_syntax::write_module(module, path)?)
+/// Writes a module's text with its tensors, which are read from `backing`, beside it.
+pub(crate) fn write_module(module: &Module, backing: &Backing, path: &Path) -> Result<()> {
+    let written = frazil_syntax::write_module_if(module, path, || Ok(backing.check()?));
+    written.map_err(|e| match (e, backing.check()) {
+        (WriteError::Read { .. }, Err(changed)) => changed,
+        (e, _) => e.into(),
+    })
 }
 
 /// Prints IR between passes to standard error.

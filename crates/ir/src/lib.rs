@@ -5,7 +5,7 @@
 //! - [`Module`] is a tree of objects with the [`CompilationUnit`] of their classes' methods.
 //! - [`schema::Catalogue`] knows the signatures of operators.
 //!
-//! This crate knows no dialect, reads no files and has no global state.
+//! This crate knows no dialect, opens no files ([`FileBytes`] reads one that the caller has opened) and has no global state.
 //!
 //! ```
 //! use frazil_ir::{Builder, Context, Graph, symbols, types};
@@ -29,6 +29,7 @@ pub mod constant;
 pub mod context;
 pub mod diagnostic;
 pub mod dtype;
+mod file;
 pub mod graph;
 mod interface;
 pub mod literal;
@@ -45,6 +46,7 @@ pub use constant::{Constant, DictConstant, EnumConstant, ListConstant, ObjectId,
 pub use context::{Context, DimsId, SymbolId, SymbolListId, TypeId, TypeListId};
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use dtype::{DType, Device, DeviceKind};
+pub use file::{FileBytes, FileRecord};
 pub use graph::{
     BlockId, Builder, Change, Compaction, CopyMap, Definition, Graph, InsertPoint, NodeId, Use, ValueId, ValueName,
 };

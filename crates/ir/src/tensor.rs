@@ -12,7 +12,7 @@ pub type Shape = SmallVec<[i64; 5]>;
 
 /// Immutable bytes with an identity: two tensors alias exactly when they share one `Arc<Storage>`.
 ///
-/// The bytes are owned, or borrowed from something that is (a memory-mapped archive); either way they are shared by clones of
+/// The bytes are owned, or borrowed from something that is (an open archive); either way they are shared by clones of
 /// a module and by freezing, never copied.
 #[derive(Clone)]
 pub struct Storage {
@@ -21,7 +21,7 @@ pub struct Storage {
     device: Device,
 }
 
-/// An owner of bytes that can bring them back: a mapped file, or something that computes them. Its memory need not be held all the time.
+/// An owner of bytes that can bring them back: an open file, or something that computes them. Its memory need not be held all the time.
 ///
 /// [`AsRef`] gives all bytes, and keeps them; they are always the same.
 pub trait Source: AsRef<[u8]> + Send + Sync {
@@ -45,7 +45,7 @@ pub trait Source: AsRef<[u8]> + Send + Sync {
 }
 
 impl Storage {
-    /// A storage over `bytes`, which may be a `Vec<u8>`, an aligned buffer, or a window of a mapped file.
+    /// A storage over `bytes`, which may be a `Vec<u8>`, an aligned buffer, or a part of a larger buffer.
     pub fn new(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, device: Device) -> Storage {
         let source = None;
         Storage { bytes, source, device }

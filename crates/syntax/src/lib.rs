@@ -26,11 +26,11 @@ pub use dtypes::{from_safetensors, to_safetensors};
 pub use identity::FileIdentity;
 pub use module::{
     Difference, ModulePrintOptions, NoTensors, ReadError, TensorFile, TensorFileError, TensorSource, WriteError,
-    equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_with,
-    write_module,
+    equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_open,
+    read_module_with, write_module, write_module_if,
 };
 pub use output::{OutputFile, write_atomically};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{GraphText, PrintOptions, print_graph, print_graph_with};
 pub use private::{PrivateFolder, read_regular};
-pub use sealed::{SEAL_BYTES, seal, sealed_length, unseal};
+pub use sealed::{read_sealed, seal, unseal};

@@ -1,7 +1,7 @@
 //! Output files that are there whole or not at all.
 
 use std::fs::{File, Metadata, Permissions};
-use std::io;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
@@ -10,6 +10,9 @@ use tempfile::{Builder, NamedTempFile};
 ///
 /// A symbolic link stays one: the file that it names is replaced. What is no regular file (a terminal, a pipe, `/dev/null`) is written to,
 /// not replaced: renaming a file over a device would take the device away from everybody.
+///
+/// The folder may belong to somebody who changes names in it meanwhile. So the temporary file is written, and its permissions are set, through its open
+/// handle only, and a file of another user's has no say in the permissions of what replaces it.
 pub struct OutputFile {
     temporary: NamedTempFile,
     destination: Destination,
@@ -17,8 +20,8 @@ pub struct OutputFile {
 
 /// Where the finished bytes go.
 enum Destination {
-    /// A file with a name of its own, whose permissions will be these.
-    Regular(PathBuf, Permissions),
+    /// A file with a name of its own, whose permissions will be these, or else what new files get.
+    Regular(PathBuf, Option<Permissions>),
     /// Something that takes bytes but cannot be replaced.
     Special(PathBuf),
 }
@@ -63,16 +66,15 @@ impl OutputFile {
         }
     }
 
-    /// The file at `path` itself, which has the permissions of the one that was `found` there.
+    /// The file at `path` itself. It gets the permissions of the one that was `found` there, if that was the user's own.
     fn regular(path: PathBuf, found: Option<Metadata>) -> io::Result<OutputFile> {
         let temporary = builder().tempfile_in(match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         })?;
-        let permissions = found.map_or_else(|| temporary.as_file().metadata(), Ok)?.permissions();
         Ok(OutputFile {
             temporary,
-            destination: Destination::Regular(path, permissions),
+            destination: Destination::Regular(path, found.as_ref().and_then(own_permissions)),
         })
     }
 
@@ -81,34 +83,49 @@ impl OutputFile {
         matches!(self.destination, Destination::Regular(..))
     }
 
-    /// The temporary file, for a writer that wants a file.
+    /// The temporary file, which is not buffered.
     pub fn file(&mut self) -> &mut File {
         self.temporary.as_file_mut()
-    }
-
-    /// Where the temporary file is, for a writer that wants a path.
-    pub fn temporary_path(&self) -> &Path {
-        self.temporary.path()
     }
 
     /// Puts what was written in its place.
     ///
     /// # Errors
     /// When it cannot be put there; a regular file is then what it was.
-    pub fn commit(self) -> io::Result<()> {
+    pub fn commit(mut self) -> io::Result<()> {
         match self.destination {
             Destination::Regular(path, permissions) => {
-                // By its path: a writer that was given the path may have put another file there.
-                std::fs::set_permissions(self.temporary.path(), permissions)?;
+                if let Some(permissions) = permissions {
+                    self.temporary.as_file().set_permissions(permissions)?;
+                }
                 self.temporary.persist(path)?;
             }
             Destination::Special(path) => {
-                let mut written = File::open(self.temporary.path())?;
-                io::copy(&mut written, &mut File::options().write(true).open(path)?)?;
+                let mut special = File::options().write(true).open(path)?;
+                // By another name meanwhile, of a file that nobody asked to be overwritten.
+                if special.metadata()?.is_file() {
+                    return Err(io::Error::other("it has become a regular file meanwhile"));
+                }
+                let written = self.temporary.as_file_mut();
+                written.rewind()?;
+                io::copy(written, &mut special)?;
             }
         }
         Ok(())
     }
+}
+
+/// The permissions of the user's own file, without the bits that make a program run as its owner.
+#[cfg(unix)]
+fn own_permissions(found: &Metadata) -> Option<Permissions> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    is_own.then(|| Permissions::from_mode(found.mode() & 0o777))
+}
+
+#[cfg(not(unix))]
+fn own_permissions(found: &Metadata) -> Option<Permissions> {
+    Some(found.permissions())
 }
 
 fn builder() -> Builder<'static, 'static> {
@@ -179,6 +196,54 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&link).unwrap(), "other");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert!(OutputFile::replacing(folder.path()).is_err());
+    }
+
+    /// As in a folder whose owner puts a link in the place of the temporary file while it is written.
+    #[cfg(unix)]
+    #[test]
+    fn a_planted_link_changes_no_other_file() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [path, victim] = ["out", "victim"].map(|name| folder.path().join(name));
+        std::fs::write(&victim, "precious").unwrap();
+        std::fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+        put(&path, "old").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o4755)).unwrap();
+        let mut output = OutputFile::create(&path).unwrap();
+        let temporary = output.temporary.path().to_owned();
+        std::fs::remove_file(&temporary).unwrap();
+        symlink(&victim, &temporary).unwrap();
+        output.file().write_all(b"new").unwrap();
+        output.commit().unwrap();
+        let found = std::fs::metadata(&victim).unwrap();
+        assert_eq!(found.mode() & 0o7777, 0o600);
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    }
+
+    /// Bits that let a program run as its owner are not for what takes its place, and another user's file decides nothing.
+    #[cfg(unix)]
+    #[test]
+    fn permissions_are_taken_over_from_own_files_only() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+        let folder = tempfile::tempdir().unwrap();
+        let [path, plain] = ["out", "plain"].map(|name| folder.path().join(name));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
+        put(&plain, "new").unwrap();
+        for planted in [0o4755, 0o2755, 0o6711, 0o1700] {
+            put(&path, "old").unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(planted)).unwrap();
+            put(&path, "new").unwrap();
+            assert_eq!(mode(&path), planted & 0o777);
+        }
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("only root can give files away: not tested with another user's");
+            return;
+        }
+        std::fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        chown(&path, Some(12345), None).unwrap();
+        put(&path, "new").unwrap();
+        assert_eq!(mode(&path), mode(&plain));
+        assert_eq!(std::fs::metadata(&path).unwrap().uid(), 0);
     }
 
     /// A pipe stands for the devices: what is written arrives there, and it is not replaced by a file.

@@ -2,7 +2,7 @@
 //!
 //! A checksum finds what was damaged by accident. Against other users of the machine there are ownership and permissions:
 //!
-//! - A folder is created with mode 0700 and files with 0600, whatever the process's file mode mask is.
+//! - A folder, and those that it lies in where they are missing, are created with mode 0700 and files with 0600, whatever the process's file mode mask is.
 //! - A folder, and a file in it, must be owned by the user that the process acts for, or by root, and be writable by nobody else. A folder of
 //!   root's is only read from by other users.
 //! - The folder is opened once for each access, without following a symbolic link, and files are reached through it. So none of the checks
@@ -15,11 +15,16 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::warn;
 
 /// A folder of private files; see the [module's documentation](self). It need not exist before something is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
+    /// Whether there has been a warning that something was not kept. Clones share it.
+    has_failed: Arc<AtomicBool>,
 }
 
 impl PrivateFolder {
@@ -31,7 +36,10 @@ impl PrivateFolder {
             true => ".".into(),
             false => path.components().collect(),
         };
-        PrivateFolder { path }
+        PrivateFolder {
+            path,
+            has_failed: Arc::default(),
+        }
     }
 
     /// Where it is.
@@ -64,15 +72,16 @@ impl PrivateFolder {
     }
 
     /// Puts what `write` writes in the place of the file `name`; whoever has opened the present one keeps that. False, and nothing changes, when `write`
-    /// gives false, and in a folder that is only read from.
+    /// gives false.
     ///
     /// # Errors
-    /// Those of `write` and of [`PrivateFolder::prepare`], and when the file cannot be written.
+    /// Those of `write` and of [`PrivateFolder::prepare`], and when the folder or the file cannot be written.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) -> io::Result<bool> {
         let name = plain(name)?;
         let folder = system::Folder::create(&self.path)?;
         if !folder.is_writable() {
-            return Ok(false);
+            let text = "it belongs to root, and nobody else writes to it";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         let (temporary, mut file) = folder.temporary()?;
         let written = write(&mut file).and_then(|wanted| {
@@ -86,6 +95,16 @@ impl PrivateFolder {
             folder.remove(&temporary);
         }
         written
+    }
+
+    /// Writes as [`PrivateFolder::write`] does what can be made anew: it may be missing. The first failure of this folder and its clones is a warning.
+    pub fn keep(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) {
+        if let Err(e) = self.write(name, write)
+            && !self.has_failed.swap(true, Ordering::Relaxed)
+        {
+            let folder = self.path.display();
+            warn!(target: "frazil::cache", "what is compiled is not kept in {folder}: {e}");
+        }
     }
 }
 
@@ -104,7 +123,8 @@ fn read_at_most(file: &File, most: u64) -> io::Result<Vec<u8>> {
             "it has {length} bytes, more than {most} are not expected"
         )));
     }
-    let mut bytes = Vec::with_capacity(length as usize);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length as usize)?;
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -132,9 +152,9 @@ mod system {
     use super::{TRIES, random_name};
     use rustix::fd::OwnedFd;
     use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
-    use std::fs::{DirBuilder, File};
+    use rustix::io::Errno;
+    use std::fs::File;
     use std::io;
-    use std::os::unix::fs::DirBuilderExt;
     use std::path::Path;
 
     const FOLDER_MODE: u32 = 0o700;
@@ -151,31 +171,21 @@ mod system {
     impl Folder {
         /// The folder at `path`, created if need be.
         pub fn create(path: &Path) -> io::Result<Folder> {
-            let mut builder = DirBuilder::new();
-            builder.mode(FOLDER_MODE);
             match Folder::open(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 found => return found,
             }
-            if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-                builder.recursive(true).create(parent)?;
-            }
-            match builder.recursive(false).create(path) {
-                Ok(()) => {
-                    let folder = Folder::open(path)?;
-                    fs::fchmod(&folder.fd, Mode::from_raw_mode(FOLDER_MODE))?;
-                    Ok(folder)
-                }
-                // By another process, meanwhile.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Folder::open(path),
-                Err(e) => Err(e),
-            }
+            make(path)?;
+            Folder::open(path)
         }
 
         /// The folder at `path`.
         pub fn open(path: &Path) -> io::Result<Folder> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = fs::open(path, flags, Mode::empty())?;
+            let fd = fs::open(path, flags, Mode::empty()).map_err(|e| {
+                let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+                if is_link { link() } else { e.into() }
+            })?;
             let found = fs::fstat(&fd)?;
             check(&found)?;
             let is_writable = found.st_uid == user();
@@ -187,7 +197,8 @@ mod system {
         }
 
         pub fn read(&self, name: &str) -> io::Result<File> {
-            let file = fs::openat(&self.fd, name, READ | OFlags::NOFOLLOW, Mode::empty())?;
+            let file = fs::openat(&self.fd, name, READ | OFlags::NOFOLLOW, Mode::empty());
+            let file = file.map_err(|e| if e == Errno::LOOP { link() } else { e.into() })?;
             let found = fs::fstat(&file)?;
             regular(&found)?;
             check(&found)?;
@@ -203,10 +214,13 @@ mod system {
                 match fs::openat(&self.fd, &name, flags, mode) {
                     Ok(file) => {
                         // The mask may have taken some of it.
-                        fs::fchmod(&file, mode)?;
+                        if let Err(e) = fs::fchmod(&file, mode) {
+                            self.remove(&name);
+                            return Err(e.into());
+                        }
                         return Ok((name, file.into()));
                     }
-                    Err(rustix::io::Errno::EXIST) => {}
+                    Err(Errno::EXIST) => {}
                     Err(e) => return Err(e.into()),
                 }
             }
@@ -221,6 +235,55 @@ mod system {
             // There is nothing to do about one that stays.
             let _ = fs::unlinkat(&self.fd, name, AtFlags::empty());
         }
+    }
+
+    /// Makes a folder at `path`, and those that it lies in, each with [`FOLDER_MODE`].
+    fn make(path: &Path) -> io::Result<()> {
+        let mkdir = || fs::mkdir(path, Mode::from_raw_mode(FOLDER_MODE));
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let made = match (mkdir(), parent) {
+            (Err(Errno::NOENT), Some(parent)) => {
+                make(parent)?;
+                mkdir()
+            }
+            (made, _) => made,
+        };
+        match made {
+            Ok(()) => open_up(path).inspect_err(|_| {
+                // Nobody could use it.
+                let _ = std::fs::remove_dir(path);
+            }),
+            // Another process may have made it meanwhile.
+            Err(Errno::EXIST) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Gives a folder that was just made what the mask has taken of [`FOLDER_MODE`]. Without that it can perhaps not even be opened.
+    fn open_up(path: &Path) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(FOLDER_MODE);
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            use rustix::fd::AsRawFd;
+            use std::os::unix::fs::PermissionsExt;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = fs::open(path, flags, Mode::empty())?;
+            let found = fs::fstat(&fd)?;
+            // One that was put in its place is nobody's business here.
+            let may_be_it = found.st_uid == user() && found.st_mode & 0o777 & !FOLDER_MODE == 0;
+            if may_be_it && found.st_mode & 0o7777 != mode.as_raw_mode() {
+                // The system sets no mode through such a handle, but by its name.
+                let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                std::fs::set_permissions(name, std::fs::Permissions::from_mode(FOLDER_MODE))?;
+            }
+            Ok(())
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        Ok(fs::chmodat(fs::CWD, path, mode, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    fn link() -> io::Error {
+        io::Error::other("it is a symbolic link, which is not followed")
     }
 
     const READ: OFlags = OFlags::RDONLY
@@ -256,7 +319,7 @@ mod system {
         }
         if mode & FOREIGN_WRITE != 0 {
             return denied(format!(
-                "others than its owner may write to it (mode {mode:03o}); `chmod go-w` changes that"
+                "others than its owner may write to it (mode {mode:03o}), and may have done so: delete it with all that is in it"
             ));
         }
         Ok(())
@@ -414,7 +477,8 @@ mod tests {
         for text in ["", "/", "/."] {
             let through = PrivateFolder::new(format!("{}{text}", link.display()));
             assert_eq!(get(&through), None);
-            put(&through, "other").unwrap_err();
+            let error = put(&through, "other").unwrap_err().to_string();
+            assert!(error.contains("symbolic link"), "{error}");
         }
         fifo(&parent.path().join("fifo"));
         for name in ["fifo", "victim"] {
@@ -435,12 +499,58 @@ mod tests {
             set_mode(&path, mode);
             assert_eq!(get(&folder), None, "{mode:o}");
             let error = put(&folder, "other").unwrap_err().to_string();
-            assert!(error.contains("may write"), "{error}");
+            assert!(error.contains("may write") && error.contains("delete"), "{error}");
         }
         set_mode(&path, 0o755);
         for (mode, expected) in [(0o666, None), (0o620, None), (0o602, None), (0o644, Some("code"))] {
             set_mode(&path.join("entry"), mode);
             assert_eq!(get(&folder).as_deref(), expected, "{mode:o}");
+        }
+    }
+
+    /// Whatever the mask takes of modes: a child process has it, since it is the whole process's.
+    #[test]
+    fn masks_take_nothing() {
+        const PARENT: &str = "FRAZIL_TEST_FOLDER";
+        if let Some(parent) = std::env::var_os(PARENT) {
+            let folder = PrivateFolder::new(Path::new(&parent).join("a/b/cache"));
+            put(&folder, "code").unwrap();
+            assert_eq!(get(&folder).as_deref(), Some("code"));
+            return;
+        }
+        for mask in ["0000", "0022", "0177", "0400", "0700", "0777"] {
+            let parent = tempfile::tempdir().unwrap();
+            let (program, name) = (std::env::current_exe().unwrap(), "private::tests::masks_take_nothing");
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("umask {mask}; exec \"$@\""), "sh"]);
+            // Root may do everything whatever the modes are.
+            if rustix::process::geteuid().is_root() {
+                let is_there = std::process::Command::new("setpriv").arg("--version").output();
+                if is_there.is_err() {
+                    eprintln!("not tested as root: there is no `setpriv`");
+                    return;
+                }
+                chown(parent.path(), Some(65534), None).unwrap();
+                shell.args(["setpriv", "--reuid=65534", "--clear-groups"]);
+            }
+            let output = shell
+                .arg(&program)
+                .args(["--exact", name])
+                .env(PARENT, parent.path())
+                .output();
+            let output = output.unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success(),
+                "{mask}: {text}{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            assert!(text.contains("1 passed"), "{text}");
+            let path = parent.path().join("a/b/cache");
+            for folder in ["a", "a/b", "a/b/cache"] {
+                assert_eq!(mode(&parent.path().join(folder)), 0o700, "{mask} {folder}");
+            }
+            assert_eq!(mode(&path.join("entry")), 0o600, "{mask}");
         }
     }
 

@@ -3,6 +3,8 @@
 //! The header: eight bytes that name kind and version; the number of bytes that follow the header, a little-endian `u64`; the CRC-32 of both and of
 //! those bytes, likewise; four zeros. CRC-32 finds every change of up to 32 neighbouring bits, and all but one in 2^32 of others.
 
+use std::io::Read;
+
 /// Bytes of a header.
 pub const SEAL_BYTES: usize = 24;
 
@@ -32,6 +34,19 @@ pub fn sealed_length(kind: &[u8; 8], bytes: &[u8]) -> Option<u64> {
     is_kind.then_some(length)?.checked_add(SEAL_BYTES as u64)
 }
 
+/// The bytes at the front of a file of `length` bytes that claim to be of this kind, header included, to be [`unseal`]ed. `None` when they are more
+/// than `most`, or more than there are. The claim is looked at first: memory is taken for no more than the file has, and a refusal ends nothing.
+pub fn read_sealed(kind: &[u8; 8], file: &mut impl Read, length: u64, most: u64) -> Option<Vec<u8>> {
+    let mut header = [0; SEAL_BYTES];
+    file.read_exact(&mut header).ok()?;
+    let size = sealed_length(kind, &header).filter(|&size| size <= length.min(most))?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(size).ok()?).ok()?;
+    bytes.extend_from_slice(&header);
+    file.take(size - SEAL_BYTES as u64).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == size).then_some(bytes)
+}
+
 /// What [`seal`] was given, in one piece; `None` when it is not all of that.
 pub fn unseal<'a>(kind: &[u8; 8], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let is_whole = sealed_length(kind, bytes)? == bytes.len() as u64
@@ -51,6 +66,26 @@ fn checksum(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn claims_are_checked_before_memory_is_taken() {
+        let kind = b"KIND0001";
+        let whole = seal(kind, &[b"some bytes"]);
+        let longer = [&whole[..], b"and others"].concat();
+        let read = |bytes: &[u8], length, most| read_sealed(kind, &mut &*bytes, length, most);
+        assert_eq!(read(&longer, longer.len() as u64, 1000).as_ref(), Some(&whole));
+        assert_eq!(read(&longer, longer.len() as u64, 20), None);
+        assert_eq!(read(&longer, 20, 1000), None);
+        assert_eq!(read(&whole[..30], 1000, 1000), None);
+        assert_eq!(read_sealed(b"KIND0002", &mut &whole[..], 1000, 1000), None);
+        // A file may be sparse, and as long as it says; what memory there is not is not an abort.
+        for claim in [1 << 40, 1 << 60, u64::MAX / 2, u64::MAX] {
+            let mut lie = whole.clone();
+            lie[LENGTH].copy_from_slice(&claim.to_le_bytes());
+            assert_eq!(read(&lie, whole.len() as u64, u64::MAX), None);
+            assert_eq!(read(&lie, u64::MAX, u64::MAX), None);
+        }
+    }
 
     #[test]
     fn every_change_is_found() {

@@ -2,25 +2,15 @@
 
 use crate::RecordedError;
 use frazil_runtime::Tensor;
-use frazil_syntax::{from_safetensors, to_safetensors};
-use memmap2::Mmap;
-use safetensors::SafeTensors;
-use safetensors::tensor::{Metadata, TensorView};
-use std::fs::File;
+use frazil_syntax::{TensorFile, TensorFileError, from_safetensors, to_safetensors};
+use safetensors::tensor::TensorView;
 use std::path::Path;
 
 /// The tensors of a file, by key. Only those that are asked for are read: a case's results may be many times its arguments.
 #[derive(Default)]
 pub struct Tensors {
     /// `None` where there is no file.
-    file: Option<Mapped>,
-}
-
-struct Mapped {
-    map: Mmap,
-    /// Bytes before the first element: the header and its length.
-    start: usize,
-    metadata: Metadata,
+    file: Option<TensorFile>,
 }
 
 impl Tensors {
@@ -29,30 +19,14 @@ impl Tensors {
     /// # Errors
     /// When the file exists and cannot be read, or is not a `.safetensors` file.
     pub fn open(path: &Path) -> Result<Tensors, RecordedError> {
-        let read = |source| RecordedError::Read {
-            path: path.into(),
-            source,
-        };
-        let format = |source| RecordedError::Tensors {
-            path: path.into(),
-            source,
-        };
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Tensors::default()),
-            Err(source) => return Err(read(source)),
-        };
-        #[expect(unsafe_code, reason = "mapping a file has no safe form")]
-        // SAFETY: the mapping is private to the value and only read. Somebody who truncates the file meanwhile causes a fault, as with every
-        // mapped file.
-        let map = unsafe { Mmap::map(&file) }.map_err(read)?;
-        // Checks that the tensors fill the file.
-        SafeTensors::deserialize(&map).map_err(format)?;
-        let (header, metadata) = SafeTensors::read_metadata(&map).map_err(format)?;
-        let start = size_of::<u64>() + header;
-        Ok(Tensors {
-            file: Some(Mapped { map, start, metadata }),
-        })
+        match TensorFile::open(path) {
+            Ok(file) => Ok(Tensors { file: Some(file) }),
+            Err(TensorFileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Tensors::default())
+            }
+            Err(TensorFileError::Io { path, source }) => Err(RecordedError::Read { path, source }),
+            Err(TensorFileError::Format { path, source }) => Err(RecordedError::Tensors { path, source }),
+        }
     }
 
     /// Opens `tensors.safetensors` in the folder of the case file `case`.
@@ -66,17 +40,20 @@ impl Tensors {
     /// A copy of the tensor under `key`.
     ///
     /// # Errors
-    /// When there is none, or its dtype has no counterpart.
+    /// When there is none, its dtype has no counterpart, or the file has changed since it was opened.
     pub fn get(&self, key: &str) -> Result<Tensor, RecordedError> {
         let missing = || RecordedError::MissingTensor(key.to_owned());
-        let Mapped { map, start, metadata } = self.file.as_ref().ok_or_else(missing)?;
-        let info = metadata.info(key).ok_or_else(missing)?;
-        let (from, to) = info.data_offsets;
-        let bytes = map.get(start + from..start + to).ok_or_else(missing)?;
+        let file = self.file.as_ref().ok_or_else(missing)?;
+        let info = file.info(key).ok_or_else(missing)?;
+        let bytes = file.read(key).ok_or_else(missing)?;
+        let bytes = bytes.map_err(|source| RecordedError::Read {
+            path: file.file().path().to_owned(),
+            source,
+        })?;
         let dtype = from_safetensors(info.dtype)
             .ok_or_else(|| RecordedError::DType(key.to_owned(), format!("{:?}", info.dtype)))?;
         let sizes: Vec<i64> = info.shape.iter().map(|&n| n as i64).collect();
-        Tensor::from_bytes(dtype, &sizes, bytes).map_err(|source| RecordedError::Tensor {
+        Tensor::from_bytes(dtype, &sizes, &bytes).map_err(|source| RecordedError::Tensor {
             name: key.to_owned(),
             source,
         })
@@ -133,6 +110,9 @@ mod tests {
             assert_eq!(read.get(name).unwrap().to_f64_vec(), values.map(f64::from));
         }
         assert!(read.get("c").is_err());
+        // One that is cut off while it is open is an error, and no signal.
+        write(b"");
+        assert!(matches!(read.get("a"), Err(RecordedError::Read { .. })));
         drop(read);
         // The last byte is missing, the header is cut off, or says that it is longer than the file.
         for damaged in [&whole[..whole.len() - 1], &whole[..4], &whole[..20], &[0xff; 64]] {

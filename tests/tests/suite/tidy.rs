@@ -25,11 +25,6 @@ const UNSAFE_PLACES: &[(&str, &str)] = &[
     ),
     ("crates/rt/", "the C interface of compiled libraries"),
     ("crates/runtime/src/eval/gemm.rs", "the gemm crate takes pointers"),
-    (
-        "crates/syntax/src/module/tensors.rs",
-        "tensor files are mapped into memory",
-    ),
-    ("tests/recorded/src/tensors.rs", "tensor files are mapped into memory"),
     ("tools/src/leave.rs", "the C library's own way to end a process"),
 ];
 

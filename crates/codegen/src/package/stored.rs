@@ -13,7 +13,7 @@
 
 use super::{Contents, Package, Weights};
 use crate::plan::{Constants, PAGE};
-use frazil_syntax::{FileIdentity, PrivateFolder, SEAL_BYTES, seal, sealed_length, unseal};
+use frazil_syntax::{FileIdentity, PrivateFolder, read_sealed, seal, unseal};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -25,7 +25,7 @@ const PACKAGE: &[u8; 8] = b"FRAZILP4";
 /// Kind and version of the file that says that a tail has been verified.
 const VERIFIED: &[u8; 8] = b"FRAZILV1";
 /// Most bytes of a front, of which code is the largest part.
-const MOST_FRONT: u64 = 1 << 30;
+const MOST_FRONT: u64 = 256 << 20;
 /// Bytes that have a checksum of their own.
 const BLOCK: usize = 256 << 10;
 /// Bytes of a tail from which on it is verified once a file and not once a process: reading and verifying this many takes 0.1 to 0.5 ms (measured with 64 KiB
@@ -50,7 +50,7 @@ struct Header {
 
 impl Package {
     /// Writes the package, which has been [`Package::prepared`], with the `key` that [`Package::read`] has to be given, and a `note` that it
-    /// gives back. False, and nothing is written, when it is not prepared, or calls the host program, which no file can hold.
+    /// gives back. False, and nothing is written, when it is not prepared, or calls the host program, which no file can hold, or has too much code to be read again.
     ///
     /// # Errors
     /// Those of `out`.
@@ -82,6 +82,9 @@ impl Package {
             .chain(self.objects.iter().map(Vec::as_slice))
             .collect();
         let front = seal(PACKAGE, &front);
+        if front.len() as u64 > MOST_FRONT {
+            return Ok(false);
+        }
         out.write_all(&front)?;
         out.write_all(&[0; PAGE][..gap(front.len())])?;
         tail(&mut out)?;
@@ -96,7 +99,7 @@ impl Package {
     pub fn read(folder: &PrivateFolder, name: &str, key: &str) -> Option<(Package, serde_json::Value)> {
         let mut file = folder.open(name).ok()?;
         let length = file.metadata().ok()?.len();
-        let front = read_front(&mut file, length)?;
+        let front = read_sealed(PACKAGE, &mut file, length, MOST_FRONT)?;
         let mut rest = Reader {
             bytes: unseal(PACKAGE, &front)?,
             at: 0,
@@ -106,7 +109,7 @@ impl Package {
         if header.key != key {
             return None;
         }
-        let objects = header.objects.iter().map(|&size| Some(rest.take(size)?.to_vec()));
+        let objects = header.objects.iter().map(|&size| copy(rest.take(size)?));
         let objects = objects.collect::<Option<Vec<_>>>()?;
         let start = front.len().checked_next_multiple_of(PAGE)?;
         let constants_end = start.checked_add(header.constants)?;
@@ -132,21 +135,17 @@ impl Package {
     }
 }
 
+/// A copy, if there is memory for it.
+fn copy(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).ok()?;
+    copy.extend_from_slice(bytes);
+    Some(copy)
+}
+
 /// Bytes from `end` to the next page.
 fn gap(end: usize) -> usize {
     end.next_multiple_of(PAGE) - end
-}
-
-/// The front of a file of `length` bytes.
-fn read_front(file: &mut File, length: u64) -> Option<Vec<u8>> {
-    let mut prefix = [0; SEAL_BYTES];
-    file.read_exact(&mut prefix).ok()?;
-    let front = sealed_length(PACKAGE, &prefix).filter(|&front| front <= length && front <= MOST_FRONT)?;
-    let mut bytes = vec![0; usize::try_from(front).ok()?];
-    let (first, others) = bytes.split_at_mut_checked(SEAL_BYTES)?;
-    first.copy_from_slice(&prefix);
-    file.read_exact(others).ok()?;
-    Some(bytes)
 }
 
 /// Whether the bytes of `file` in `range` have these checksums, or had them when somebody looked and are the same.

@@ -141,6 +141,50 @@ fn an_archive_is_read_only_when_it_is_needed() {
     ));
 }
 
+/// An archive that is written to while it is loaded: what is kept is right for the file that is found, or there is nothing.
+#[test]
+fn nothing_is_kept_of_an_archive_that_changes_while_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.pt");
+    // Two archives of one size, whose programs differ.
+    let archives = ["+ 1", "+ 2"].map(|sum| {
+        let source = format!("class Net(nn.Module):\n    def forward(self, x):\n        return x * 3 {sum}\n");
+        let net = Session::new().script("net.py".as_ref(), &source, &[]).unwrap();
+        let mut net = net.to_model("forward").unwrap();
+        net.eval();
+        net.save(&path, &frazil::SaveOptions::default()).unwrap();
+        std::fs::read(&path).unwrap()
+    });
+    let overwrite = |which: usize| {
+        let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut file, &archives[which]).unwrap();
+    };
+    let call = |code: &Path| -> Option<f64> {
+        let mut engine = Session::new().engine(&path, &options(code)).ok()?;
+        let x = Tensor::from_f32(&[1.0], &[1]).unwrap();
+        let result = engine.call("forward", &[x.into()]).ok()?;
+        Some(result.as_tensor()?.to_f64_vec()[0])
+    };
+    assert_eq!(archives[0].len(), archives[1].len());
+    for round in 0..30 {
+        let code = folder.path().join(format!("code{round}"));
+        let (first, second) = (round % 2, (round + 1) % 2);
+        overwrite(first);
+        std::thread::sleep(Duration::from_millis(60));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_micros(100 * round as u64));
+                overwrite(second);
+            });
+            let _ = call(&code);
+        });
+        std::thread::sleep(Duration::from_millis(60));
+        for _ in 0..2 {
+            assert_eq!(call(&code), Some(3.0 + (second + 1) as f64), "round {round}");
+        }
+    }
+}
+
 /// Results that are more than a tensor come back as what they were, before the model is read and after.
 #[test]
 fn kept_results_have_their_types() {

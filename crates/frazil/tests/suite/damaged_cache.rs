@@ -3,10 +3,10 @@
 #![cfg(all(feature = "codegen", unix))]
 
 use frazil::{EngineOptions, SaveOptions, Session, Tensor, Value};
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const DAMAGES: usize = 2000;
 
@@ -240,6 +240,64 @@ fn planted_files_are_misses() {
     fs::set_permissions(&subject.cache, Permissions::from_mode(0o700)).unwrap();
     run("found in");
     assert_eq!(fs::read(&method).unwrap().len(), whole.len());
+}
+
+/// What an entry says of its size decides neither how much memory is taken nor how long that takes.
+#[test]
+fn entries_that_claim_to_be_large_are_misses() {
+    let subject = Subject::new();
+    let (expected, _) = subject.run(2);
+    let method = subject.method();
+    let grow = |path: &Path| {
+        File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_len(1 << 30)
+            .unwrap()
+    };
+    subject.files("").iter().for_each(|path| grow(path));
+    let start = Instant::now();
+    let (result, how) = subject.run(2);
+    assert!(result == expected && how.contains("compiled in"), "{how}");
+    // Where the header says the same: its kind and version, and as many bytes as there are.
+    for path in subject.files("") {
+        let mut claim = fs::read(&path).unwrap();
+        claim[8..16].copy_from_slice(&((1_u64 << 30) - 24).to_le_bytes());
+        fs::write(&path, claim).unwrap();
+        grow(&path);
+    }
+    let (result, how) = subject.run(2);
+    assert!(result == expected && how.contains("compiled in"), "{how}");
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(fs::metadata(method).unwrap().len() < 1 << 20);
+    assert!(subject.run(2).1.contains("found in"));
+}
+
+/// An entry that is as it was written, by a program with a mistake for one, but cannot be loaded is made anew.
+#[test]
+fn entries_that_do_not_load_are_compiled_again() {
+    let subject = Subject::new();
+    let (expected, _) = subject.run(2);
+    let method = subject.method();
+    let whole = fs::read(&method).unwrap();
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap()) as usize;
+    let end = 24 + number(&whole[8..16]);
+    let mut front = whole[24..end].to_vec();
+    // A call of a kernel that there is not.
+    let text = b"\"kernel\":0";
+    let at = front.windows(text.len()).position(|part| part == text).unwrap();
+    front[at + text.len() - 1] = b'9';
+    let kind = whole[..8].try_into().unwrap();
+    fs::write(
+        &method,
+        [frazil_syntax::seal(&kind, &[&front]), whole[end..].to_vec()].concat(),
+    )
+    .unwrap();
+    let (result, how) = subject.run(2);
+    assert!(result == expected && how.contains("compiled in"), "{how}");
+    let (result, how) = subject.run(2);
+    assert!(result == expected && how.contains("found in"), "{how}");
 }
 
 /// Only root can give files away; nothing is tested for other users.

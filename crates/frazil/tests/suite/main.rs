@@ -22,6 +22,7 @@ mod named_results;
 mod pytorch_names;
 mod random;
 mod script_module;
+mod shared_cache;
 mod states;
 mod switches;
 mod toplevel;

@@ -89,6 +89,73 @@ fn weights_that_are_gone_are_an_error() {
     }
 }
 
+/// An archive, or the tensors beside a text, that get other bytes in place, as many as before or more, give no results any more.
+#[test]
+fn weights_that_are_others_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("net.ir");
+    let tensors = text.with_extension("safetensors");
+    for (kind, more) in kinds().into_iter().flat_map(|kind| [(kind, 0), (kind, 1000)]) {
+        let path = archive(folder.path());
+        let options = EngineOptions {
+            kind,
+            ..EngineOptions::default()
+        };
+        Session::new().load_any(&path).unwrap().save_ir(&text).unwrap();
+        let expected = call(&mut Session::new().load(&path).unwrap().engine(&options).unwrap()).unwrap();
+        for (model, data) in [(&path, &path), (&text, &tensors)] {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let mut unchanged = Session::new().load(model).unwrap().engine(&options).unwrap();
+            assert_eq!(call(&mut unchanged).unwrap(), expected);
+            let mut early = Session::new().load(model).unwrap().engine(&options).unwrap();
+            let fresh = Session::new().load_any(model).unwrap();
+            // The same file with other numbers in the weights, and perhaps something behind it.
+            let mut bytes = std::fs::read(data).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle..middle + 4000].fill(7);
+            bytes.extend(vec![0; more]);
+            let mut file = File::options().write(true).open(data).unwrap();
+            std::io::Write::write_all(&mut file, &bytes).unwrap();
+            match call(&mut early) {
+                Ok(result) => assert_eq!(result, expected, "{kind:?} {more}"),
+                error => assert!(has_changed(error), "{kind:?} {more}"),
+            }
+            assert!(fresh.check_unchanged().is_ok());
+            fresh.ir_text(None);
+            assert!(is_changed(&fresh.check_unchanged().unwrap_err()));
+        }
+    }
+}
+
+/// Nothing is written of what is not there, not even the text.
+#[test]
+fn texts_are_not_written_of_what_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = archive(folder.path());
+    let text = folder.path().join("net.ir");
+    let tensors = text.with_extension("safetensors");
+    let cut = |path: &Path, length| File::options().write(true).open(path).unwrap().set_len(length).unwrap();
+    let model = Session::new().load_any(&path).unwrap();
+    model.save_ir(&text).unwrap();
+    let whole = [&text, &tensors].map(|path| std::fs::read(path).unwrap());
+    let other = folder.path().join("other.ir");
+    // Of an archive, and of a text with tensors beside it.
+    let fresh = Session::new().load_any(&path).unwrap();
+    cut(&path, 5000);
+    assert!(is_changed(&fresh.save_ir(&other).unwrap_err()));
+    assert!(is_changed(&fresh.save_ir(&text).unwrap_err()));
+    assert_eq!([&text, &tensors].map(|path| std::fs::read(path).unwrap()), whole);
+    let fresh = Session::new().load_any(&text).unwrap();
+    cut(&tensors, 5000);
+    assert!(is_changed(&fresh.save_ir(&other).unwrap_err()));
+    let mut names: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["net.ir", "net.pt", "net.safetensors"]);
+}
+
 /// One that is removed or replaced is still there for those who have opened it.
 #[test]
 fn a_removed_archive_is_still_read() {

@@ -2,7 +2,7 @@
 
 use super::element;
 use super::parse::Parser;
-use super::tensors::{SharedBytes, TensorSource};
+use super::tensors::TensorSource;
 use crate::diagnostics::{Parsed, Reported};
 use crate::parse::value::parse_constant;
 use frazil_ir::{DType, Device, Diagnostic, Dim, DimsId, Encoding, Storage, TensorData, TypeKind};
@@ -18,14 +18,12 @@ impl Parser<'_, '_> {
     ) -> Parsed<()> {
         let number = self.number()?;
         self.cur.expect(b'=', "behind the storage's number")?;
-        let (bytes, device) = self.bytes(source)?;
-        let storage = Arc::new(Storage::new(bytes, device));
-        storages.insert(number, storage);
+        storages.insert(number, Arc::new(self.bytes(source)?));
         Ok(())
     }
 
     /// `256 bytes on cpu in "key"` or `2 bytes "00ff"`
-    fn bytes(&mut self, source: &dyn TensorSource) -> Parsed<(SharedBytes, Device)> {
+    fn bytes(&mut self, source: &dyn TensorSource) -> Parsed<Storage> {
         let start = self.cur.pos;
         let len = self.cur.integer("the number of bytes")?;
         if !self.cur.eat_word("bytes") {
@@ -45,10 +43,10 @@ impl Parser<'_, '_> {
                     .error("bad-module", "there is no such device", span, "not a device")
             })?;
         }
-        let (bytes, what): (SharedBytes, _) = if self.cur.eat_word("in") {
+        let (bytes, what) = if self.cur.eat_word("in") {
             let at = self.cur.pos;
             let key = self.cur.string()?;
-            match source.bytes(&key) {
+            match source.storage(&key, device) {
                 Some(bytes) => (bytes, "the tensor file has"),
                 None => {
                     let span = self.cur.span_from(at);
@@ -67,7 +65,7 @@ impl Parser<'_, '_> {
             let at = self.cur.pos;
             let digits = self.cur.string()?;
             match element::from_hex(&digits) {
-                Some(bytes) => (Arc::new(bytes), "the text has"),
+                Some(bytes) => (Storage::new(Arc::new(bytes), device), "the text has"),
                 None => {
                     let span = self.cur.span_from(at);
                     return Err(self.cur.sink.error(
@@ -79,7 +77,7 @@ impl Parser<'_, '_> {
                 }
             }
         };
-        let found = (*bytes).as_ref().len();
+        let found = bytes.len();
         if i64::try_from(found) != Ok(len) {
             let span = self.cur.span_from(start);
             return Err(self.cur.sink.report(
@@ -92,7 +90,7 @@ impl Parser<'_, '_> {
                 .with_help("do text and tensor file belong together?"),
             ));
         }
-        Ok((bytes, device))
+        Ok(bytes)
     }
 
     /// `<1> = Float(2, strides=[1], requires_grad=0) [1., 2.]`, or `storage<3> offset 4` in place of the numbers
@@ -248,7 +246,6 @@ impl Parser<'_, '_> {
             let text = self.cur.string()?;
             return Ok((name, Arc::from(text.as_bytes())));
         }
-        let (bytes, _) = self.bytes(source)?;
-        Ok((name, Arc::from((*bytes).as_ref())))
+        Ok((name, Arc::from(self.bytes(source)?.bytes())))
     }
 }

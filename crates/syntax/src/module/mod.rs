@@ -14,9 +14,9 @@ mod write;
 pub use compare::{Difference, equal_modules};
 pub use parse::{parse_module, parse_module_with};
 pub use print::{ModulePrintOptions, print_module_to_string};
-pub use read::{ReadError, read_module, read_module_with};
+pub use read::{ReadError, read_module, read_module_open, read_module_with};
 pub use tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
-pub use write::{WriteError, write_module};
+pub use write::{WriteError, write_module, write_module_if};
 
 /// The version of the format that is written, and the newest that is read.
 const VERSION: i64 = 1;

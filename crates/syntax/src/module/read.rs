@@ -1,10 +1,10 @@
 //! Reading module files with the tensors beside them.
 
 use super::parse::parse_file;
-use super::tensors::{NoTensors, TensorFile, TensorFileError, TensorSource};
+use super::tensors::{NoTensors, TensorFile, TensorFileError};
 use crate::diagnostics::{ParseError, render};
 use crate::parse::ParseOptions;
-use frazil_ir::{Context, Module};
+use frazil_ir::{Context, FileBytes, Module};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,26 +61,46 @@ pub fn read_module(ctx: &Arc<Context>, path: &Path) -> Result<Module, ReadError>
 /// # Errors
 /// When a file cannot be read, or the text is wrong.
 pub fn read_module_with(ctx: &Arc<Context>, path: &Path, options: ParseOptions<'_>) -> Result<Module, ReadError> {
+    Ok(read_module_open(ctx, path, options)?.0)
+}
+
+/// As [`read_module_with`], with the files that the module's tensors are read from when they are needed.
+///
+/// # Errors
+/// When a file cannot be read, or the text is wrong.
+pub fn read_module_open(
+    ctx: &Arc<Context>,
+    path: &Path,
+    options: ParseOptions<'_>,
+) -> Result<(Module, Vec<Arc<FileBytes>>), ReadError> {
     let text = std::fs::read_to_string(path).map_err(|source| ReadError::Io {
         path: path.to_owned(),
         source,
     })?;
-    let open = |name: &str| -> Result<Box<dyn TensorSource>, TensorFileError> {
-        let beside = path.parent().unwrap_or(Path::new("")).join(name);
-        Ok(Box::new(TensorFile::open(&beside)?))
-    };
-    let mut failure = None;
-    let result = parse_file(ctx, &text, options, &mut |name| match open(name) {
-        Ok(source) => source,
+    let (mut failure, mut opened) = (None, Vec::new());
+    let result = parse_file(ctx, &text, options, &mut |name| match TensorFile::open(
+        &path.parent().unwrap_or(Path::new("")).join(name),
+    ) {
+        Ok(tensors) => {
+            opened.push(Arc::clone(tensors.file()));
+            Box::new(tensors)
+        }
         Err(e) => {
             failure = Some(e);
             Box::new(NoTensors)
         }
     });
+    // What was read already, of files that are carried along.
+    if let Some(file) = opened.iter().find(|file| !file.is_unchanged()) {
+        return Err(ReadError::Io {
+            path: file.path().to_owned(),
+            source: std::io::Error::other("it has changed meanwhile"),
+        });
+    }
     // Without its bytes everything else is wrong as well.
     match (failure, result) {
         (Some(e), _) => Err(e.into()),
-        (None, Ok(module)) => Ok(module),
+        (None, Ok(module)) => Ok((module, opened)),
         (None, Err(source)) => Err(ReadError::Parse {
             path: path.to_owned(),
             text,

@@ -1,23 +1,24 @@
-//! The file of large storages: safetensors, read through a memory map.
+//! The file of large storages: safetensors, of which bytes are read when they are needed.
 
 use crate::dtypes::to_safetensors;
-use frazil_ir::{DType, Storage};
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, View};
-use std::borrow::Cow;
-use std::collections::HashMap;
+use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage};
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are shared.
-pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// Bytes of the length of the header, with which the file begins.
+const LENGTH_BYTES: usize = 8;
+/// Most bytes of a header, as in the `safetensors` crate.
+const MOST_HEADER: usize = 100_000_000;
 
 /// Where the bytes of a module file's large storages come from.
 pub trait TensorSource {
-    /// The bytes under `key`.
-    fn bytes(&self, key: &str) -> Option<SharedBytes>;
+    /// The bytes under `key`, as a storage on `device`.
+    fn storage(&self, key: &str, device: Device) -> Option<Storage>;
 }
 
 /// No bytes, for texts that hold all of theirs.
@@ -25,29 +26,32 @@ pub trait TensorSource {
 pub struct NoTensors;
 
 impl TensorSource for NoTensors {
-    fn bytes(&self, _: &str) -> Option<SharedBytes> {
+    fn storage(&self, _: &str, _: Device) -> Option<Storage> {
         None
     }
 }
 
-/// A safetensors file that is mapped into memory. Storages that are taken from it keep the mapping alive.
+/// An open safetensors file, of which only the header has been read. Storages that are taken from it keep it open, and read their bytes when these are
+/// needed: [`FileBytes::is_unchanged`] says whether they could be so far.
 #[derive(Debug)]
 pub struct TensorFile {
-    map: Arc<memmap2::Mmap>,
-    entries: HashMap<String, Range<usize>>,
+    file: Arc<FileBytes>,
+    metadata: Metadata,
+    /// Bytes before those of the first tensor.
+    start: usize,
 }
 
 /// Why a tensor file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TensorFileError {
-    /// It cannot be opened or mapped.
+    /// It cannot be opened or read.
     #[error("cannot read {path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It is no safetensors file, or a damaged one.
     #[error("{path} is not a valid safetensors file: {source}")]
@@ -56,15 +60,12 @@ pub enum TensorFileError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: safetensors::SafeTensorError,
+        source: SafeTensorError,
     },
 }
 
 impl TensorFile {
-    /// Maps `path`.
-    ///
-    /// The file must not be changed while the module that was read from it is in use; [`write_module`](super::write_module) puts a new file
-    /// in its place and leaves the mapped one alone.
+    /// Opens `path` and reads its header.
     ///
     /// # Errors
     /// When it cannot be read or is no safetensors file.
@@ -74,63 +75,110 @@ impl TensorFile {
             source,
         };
         let file = File::open(path).map_err(io)?;
-        #[expect(unsafe_code, reason = "mapping a file has no safe form")]
-        // SAFETY: the mapping is private to the returned value and only read. Somebody who truncates the file meanwhile gets a fault, as
-        // with every mapped file; our own writer replaces files and never changes one.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
-        let format = |source| TensorFileError::Format {
+        let file = FileBytes::new(file, path).map_err(io)?;
+        let header = read_header(&file);
+        if !file.is_unchanged() {
+            return Err(io(io::Error::other("it cannot be read, or has changed meanwhile")));
+        }
+        let (metadata, start) = header.map_err(|source| TensorFileError::Format {
             path: path.to_owned(),
             source,
-        };
-        let tensors = SafeTensors::deserialize(&map).map_err(format)?;
-        let start = map.as_ptr().addr();
-        let entries = tensors
-            .iter()
-            .map(|(name, view)| {
-                let from = view.data().as_ptr().addr() - start;
-                (name.to_owned(), from..from + view.data().len())
-            })
-            .collect();
+        })?;
         Ok(TensorFile {
-            map: Arc::new(map),
-            entries,
+            file: Arc::new(file),
+            metadata,
+            start,
         })
     }
-}
 
-/// Bytes of a mapped file.
-struct Window {
-    map: Arc<memmap2::Mmap>,
-    range: Range<usize>,
-}
+    /// What its tensors are read from.
+    pub fn file(&self) -> &Arc<FileBytes> {
+        &self.file
+    }
 
-impl AsRef<[u8]> for Window {
-    fn as_ref(&self) -> &[u8] {
-        self.map.get(self.range.clone()).unwrap_or_default()
+    /// The dtype, the sizes, and the place of the tensor under `key`.
+    pub fn info(&self, key: &str) -> Option<&TensorInfo> {
+        self.metadata.info(key)
+    }
+
+    /// The bytes of the tensor under `key`.
+    ///
+    /// # Errors
+    /// When the file has changed since it was opened. `None` where there is no such tensor.
+    pub fn read(&self, key: &str) -> Option<io::Result<Vec<u8>>> {
+        let bytes = self.file.read(self.range(key)?)?;
+        Some(match self.file.is_unchanged() {
+            true => Ok(bytes),
+            false => Err(io::Error::other("it has changed since it was opened")),
+        })
+    }
+
+    fn range(&self, key: &str) -> Option<Range<usize>> {
+        let (from, to) = self.metadata.info(key)?.data_offsets;
+        Some(self.start.checked_add(from)?..self.start.checked_add(to)?)
     }
 }
 
 impl TensorSource for TensorFile {
-    fn bytes(&self, key: &str) -> Option<SharedBytes> {
-        let range = self.entries.get(key)?.clone();
-        let window = Window {
-            map: self.map.clone(),
-            range,
-        };
-        // Elements of every dtype are read in place, so they must lie on their boundaries.
-        const ALIGNMENT: usize = 8;
-        let bytes = window.as_ref();
-        if bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
-            Some(Arc::new(window))
-        } else {
-            Some(Arc::new(bytes.to_vec()))
-        }
+    fn storage(&self, key: &str, device: Device) -> Option<Storage> {
+        let record = FileRecord::new(&self.file, self.range(key)?)?;
+        Some(Storage::of_source(Arc::new(record), device))
     }
+}
+
+/// What the header of `file` says, and how long it is. Its tensors fill the rest of the file.
+fn read_header(file: &FileBytes) -> Result<(Metadata, usize), SafeTensorError> {
+    let length = file.read(0..LENGTH_BYTES).ok_or(SafeTensorError::HeaderTooSmall)?;
+    let length = <[u8; LENGTH_BYTES]>::try_from(length).map_err(|_| SafeTensorError::HeaderTooSmall)?;
+    let length = usize::try_from(u64::from_le_bytes(length)).map_err(|_| SafeTensorError::HeaderTooLarge)?;
+    if length > MOST_HEADER {
+        return Err(SafeTensorError::HeaderTooLarge);
+    }
+    let start = LENGTH_BYTES + length;
+    let header = file
+        .read(LENGTH_BYTES..start)
+        .ok_or(SafeTensorError::InvalidHeaderLength)?;
+    let text = std::str::from_utf8(&header).map_err(SafeTensorError::InvalidHeader)?;
+    let metadata: Metadata = serde_json::from_str(text).map_err(SafeTensorError::InvalidHeaderDeserialization)?;
+    match start.checked_add(metadata.data_len()) == Some(file.len()) {
+        true => Ok((metadata, start)),
+        false => Err(SafeTensorError::MetadataIncompleteBuffer),
+    }
+}
+
+/// Writes a safetensors file with these entries to `out`: the very bytes that the `safetensors` crate writes, which writes to a path only.
+pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut File) -> Result<(), SafeTensorError> {
+    // As in that crate: by falling alignment, then by name.
+    entries.sort_by(|(name, a), (other, b)| b.dtype.cmp(&a.dtype).then_with(|| name.cmp(other)));
+    let mut end = 0;
+    let infos = entries.iter().map(|(name, entry)| {
+        let start = end;
+        end += entry.bytes.len();
+        let info = TensorInfo {
+            dtype: entry.dtype,
+            shape: entry.shape.to_vec(),
+            data_offsets: (start, end),
+        };
+        (name.clone(), info)
+    });
+    let metadata = Metadata::new(None, infos.collect())?;
+    let mut header = serde_json::to_vec(&metadata)?;
+    header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
+    if header.len() > MOST_HEADER {
+        return Err(SafeTensorError::HeaderTooLarge);
+    }
+    let mut out = BufWriter::new(out);
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(&header)?;
+    for (_, entry) in &entries {
+        out.write_all(entry.bytes)?;
+    }
+    Ok(out.flush()?)
 }
 
 /// An entry to be written: bytes with the element type that a reader may see them as.
 pub(super) struct Entry<'a> {
-    bytes: Cow<'a, [u8]>,
+    bytes: &'a [u8],
     dtype: Dtype,
     shape: [usize; 1],
 }
@@ -153,33 +201,84 @@ impl<'a> Entry<'a> {
             (Dtype::U8, 1)
         };
         Entry {
-            bytes: Cow::Borrowed(bytes),
+            bytes,
             dtype,
             shape: [bytes.len() / size],
         }
     }
 }
 
-impl View for Entry<'_> {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
-    }
-
-    fn data_len(&self) -> usize {
-        self.bytes.len()
+impl<T: TensorSource + ?Sized> TensorSource for &T {
+    fn storage(&self, key: &str, device: Device) -> Option<Storage> {
+        (**self).storage(key, device)
     }
 }
 
-impl<T: TensorSource + ?Sized> TensorSource for &T {
-    fn bytes(&self, key: &str) -> Option<SharedBytes> {
-        (**self).bytes(key)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use safetensors::tensor::TensorView;
+
+    #[test]
+    fn files_are_those_of_the_crate() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let tensors: [(&str, DType, Dtype, usize, &[u8]); 5] = [
+            ("b", DType::Float, Dtype::F32, 2, &[1, 2, 3, 4, 5, 6, 7, 8]),
+            ("a", DType::Float, Dtype::F32, 1, &[9; 4]),
+            ("odd", DType::Long, Dtype::U8, 3, &[1, 2, 3]),
+            ("long", DType::Long, Dtype::I64, 1, &[7; 8]),
+            ("none", DType::Byte, Dtype::U8, 0, &[]),
+        ];
+        let entries = tensors
+            .iter()
+            .map(|&(name, dtype, _, _, bytes)| (name.to_owned(), Entry::new(bytes, dtype)));
+        write_entries(entries.collect(), &mut File::create(&path).unwrap()).unwrap();
+        let views = tensors
+            .iter()
+            .map(|&(name, _, dtype, n, bytes)| (name, TensorView::new(dtype, vec![n], bytes).unwrap()));
+        assert_eq!(
+            std::fs::read(&path).unwrap(),
+            safetensors::serialize(views, None).unwrap()
+        );
+
+        let file = TensorFile::open(&path).unwrap();
+        for (name, _, dtype, n, bytes) in tensors {
+            assert_eq!(file.read(name).unwrap().unwrap(), bytes);
+            assert_eq!(file.storage(name, Device::CPU).unwrap().bytes(), bytes);
+            let info = file.info(name).unwrap();
+            assert_eq!((info.dtype, &info.shape[..]), (dtype, &[n][..]));
+        }
+        assert!(file.read("c").is_none() && file.storage("c", Device::CPU).is_none());
+    }
+
+    /// No signal ends the process, and no other numbers are taken for the right ones.
+    #[test]
+    fn a_file_that_is_cut_or_rewritten_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let bytes = vec![7; 100_000];
+        let change = |length: u64, byte: u8| {
+            let mut file = File::options().write(true).open(&path).unwrap();
+            file.set_len(length).unwrap();
+            if length > 0 {
+                file.write_all(&[byte]).unwrap();
+            }
+        };
+        for (length, byte) in [(0, 0), (50, 0), (5000, 0), (200_000, 0), (100_100, 1)] {
+            write_entries(
+                vec![("a".to_owned(), Entry::new(&bytes, DType::Byte))],
+                &mut File::create(&path).unwrap(),
+            )
+            .unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let file = TensorFile::open(&path).unwrap();
+            let storage = file.storage("a", Device::CPU).unwrap();
+            change(length, byte);
+            assert!(file.read("a").unwrap().is_err(), "{length}");
+            assert_eq!(storage.bytes(), vec![0; 100_000]);
+            assert!(!file.file().is_unchanged());
+            assert!(TensorFile::open(&path).is_err());
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::collect::Collected;
 use super::print::{ModulePrintOptions, Place, file_key, files, is_file_inline, place, print_collected, storage_key};
-use super::tensors::Entry;
+use super::tensors::{Entry, write_entries};
 use crate::OutputFile;
 use frazil_ir::{DType, Module};
 use std::io::Write;
@@ -29,6 +29,15 @@ pub enum WriteError {
         #[source]
         source: safetensors::SafeTensorError,
     },
+    /// The file that tensors are read from cannot be read any more as it was.
+    #[error("cannot read what is to be written to {path}: {source}")]
+    Read {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The path has no file name.
     #[error("{path} does not name a file")]
     NoName {
@@ -44,6 +53,19 @@ pub enum WriteError {
 /// # Errors
 /// When a file cannot be written; then no new file is left.
 pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
+    write_module_if(module, path, || Ok(()))
+}
+
+/// As [`write_module`], if `check` finds nothing wrong once all bytes of the module's tensors have been read, and before anything is put in its place: see
+/// [`FileBytes`](frazil_ir::FileBytes).
+///
+/// # Errors
+/// As of [`write_module`], and those of `check`.
+pub fn write_module_if(
+    module: &Module,
+    path: &Path,
+    check: impl FnOnce() -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
+) -> Result<(), WriteError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |source| WriteError::Io { path, source }
@@ -76,18 +98,20 @@ pub fn write_module(module: &Module, path: &Path) -> Result<(), WriteError> {
         options.tensor_file = None;
         None
     } else {
-        let output = OutputFile::create(&tensors_path).map_err(io(&tensors_path))?;
-        safetensors::serialize_to_file(entries, None, output.temporary_path()).map_err(|source| {
-            WriteError::Tensors {
-                path: tensors_path.clone(),
-                source,
-            }
+        let mut output = OutputFile::create(&tensors_path).map_err(io(&tensors_path))?;
+        write_entries(entries, output.file()).map_err(|source| WriteError::Tensors {
+            path: tensors_path.clone(),
+            source,
         })?;
         Some(output)
     };
     text.file()
         .write_all(print_collected(module, &collected, options).as_bytes())
         .map_err(io(path))?;
+    check().map_err(|source| WriteError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
     if let Some(tensors) = tensors {
         tensors.commit().map_err(io(&tensors_path))?;
     }

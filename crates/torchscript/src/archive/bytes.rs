@@ -1,18 +1,13 @@
 //! The bytes of an archive: a file that is read piece by piece, or a buffer.
-//!
-//! A file is read and not mapped. Whoever shortens a mapped file ends every process that touches the pages that were there; a read only fails.
-//! Where a piece cannot be read, zeros take its place, and [`SharedBytes::is_whole`] says so from then on: readers of tensors have no way to fail,
-//! so those who make use of results look there before they give them to anybody.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use tracing::error;
+use frazil_ir::{Device, FileBytes, FileRecord, Storage};
 
 use super::error::ArchiveError;
 
@@ -23,15 +18,7 @@ pub struct SharedBytes(Owner);
 #[derive(Clone)]
 enum Owner {
     Memory(Arc<Vec<u8>>),
-    File(Arc<OpenFile>),
-}
-
-struct OpenFile {
-    file: File,
-    path: PathBuf,
-    /// Bytes when it was opened.
-    length: usize,
-    is_cut: AtomicBool,
+    File(Arc<FileBytes>),
 }
 
 impl SharedBytes {
@@ -40,26 +27,30 @@ impl SharedBytes {
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(path: &Path) -> Result<SharedBytes, ArchiveError> {
-        let io = |source| ArchiveError::Io {
+        let file = File::open(path).map_err(|source| ArchiveError::Io {
             path: path.to_owned(),
             source,
-        };
-        let file = File::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
-        let length = usize::try_from(length).map_err(|e| io(io::Error::other(e)))?;
-        Ok(SharedBytes(Owner::File(Arc::new(OpenFile {
-            file,
+        })?;
+        SharedBytes::of_file(file, path)
+    }
+
+    /// The open file, which is read when its bytes are needed; `path` is for messages.
+    ///
+    /// # Errors
+    /// When the system does not say what the file is.
+    pub fn of_file(file: File, path: &Path) -> Result<SharedBytes, ArchiveError> {
+        let file = FileBytes::new(file, path).map_err(|source| ArchiveError::Io {
             path: path.to_owned(),
-            length,
-            is_cut: AtomicBool::new(false),
-        }))))
+            source,
+        })?;
+        Ok(SharedBytes(Owner::File(Arc::new(file))))
     }
 
     /// Number of bytes.
     pub fn len(&self) -> usize {
         match &self.0 {
             Owner::Memory(bytes) => bytes.len(),
-            Owner::File(file) => file.length,
+            Owner::File(file) => file.len(),
         }
     }
 
@@ -68,95 +59,47 @@ impl SharedBytes {
         self.len() == 0
     }
 
-    /// Whether all bytes could be read so far.
+    /// Whether all bytes that were wanted so far could be read as they were when the file was opened; see [`FileBytes`].
     pub fn is_whole(&self) -> bool {
-        match &self.0 {
-            Owner::Memory(_) => true,
-            Owner::File(file) => !file.is_cut.load(Ordering::Relaxed),
-        }
+        self.file().is_none_or(|file| file.is_unchanged())
     }
 
     /// The bytes in `range`; `None` when it reaches beyond the end.
     pub fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
         match &self.0 {
             Owner::Memory(bytes) => bytes.get(range).map(Cow::Borrowed),
-            Owner::File(file) => {
-                let mut bytes = vec![0; self.length_of(&range)?];
-                file.fill(&mut bytes, range.start);
-                Some(Cow::Owned(bytes))
-            }
+            Owner::File(file) => file.read(range).map(Cow::Owned),
         }
     }
 
-    /// The bytes in `range`, to be kept: the first lies at a multiple of [`ALIGNMENT`], as records of archives do. `None` as of [`SharedBytes::read`].
-    pub(crate) fn keep(&self, range: Range<usize>) -> Option<Kept> {
-        let length = self.length_of(&range)?;
-        let mut bytes = vec![0; length + ALIGNMENT];
-        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        let to = bytes.get_mut(start..start + length)?;
+    /// The file that they are read from, unless they are in memory.
+    pub fn file(&self) -> Option<&Arc<FileBytes>> {
         match &self.0 {
-            Owner::Memory(all) => to.copy_from_slice(all.get(range)?),
-            Owner::File(file) => file.fill(to, range.start),
+            Owner::Memory(_) => None,
+            Owner::File(file) => Some(file),
         }
-        Some(Kept {
-            range: start..start + length,
-            bytes,
+    }
+
+    /// The bytes in `range` as a storage, which reads them when it needs them; `None` when the range reaches beyond the end.
+    pub(crate) fn storage(&self, range: Range<usize>, device: Device) -> Option<Storage> {
+        Some(match &self.0 {
+            Owner::Memory(bytes) => {
+                bytes.get(range.clone())?;
+                let bytes = Arc::clone(bytes);
+                Storage::new(Arc::new(Window { bytes, range }), device)
+            }
+            Owner::File(file) => Storage::of_source(Arc::new(FileRecord::new(file, range)?), device),
         })
     }
-
-    /// All bytes, where they are in memory anyway.
-    pub(crate) fn in_memory(&self) -> Option<&[u8]> {
-        match &self.0 {
-            Owner::Memory(bytes) => Some(bytes),
-            Owner::File(_) => None,
-        }
-    }
-
-    fn length_of(&self, range: &Range<usize>) -> Option<usize> {
-        (range.end <= self.len()).then_some(range.end)?.checked_sub(range.start)
-    }
 }
 
-impl OpenFile {
-    /// Reads what is at `at`, all of it or zeros.
-    fn fill(&self, bytes: &mut [u8], at: usize) {
-        if let Err(e) = read_exact_at(&self.file, bytes, at as u64) {
-            bytes.fill(0);
-            if !self.is_cut.swap(true, Ordering::Relaxed) {
-                error!("{} has changed while it was in use: {e}", self.path.display());
-            }
-        }
-    }
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let n = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
-        if n == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        bytes = &mut bytes[n..];
-        at += n as u64;
-    }
-    Ok(())
-}
-
-/// Where records of archives begin: at multiples of this many bytes.
-const ALIGNMENT: usize = 64;
-
-/// Bytes in memory at a multiple of [`ALIGNMENT`].
-pub(crate) struct Kept {
-    bytes: Vec<u8>,
+/// A part of a buffer.
+struct Window {
+    bytes: Arc<Vec<u8>>,
     range: Range<usize>,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for Window {
     fn as_ref(&self) -> &[u8] {
         self.bytes.get(self.range.clone()).unwrap_or_default()
     }
@@ -215,7 +158,7 @@ impl Read for Cursor {
         let length = self.bytes.len();
         let at = usize::try_from(self.at).unwrap_or(length).min(length);
         let wanted = out.len().min(length - at);
-        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter");
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file has changed");
         let file = match &self.bytes.0 {
             Owner::Memory(bytes) => {
                 let from = bytes.get(at..at + wanted).unwrap_or_default();
@@ -277,10 +220,7 @@ mod tests {
         for bytes in &sources {
             assert_eq!(bytes.len(), all.len());
             for range in [0..0, 5..5, 1..100, 0..all.len(), all.len()..all.len()] {
-                assert_eq!(bytes.read(range.clone()).as_deref(), all.get(range.clone()));
-                let kept = bytes.keep(range.clone()).unwrap();
-                assert_eq!(kept.as_ref(), &all[range]);
-                assert_eq!(kept.as_ref().as_ptr().align_offset(ALIGNMENT), 0);
+                assert_eq!(bytes.read(range.clone()).as_deref(), all.get(range));
             }
             assert!(bytes.read(0..all.len() + 1).is_none());
             let mut cursor = Cursor::new(bytes.clone());
@@ -303,8 +243,6 @@ mod tests {
         }
         File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
         let [file, _] = &sources;
-        assert_eq!(file.read(0..4).as_deref(), Some(&all[..4]));
-        assert!(file.is_whole());
         assert_eq!(file.read(8..12).as_deref(), Some(&[0; 4][..]));
         assert!(!file.is_whole());
         assert!(Cursor::new(file.clone()).read(&mut [0; 20]).is_err());

@@ -22,7 +22,6 @@ mod zip;
 use std::ops::Range;
 use std::path::Path;
 
-pub(crate) use bytes::Kept;
 pub use bytes::SharedBytes;
 pub use debug::{SourceMap, SourcePiece, SourcePlace};
 pub use error::ArchiveError;

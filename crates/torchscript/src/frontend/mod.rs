@@ -9,6 +9,7 @@ mod objects;
 mod program;
 mod source;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,15 +83,16 @@ impl std::fmt::Debug for LoadOptions<'_> {
 /// # Errors
 /// When the file cannot be read, is no TorchScript archive, or its code does not compile.
 pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<Module> {
-    Ok(load_open(path, options)?.0)
+    load_archive(&Archive::open(path)?, options)
 }
 
-/// As [`load`], with the bytes that tensors are read from: [`SharedBytes::is_whole`] says whether they could be so far.
+/// Loads the archive that `file` is, as [`load`], with the bytes that tensors are read from: [`SharedBytes::is_whole`] says whether they could be so far.
+/// `path` is for messages.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_open(path: &Path, options: &LoadOptions<'_>) -> Result<(Module, SharedBytes)> {
-    let archive = Archive::open(path)?;
+pub fn load_open(file: File, path: &Path, options: &LoadOptions<'_>) -> Result<(Module, SharedBytes)> {
+    let archive = Archive::new(SharedBytes::of_file(file, path)?, Limits::default())?;
     Ok((load_archive(&archive, options)?, archive.file().clone()))
 }
 

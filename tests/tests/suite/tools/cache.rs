@@ -49,6 +49,40 @@ fn what_is_kept_is_private_under_every_mask() {
     }
 }
 
+/// Masks that leave not even the owner everything.
+#[test]
+fn strange_masks_are_no_obstacle() {
+    for mask in ["0400", "0177"] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("a/cache");
+        assert!(notes(&run(mask, &cache)).contains("compiled in"));
+        assert!(notes(&run(mask, &cache)).contains("found in"));
+        assert_eq!(cache.metadata().unwrap().mode() & 0o7777, 0o700);
+    }
+}
+
+/// A file of measurements that cannot be used is mentioned, in plain text where nobody has a terminal.
+#[test]
+fn a_file_of_measurements_that_cannot_be_read_is_mentioned() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model.pt");
+    std::fs::copy(MODEL, &model).unwrap();
+    std::fs::write(folder.path().join("model.pt.tune"), "no JSON").unwrap();
+    let output = Command::new(tool("jit-run"))
+        .arg(&model)
+        .args(["--input", "ones:1x3x32x32", "--tune"])
+        .env_remove("FRAZIL_LOG")
+        .output()
+        .unwrap();
+    let text = notes(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.contains("kernels are not tuned") && text.contains("model.pt.tune"),
+        "{text}"
+    );
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
 /// As in a home that is read-only or not there.
 #[test]
 fn where_nothing_can_be_kept_there_is_one_warning() {

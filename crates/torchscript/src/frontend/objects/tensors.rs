@@ -1,53 +1,16 @@
 //! Tensors of archives: windows on records, and what quantised ones mean.
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use frazil_ir::{Constant, DType, Device, DeviceKind, Encoding, Shape, Source, Storage, TensorData, types};
+use frazil_ir::{Constant, DType, Device, DeviceKind, Encoding, Shape, Storage, TensorData, types};
 
 use super::Reader;
-use crate::archive::{ArchiveError, Kept, PickleId, PickleValue, SharedBytes};
+use crate::archive::{ArchiveError, PickleId, PickleValue, SharedBytes};
 use crate::frontend::Result;
 
 /// Layouts as PyTorch numbers them.
 const SPARSE_COO: i64 = 1;
 const SPARSE_CSR: i64 = 2;
-
-/// The bytes of one record.
-struct Window {
-    bytes: SharedBytes,
-    range: Range<usize>,
-    /// All of them, once somebody has needed them for longer than a moment.
-    kept: OnceLock<Option<Kept>>,
-}
-
-impl AsRef<[u8]> for Window {
-    fn as_ref(&self) -> &[u8] {
-        if let Some(all) = self.bytes.in_memory() {
-            return all.get(self.range.clone()).unwrap_or_default();
-        }
-        let kept = self.kept.get_or_init(|| self.bytes.keep(self.range.clone()));
-        kept.as_ref().map(AsRef::as_ref).unwrap_or_default()
-    }
-}
-
-impl Source for Window {
-    fn len(&self) -> usize {
-        self.range.len()
-    }
-
-    fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
-        if let Some(Some(kept)) = self.kept.get() {
-            return kept.as_ref().get(range).map(Cow::Borrowed);
-        }
-        let (start, end) = (
-            self.range.start.checked_add(range.start)?,
-            self.range.start.checked_add(range.end)?,
-        );
-        (end <= self.range.end).then(|| self.bytes.read(start..end)).flatten()
-    }
-}
 
 impl Reader<'_, '_> {
     /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)`
@@ -205,14 +168,13 @@ impl Reader<'_, '_> {
             }
             .into());
         }
-        let storage = Arc::new(Storage::of_source(
-            Arc::new(Window {
-                bytes,
-                range,
-                kept: OnceLock::new(),
-            }),
-            device,
-        ));
+        let start = range.start as u64;
+        let storage = bytes.storage(range, device).ok_or_else(|| ArchiveError::Entry {
+            entry: record,
+            offset: start,
+            reason: "it reaches beyond the end of the file".into(),
+        })?;
+        let storage = Arc::new(storage);
         self.storages.insert(key.to_owned(), Arc::clone(&storage));
         Ok((storage, dtype))
     }

@@ -1,0 +1,279 @@
+//! Open files whose bytes are read when they are needed.
+//!
+//! A file is read and not mapped: whoever shortens a mapped file ends every process that touches the pages that were there, while a read only fails.
+//! Readers of tensors have no way to fail. So where a piece cannot be read, or the file is not what it was when it was opened, zeros take its place, and
+//! [`FileBytes::is_unchanged`] says so from then on: those who make use of results look there before they give them to anybody.
+
+use crate::Source;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+use tracing::error;
+
+/// An open file that is read piece by piece; see the [module's documentation](self).
+#[derive(Debug)]
+pub struct FileBytes {
+    file: File,
+    path: PathBuf,
+    /// Bytes when it was opened.
+    length: usize,
+    /// When its content was changed last, at that time. Nothing is said about names and permissions: a file that is removed or renamed is still the same.
+    modified: Option<SystemTime>,
+    has_changed: AtomicBool,
+}
+
+impl FileBytes {
+    /// The bytes that `file` has now; `path` is for messages.
+    ///
+    /// # Errors
+    /// When the system does not say what the file is.
+    pub fn new(file: File, path: &Path) -> io::Result<FileBytes> {
+        let found = file.metadata()?;
+        Ok(FileBytes {
+            length: usize::try_from(found.len()).map_err(io::Error::other)?,
+            modified: found.modified().ok(),
+            path: path.to_owned(),
+            file,
+            has_changed: AtomicBool::new(false),
+        })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it was.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether all bytes that were wanted so far could be read, as they were when the file was opened. A change is found by the file's size and by the time of
+    /// its last change, as fine as the file system keeps it.
+    pub fn is_unchanged(&self) -> bool {
+        !self.has_changed.load(Ordering::Relaxed)
+    }
+
+    /// Fills `bytes` with those at `at` and after it, or with zeros.
+    pub fn fill(&self, bytes: &mut [u8], at: usize) {
+        // The comparison comes second: who writes to a file changes its time before its bytes.
+        let read = read_exact_at(&self.file, bytes, at as u64).and_then(|()| self.compare());
+        if let Err(e) = read {
+            bytes.fill(0);
+            if !self.has_changed.swap(true, Ordering::Relaxed) {
+                error!("{} has changed while it was in use: {e}", self.path.display());
+            }
+        }
+    }
+
+    /// The bytes in `range`; `None` when it reaches beyond the end.
+    pub fn read(&self, range: Range<usize>) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length_within(&range, self.length)?];
+        self.fill(&mut bytes, range.start);
+        Some(bytes)
+    }
+
+    /// The bytes in `range`, the first at a multiple of [`ALIGNMENT`], as records of archives are stored. `None` as of [`FileBytes::read`].
+    fn read_aligned(&self, range: Range<usize>) -> Option<Aligned> {
+        let length = length_within(&range, self.length)?;
+        let mut bytes = vec![0; length.checked_add(ALIGNMENT)?];
+        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        self.fill(bytes.get_mut(start..start + length)?, range.start);
+        Some(Aligned {
+            range: start..start + length,
+            bytes,
+        })
+    }
+
+    /// An error if the file is not what it was when it was opened.
+    fn compare(&self) -> io::Result<()> {
+        let found = self.file.metadata()?;
+        match found.len() == self.length as u64 && found.modified().ok() == self.modified {
+            true => Ok(()),
+            false => Err(io::Error::other("it has another size or time of change")),
+        }
+    }
+}
+
+fn length_within(range: &Range<usize>, length: usize) -> Option<usize> {
+    (range.end <= length).then_some(range.end)?.checked_sub(range.start)
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let n = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes = &mut bytes[n..];
+        at += n as u64;
+    }
+    Ok(())
+}
+
+/// The bytes of kept records start at multiples of this many bytes, as in archives.
+const ALIGNMENT: usize = 64;
+
+/// Bytes in memory at a multiple of [`ALIGNMENT`].
+struct Aligned {
+    bytes: Vec<u8>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+/// A part of a file, which is read when it is needed: for a moment, or once and for all.
+pub struct FileRecord {
+    file: Arc<FileBytes>,
+    range: Range<usize>,
+    /// All of the bytes, once somebody has needed them for longer than a moment.
+    kept: OnceLock<Option<Aligned>>,
+}
+
+impl FileRecord {
+    /// The bytes of `file` in `range`; `None` when it reaches beyond the end.
+    pub fn new(file: &Arc<FileBytes>, range: Range<usize>) -> Option<FileRecord> {
+        length_within(&range, file.len())?;
+        Some(FileRecord {
+            file: Arc::clone(file),
+            range,
+            kept: OnceLock::new(),
+        })
+    }
+}
+
+impl AsRef<[u8]> for FileRecord {
+    fn as_ref(&self) -> &[u8] {
+        let kept = self.kept.get_or_init(|| self.file.read_aligned(self.range.clone()));
+        kept.as_ref().map(AsRef::as_ref).unwrap_or_default()
+    }
+}
+
+impl Source for FileRecord {
+    fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    fn read(&self, range: Range<usize>) -> Option<Cow<'_, [u8]>> {
+        if let Some(Some(kept)) = self.kept.get() {
+            return kept.as_ref().get(range).map(Cow::Borrowed);
+        }
+        let start = self.range.start.checked_add(range.start)?;
+        let end = self.range.start.checked_add(range.end)?;
+        let is_inside = end <= self.range.end;
+        is_inside.then(|| self.file.read(start..end)).flatten().map(Cow::Owned)
+    }
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::time::Duration;
+
+    /// A file of its own, which is removed in the end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("frazil-{name}-{}", std::process::id()));
+            std::fs::write(&path, content()).unwrap();
+            // So that the next change has another time.
+            std::thread::sleep(Duration::from_millis(20));
+            Scratch(path)
+        }
+
+        fn open(&self) -> Arc<FileBytes> {
+            Arc::new(FileBytes::new(File::open(&self.0).unwrap(), &self.0).unwrap())
+        }
+
+        /// Writes to the very file.
+        fn overwrite(&self, bytes: &[u8]) {
+            let mut file = File::options().write(true).open(&self.0).unwrap();
+            file.write_all(bytes).unwrap();
+        }
+
+        fn overwrite_whole(&self, length: usize) {
+            std::fs::write(&self.0, vec![7; length]).unwrap();
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn content() -> Vec<u8> {
+        (0..1000).map(|i| (i % 251) as u8).collect()
+    }
+
+    #[test]
+    fn records_are_read_when_they_are_needed() {
+        let scratch = Scratch::new("records");
+        let (file, all) = (scratch.open(), content());
+        let record = FileRecord::new(&file, 100..300).unwrap();
+        assert!(FileRecord::new(&file, 100..1001).is_none());
+        assert_eq!(record.len(), 200);
+        for _ in 0..2 {
+            assert_eq!(record.read(10..20).as_deref(), Some(&all[110..120]));
+            assert!(record.read(10..201).is_none() && record.read(usize::MAX..usize::MAX).is_none());
+            assert_eq!(record.as_ref(), &all[100..300]);
+            assert_eq!(record.as_ref().as_ptr().align_offset(ALIGNMENT), 0);
+        }
+        // Other names and permissions are no other content.
+        std::fs::remove_file(&scratch.0).unwrap();
+        assert_eq!(file.read(0..1000), Some(all));
+        assert!(file.is_unchanged());
+    }
+
+    #[test]
+    fn every_change_in_place_is_found() {
+        type Change = fn(&Scratch);
+        let changes: [(&str, Change); 4] = [
+            ("shorter", |s| s.overwrite_whole(10)),
+            ("longer", |s| s.overwrite_whole(2000)),
+            ("as long", |s| s.overwrite_whole(1000)),
+            ("one byte", |s| s.overwrite(&[1])),
+        ];
+        for (name, change) in changes {
+            let scratch = Scratch::new(name);
+            let file = scratch.open();
+            let [early, late] = [0..500, 500..1000].map(|range| FileRecord::new(&file, range).unwrap());
+            assert_eq!(early.as_ref(), &content()[..500]);
+            change(&scratch);
+            // What is in memory stays right.
+            assert_eq!(early.as_ref(), &content()[..500]);
+            assert!(file.is_unchanged(), "{name}");
+            assert_eq!(late.as_ref(), [0; 500], "{name}");
+            assert!(!file.is_unchanged(), "{name}");
+            assert_eq!(file.read(0..4), Some(vec![0; 4]));
+        }
+    }
+}
