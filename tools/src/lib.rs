@@ -14,6 +14,7 @@ mod reduce_module;
 pub mod shape;
 pub mod streams;
 pub mod stress;
+mod unique_json;
 
 pub use failure::{Failure, print_failure};
 pub use leave::leave;
