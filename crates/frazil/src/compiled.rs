@@ -432,7 +432,7 @@ fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
         .map(|hook| format!("`{hook}`"))
         .collect();
     Err(Error::Unsupported(format!(
-        "the module has hooks ({}), which compiled code of `forward` would leave out: an engine runs them, or an exported method that calls the module \
+        "the module has hooks ({}), which compiled code of `forward` would leave out: an engine runs them, and a module that calls this one as its submodule \
          compiles with them",
         names.join(", ")
     )))

@@ -273,6 +273,9 @@ const DEVICES: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, 
 /// What PyTorch says of a text that names no device.
 fn no_device(text: &str) -> String {
     let kind = text.split(':').next().unwrap_or_default();
+    if text.is_empty() {
+        return "Device string must not be empty".to_owned();
+    }
     match DEVICES.split(", ").any(|known| known == kind) {
         true => format!("Invalid device string: '{text}'"),
         false => format!("Expected one of {DEVICES} device type at start of device string: {kind}"),
