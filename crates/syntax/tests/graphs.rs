@@ -2,7 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use frazil_ir::{Constant, Context, Graph, symbols, types};
-use frazil_syntax::{ParsedGraph, parse_graph, print_graph, render};
+use frazil_syntax::{ParseOptions, ParsedGraph, parse_graph, parse_graph_with, print_graph, render};
 use std::sync::Arc;
 
 fn parse(text: &str) -> ParsedGraph {
@@ -319,7 +319,11 @@ fn names_that_no_text_can_have_are_changed() {
 #[test]
 fn containers_and_forks_have_the_types_of_their_parts() {
     let wrong = |text: &str| {
-        let error = parse_graph(&Arc::new(Context::new()), text).err();
+        let options = ParseOptions {
+            verify: true,
+            ..ParseOptions::default()
+        };
+        let error = parse_graph_with(&Arc::new(Context::new()), text, options).err();
         error.map(|e| {
             e.diagnostics
                 .iter()

@@ -511,7 +511,7 @@ fn members_have_the_types_of_their_classes() {
             "class __torch__.M has no method `h`",
         ),
         (
-            "%f : Function = prim::Constant[value=__torch__.M.g]()\n  %r : int = prim::CallFunction(%f, %self, %i)",
+            "%f : Function<__torch__.M.g> = prim::Constant[name=\"g\"]()\n  %r : int = prim::CallFunction(%f, %self, %i)",
             "output 0 is declared int, but `",
         ),
         ("%k : int = prim::GetAttr[name=\"k\"](%self)", ""),
@@ -519,7 +519,11 @@ fn members_have_the_types_of_their_classes() {
         ("%r : str = prim::CallMethod[name=\"g\"](%self, %i)", ""),
     ] {
         let text = module(&format!("  {node}\n"));
-        let found = parse_module(&Arc::new(Context::new()), &text, &NoTensors).err();
+        let options = ParseOptions {
+            verify: true,
+            ..ParseOptions::default()
+        };
+        let found = parse_module_with(&Arc::new(Context::new()), &text, &NoTensors, options).err();
         let found = found.map(|e| render("module", &text, &e.diagnostics, false));
         match (found, message) {
             (None, "") => {}

@@ -122,7 +122,7 @@ mod tests {
             ("{1: ", "}"),
             ("-", ""),
             ("not ", ""),
-            ("a ** ", ""),
+            ("a + ", ""),
         ]
         .map(|(open, close)| chain(open, close))
         .to_vec();
