@@ -37,9 +37,9 @@ pub static STEPS: &[PassInfo] = &[
         after: "",
         options: &[OptionInfo {
             name: "max",
-            kind: OptionKind::Int,
+            kind: OptionKind::Count,
             default: "10",
-            doc: "Times after which it stops anyway. A pipeline whose repetitions still change something after 1000 rounds is an error.",
+            doc: "Times after which it stops anyway. A pipeline whose repetitions still change something in the 1000th round is an error, and so is one whose repetitions make the IR grow beyond 200000 nodes and four times what it was.",
         }],
         build: |_| AnyPass::graph(Nothing),
     },

@@ -40,6 +40,8 @@ pub enum OptionKind {
     Bool,
     /// An integer.
     Int,
+    /// An integer from 1 on.
+    Count,
     /// Texts with commas between them.
     List,
 }
@@ -50,6 +52,7 @@ impl OptionKind {
         match self {
             OptionKind::Bool => "`true` or `false`",
             OptionKind::Int => "an integer",
+            OptionKind::Count => "an integer from 1 on",
             OptionKind::List => "a list with commas between its elements",
         }
     }
@@ -72,6 +75,7 @@ impl OptionValue {
         Some(match kind {
             OptionKind::Bool => OptionValue::Bool(text.parse().ok()?),
             OptionKind::Int => OptionValue::Int(text.parse().ok()?),
+            OptionKind::Count => OptionValue::Int(text.parse().ok().filter(|count| *count > 0)?),
             OptionKind::List => {
                 let items = text.split(',').map(str::trim).filter(|s| !s.is_empty());
                 OptionValue::List(items.map(str::to_owned).collect())

@@ -4,9 +4,11 @@
 //! {"method": "forward", "calls": [{"args": [VALUE...], "kwargs": {NAME: VALUE...}}, ...]}
 //! ```
 //!
-//! `forward` stands for a call of the module, with its hooks. Recorded cases also have keys for their results and origin; other keys are errors.
+//! `forward` stands for a call of the module, with its hooks. Recorded cases also have keys for their results and origin; other keys, and keys that
+//! stand twice, are errors.
 //! [`frazil_recorded::value`] describes the values.
 
+use crate::unique_json;
 use frazil_recorded::RecordedError;
 use serde::Deserialize;
 use serde::de::Error;
@@ -91,7 +93,7 @@ impl Case {
             path: path.into(),
             source,
         })?;
-        let case = serde_json::from_slice(&text).and_then(|json: Json| {
+        let case = unique_json::from_slice(&text).and_then(|json: Json| {
             check_keys(&json, &CASE_KEYS)?;
             let calls = json.get("calls").and_then(Json::as_array);
             calls

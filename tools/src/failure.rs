@@ -18,6 +18,14 @@ pub enum Failure {
     /// A case, or its results.
     #[error(transparent)]
     Case(#[from] frazil_recorded::RecordedError),
+    /// A result that cannot be written.
+    #[error("the result of call {call} cannot be written: {error}; the results of the calls before it are")]
+    Result {
+        /// The number of the call, from 0 on.
+        call: usize,
+        /// Why.
+        error: frazil_recorded::RecordedError,
+    },
     /// A file that cannot be read or written.
     #[error("cannot {action} {path}: {source}")]
     Io {

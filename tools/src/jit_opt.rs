@@ -160,7 +160,10 @@ pub fn main() -> u8 {
             Err(failure) => print_failure(&failure, Path::new("-")),
         };
     }
-    let options = Options::parse();
+    let options: Options = match streams::arguments() {
+        Ok(options) => options,
+        Err(status) => return status,
+    };
     tracing_to_stderr();
     match run(&options) {
         Ok(()) => 0,

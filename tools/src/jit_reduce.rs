@@ -1,6 +1,7 @@
 //! `jit-reduce`: makes a failing input small, as long as a command keeps failing on it.
 
 use crate::reduce::{Reducer, Reduction};
+use crate::streams;
 use crate::streams::tell;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::Parser;
@@ -43,7 +44,10 @@ struct Options {
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
-    let options = Options::parse();
+    let options: Options = match streams::arguments() {
+        Ok(options) => options,
+        Err(status) => return status,
+    };
     tracing_to_stderr();
     match run(&options) {
         Ok(()) => 0,
@@ -235,7 +239,7 @@ fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
     .into_iter()
     .flatten()
     .map(|mut pipe| {
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
             // What cannot be read is not there.
             let _ = pipe.read_to_end(&mut bytes);
@@ -243,6 +247,18 @@ fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
         })
     })
     .collect();
+    if readers.iter().any(Result::is_err) {
+        // Nobody would empty a pipe, and the command could wait for that for ever.
+        let _ = child.kill();
+        let _ = child.wait();
+        let error = readers.into_iter().find_map(Result::err);
+        let error = error.unwrap_or_else(|| std::io::Error::other("no thread"));
+        return Err(Failure::io(
+            "start a thread to read the output of",
+            Path::new(program),
+            error,
+        ));
+    }
     let end = Instant::now() + Duration::from_secs(options.timeout);
     let status = loop {
         match child
@@ -259,7 +275,11 @@ fn command_fails(options: &Options, file: &Path) -> Result<bool, Failure> {
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
-    let output: Vec<u8> = readers.into_iter().flat_map(|r| r.join().unwrap_or_default()).collect();
+    let output: Vec<u8> = readers
+        .into_iter()
+        .flatten()
+        .flat_map(|r| r.join().unwrap_or_default())
+        .collect();
     let Some(status) = status else { return Ok(false) };
     let failed = match options.status {
         Some(wanted) => status.code() == Some(wanted),

@@ -115,7 +115,10 @@ const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
-    let options = Options::parse();
+    let options: Options = match streams::arguments() {
+        Ok(options) => options,
+        Err(status) => return status,
+    };
     tracing_to_stderr();
     let result = match &options.model {
         Some(model) => run(&options, model).map(Some),
@@ -202,16 +205,26 @@ fn run_case(
         return profile(options, &mut engine, first, progress).map(|()| engine);
     }
     let mut results = out.map(|_| Results::default());
+    let mut outcome = Ok(());
     for (number, call) in calls.iter().enumerate() {
         let result = call.run(&mut engine);
         if let Err(CallError::Raised(text)) = &result {
-            eprintln!("call {number} raised {text}");
+            streams::tell(format_args!("call {number} raised {text}\n"));
         }
-        match (result, &mut results) {
-            (Err(CallError::Failed(error)), _) => return Err(error.into()),
-            (_, None) => {}
-            (Ok(value), Some(results)) => results.push(&value)?,
-            (Err(CallError::Raised(text)), Some(results)) => results.push_raised(&text),
+        outcome = match (result, &mut results) {
+            (Err(CallError::Failed(error)), _) => Err(error.into()),
+            (_, None) => Ok(()),
+            (Ok(value), Some(results)) => results
+                .push(&value)
+                .map_err(|error| Failure::Result { call: number, error }),
+            (Err(CallError::Raised(text)), Some(results)) => {
+                results.push_raised(&text);
+                Ok(())
+            }
+        };
+        if outcome.is_err() {
+            // What was computed so far is written all the same.
+            break;
         }
     }
     tell(options, &engine);
@@ -226,7 +239,7 @@ fn run_case(
         write("tensors.safetensors", &tensors)?;
         write("results.json", json.as_bytes())?;
     }
-    Ok(engine)
+    outcome.map(|()| engine)
 }
 
 fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Progress) -> Result<Engine, Failure> {

@@ -14,6 +14,7 @@ pub mod reduce;
 mod reduce_module;
 pub mod shape;
 pub mod streams;
+mod unique_json;
 
 pub use failure::{Failure, print_failure};
 pub use leave::leave;

@@ -1,9 +1,26 @@
 //! Writing to the standard streams, which may be closed or full, or have lost their reader.
 
-use crate::Failure;
+use crate::{Failure, print_failure};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+
+/// The options that the process was given. What they ask for instead (`--help`), and what is wrong with them, is written here.
+///
+/// # Errors
+/// The exit status, when there is nothing left to do.
+pub fn arguments<O: clap::Parser>() -> Result<O, u8> {
+    O::try_parse().map_err(|error| {
+        if error.use_stderr() {
+            tell(error.render());
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+        match print_line(error.render().to_string().trim_end()) {
+            Ok(()) => 0,
+            Err(failure) => print_failure(&failure, Path::new("-")),
+        }
+    })
+}
 
 /// Writes `bytes` to standard output. A reader that has seen enough (`jit-opt ... | head`) is no failure.
 ///

@@ -3,6 +3,7 @@
 use crate::backing::Backing;
 use crate::compiler::Compiler;
 use crate::describe::tensor_spec;
+use crate::instance::OwnHooks;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::compile::RunError;
@@ -409,14 +410,36 @@ impl CompiledMethod {
     }
 }
 
+/// Refuses `forward` of a module with hooks: a compiled method is that method alone, and who calls it means the module.
+fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
+    let hooks = OwnHooks::of(model);
+    if method != "forward" || hooks.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = hooks
+        .before
+        .iter()
+        .chain(&hooks.after)
+        .map(|hook| format!("`{hook}`"))
+        .collect();
+    Err(Error::Unsupported(format!(
+        "the module has hooks ({}), which compiled code of `forward` would leave out: an engine runs them, and a module that calls this one as its submodule \
+         compiles with them",
+        names.join(", ")
+    )))
+}
+
 impl Loaded {
     /// The kernels of method `method` for tensor inputs of these shapes.
     ///
     /// See [`NativePlan`] for an example.
     ///
     /// # Errors
-    /// When there is no such method, or it cannot be compiled.
+    /// When there is no such method, it is `forward` of a module with hooks, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
+        if let Loaded::Model(model) = self {
+            has_no_hooks(model, method)?;
+        }
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
         let plan = NativePlan::new(
             self.graph(method)?,
@@ -448,8 +471,9 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be compiled; the error lists every operator that is in the way.
+    /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
+        has_no_hooks(self, "forward")?;
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
         let compiler = Compiler::of(options);
         let plan = NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), &compiler)?;

@@ -125,20 +125,27 @@ fn string(text: &str, out: &mut String) {
             '\r' => write!(out, "\\r"),
             '\t' => write!(out, "\\t"),
             c if c == quote => write!(out, "\\{c}"),
-            c if c.is_control() && (c as u32) < 0x100 => write!(out, "\\x{:02x}", c as u32),
-            c => write!(out, "{c}"),
+            c if is_printable(c) => write!(out, "{c}"),
+            c if (c as u32) < 0x100 => write!(out, "\\x{:02x}", c as u32),
+            c if (c as u32) < 0x1_0000 => write!(out, "\\u{:04x}", c as u32),
+            c => write!(out, "\\U{:08x}", c as u32),
         };
     }
     out.push(quote);
 }
 
-/// A tensor as PyTorch's printer with its default options writes it. The elements of complex tensors are left out.
+/// `str.isprintable`: Rust escapes the same characters, and at the start of a text also those that combine with the one before.
+fn is_printable(c: char) -> bool {
+    c == '"' || c == '\'' || format!("a{c}").escape_debug().count() == 2
+}
+
+/// A tensor as PyTorch's printer with its default options writes it.
 fn tensor(tensor: &Tensor) -> String {
     let dtype = tensor.dtype();
     let mut text = "tensor(".to_owned();
     let indent = text.len();
     let mut notes = Vec::new();
-    let is_usual = matches!(dtype, DType::Float | DType::Long | DType::Bool);
+    let is_usual = matches!(dtype, DType::Float | DType::Long | DType::Bool | DType::ComplexFloat);
     if tensor.numel() == 0 {
         text += "[]";
         if tensor.dim() != 1 {
@@ -148,10 +155,6 @@ fn tensor(tensor: &Tensor) -> String {
         if dtype != DType::Float {
             notes.push(format!("dtype={dtype}"));
         }
-    } else if dtype.is_complex() {
-        text += "...";
-        notes.push(format!("size={:?}", tensor.sizes()));
-        notes.push(format!("dtype={dtype}"));
     } else {
         let printed = Printed::new(tensor);
         text += &printed.block(tensor.sizes(), &mut Vec::new(), indent);
@@ -176,7 +179,34 @@ fn tensor(tensor: &Tensor) -> String {
 struct Printed {
     strides: Vec<i64>,
     elements: Vec<String>,
+    /// The width that elements take in a line. Some may be wider.
+    width: usize,
     in_part: bool,
+}
+
+/// The real and the imaginary parts of the elements.
+fn parts(tensor: &Tensor) -> (Vec<f64>, Vec<f64>) {
+    let doubles = tensor
+        .to_dtype(DType::ComplexDouble)
+        .and_then(|t| t.to_bytes())
+        .unwrap_or_default();
+    let (numbers, _) = doubles.as_chunks::<8>();
+    let (pairs, _) = numbers.as_chunks::<2>();
+    pairs
+        .iter()
+        .map(|[re, im]| (f64::from_le_bytes(*re), f64::from_le_bytes(*im)))
+        .unzip()
+}
+
+/// Numbers in one notation and width: those of the elements that are shown, finite and not zero.
+fn numbers(all: &[f64], shown: &[f64]) -> (Vec<String>, usize) {
+    let style = FloatStyle::of(shown);
+    let counted = shown.iter().filter(|x| x.is_finite() && **x != 0.0);
+    let width = counted.map(|&x| style.text(x).len()).max().unwrap_or(1);
+    (
+        all.iter().map(|&x| format!("{:>width$}", style.text(x))).collect(),
+        width,
+    )
 }
 
 impl Printed {
@@ -184,39 +214,51 @@ impl Printed {
         let in_part = tensor.numel() > THRESHOLD;
         let strides = frazil_ir::contiguous_strides(tensor.sizes()).to_vec();
         let dtype = tensor.dtype();
-        let mut elements: Vec<String> = match dtype {
-            DType::Bool => {
-                let text = |&x: &i64| if x != 0 { "True" } else { "False" }.to_owned();
-                tensor.to_i64_vec().iter().map(text).collect()
+        let positions: Option<Vec<i64>> = in_part.then(|| shown_positions(tensor.sizes(), &strides).collect());
+        let shown = |all: &[f64]| match &positions {
+            Some(positions) => positions
+                .iter()
+                .filter_map(|&at| all.get(at as usize).copied())
+                .collect(),
+            None => all.to_vec(),
+        };
+        let (elements, width) = match dtype {
+            d if d.is_complex() => {
+                let (re, im) = parts(tensor);
+                let (re, width) = numbers(&re, &shown(&re));
+                let (im, imaginary) = numbers(&im, &shown(&im));
+                let joined = re.iter().zip(&im).map(|(re, im)| {
+                    let im = im.trim_start();
+                    format!("{re}{}{im}j", if im.starts_with('-') { "" } else { "+" })
+                });
+                (joined.collect(), width + imaginary + 1)
             }
             d if d.is_floating_point() => {
                 let all = tensor.to_f64_vec();
-                let shown: Vec<f64> = match in_part {
-                    true => shown_positions(tensor.sizes(), &strides)
-                        .filter_map(|at| all.get(at as usize).copied())
-                        .collect(),
-                    false => all.clone(),
+                numbers(&all, &shown(&all))
+            }
+            _ => {
+                let text = |&x: &i64| match (dtype, x) {
+                    (DType::Bool, 0) => "False".to_owned(),
+                    (DType::Bool, _) => "True".to_owned(),
+                    _ => x.to_string(),
                 };
-                let style = FloatStyle::of(&shown);
-                all.iter().map(|&x| style.text(x)).collect()
+                let plain: Vec<String> = tensor.to_i64_vec().iter().map(text).collect();
+                let width = match &positions {
+                    Some(positions) => positions
+                        .iter()
+                        .filter_map(|&at| plain.get(at as usize).map(String::len))
+                        .max(),
+                    None => plain.iter().map(String::len).max(),
+                };
+                let width = width.unwrap_or(1);
+                (plain.iter().map(|text| format!("{text:>width$}")).collect(), width)
             }
-            _ => tensor.to_i64_vec().iter().map(i64::to_string).collect(),
         };
-        let width = match in_part {
-            true => shown_positions(tensor.sizes(), &strides)
-                .filter_map(|at| elements.get(at as usize).map(String::len))
-                .max(),
-            false => elements.iter().map(String::len).max(),
-        };
-        // A single number is not padded.
-        if let Some(width) = width.filter(|_| tensor.dim() > 0) {
-            for element in &mut elements {
-                *element = format!("{element:>width$}");
-            }
-        }
         Printed {
             strides,
             elements,
+            width,
             in_part,
         }
     }
@@ -248,8 +290,7 @@ impl Printed {
         if !inner.is_empty() {
             return format!("[{}]", parts.join(&separator(inner.len())));
         }
-        let width = parts.first().map_or(1, String::len) + 2;
-        let per_line = (LINE.saturating_sub(indent) / width).max(1);
+        let per_line = (LINE.saturating_sub(indent) / (self.width + 2)).max(1);
         let lines: Vec<String> = parts.chunks(per_line).map(|line| line.join(", ")).collect();
         format!("[{}]", lines.join(&separator(1)))
     }
@@ -330,6 +371,12 @@ mod tests {
         assert_eq!(show(Value::Complex(Complex64::new(0.0, -2.5))), "-2.5j");
         assert_eq!(show(Value::str("a'b")), "\"a'b\"");
         assert_eq!(show(Value::str("a\nb'c\"")), "'a\\nb\\'c\"'");
+        assert_eq!(
+            show(Value::str(
+                "\u{7f}\u{a0}\u{2028}\u{200b}\u{e000}\u{301}\u{e0001}é\u{85}"
+            )),
+            "'\\x7f\\xa0\\u2028\\u200b\\ue000\u{301}\\U000e0001é\\x85'"
+        );
         assert_eq!(show(Value::tuple(vec![Value::Int(1)])), "(1,)");
     }
 
@@ -341,6 +388,11 @@ mod tests {
         assert_eq!(floats(&[2.5], &[]), "tensor(2.5000)");
         assert_eq!(floats(&[1.0, f32::NAN, 10.0], &[3]), "tensor([ 1., nan, 10.])");
         assert_eq!(floats(&[0.001, 20.0], &[2]), "tensor([1.0000e-03, 2.0000e+01])");
+        assert_eq!(floats(&[1.0, f32::INFINITY], &[2]), "tensor([1., inf])");
+        assert_eq!(
+            floats(&[0.0, 0.5, f32::NEG_INFINITY], &[3]),
+            "tensor([0.0000, 0.5000,   -inf])"
+        );
         assert_eq!(floats(&[], &[0]), "tensor([])");
         assert_eq!(floats(&[], &[0, 3]), "tensor([], size=(0, 3))");
         let twelve: Vec<f32> = (0..12).map(|i| i as f32).collect();
@@ -351,6 +403,37 @@ mod tests {
         assert_eq!(
             tensor(&Tensor::zeros(DType::Float, &[2000]).expect("fits")),
             "tensor([0., 0., 0.,  ..., 0., 0., 0.])"
+        );
+        let complex = |data: &[f64], dtype| {
+            let bytes: Vec<u8> = data.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let sizes = [data.len() as i64 / 2];
+            let doubles = Tensor::from_bytes(DType::ComplexDouble, &sizes, &bytes).expect("fits");
+            tensor(&doubles.to_dtype(dtype).expect("complex"))
+        };
+        let single = DType::ComplexFloat;
+        assert_eq!(
+            complex(&[1.0, 2.0, 3.5, -1.0], single),
+            "tensor([1.0000+2.j, 3.5000-1.j])"
+        );
+        assert_eq!(
+            complex(&[1.5, 2.25, 1e5, 0.0], single),
+            "tensor([1.5000e+00+2.2500j, 1.0000e+05+0.0000j])"
+        );
+        assert_eq!(
+            complex(&[f64::NAN, f64::INFINITY, 1.0, 1.0], single),
+            "tensor([nan+infj, 1.+1.j])"
+        );
+        assert_eq!(
+            complex(&[0.0, 1.0, 2.0, 0.0], DType::ComplexDouble),
+            "tensor([0.+1.j, 2.+0.j], dtype=torch.complex128)"
+        );
+        let twenty = complex(&[1.0, 2.0].repeat(20), single);
+        assert_eq!(
+            twenty
+                .lines()
+                .map(|line| line.matches("1.+2.j").count())
+                .collect::<Vec<_>>(),
+            [10, 10]
         );
         let ints = tensor(&Tensor::zeros(DType::Int, &[2]).expect("fits"));
         assert_eq!(ints, "tensor([0, 0], dtype=torch.int32)");

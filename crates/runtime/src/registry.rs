@@ -6,7 +6,7 @@ use frazil_ir::schema::{Argument, Catalogue, CatalogueError, FunctionSchema, Res
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
 use indexmap::IndexMap;
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Schemas and semantics by operator.
 ///
@@ -57,12 +57,23 @@ pub struct Composites {
 
 struct Library {
     compile: CompileFn,
-    graphs: OnceLock<CompiledGraphs>,
+    graphs: OnceLock<IndexMap<String, Arc<Graph>>>,
+    /// Held while the source is compiled.
+    compiling: Mutex<()>,
 }
 
 impl Library {
-    fn graphs(&self, catalogue: &Catalogue) -> &CompiledGraphs {
-        self.graphs.get_or_init(|| (self.compile)(catalogue))
+    /// The graphs of the source. Failures are not kept: a later call may find the stack or memory that an earlier one lacked.
+    fn graphs(&self, catalogue: &Catalogue) -> Result<&IndexMap<String, Arc<Graph>>, String> {
+        if let Some(graphs) = self.graphs.get() {
+            return Ok(graphs);
+        }
+        let _one = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(graphs) = self.graphs.get() {
+            return Ok(graphs);
+        }
+        let graphs = (self.compile)(catalogue)?;
+        Ok(self.graphs.get_or_init(|| graphs))
     }
 }
 
@@ -221,6 +232,7 @@ impl Registry {
         self.libraries.push(Library {
             compile: composites.compile,
             graphs: OnceLock::new(),
+            compiling: Mutex::new(()),
         });
         for (name, function) in composites.functions {
             self.composites.insert(name, (library, function));
@@ -239,12 +251,12 @@ impl Registry {
     pub fn check_composites(&self) -> Result<(), String> {
         self.libraries
             .iter()
-            .try_for_each(|l| l.graphs(&self.catalogue).as_ref().map(|_| ()).map_err(String::clone))
+            .try_for_each(|l| l.graphs(&self.catalogue).map(|_| ()))
     }
 
     fn composite(&self, name: &str) -> Option<Semantics> {
         let (library, function) = self.composites.get(name)?;
-        let graphs = self.libraries.get(*library)?.graphs(&self.catalogue).as_ref().ok()?;
+        let graphs = self.libraries.get(*library)?.graphs(&self.catalogue).ok()?;
         graphs.get(function).cloned().map(Semantics::Composite)
     }
 

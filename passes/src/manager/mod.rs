@@ -88,11 +88,24 @@ pub enum PassError {
     /// The pass panicked; a bug of the pass.
     #[error("the pass panicked: {0}")]
     Panicked(String),
+    /// The IR that was given is not valid.
+    #[error("the input is not valid: {0}")]
+    Input(Box<PassError>),
     /// The passes of a `repeat` keep changing the IR.
-    #[error("the passes of `repeat` still change the IR after {rounds} rounds")]
+    #[error("the passes of `repeat` still change the IR after {rounds} rounds: {passes}")]
     Endless {
         /// Rounds of all `repeat` steps of the pipeline.
         rounds: u64,
+        /// The passes, as the pipeline names them.
+        passes: String,
+    },
+    /// The passes of a `repeat` make the IR grow without end.
+    #[error("the passes of `repeat` have made the IR grow to {nodes} nodes: {passes}")]
+    Growth {
+        /// Nodes after the last round.
+        nodes: usize,
+        /// The passes, as the pipeline names them.
+        passes: String,
     },
     /// The graph is not one that the pass can do what it promises with.
     #[error("{0}")]

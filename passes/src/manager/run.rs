@@ -38,6 +38,18 @@ impl Target<'_> {
         }
     }
 
+    fn node_count(&self) -> usize {
+        let count = |graph: &Graph| {
+            support::subgraphs_and_self(graph)
+                .map(|g| g.all_nodes().len())
+                .sum::<usize>()
+        };
+        match self {
+            Target::Graph(_, graph) => count(graph),
+            Target::Module(module) => module.unit.functions().map(|(_, f)| count(&f.graph)).sum(),
+        }
+    }
+
     /// Something that differs when a pass changed anything.
     fn fingerprint(&self) -> Vec<(u32, u64)> {
         match self {
@@ -71,6 +83,12 @@ struct Run<'a> {
 /// Runs of the pipelines of `repeat` steps over one function or module, after which a pipeline that still changes something is given up: without
 /// a bound, two passes that undo each other would never end.
 const MAX_ROUNDS: u64 = 1000;
+
+/// Nodes beyond which a round of a `repeat` may not make the IR grow, unless it had more than a quarter of that before.
+const MAX_NODES: usize = 200_000;
+
+/// How many times as many nodes as before the first round there may be after any round of a `repeat`, beyond [`MAX_NODES`].
+const MAX_GROWTH: usize = 4;
 
 /// What came of a pass on one function.
 struct Outcome {
@@ -108,6 +126,10 @@ pub(super) fn run(
         name: "pipeline".to_owned(),
         ..Timing::default()
     };
+    if manager.verify_each {
+        // What is wrong already is not the first pass's fault.
+        verify(&target, operators).map_err(|error| PassError::Input(Box::new(error)))?;
+    }
     run.entries(&manager.entries, &mut target, &mut timing.children)?;
     timing.time = start.elapsed();
     Ok(Report {
@@ -149,10 +171,15 @@ impl<'a> Run<'a> {
         target: &mut Target<'_>,
         timings: &mut Vec<Timing>,
     ) -> Result<(), PassError> {
+        let passes = || {
+            entries
+                .iter()
+                .map(|entry| entry.name.as_str())
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let most = MAX_NODES.max(target.node_count().saturating_mul(MAX_GROWTH));
         for _ in 0..max {
-            if self.rounds >= MAX_ROUNDS {
-                return Err(PassError::Endless { rounds: MAX_ROUNDS });
-            }
             self.rounds += 1;
             let before = target.fingerprint();
             let mut times = Vec::with_capacity(entries.len());
@@ -160,6 +187,15 @@ impl<'a> Run<'a> {
             Timing::add_all(timings, times);
             if target.fingerprint() == before {
                 break;
+            }
+            if self.rounds >= MAX_ROUNDS {
+                let (rounds, passes) = (self.rounds, passes());
+                return Err(PassError::Endless { rounds, passes });
+            }
+            let nodes = target.node_count();
+            if nodes > most {
+                let passes = passes();
+                return Err(PassError::Growth { nodes, passes });
             }
         }
         Ok(())
@@ -393,10 +429,16 @@ fn verify(target: &Target<'_>, operators: &dyn Operators) -> Result<(), PassErro
         Target::Graph(name, graph) => check(name, graph),
         Target::Module(module) => {
             let ctx = module.ctx();
-            module
-                .unit
-                .functions()
-                .try_for_each(|(_, f)| check(ctx.name(f.name), &f.graph))
+            module.unit.functions().try_for_each(|(_, f)| {
+                let name = ctx.name(f.name);
+                check(name, &f.graph)?;
+                let mut graphs = support::subgraphs_and_self(&f.graph);
+                let members = graphs.try_for_each(|g| g.verify_members(&module.unit));
+                members.map_err(|source| PassError::Verify {
+                    function: name.to_owned(),
+                    source,
+                })
+            })
         }
     }
 }

@@ -18,21 +18,7 @@ use std::sync::Arc;
 
 /// The graph and the graphs that its nodes hold as attributes (bodies of forks), at any depth.
 pub fn subgraphs_and_self(graph: &Graph) -> impl Iterator<Item = &Graph> {
-    let mut all = vec![graph];
-    let mut next = 0;
-    while let Some(&g) = all.get(next) {
-        next += 1;
-        for node in g.all_nodes() {
-            for attribute in g.attributes(node) {
-                match &attribute.value {
-                    AttributeValue::Graph(inner) => all.push(inner),
-                    AttributeValue::Graphs(inner) => all.extend(inner.iter().map(Arc::as_ref)),
-                    _ => {}
-                }
-            }
-        }
-    }
-    all.into_iter()
+    graph.self_and_subgraphs().into_iter()
 }
 
 /// Calls `edit` on every graph that a node of `graph` holds as an attribute; a graph that changes is a new one, others that hold

@@ -134,6 +134,16 @@ fn float(json: &Json) -> Option<f64> {
     }
 }
 
+/// The inverse of [`float`].
+fn written(number: f64) -> Json {
+    match number {
+        number if number.is_nan() => "nan".into(),
+        f64::INFINITY => "inf".into(),
+        f64::NEG_INFINITY => "-inf".into(),
+        number => number.into(),
+    }
+}
+
 /// A tensor whose elements are in the JSON; `None` when it is malformed.
 fn inline_tensor(body: &Json) -> Result<Option<Tensor>, RecordedError> {
     let parse = || {
@@ -225,11 +235,10 @@ impl Results {
             Value::None => json!({ "none": true }),
             Value::Bool(b) => json!({ "bool": b }),
             Value::Int(i) => json!({ "int": i }),
-            Value::Float(f) if f.is_finite() => json!({ "float": f }),
-            Value::Float(f) if f.is_nan() => json!({ "float": "nan" }),
-            Value::Float(f) => json!({ "float": if *f > 0.0 { "inf" } else { "-inf" } }),
+            Value::Float(f) => json!({ "float": written(*f) }),
             Value::Str(s) => json!({ "str": &**s }),
-            Value::Device(d) => json!({ "str": d.to_string() }),
+            Value::Complex(c) => json!({ "complex": [written(c.re), written(c.im)] }),
+            Value::Device(d) => json!({ "device": d.to_string() }),
             Value::Tensor(t) => {
                 self.tensors.push((name.to_owned(), t.get()));
                 json!({ "tensor": name })
@@ -246,7 +255,7 @@ impl Results {
                 });
                 json!({ "dict": each.collect::<Result<Vec<Json>, RecordedError>>()? })
             }
-            Value::Complex(_) | Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_) => {
+            Value::Object(_) | Value::Enum(_) | Value::Future(_) | Value::Function(_) => {
                 return Err(RecordedError::Unwritable(kind(value)));
             }
         })
@@ -291,6 +300,22 @@ mod tests {
         assert!(
             matches!(read(json!({"complex": [1, "inf"]})), Ok(Value::Complex(c)) if c.re == 1.0 && c.im == f64::INFINITY)
         );
+    }
+
+    #[test]
+    fn what_is_read_is_written() {
+        let mut results = Results::default();
+        let values = [
+            json!({"complex": [1.5, "-inf"]}),
+            json!({"device": "cuda:1"}),
+            json!({"list": [{"complex": ["nan", 0.0]}, {"float": "inf"}]}),
+        ];
+        for value in &values {
+            results.push(&read(value.clone()).unwrap()).unwrap();
+        }
+        let (text, _) = results.finish().unwrap();
+        let written: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(written, json!({ "results": values }));
     }
 
     #[test]

@@ -62,7 +62,23 @@ fn arguments_are_those_of_the_signature() {
         ("source", session.load(fixture("arguments.py")).unwrap()),
         ("archive", session.load(fixture("arguments.pt")).unwrap()),
     ]);
-    let calls = recorded("arguments.json");
+    calls_agree(&models, &recorded("arguments.json"));
+}
+
+#[test]
+fn messages_write_types_defaults_and_values_as_pytorch_does() {
+    let session = Session::new();
+    let frazil::Loaded::Graphs(function) = session.load_any(&fixture("function.py")).unwrap() else {
+        panic!("functions are no module");
+    };
+    let models = BTreeMap::from([
+        ("declarations", session.load(fixture("declarations.py")).unwrap()),
+        ("function", function.to_model()),
+    ]);
+    calls_agree(&models, &recorded("declarations.json"));
+}
+
+fn calls_agree(models: &BTreeMap<&str, Model>, calls: &[Json]) {
     for kind in KINDS {
         let mut engines: BTreeMap<&str, Engine> = models.iter().map(|(&of, model)| (of, engine(model, kind))).collect();
         let wrong: Vec<String> = calls
@@ -77,6 +93,24 @@ fn arguments_are_those_of_the_signature() {
             wrong.join("\n")
         );
     }
+}
+
+#[test]
+fn hooks_have_the_signatures_and_names_that_pytorch_asks_for() {
+    let mut wrong = Vec::new();
+    for case in recorded("hook_signatures.json") {
+        let source = case["source"].as_str().unwrap();
+        let loaded = Session::new().script(Path::new("hooked.py"), source, &[]);
+        let right = match (&loaded, case.get("error").and_then(Json::as_str)) {
+            (Ok(_), None) => true,
+            (Err(error), Some(text)) => error.to_string().contains(text),
+            _ => false,
+        };
+        if !right {
+            wrong.push(format!("{case:#}\n  gives {:?}", loaded.err().map(|e| e.to_string())));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

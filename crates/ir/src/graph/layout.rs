@@ -11,6 +11,8 @@ use std::cmp::Ordering;
 const STRIDE: u32 = 64;
 /// A key above this makes the whole block be numbered anew.
 const KEY_LIMIT: u32 = u32::MAX - 2 * STRIDE;
+/// The key of the first node that is put in a block: there is as much room before it as after it.
+const FIRST_KEY: u32 = 1 << 31;
 
 impl Graph {
     /// Puts `node` at the end of `block`.
@@ -117,10 +119,13 @@ impl Graph {
 
     fn assign_key(&mut self, block: BlockId, node: NodeId, previous: Option<NodeId>, next: Option<NodeId>) {
         let low = previous.map_or(0, |p| self.order[p]);
-        match next {
-            None if low < KEY_LIMIT => self.order[node] = low + STRIDE,
-            None => self.renumber(block),
-            Some(n) => {
+        match (previous, next) {
+            (None, None) => self.order[node] = FIRST_KEY,
+            (_, None) if low < KEY_LIMIT => self.order[node] = low + STRIDE,
+            (_, None) => self.renumber(block),
+            (None, Some(n)) if self.order[n] > STRIDE => self.order[node] = self.order[n] - STRIDE,
+            (None, Some(_)) => self.renumber(block),
+            (Some(_), Some(n)) => {
                 let high = self.order[n];
                 if high - low >= 2 {
                     self.order[node] = low + (high - low) / 2;
@@ -155,7 +160,8 @@ impl Graph {
         let nodes: Vec<_> = self.nodes(block).collect();
         // Blocks of more than 2^32 / stride nodes get smaller steps.
         let stride = (u32::MAX / (nodes.len() as u32 + 2)).clamp(1, STRIDE);
-        let mut key = 0u32;
+        // In the middle of the keys, with room on both sides.
+        let mut key = FIRST_KEY.saturating_sub((nodes.len() as u32 / 2 + 1).saturating_mul(stride));
         for n in nodes {
             key = key.saturating_add(stride);
             self.order[n] = key;
@@ -274,6 +280,49 @@ mod tests {
                 .all(|w| g.is_before(w[0], w[1]) && !g.is_before(w[1], w[0]))
         );
         assert!(nodes.iter().all(|n| g.is_before(*n, g.return_node(root))));
+    }
+
+    /// Nodes at the start of a block take keys before the others', which stay as they are.
+    #[test]
+    fn prepending_renumbers_nothing() {
+        let ctx = Arc::new(Context::new());
+        let kind = ctx.symbol("t::n");
+        let mut g = Graph::new(ctx);
+        let root = g.root();
+        let first = g.create_node(kind);
+        g.append(root, first);
+        let key = g.order[first];
+        for i in 0..10_000 {
+            let n = g.create_node(kind);
+            match g.first(root) {
+                Some(next) if i % 2 == 0 => g.insert_before(n, next),
+                _ => g.prepend(root, n),
+            }
+        }
+        assert_eq!(g.order[first], key);
+        let nodes: Vec<_> = g.nodes(root).collect();
+        assert!(nodes.windows(2).all(|w| g.is_before(w[0], w[1])));
+    }
+
+    /// Where keys are used up at either end, the block is numbered anew.
+    #[test]
+    fn keys_may_run_out_at_both_ends() {
+        let ctx = Arc::new(Context::new());
+        let kind = ctx.symbol("t::n");
+        let mut g = Graph::new(ctx);
+        let root = g.root();
+        let nodes: Vec<_> = (0..6).map(|_| g.create_node(kind)).collect();
+        g.append(root, nodes[0]);
+        g.order[nodes[0]] = 3;
+        g.prepend(root, nodes[1]);
+        g.append(root, nodes[2]);
+        g.order[nodes[2]] = u32::MAX - 1;
+        g.append(root, nodes[3]);
+        g.insert_after(nodes[4], nodes[0]);
+        g.prepend(root, nodes[5]);
+        let order: Vec<_> = g.nodes(root).collect();
+        assert_eq!(order.len(), 6);
+        assert!(order.windows(2).all(|w| g.is_before(w[0], w[1])));
     }
 
     #[test]

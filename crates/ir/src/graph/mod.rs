@@ -459,6 +459,25 @@ impl Graph {
     pub fn all_nodes(&self) -> Vec<NodeId> {
         self.nodes_recursive(self.root)
     }
+
+    /// The graph and the graphs that its nodes hold as attributes (bodies of forks), at any depth.
+    pub fn self_and_subgraphs(&self) -> Vec<&Graph> {
+        let mut all = vec![self];
+        let mut next = 0;
+        while let Some(&graph) = all.get(next) {
+            next += 1;
+            for node in graph.all_nodes() {
+                for attribute in graph.attributes(node) {
+                    match &attribute.value {
+                        AttributeValue::Graph(inner) => all.push(inner),
+                        AttributeValue::Graphs(inner) => all.extend(inner.iter().map(Arc::as_ref)),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        all
+    }
 }
 
 #[cfg(test)]

@@ -195,11 +195,15 @@ impl Catalogue {
         Some((schema, returns))
     }
 
-    /// Whether an output that its schema gives as `formal` may be declared `declared`: as a subtype of it. What a schema knows only as `Scalar` or
-    /// any type may be declared as anything.
+    /// Whether an output that its schema gives as `formal` may be declared `declared`: as a subtype of it. What a schema knows only as
+    /// `Scalar` may be declared as any number or bool, and what it knows only as any type as anything.
     pub fn may_declare(&self, declared: TypeId, formal: TypeId) -> bool {
-        matches!(self.ctx.type_kind(formal), TypeKind::Any | TypeKind::Number)
-            || is_subtype(&self.ctx, declared, formal)
+        match self.ctx.type_kind(formal) {
+            TypeKind::Any => true,
+            // A number, or a bool, of whatever kind the values turn out to be.
+            TypeKind::Number => declared == types::BOOL || is_subtype(&self.ctx, declared, formal),
+            _ => is_subtype(&self.ctx, declared, formal),
+        }
     }
 
     /// The overload that `node` is; see [`resolve_types`](Self::resolve_types).

@@ -14,6 +14,8 @@ pub enum TypeStyle {
     Ir,
     /// The same with nothing lost: NamedTuples and interfaces by qualified name, functions as `Function<name>`.
     Exact,
+    /// As PyTorch declares arguments: `__torch__.Pair?`, `Future(int)`, and tensors without what is known of them.
+    Declared,
     /// As in source annotations: `List[int]`, `Optional[Tensor]`, `Tensor`.
     Annotation,
 }
@@ -23,6 +25,7 @@ pub fn display_type(ctx: &Context, ty: TypeId, style: TypeStyle) -> impl fmt::Di
     fmt::from_fn(move |f| match style {
         TypeStyle::Ir => ir(ctx, ty, f),
         TypeStyle::Exact => exact(ctx, ty, f),
+        TypeStyle::Declared => inner(ctx, ty, f),
         TypeStyle::Annotation => annotation(ctx, ty, f),
     })
 }

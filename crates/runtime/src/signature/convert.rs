@@ -45,7 +45,7 @@ impl Converter<'_> {
             (TypeKind::Number, Value::Tensor(tensor)) => Ok(Some(item(tensor)?.into())),
             (TypeKind::Device, Value::Str(text)) => match Device::parse(text) {
                 Some(device) => Ok(Some(Value::Device(device))),
-                None => Err(Mismatch::Type),
+                None => Err(Mismatch::Whole(no_device(text))),
             },
             (TypeKind::Optional(_), Value::None) => Ok(None),
             (TypeKind::Optional(inner), value) => self.convert(value, inner),
@@ -70,6 +70,18 @@ impl Converter<'_> {
                 if self.unit.implements(self.ctx, object.class(), name) =>
             {
                 Ok(None)
+            }
+            // PyTorch makes an object of any value that has the attributes of the class.
+            (TypeKind::Class(class), other) if !matches!(other, Value::Object(_)) => {
+                let attributes = self.unit.class(class).map(|class| &class.attributes);
+                match attributes.and_then(|attributes| attributes.keys().next()) {
+                    Some(&attribute) => Err(Mismatch::Details(format!(
+                        "Tried to cast object to type {} but object was missing attribute {}",
+                        self.ctx.name(class),
+                        self.ctx.name(attribute)
+                    ))),
+                    None => Err(Mismatch::Type),
+                }
             }
             (TypeKind::Class(_) | TypeKind::Enum(_) | TypeKind::Interface(_), _) => Err(Mismatch::Type),
             // Their values do not tell of what.
@@ -105,7 +117,7 @@ impl Converter<'_> {
         // PyTorch iterates over anything where elements are of other types than these.
         let takes_sequences_only = matches!(
             self.ctx.type_kind(element),
-            TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::Tensor(_)
+            TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Tensor(_)
         );
         match value {
             Value::List(list) => match list.with(|items| self.each(items, element))? {
@@ -252,6 +264,21 @@ impl Converter<'_> {
             let unified = types::unify(self.ctx, all, ty);
             unified.ok_or_else(|| (show(all), show(ty)))
         })
+    }
+}
+
+/// Kinds of devices that PyTorch knows.
+const DEVICES: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
+
+/// What PyTorch says of a text that names no device.
+fn no_device(text: &str) -> String {
+    let kind = text.split(':').next().unwrap_or_default();
+    if text.is_empty() {
+        return "Device string must not be empty".to_owned();
+    }
+    match DEVICES.split(", ").any(|known| known == kind) {
+        true => format!("Invalid device string: '{text}'"),
+        false => format!("Expected one of {DEVICES} device type at start of device string: {kind}"),
     }
 }
 

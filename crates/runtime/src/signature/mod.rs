@@ -10,7 +10,7 @@ use crate::value::Value;
 use convert::{Converter, Mismatch};
 use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::types::{TypeStyle, display_type};
-use frazil_ir::{Constant, Context, FunctionId, Module, SymbolId, TypeId, TypeKind, symbols};
+use frazil_ir::{Constant, Context, FunctionId, Module, SymbolId, TypeId, TypeKind};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -21,7 +21,12 @@ pub struct Signature {
     function: FunctionId,
     /// The values that each argument (without self) takes as they are.
     plain: Vec<Plain>,
+    /// Whether it is a function by itself, whose `self` only serves to make it a method.
+    is_function: bool,
 }
+
+/// The class whose methods are functions. Other classes of modules have attributes, if only `training`.
+const FUNCTIONS: &str = "__torch__.Functions";
 
 /// A quick test of values, which decides without looking at types.
 #[derive(Clone, Copy)]
@@ -66,10 +71,13 @@ impl Signature {
         let arguments = &module.unit.function(function).schema.arguments;
         let plain = arguments.iter().skip(1);
         let plain = plain.map(|a| Plain::of(module.ctx().type_kind(a.ty))).collect();
+        let class = module.class_of(module.root);
+        let is_function = class.is_some_and(|c| c.attributes.is_empty() && module.ctx().name(c.name) == FUNCTIONS);
         Some(Signature {
             module: Arc::clone(module),
             function,
             plain,
+            is_function,
         })
     }
 
@@ -94,6 +102,16 @@ impl Signature {
         self.module.ctx()
     }
 
+    /// How many arguments of the schema the caller does not know of.
+    fn hidden(&self) -> usize {
+        usize::from(self.is_function)
+    }
+
+    /// A type as declarations have it.
+    fn declared_type(&self, ty: TypeId) -> String {
+        display_type(self.ctx(), ty, TypeStyle::Declared).to_string()
+    }
+
     /// The method's name without its class.
     fn name(&self) -> &str {
         let name = self.ctx().name(self.schema().name);
@@ -102,13 +120,12 @@ impl Signature {
 
     fn bind_each(&self, args: &[Value], named: &[(&str, Value)]) -> Result<Vec<Value>, ExecError> {
         let all = &self.schema().arguments;
-        // The method's own object is one of those that are counted.
-        let count = 1 + args.len() + named.len();
-        if count > all.len() {
+        // A method's own object is one of those that are counted.
+        let (count, most) = (1 + args.len() + named.len() - self.hidden(), all.len() - self.hidden());
+        if count > most {
             return Err(self.raised(format!(
-                "{}() expected at most {} argument(s) but received {count} argument(s). Declaration: {}",
+                "{}() expected at most {most} argument(s) but received {count} argument(s). Declaration: {}",
                 self.name(),
-                all.len(),
                 self.declaration()
             )));
         }
@@ -155,7 +172,7 @@ impl Signature {
         let arguments = &self.schema().arguments;
         let unknown = named
             .iter()
-            .find(|(n, _)| arguments.iter().all(|a| ctx.name(a.name) != *n));
+            .find(|(n, _)| arguments.iter().skip(self.hidden()).all(|a| ctx.name(a.name) != *n));
         let declaration = self.declaration();
         if let Some((name, _)) = unknown {
             let own = self.name();
@@ -188,7 +205,12 @@ impl Signature {
             Mismatch::Whole(text) => return Err(self.raised(text)),
         };
         let name = ctx.name(argument.name);
-        let wanted = display_type(ctx, argument.ty, TypeStyle::Annotation);
+        // Of an enumeration alone PyTorch writes another form than of one in a container.
+        let style = match ctx.type_kind(argument.ty) {
+            TypeKind::Enum(_) => TypeStyle::Declared,
+            _ => TypeStyle::Annotation,
+        };
+        let wanted = display_type(ctx, argument.ty, style);
         let is_inferred = argument.hint == TypeHint::Inferred;
         let mut text = format!(
             "{}() Expected a value of type '{wanted}{}' for argument '{name}' but instead found type '{}'.\n",
@@ -206,7 +228,8 @@ impl Signature {
         let declaration = self.declaration();
         let _ = write!(
             text,
-            "Position: {position}\nValue: {value}\nDeclaration: {declaration}{details}"
+            "Position: {}\nValue: {value}\nDeclaration: {declaration}{details}",
+            position - self.hidden()
         );
         Err(self.raised(text))
     }
@@ -214,21 +237,25 @@ impl Signature {
     /// The signature as PyTorch prints it: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`.
     fn declaration(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| {
-            let ctx = self.ctx();
-            let schema = self.schema();
+            let (ctx, schema) = (self.ctx(), self.schema());
             write!(f, "{}(", self.name())?;
-            for (i, argument) in schema.arguments.iter().enumerate() {
+            let mut by_name_only = false;
+            for (i, argument) in schema.arguments.iter().skip(self.hidden()).enumerate() {
                 f.write_str(if i > 0 { ", " } else { "" })?;
-                write!(f, "{} {}", declared_type(ctx, argument.ty), ctx.name(argument.name))?;
+                if argument.keyword_only && !by_name_only {
+                    by_name_only = true;
+                    f.write_str("*, ")?;
+                }
+                write!(f, "{} {}", self.declared_type(argument.ty), ctx.name(argument.name))?;
                 if let Some(default) = &argument.default {
                     f.write_str("=")?;
-                    self.write_default(f, default)?;
+                    self.write_default(f, default, argument.ty)?;
                 }
             }
             f.write_str(") -> ")?;
             match schema.returns.as_slice() {
                 [one] => {
-                    let text = declared_type(ctx, one.ty);
+                    let text = self.declared_type(one.ty);
                     // Parentheses alone would stand for several results.
                     match text.starts_with('(') {
                         true => write!(f, "({text})"),
@@ -236,16 +263,20 @@ impl Signature {
                     }
                 }
                 many => {
-                    let each: Vec<String> = many.iter().map(|r| declared_type(ctx, r.ty)).collect();
+                    let each: Vec<String> = many.iter().map(|r| self.declared_type(r.ty)).collect();
                     write!(f, "({})", each.join(", "))
                 }
             }
         })
     }
 
-    fn write_default(&self, f: &mut fmt::Formatter<'_>, default: &Constant) -> fmt::Result {
+    fn write_default(&self, f: &mut fmt::Formatter<'_>, default: &Constant, ty: TypeId) -> fmt::Result {
+        let kind = match self.ctx().type_kind(ty) {
+            TypeKind::Optional(inner) => self.ctx().type_kind(inner),
+            other => other,
+        };
         match default {
-            Constant::Str(text) => {
+            Constant::Str(text) if kind == TypeKind::Str => {
                 let mut quoted = String::new();
                 frazil_ir::literal::quoted(text, false, &mut quoted);
                 f.write_str(&quoted)
@@ -253,7 +284,7 @@ impl Signature {
             Constant::List(list) if list.element == frazil_ir::types::INT && list.items.len() > 1 => {
                 let ints: Vec<_> = list.items.iter().map(Constant::as_int).collect();
                 match ints.iter().all(|i| Some(i) == ints.first()) {
-                    true => self.write_default(f, list.items.first().unwrap_or(&Constant::None)),
+                    true => self.write_plain_default(f, list.items.first().unwrap_or(&Constant::None)),
                     false => self.write_plain_default(f, default),
                 }
             }
@@ -266,14 +297,5 @@ impl Signature {
             Ok(value) => f.write_str(&crate::format::str_of(self.ctx(), &value)),
             Err(_) => f.write_str("..."),
         }
-    }
-}
-
-/// A type as declarations have it: that of graphs, but with the names of classes, and without what is known of a tensor.
-fn declared_type(ctx: &Context, ty: TypeId) -> String {
-    match ctx.type_kind(ty) {
-        TypeKind::Tensor(_) => "Tensor".to_owned(),
-        TypeKind::NamedTuple(name, ..) if name != symbols::EMPTY => ctx.name(name).to_owned(),
-        _ => ctx.show_type(ty).to_string(),
     }
 }

@@ -7,14 +7,14 @@
 use super::VERSION;
 use super::tensors::{NoTensors, TensorSource};
 use crate::diagnostics::{ParseError, Parsed, Reported};
-use crate::parse::GraphParser;
 use crate::parse::ParseOptions;
 use crate::parse::cursor::Cursor;
 use crate::parse::types::parse_type;
 use crate::parse::value::{Env, parse_constant};
+use crate::parse::{GraphParser, SpanTable};
 use frazil_ir::{
-    ClassKind, CompilationUnit, Constant, Context, Diagnostic, Function, Module, Object, ObjectId, Span, SymbolId,
-    TypeId, TypeKind, types,
+    ClassKind, CompilationUnit, Constant, Context, Diagnostic, Function, FunctionId, Module, Object, ObjectId, Span,
+    SymbolId, TypeId, TypeKind, types,
 };
 use indexmap::IndexMap;
 use std::collections::HashMap;
@@ -164,8 +164,9 @@ impl Parser<'_, '_> {
             functions.push(p.function()?);
             Ok(())
         });
-        for function in functions {
-            unit.add_function(function);
+        let mut spans = Vec::new();
+        for (function, table) in functions {
+            spans.push((unit.add_function(function), table));
         }
         for (class, (method, function, span)) in methods {
             match (unit.find_function(function), unit.classes.get_mut(&class)) {
@@ -180,6 +181,12 @@ impl Parser<'_, '_> {
                         .sink
                         .error("bad-module", message, span, "not defined in this file");
                 }
+            }
+        }
+
+        if self.options.verify && !self.cur.sink.has_errors() {
+            for (function, table) in &spans {
+                self.verify_members(&unit, *function, table);
             }
         }
 
@@ -419,13 +426,41 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
+    /// Reports what does not fit the members of the classes and functions that `function` uses.
+    fn verify_members(&mut self, unit: &CompilationUnit, function: FunctionId, spans: &SpanTable) {
+        for (index, graph) in unit
+            .function(function)
+            .graph
+            .self_and_subgraphs()
+            .into_iter()
+            .enumerate()
+        {
+            let Err(error) = graph.verify_members(unit) else {
+                continue;
+            };
+            for failure in &error.failures {
+                // The nodes of subgraphs are in tables of their own, which are gone: the message says which they are.
+                let diagnostic = match index {
+                    0 => spans.locate(failure),
+                    _ => Diagnostic::error(
+                        "invalid-graph",
+                        failure.to_string(),
+                        Span::default(),
+                        "in a subgraph of this file",
+                    ),
+                };
+                self.cur.sink.report(diagnostic);
+            }
+        }
+    }
+
     /// ` name(...) -> (...)` and the graph
-    fn function(&mut self) -> Parsed<Function> {
+    fn function(&mut self) -> Parsed<(Function, SpanTable)> {
         let name = self.symbol("a function's qualified name")?;
         let schema = self.schema(self.ctx.symbol(last_component(self.ctx.name(name))))?;
         let parser = GraphParser::new(self.cur, self.ctx, &self.env, self.options);
-        let (graph, _) = parser.graph(0)?;
-        Ok(Function { name, schema, graph })
+        let (graph, spans) = parser.graph(0)?;
+        Ok((Function { name, schema, graph }, spans))
     }
 
     /// `<0> = __torch__.Net { name = value ... }`

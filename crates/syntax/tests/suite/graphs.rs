@@ -1,7 +1,7 @@
 //! The forms of graphs that PyTorch's parser takes and its printer makes.
 
 use frazil_ir::{Constant, Context, Graph, symbols, types};
-use frazil_syntax::{ParsedGraph, parse_graph, print_graph, render};
+use frazil_syntax::{ParseOptions, ParsedGraph, parse_graph, parse_graph_with, print_graph, render};
 use std::sync::Arc;
 
 fn parse(text: &str) -> ParsedGraph {
@@ -312,4 +312,101 @@ fn names_that_no_text_can_have_are_changed() {
     let first = "graph(%a_b.1 : Tensor,\n      %a_b : Tensor,\n      %x_y.3 : Tensor,\n      %.1 : Tensor,\n      %\u{e9} : Tensor):\n  return ()\n";
     assert_eq!(text, first);
     assert_eq!(print_graph(&parse(&text).graph), text);
+}
+
+/// Nodes that no schema describes have types all the same.
+#[test]
+fn containers_and_forks_have_the_types_of_their_parts() {
+    let wrong = |text: &str| {
+        let options = ParseOptions {
+            verify: true,
+            ..ParseOptions::default()
+        };
+        let error = parse_graph_with(&Arc::new(Context::new()), text, options).err();
+        error.map(|e| {
+            e.diagnostics
+                .iter()
+                .map(|d| d.message.clone())
+                .collect::<Vec<_>>()
+                .join("; ")
+        })
+    };
+    let inputs = "%x : Tensor, %i : int, %l : Tensor[], %p : (Tensor, int), %s : str, %o : Tensor?";
+    for (node, message) in [
+        (
+            "%r : int[] = prim::ListConstruct(%i, %x)",
+            "operand 1 is Tensor where the declared type takes int",
+        ),
+        ("%r : Tensor = prim::ListConstruct(%x)", "gives a list, not Tensor"),
+        (
+            "%r : Tensor[] = prim::ListConstruct(%o)",
+            "operand 0 is Tensor? where the declared type takes Tensor",
+        ),
+        (
+            "%r : Dict(str, int) = prim::DictConstruct(%s, %x)",
+            "operand 1 is Tensor where the declared type takes int",
+        ),
+        (
+            "%r : Dict(str, int) = prim::DictConstruct(%s)",
+            "takes a value for each key",
+        ),
+        (
+            "%r : (int, int) = prim::TupleConstruct(%x, %i)",
+            "operand 0 is Tensor where the declared type takes int",
+        ),
+        (
+            "%r : (int, int) = prim::TupleConstruct(%i)",
+            "has 1 operands for a tuple of 2",
+        ),
+        (
+            "%r : int, %q : int = prim::TupleUnpack(%p)",
+            "output 0 is declared int, but the operand holds Tensor",
+        ),
+        ("%r : Tensor = prim::TupleUnpack(%p)", "has 1 outputs for a tuple of 2"),
+        (
+            "%r : int, %q : int = prim::ListUnpack(%l)",
+            "output 0 is declared int, but the operand holds Tensor",
+        ),
+        ("%r : int = prim::ListUnpack(%i)", "takes a list"),
+        (
+            "%r : int = prim::TupleIndex(%p, %zero)",
+            "output 0 is declared int, but the operand holds Tensor",
+        ),
+        (
+            "%r : Tensor = prim::TupleIndex(%p, %minus)",
+            "output 0 is declared Tensor, but the operand holds int",
+        ),
+        (
+            "%r : Tensor = prim::TupleIndex(%p, %two)",
+            "index 2 is out of range of a tuple of 2",
+        ),
+        (
+            "%r : Future(int) = prim::fork_0(%x)",
+            "output 0 is declared Future[int], but its graph gives Tensor",
+        ),
+        (
+            "%r : Future(Tensor) = prim::fork_0(%i)",
+            "operand 0 is int where the declared type takes Tensor",
+        ),
+        ("%r : Tensor[] = prim::ListConstruct(%x, %x)", ""),
+        ("%r : Float(2, 3)[] = prim::ListConstruct(%x)", ""),
+        ("%r : (Tensor?, int) = prim::TupleConstruct(%o, %i)", ""),
+        ("%r : Tensor?, %q : int = prim::TupleUnpack(%p)", ""),
+        ("%r : int = prim::TupleIndex(%p, %minus)", ""),
+        ("%r : Any = prim::TupleIndex(%p, %i)", ""),
+        ("%r : Future(Tensor) = prim::fork_0(%x)", ""),
+    ] {
+        let constants = "  %zero : int = prim::Constant[value=0]()\n  %two : int = prim::Constant[value=2]()\n  %minus : int = prim::Constant[value=-1]()\n";
+        let with = if node.contains("fork") {
+            "with prim::fork_0 = graph(%x : Tensor):\n  return (%x)\n"
+        } else {
+            ""
+        };
+        let text = format!("graph({inputs}):\n{constants}  {node}\n  return (%x)\n{with}");
+        match (wrong(&text), message) {
+            (None, "") => {}
+            (Some(found), message) if !message.is_empty() && found.contains(message) => {}
+            (found, _) => panic!("{node}: {found:?}"),
+        }
+    }
 }

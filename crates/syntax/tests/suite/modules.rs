@@ -467,3 +467,66 @@ fn nothing_is_left_when_writing_fails() {
         .collect();
     assert!(left.iter().all(|n| n == "net.ir" || n == "net.safetensors"), "{left:?}");
 }
+
+/// What names a member of a class, or calls, has the member's types.
+#[test]
+fn members_have_the_types_of_their_classes() {
+    let module = |body: &str| {
+        format!(
+            "frazil module 1\nroot object<0>\n\nmodule __torch__.M {{\n  attribute k : int\n  method forward = __torch__.M.forward\n  method g = \
+             __torch__.M.g\n}}\n\nfunction __torch__.M.forward(self : __torch__.M, x : Tensor, i : int) -> (int) as forward\ngraph(%self : __torch__.M, \
+             %x : Tensor, %i : int):\n{body}  return (%i)\n\nfunction __torch__.M.g(self : __torch__.M, i : int) -> (str) as g\ngraph(%self : __torch__.M, \
+             %i : int):\n  %s : str = aten::str(%i)\n  return (%s)\n\nobject<0> = __torch__.M {{\n  k = 3\n}}\n"
+        )
+    };
+    for (node, message) in [
+        (
+            "%k : Tensor = prim::GetAttr[name=\"k\"](%self)",
+            "attribute `k` is int, not Tensor",
+        ),
+        (
+            "%k : int = prim::GetAttr[name=\"n\"](%self)",
+            "class __torch__.M has no attribute `n`",
+        ),
+        (
+            " = prim::SetAttr[name=\"k\"](%self, %x)",
+            "attribute `k` is int, not Tensor",
+        ),
+        (
+            "%r : int = prim::CallMethod[name=\"g\"](%self, %i)",
+            "output 0 is declared int, but `",
+        ),
+        (
+            "%r : str = prim::CallMethod[name=\"g\"](%self, %x)",
+            "argument `i` of `",
+        ),
+        (
+            "%r : str = prim::CallMethod[name=\"g\"](%self)",
+            "gives 1 arguments to `",
+        ),
+        (
+            "%r : str = prim::CallMethod[name=\"h\"](%self)",
+            "class __torch__.M has no method `h`",
+        ),
+        (
+            "%f : Function<__torch__.M.g> = prim::Constant[name=\"g\"]()\n  %r : int = prim::CallFunction(%f, %self, %i)",
+            "output 0 is declared int, but `",
+        ),
+        ("%k : int = prim::GetAttr[name=\"k\"](%self)", ""),
+        (" = prim::SetAttr[name=\"k\"](%self, %i)", ""),
+        ("%r : str = prim::CallMethod[name=\"g\"](%self, %i)", ""),
+    ] {
+        let text = module(&format!("  {node}\n"));
+        let options = ParseOptions {
+            verify: true,
+            ..ParseOptions::default()
+        };
+        let found = parse_module_with(&Arc::new(Context::new()), &text, &NoTensors, options).err();
+        let found = found.map(|e| render("module", &text, &e.diagnostics, false));
+        match (found, message) {
+            (None, "") => {}
+            (Some(found), message) if !message.is_empty() && found.contains(message) => {}
+            (found, _) => panic!("{node}: {}", found.unwrap_or_default()),
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! Expressions: the right-hand sides of statements.
 
+use std::sync::Arc;
+
+use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{AttributeValue, Constant, NodeId, TypeId, TypeKind, ValueId, literal, symbols, types};
 
 use super::constants::{is_vague, typed};
@@ -383,6 +386,12 @@ impl FunctionPrinter<'_> {
                 node,
                 format!("a call has no place for its attribute `{name}`"),
             ));
+        }
+        let is_open = |schema: &Arc<FunctionSchema>| schema.is_varret;
+        let found = self.program.catalogue.resolve(g, node).found();
+        if self.program.importable && !g.node_outputs(node).is_empty() && found.is_some_and(|s| is_open(&s)) {
+            let why = "source cannot call it: its schema does not say how many results it has";
+            return Err(CodeError::node(g, node, why));
         }
         let mut out = CodeText::default();
         match (

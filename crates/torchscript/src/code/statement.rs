@@ -26,6 +26,8 @@ pub(super) enum Step {
     EndLoop(GraphIndex, NodeId, LoopForm),
     /// After the body of a function: its result.
     EndBody(GraphIndex),
+    /// After the nodes of a block that nothing else follows in the suite, which began at this byte of the text.
+    EndSuite(usize),
     /// After the body of a nested function: what makes use of it.
     EndNested(GraphIndex, NodeId, Rc<str>),
 }
@@ -53,6 +55,13 @@ impl FunctionPrinter<'_> {
             Step::EndIf(graph, node) => self.end_if(graph, node),
             Step::EndLoop(graph, node, form) => self.end_loop(graph, node, &form),
             Step::EndBody(graph) => self.end_body(graph),
+            Step::EndSuite(start) => {
+                if self.file.body.len() == start {
+                    self.indent();
+                    self.push("pass\n");
+                }
+                Ok(())
+            }
             Step::EndNested(graph, node, name) => {
                 self.locate(graph, node);
                 let function = match self.graph(graph).kind_name(node) {
@@ -132,12 +141,11 @@ impl FunctionPrinter<'_> {
 
     /// Puts the nodes of `block` before all other work. `goes_on` says that a statement follows them in the same suite.
     fn block(&mut self, graph: GraphIndex, block: BlockId, goes_on: bool) {
-        let first = self.graph(graph).first(block);
-        if first.is_none() && !goes_on {
-            self.indent();
-            self.push("pass\n");
+        if !goes_on {
+            // A block may have nodes and no lines: constants are printed where they are used.
+            self.steps.push(Step::EndSuite(self.file.body.len()));
         }
-        self.steps.push(Step::Nodes(graph, first));
+        self.steps.push(Step::Nodes(graph, self.graph(graph).first(block)));
     }
 
     fn node(&mut self, graph: GraphIndex, node: NodeId) -> Result<()> {

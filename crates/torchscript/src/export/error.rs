@@ -23,6 +23,14 @@ pub enum SaveError {
     /// A method has no form as source code.
     #[error(transparent)]
     Code(#[from] crate::code::CodeError),
+    /// The graph of a method is not valid.
+    #[error("{function} cannot be written to an archive: {source}")]
+    Invalid {
+        /// Qualified name of the function.
+        function: String,
+        /// What is wrong.
+        source: frazil_ir::verify::VerifyError,
+    },
     /// A method uses operators that do not exist, in a namespace whose operators are known: nothing could load the archive.
     #[error("{function} cannot be written to an archive: there is no operator {operator}{}", place.as_ref().map_or(String::new(), |p| format!(" (at {p})")))]
     UnknownOperator {
@@ -45,9 +53,6 @@ pub enum SaveError {
         /// Where it is called.
         place: Option<String>,
     },
-    /// No thread with enough stack could be started.
-    #[error("cannot start the saving thread: {0}")]
-    Thread(std::io::Error),
     /// The archive cannot be written where it should go.
     #[error("writing the archive: {0}")]
     Io(#[from] std::io::Error),

@@ -19,7 +19,7 @@ use frazil_ir::schema::Catalogue;
 use frazil_ir::{Module, NodeId, SymbolId};
 
 use crate::code::print_module;
-use crate::frontend::with_stack;
+use crate::frontend::{Stack, with_stack};
 use records::RecordWriter;
 use values::{Pickled, ValueWriter};
 
@@ -50,7 +50,7 @@ pub fn save<W: Write + Seek + Send>(
     out: W,
     options: &SaveOptions,
 ) -> Result<W, SaveError> {
-    with_stack(|| Parts::new(module, catalogue)?.write(out, module, options)).map_err(SaveError::Thread)?
+    with_stack(|stack| Parts::new(module, catalogue, stack)?.write(out, module, options))
 }
 
 /// The archive of `module` as bytes.
@@ -69,14 +69,18 @@ struct Parts {
     version: u64,
 }
 
-/// Refuses operators that are missing from a namespace which the catalogue has. Those of other namespaces come from libraries that whoever loads
+/// Refuses graphs that are not valid, whose code nothing could load, and operators that are missing from a namespace which the catalogue has. Those of other namespaces come from libraries that whoever loads
 /// the archive has to have.
 fn operators_exist(module: &Module, catalogue: &Catalogue) -> Result<(), SaveError> {
     let ctx = module.ctx();
     let namespace = |name: SymbolId| ctx.name(name).split("::").next().unwrap_or_default();
     let namespaces: HashSet<&str> = catalogue.operators().map(namespace).collect();
-    for (_, function) in module.unit.functions() {
-        let graph = &function.graph;
+    let functions = module.unit.functions().map(|(_, function)| function);
+    for (function, graph) in functions.flat_map(|f| f.graph.self_and_subgraphs().into_iter().map(move |g| (f, g))) {
+        graph.verify(None).map_err(|source| SaveError::Invalid {
+            function: ctx.name(function.name).to_owned(),
+            source,
+        })?;
         let missing = |node: &NodeId| {
             let kind = graph.kind(*node);
             !catalogue.contains(kind) && namespaces.contains(namespace(kind))
@@ -104,12 +108,12 @@ struct CodeRecord {
 }
 
 impl Parts {
-    fn new(module: &Module, catalogue: &Catalogue) -> Result<Parts, SaveError> {
+    fn new(module: &Module, catalogue: &Catalogue, stack: Stack) -> Result<Parts, SaveError> {
         operators_exist(module, catalogue)?;
         python::check(module)?;
-        let data = ValueWriter::root(module)?;
+        let data = ValueWriter::root(module, stack)?;
         let printed = print_module(module, catalogue)?;
-        let constants = ValueWriter::constants(module, &printed.constants.values()?)?;
+        let constants = ValueWriter::constants(module, &printed.constants.values()?, stack)?;
         let code = printed.files.into_iter().map(|file| CodeRecord {
             entry: file.entry(),
             debug: debug::debug_record(module.ctx(), &module.unit.sources, &file.entry(), file.code.marks()),

@@ -17,8 +17,11 @@ pub(super) fn check(module: &Module) -> Result<(), SaveError> {
     // Such a function may be a method of its class.
     pending.retain(|&id| is_python(id).is_none());
     while let Some(id) = pending.pop() {
-        let graph = &module.unit.function(id).graph;
-        for node in graph.all_nodes() {
+        let graphs = module.unit.function(id).graph.self_and_subgraphs();
+        for (graph, node) in graphs
+            .into_iter()
+            .flat_map(|g| g.all_nodes().into_iter().map(move |n| (g, n)))
+        {
             let called = callee(module, graph, node);
             if let Some(name) = called.and_then(is_python).or_else(|| python_function(graph, node)) {
                 return Err(SaveError::Python {

@@ -14,6 +14,8 @@ use frazil_ir::{
 use indexmap::IndexMap;
 
 use super::error::{SaveError, unwritable};
+use crate::frontend::Stack;
+
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
 
 /// Deepest nesting that is written; the reader has the same bound.
@@ -32,6 +34,7 @@ enum Identity {
 /// Writes values of `module` to one pickle, and collects the storages that it refers to.
 pub(super) struct ValueWriter<'m> {
     module: &'m Module,
+    stack: Stack,
     pickle: PickleWriter,
     memo: HashMap<Identity, MemoSlot>,
     /// By address; the record of a storage is called by its number.
@@ -50,22 +53,23 @@ type Written<T = ()> = Result<T, SaveError>;
 
 impl<'m> ValueWriter<'m> {
     /// The module itself, with all that it reaches.
-    pub(super) fn root(module: &'m Module) -> Written<Pickled> {
-        let mut writer = ValueWriter::new(module);
+    pub(super) fn root(module: &'m Module, stack: Stack) -> Written<Pickled> {
+        let mut writer = ValueWriter::new(module, stack);
         writer.object(module.root, 0)?;
         Ok(writer.finish())
     }
 
     /// The tensors and other values that code names `CONSTANTS.c0`, `CONSTANTS.c1`, ...
-    pub(super) fn constants(module: &'m Module, constants: &[Constant]) -> Written<Pickled> {
-        let mut writer = ValueWriter::new(module);
+    pub(super) fn constants(module: &'m Module, constants: &[Constant], stack: Stack) -> Written<Pickled> {
+        let mut writer = ValueWriter::new(module, stack);
         writer.items(constants, 0).map_err(|e| e.within("CONSTANTS"))?;
         Ok(writer.finish())
     }
 
-    fn new(module: &'m Module) -> ValueWriter<'m> {
+    fn new(module: &'m Module, stack: Stack) -> ValueWriter<'m> {
         ValueWriter {
             module,
+            stack,
             pickle: PickleWriter::new(),
             memo: HashMap::new(),
             storages: IndexMap::new(),
@@ -81,8 +85,9 @@ impl<'m> ValueWriter<'m> {
     }
 
     fn value(&mut self, constant: &Constant, depth: usize) -> Written {
-        if depth > MAX_DEPTH {
-            return Err(unwritable(format!("it is nested more than {MAX_DEPTH} levels deep")));
+        if depth > MAX_DEPTH || self.stack.is_short() {
+            let levels = depth.min(MAX_DEPTH);
+            return Err(unwritable(format!("it is nested more than {levels} levels deep")));
         }
         match constant {
             Constant::None => self.pickle.none(),

@@ -6,7 +6,7 @@ use ruff_python_ast::{Expr, Operator};
 use ruff_text_size::Ranged;
 
 use super::program::{BY_HAND, Program};
-use super::source::{MAX_DEPTH, SourceFile};
+use super::source::SourceFile;
 use super::{LoadError, Result};
 
 impl Program<'_> {
@@ -23,7 +23,7 @@ impl Program<'_> {
     /// The type that a text names, which stands in a comment or string at `node`.
     pub(crate) fn annotation_text(&mut self, file: &SourceFile, text: &str, node: &impl Ranged) -> Result<TypeId> {
         let unknown = || file.error("unknown-type", format!("Unknown type name '{text}'"), node);
-        let deep = text.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'|')).count() > MAX_DEPTH;
+        let deep = text.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'|')).count() > self.stack.parser_levels();
         let parsed = (!deep)
             .then(|| ruff_python_parser::parse_expression(text))
             .and_then(Result::ok)

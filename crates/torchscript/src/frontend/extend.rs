@@ -1,7 +1,7 @@
 //! Source that goes with what is there: functions that call functions of other units, and methods that are added to a class.
 
 use super::program::{NoSources, Program};
-use super::{LoadError, LoadOptions, Result, Source, SourceError, with_stack};
+use super::{LoadOptions, Result, Source, SourceError, with_stack};
 use frazil_ir::{CompilationUnit, FunctionId, ObjectId, SymbolId};
 use indexmap::IndexMap;
 
@@ -22,10 +22,10 @@ pub struct Known<'u> {
 /// # Errors
 /// As [`load_source`](super::load_source).
 pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &LoadOptions<'_>) -> Result<Source> {
-    with_stack(|| {
+    with_stack(|stack| {
         let mut left_out: IndexMap<String, Box<SourceError>> = IndexMap::new();
         loop {
-            let mut program = Program::new(options, &NoSources);
+            let mut program = Program::new(options, &NoSources, stack);
             program.fold = options.fold;
             program.operators_first = options.operators_first;
             for known in known {
@@ -51,7 +51,6 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
             left_out.extend(found);
         }
     })
-    .map_err(LoadError::Thread)?
 }
 
 /// The unit with the functions of `text` as further methods of `class` (`ScriptModule.define`). They may call the unit's methods and one another.
@@ -65,13 +64,12 @@ pub fn define_methods(
     class: SymbolId,
     options: &LoadOptions<'_>,
 ) -> Result<CompilationUnit> {
-    with_stack(|| {
-        let mut program = Program::new(options, &NoSources);
+    with_stack(|stack| {
+        let mut program = Program::new(options, &NoSources, stack);
         program.fold = options.fold;
         program.adopt(unit);
         program.define_text_methods(file, text, class)?;
         program.compile_all()?;
         Ok(program.unit)
     })
-    .map_err(LoadError::Thread)?
 }

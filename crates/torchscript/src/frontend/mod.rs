@@ -8,6 +8,7 @@ mod library;
 mod objects;
 mod program;
 mod source;
+mod stack;
 
 use std::fs::File;
 use std::path::Path;
@@ -21,6 +22,7 @@ use program::{ArchiveSources, Program};
 
 pub(crate) use emit::python_function;
 pub(crate) use source::MAX_DEPTH;
+pub(crate) use stack::{Stack, with_stack};
 
 pub use extend::{Known, define_methods, load_source_with};
 pub use source::SourceError;
@@ -35,8 +37,8 @@ pub enum LoadError {
     /// Its code does not compile.
     #[error(transparent)]
     Source(#[from] Box<SourceError>),
-    /// No thread with enough stack could be started.
-    #[error("cannot start the loading thread: {0}")]
+    /// The system refused what loading needs.
+    #[error("cannot load: {0}")]
     Thread(std::io::Error),
 }
 
@@ -109,9 +111,9 @@ pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
 /// # Errors
 /// As [`load`].
 pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Module> {
-    with_stack(|| {
+    with_stack(|stack| {
         let sources = ArchiveSources { archive };
-        let mut program = Program::new(options, &sources);
+        let mut program = Program::new(options, &sources, stack);
         program.version = archive.version();
         program.load_constants(archive)?;
         let root = objects::read(&mut program, archive)?;
@@ -126,7 +128,6 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
         }
         Ok(module)
     })
-    .map_err(LoadError::Thread)?
 }
 
 /// Compiles the functions and classes of a TorchScript source text. Functions are named as they stand there, without a prefix; they may
@@ -159,23 +160,4 @@ pub enum Source {
 /// When the text does not compile, or a constructor does what only Python can.
 pub fn load_source(file: &str, text: &str, options: &LoadOptions<'_>) -> Result<Source> {
     load_source_with(file, text, &[], options)
-}
-
-/// Source trees are walked recursively, down to [`source::MAX_DEPTH`]; the caller's stack may be too small for that.
-const STACK_BYTES: usize = 256 << 20;
-
-/// Carries out `work` on a thread with a large stack.
-///
-/// # Errors
-/// When the thread cannot be started.
-pub(crate) fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("torchscript".into())
-            .stack_size(STACK_BYTES);
-        match thread.spawn_scoped(scope, work)?.join() {
-            Ok(result) => Ok(result),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
 }

@@ -150,8 +150,8 @@ impl<'r, 'p> Reader<'r, 'p> {
 
     /// The value behind `id`, read as a `ty`.
     fn value(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
-        if depth > MAX_DEPTH {
-            return Err(self.unexpected(id, format!("at most {MAX_DEPTH} levels of nesting")));
+        if depth > MAX_DEPTH || self.program.stack.is_short() {
+            return Err(self.unexpected(id, format!("at most {} levels of nesting", depth.min(MAX_DEPTH))));
         }
         if let Some(known) = self.known.get(&id) {
             return Ok(known.clone());
@@ -457,7 +457,7 @@ impl<'r, 'p> Reader<'r, 'p> {
 
     /// The type that a type tag such as `List[int]` names.
     fn tagged_type(&mut self, id: PickleId, tag: &str) -> Result<TypeId> {
-        let file = super::source::SourceFile::parse(self.entry, tag, None)?;
+        let file = super::source::SourceFile::parse(self.entry, tag, None, self.program.stack)?;
         match file.body() {
             [ruff_python_ast::Stmt::Expr(statement)] => self.program.annotation(&file, &statement.value),
             _ => Err(self.unexpected(id, "the name of a type")),

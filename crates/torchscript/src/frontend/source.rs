@@ -8,6 +8,7 @@ use frazil_ir::{Context, Diagnostic, SourceRange, Span};
 use ruff_python_ast::{Expr, ModModule, Stmt, StmtClassDef};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::stack::Stack;
 use crate::archive::{SourceMap, SourcePlace};
 
 /// Longest source file, in bytes: spans are 32 bits wide.
@@ -78,8 +79,13 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Parses `text`.
-    pub(crate) fn parse(name: &str, text: &str, map: Option<SourceMap>) -> Result<SourceFile, Box<SourceError>> {
+    /// Parses `text`, which may nest as deeply as `stack` allows.
+    pub(crate) fn parse(
+        name: &str,
+        text: &str,
+        map: Option<SourceMap>,
+        stack: Stack,
+    ) -> Result<SourceFile, Box<SourceError>> {
         let (name, text): (Arc<str>, Arc<str>) = (name.into(), text.into());
         let fail = |code, message: String, span, label: &str| {
             Err(Box::new(SourceError {
@@ -97,8 +103,9 @@ impl SourceFile {
                 "",
             );
         }
-        if let Some(at) = too_deep(&text) {
-            let message = format!("more than {MAX_DEPTH} levels of nesting");
+        let levels = stack.parser_levels();
+        if let Some(at) = too_deep(&text, levels) {
+            let message = format!("more than {levels} levels of nesting");
             return fail("nesting", message, Span::new(at, at + 1), "one level too deep");
         }
         let module = match ruff_python_parser::parse_module(&text) {
@@ -361,7 +368,7 @@ pub(crate) fn imports(body: &[Stmt]) -> HashMap<String, String> {
 
 /// The byte at which brackets or blocks nest too deeply, before the parser would recurse into them. Strings are not told from code, which
 /// errs on the side of refusal only for strings with a thousand unmatched brackets.
-fn too_deep(text: &str) -> Option<usize> {
+fn too_deep(text: &str, levels: usize) -> Option<usize> {
     let mut brackets = 0usize;
     let mut indents: Vec<usize> = Vec::new();
     // Prefix operators, postfix chains and chained binary operators nest without brackets.
@@ -393,7 +400,7 @@ fn too_deep(text: &str) -> Option<usize> {
             b't' | b'd' | b'r' if ends_operator(text.as_bytes(), at) => operators += 1,
             _ => {}
         }
-        if brackets > MAX_DEPTH || indents.len() > MAX_DEPTH || operators > MAX_DEPTH {
+        if brackets > levels || indents.len() > levels || operators > levels {
             return Some(at);
         }
     }

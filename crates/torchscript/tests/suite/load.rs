@@ -95,6 +95,64 @@ fn what_is_shared_stays_shared() {
     assert_eq!(class.constants[&ctx.symbol("scale")].as_float(), Some(2.5));
 }
 
+/// Hooks of an archive have to fit `forward` as those of source do: their calls take that for granted.
+#[test]
+fn hooks_have_the_signature_that_forward_asks_for() {
+    let with = |hook: &str, list: &str| {
+        let class = CODE.replace("  scale : Final", &format!("  {list} = [\"h\", ]\n  scale : Final"));
+        load(archive(&format!("{class}  def h(self: __torch__.Net,\n    {hook}\n")))
+    };
+    let (before, after) = ("__forward_pre_hooks__", "__forward_hooks__");
+    with("input: Tuple[Tensor]) -> Tensor:\n    return (input)[0]", before).unwrap();
+    with(
+        "input: Tuple[Tensor],\n    output: Tensor) -> Tensor:\n    return output",
+        after,
+    )
+    .unwrap();
+    for (hook, list, message) in [
+        (
+            "input: int) -> int:\n    return input",
+            before,
+            "Pre-hook 'h' on module 'Net' expected the input argument to be typed as a Tuple but found type: 'int' instead.",
+        ),
+        (
+            "input: Tuple[Tensor]) -> str:\n    return \"a\"",
+            before,
+            "Pre-hook 'h' on module 'Net' returned the wrong type of: 'str'.",
+        ),
+        (
+            "input: Tuple[Tensor],\n    output: str) -> str:\n    return output",
+            after,
+            "Hook 'h' on module 'Net' has the wrong type for the output argument. Received type: 'str'. Expected type: 'Tensor'.",
+        ),
+    ] {
+        let error = with(hook, list).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn defaults_may_be_named_tuples() {
+    let class = CODE.replace(
+        "    x: Tensor) -> Tensor:",
+        "    x: Tensor,\n    p: __torch__.Pair=__torch__.Pair(1, 2.)) -> Tensor:",
+    );
+    let code = format!("{class}class Pair(NamedTuple):\n  a : int\n  b : float\n");
+    let module = load(archive(&code)).unwrap();
+    let schema = &module.method_function(symbols::FORWARD).unwrap().schema;
+    let default = schema.arguments[2].default.clone().unwrap();
+    assert_eq!(default.ty(module.ctx()), schema.arguments[2].ty);
+    assert!(matches!(
+        default.items(),
+        Some([Constant::Int(1), Constant::Float(2.0)])
+    ));
+    for wrong in ["1", "1, 2., 3", "\"a\", 2.", "1, 2"] {
+        let result = load(archive(&code.replace("Pair(1, 2.)", &format!("Pair({wrong})"))));
+        // An `int` is taken for a `float`, as in other constants.
+        assert_eq!(result.is_ok(), wrong == "1, 2", "{wrong}");
+    }
+}
+
 #[test]
 fn nodes_know_their_place() {
     let module = load(archive(CODE)).unwrap();

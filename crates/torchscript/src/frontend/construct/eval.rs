@@ -21,7 +21,7 @@ use crate::frontend::source::SourceFile;
 impl Maker<'_, '_> {
     pub(super) fn expr(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Py> {
         self.step(&scope.file, expr)?;
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_DEPTH || self.program.stack.is_short() {
             return self.fail(&scope.file, "expressions and calls nest too deeply", expr);
         }
         self.depth += 1;

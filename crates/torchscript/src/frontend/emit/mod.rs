@@ -335,8 +335,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// One level of nesting deeper, if that is allowed.
     pub(super) fn deeper<T>(&mut self, node: &impl Ranged, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= MAX_DEPTH {
-            return self.error("nesting", format!("more than {MAX_DEPTH} levels of nesting"), node);
+        if self.depth >= MAX_DEPTH || self.program.stack.is_short() {
+            let levels = self.depth;
+            return self.error("nesting", format!("more than {levels} levels of nesting"), node);
         }
         self.depth += 1;
         let result = work(self);

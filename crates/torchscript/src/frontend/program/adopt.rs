@@ -68,7 +68,7 @@ impl Program<'_> {
     /// Defines the functions of a text as methods of `class`.
     pub(crate) fn define_text_methods(&mut self, name: &str, text: &str, class: SymbolId) -> Result<()> {
         self.by_hand = true;
-        let file = Arc::new(SourceFile::parse(name, text, None)?.under(BY_HAND));
+        let file = Arc::new(SourceFile::parse(name, text, None, self.stack)?.under(BY_HAND));
         self.unit.sources.add(self.ctx.symbol(name), 1, Arc::clone(&file.text));
         self.files.insert(BY_HAND.to_owned(), Some(Arc::clone(&file)));
         let ty = self.ctx.type_of_kind(TypeKind::Class(class));

@@ -199,7 +199,7 @@ impl Program<'_> {
         }
         text += "  pass\n";
         let qualifier = file.qualifier.unwrap_or(BY_HAND);
-        let written = Arc::new(SourceFile::parse(&file.name, &text, None)?.under(qualifier));
+        let written = Arc::new(SourceFile::parse(&file.name, &text, None, self.stack)?.under(qualifier));
         if let Some(Stmt::ClassDef(written_def)) = written.body().first() {
             for (index, member) in written_def.body.iter().enumerate() {
                 if let Stmt::FunctionDef(method) = member {

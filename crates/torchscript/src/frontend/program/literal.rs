@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{Constant, Device, TupleConstant, TypeId, TypeKind, types};
 use num_complex::Complex64;
-use ruff_python_ast::{Expr, Number, Operator, UnaryOp};
+use ruff_python_ast::{Expr, ExprCall, Number, Operator, UnaryOp};
 
 use super::{BY_HAND, Bound, Global, Program};
 use crate::frontend::Result;
@@ -109,6 +109,10 @@ impl Program<'_> {
                     let ty = self.annotation(file, ty)?;
                     self.constant_expr(file, value, Some(ty))?
                 }
+                (Some(name), _) => match self.global_of(file, name)? {
+                    Some(Global::Type(ty)) => self.named_tuple(file, call, ty)?.ok_or_else(no_constant)?,
+                    _ => return Err(no_constant().into()),
+                },
                 _ => return Err(no_constant().into()),
             },
             _ => return Err(no_constant().into()),
@@ -117,6 +121,41 @@ impl Program<'_> {
             (Some(TypeKind::Float), Constant::Int(i)) => Constant::Float(i as f64),
             (_, value) => value,
         })
+    }
+
+    /// The value of `Point(1, y=2.)`, where `ty` is the NamedTuple that is called. None if it is another type, or the arguments do not fit.
+    fn named_tuple(&mut self, file: &SourceFile, call: &ExprCall, ty: TypeId) -> Result<Option<Constant>> {
+        let TypeKind::NamedTuple(class, names, types) = self.ctx.type_kind(ty) else {
+            return Ok(None);
+        };
+        let ctx = Arc::clone(&self.ctx);
+        let (names, types) = (ctx.symbols(names), ctx.types(types));
+        let arguments = &call.arguments;
+        let mut given: Vec<Option<&Expr>> = arguments.args.iter().map(Some).collect();
+        if given.len() > names.len() {
+            return Ok(None);
+        }
+        given.resize(names.len(), None);
+        for keyword in &arguments.keywords {
+            let field = keyword.arg.as_ref().map(|arg| ctx.symbol(arg));
+            match names.iter().position(|&name| Some(name) == field) {
+                Some(field) if given[field].is_none() => given[field] = Some(&keyword.value),
+                _ => return Ok(None),
+            }
+        }
+        let mut items = Vec::with_capacity(names.len());
+        for ((&name, &field), value) in names.iter().zip(types).zip(given) {
+            let default = || self.unit.class(class)?.constants.get(&name).cloned();
+            let item = match value {
+                Some(value) => Some(self.constant_expr(file, value, Some(field))?),
+                None => default(),
+            };
+            match item {
+                Some(item) if self.is_subtype(item.ty(&ctx), field) => items.push(item),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(Constant::Tuple(Arc::new(TupleConstant { ty, items }))))
     }
 
     /// The default of parameter `name`, whose type is `ty`.

@@ -5,6 +5,7 @@ mod class;
 mod comments;
 mod decorators;
 mod foreign;
+mod hooks;
 mod literal;
 mod modules;
 mod overloads;
@@ -28,7 +29,7 @@ use crate::frontend::construct::{self, Base, MethodTable};
 use crate::frontend::emit::upgrade;
 use crate::frontend::objects::Objects;
 use crate::frontend::source::SourceFile;
-use crate::frontend::{Fold, LoadError, LoadOptions, Result, emit, library, objects};
+use crate::frontend::{Fold, LoadError, LoadOptions, Result, Stack, emit, library, objects};
 
 use decorators::Marker;
 use refused::Refusals;
@@ -137,6 +138,8 @@ pub(crate) struct Program<'a> {
     /// The format version that the code was written for.
     pub(crate) version: u64,
     sources: &'a dyn Sources,
+    /// What the work runs on.
+    pub(crate) stack: Stack,
     files: HashMap<String, Option<Arc<SourceFile>>>,
     pub(crate) unit: CompilationUnit,
     globals: HashMap<SymbolId, Global>,
@@ -167,10 +170,12 @@ pub(crate) struct Program<'a> {
     pub(crate) bases: HashMap<usize, Base>,
     /// Functions that do not compile.
     pub(crate) refusals: Refusals,
+    /// Of how many classes the hooks have been checked.
+    hooks_checked: usize,
 }
 
 impl<'a> Program<'a> {
-    pub(crate) fn new(options: &LoadOptions<'a>, sources: &'a dyn Sources) -> Program<'a> {
+    pub(crate) fn new(options: &LoadOptions<'a>, sources: &'a dyn Sources, stack: Stack) -> Program<'a> {
         Program {
             ctx: Arc::clone(options.ctx),
             catalogue: options.catalogue,
@@ -178,6 +183,7 @@ impl<'a> Program<'a> {
             operators_first: false,
             version: u64::MAX,
             sources,
+            stack,
             files: HashMap::new(),
             unit: CompilationUnit::default(),
             globals: HashMap::new(),
@@ -195,6 +201,7 @@ impl<'a> Program<'a> {
             top: None,
             bases: HashMap::new(),
             refusals: Refusals::default(),
+            hooks_checked: 0,
         }
     }
 
@@ -209,7 +216,7 @@ impl<'a> Program<'a> {
     /// Defines all functions and classes of a text that stands alone, and gives the objects of the module that it makes, if it has module classes.
     pub(crate) fn define_text(&mut self, name: &str, text: &str) -> Result<Option<Objects>> {
         self.by_hand = true;
-        let file = Arc::new(SourceFile::parse(name, text, None)?.under(BY_HAND));
+        let file = Arc::new(SourceFile::parse(name, text, None, self.stack)?.under(BY_HAND));
         self.unit.sources.add(self.ctx.symbol(name), 1, Arc::clone(&file.text));
         self.files.insert(BY_HAND.to_owned(), Some(Arc::clone(&file)));
         if let Some(objects) = construct::module(self, &file)? {
@@ -321,14 +328,14 @@ impl<'a> Program<'a> {
             return Ok(file.clone());
         }
         if qualifier == upgrade::QUALIFIER {
-            let file = Arc::new(SourceFile::parse(upgrade::FILE, upgrade::UPGRADERS, None)?);
+            let file = Arc::new(SourceFile::parse(upgrade::FILE, upgrade::UPGRADERS, None, self.stack)?);
             self.files.insert(qualifier.to_owned(), Some(Arc::clone(&file)));
             return Ok(Some(file));
         }
         if self.by_hand
             && let Some((name, text, qualifier)) = library::find(qualifier)
         {
-            let file = Arc::new(SourceFile::parse(name, text, None)?.under(qualifier));
+            let file = Arc::new(SourceFile::parse(name, text, None, self.stack)?.under(qualifier));
             self.files.insert(qualifier.to_owned(), Some(Arc::clone(&file)));
             return Ok(Some(file));
         }
@@ -338,7 +345,12 @@ impl<'a> Program<'a> {
                     let file = self.ctx.symbol(&piece.file);
                     self.unit.sources.add(file, piece.first_line, Arc::clone(&piece.text));
                 }
-                Some(Arc::new(SourceFile::parse(&source.file, &source.text, source.map)?))
+                Some(Arc::new(SourceFile::parse(
+                    &source.file,
+                    &source.text,
+                    source.map,
+                    self.stack,
+                )?))
             }
             None => None,
         };
@@ -526,6 +538,7 @@ impl<'a> Program<'a> {
 
     /// Compiles every function that has been defined, and those that their bodies define in turn.
     pub(crate) fn compile_all(&mut self) -> Result<()> {
+        self.check_hooks()?;
         let mut next = 0;
         while let Some(&id) = self.order.get(next) {
             next += 1;
@@ -533,7 +546,7 @@ impl<'a> Program<'a> {
             let name = self.ctx.name(self.unit.function(id).name).to_owned();
             self.note_refusal(&name, compiled)?;
         }
-        Ok(())
+        self.check_hooks()
     }
 
     fn compile(&mut self, id: FunctionId) -> Result<()> {

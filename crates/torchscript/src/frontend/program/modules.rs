@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use frazil_ir::{ClassDef, FunctionId, SymbolId, TypeId, TypeKind};
+use frazil_ir::{ClassDef, FunctionId, SymbolId, TypeKind};
 use ruff_python_ast::Stmt;
 
 use super::decorators::{self, Marker};
 use super::{DefPath, Global, Program};
 use crate::frontend::Result;
 use crate::frontend::construct::{ClassRef, MethodSource, MethodTable};
-use crate::frontend::source::SourceFile;
 
 impl Program<'_> {
     /// A number for a class name that is taken.
@@ -79,45 +78,10 @@ impl Program<'_> {
         }
         let hooks = std::mem::take(&mut table.hooks);
         self.modules.insert(name, table);
-        for (is_before, file, statement) in hooks {
-            self.define_hook(name, ty, is_before, &file, statement)?;
-        }
         for method in wanted {
             self.module_method(name, &method)?;
         }
-        Ok(())
-    }
-
-    /// Makes a method of a function that is a hook: its first argument is the module.
-    fn define_hook(
-        &mut self,
-        class: SymbolId,
-        ty: TypeId,
-        is_before: bool,
-        file: &Arc<SourceFile>,
-        statement: usize,
-    ) -> Result<()> {
-        let Some(Stmt::FunctionDef(def)) = file.statement(statement) else {
-            return Ok(());
-        };
-        let path = DefPath {
-            statement,
-            method: None,
-        };
-        let hook = self.ctx.symbol(&def.name);
-        let full = self.ctx.symbol(&format!("{}.{}", self.ctx.name(class), def.name));
-        let id = match self.unit.method(class, hook) {
-            Some(id) => id,
-            None => self.define_function(file, def, path, full, Some(ty))?,
-        };
-        if let Some(class) = self.unit.classes.get_mut(&class) {
-            class.methods.insert(hook, id);
-            match is_before {
-                true => class.forward_pre_hooks.push(hook),
-                false => class.forward_hooks.push(hook),
-            }
-        }
-        Ok(())
+        self.define_hooks(name, ty, hooks)
     }
 
     /// Method `method` of a class, which is defined if it is one of a module that nothing has called so far.
@@ -128,6 +92,14 @@ impl Program<'_> {
             .method(class, symbol)
             .or_else(|| self.static_method(class, symbol))
         {
+            let has_method = self
+                .modules
+                .get(&class)
+                .is_some_and(|table| table.methods.contains_key(method));
+            if has_method {
+                // The class has a hook of this name, which was defined because nothing called the method so far.
+                return Err(self.hook_collides(class, id));
+            }
             return Ok(Some(id));
         }
         let Some(MethodSource { file, body, signature }) = self

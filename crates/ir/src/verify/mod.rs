@@ -12,7 +12,12 @@
 //! - other nodes of the graph have no blocks, unless their operator is unknown;
 //! - `prim::Constant` has one output and no operand, and its value has the output's type;
 //! - with a [`Catalogue`]: an operator that it knows has an overload for its operands, and as many outputs as that says,
-//!   with types that are subtypes of what it gives. Operators that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR.
+//!   with types that are subtypes of what it gives (`Scalar` stands for any number or bool). Operators that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR;
+//! - lists, dictionaries and tuples are made of operands, and taken apart to outputs, of their element types, and `prim::fork` fits its graph.
+//!
+//! [`Graph::verify_members`] checks nodes that name attributes, methods and functions, with the unit that has them.
+
+mod structural;
 
 use crate::graph::Definition;
 use crate::schema::{Catalogue, Resolution};
@@ -33,6 +38,26 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    fn at(graph: &Graph, node: NodeId, message: impl Into<String>) -> Failure {
+        let mut context = format!("{} ({node})", graph.kind_name(node));
+        if let Some(range) = graph.source_range(node) {
+            context += &format!(" at {}", range.display(graph.ctx()));
+        }
+        Failure {
+            node,
+            context,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.context, self.message)
+    }
+}
+
 /// All that is wrong with a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct VerifyError {
@@ -44,7 +69,7 @@ impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the graph is not valid:")?;
         for failure in &self.failures {
-            write!(f, "\n  {}: {}", failure.context, failure.message)?;
+            write!(f, "\n  {failure}")?;
         }
         Ok(())
     }
@@ -139,16 +164,7 @@ enum Step {
 
 impl Verifier<'_> {
     fn fail(&mut self, node: NodeId, message: impl Into<String>) {
-        let g = self.graph;
-        let mut context = format!("{} ({node})", g.kind_name(node));
-        if let Some(range) = g.source_range(node) {
-            context += &format!(" at {}", range.display(g.ctx()));
-        }
-        self.failures.push(Failure {
-            node,
-            context,
-            message: message.into(),
-        });
+        self.failures.push(Failure::at(self.graph, node, message));
     }
 
     fn fits(&self, actual: TypeId, formal: TypeId) -> bool {
@@ -239,7 +255,10 @@ impl Verifier<'_> {
             symbols::PRIM_IF => self.branch(node),
             symbols::PRIM_LOOP => self.repetition(node),
             symbols::PRIM_CONSTANT => self.constant(node),
-            _ => self.operator(node),
+            _ => {
+                self.structural(node);
+                self.operator(node);
+            }
         }
     }
 
