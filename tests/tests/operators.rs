@@ -1,11 +1,11 @@
 //! Operators in the interpreter, in this process: thousands of recorded cases in a minute.
 //!
-//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, those in `graphs.native` natively too, and of the folder that
-//! `FRAZIL_CASES` names (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
+//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, some of each operator natively too ([`runs_natively`]; `--engine=native`
+//! runs all of them so, as `make test-full` does), and of the folder that `FRAZIL_CASES` names (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
 //! `--engine=native`, which runs them natively: as they are, with inputs that are not aligned, and, comparing both engines, on inputs with
 //! NaN and infinities in them; with `--target=x86-64-v3` in the code of another processor, with `--threads=2` on several threads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,20 +41,23 @@ fn main() -> ExitCode {
         options.threads = threads;
     }
     let fixtures = workspace::fixtures().join("operators");
-    let mut own = run_folder(&fixtures, &filters, &options);
+    let named = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
+    let mut own = run_folder(&fixtures, &named, &options);
     if cfg!(feature = "codegen") && options.kind == EngineKind::Interpreter && filters.is_empty() {
         let native = EngineOptions {
             kind: EngineKind::Native,
             ..options.clone()
         };
-        let more = run_folder(&fixtures, &["graphs.native/".to_owned()], &native);
+        let chosen = runs_natively(&fixtures);
+        let more = run_folder(&fixtures, &|name| chosen.contains(name), &native);
+        println!("natively: {} of {} cases pass", more.passed, more.passed + more.failed);
         own.passed += more.passed;
         own.failed += more.failed;
     }
     let mut failed = own.failed;
     println!("fixtures: {} of {} cases pass", own.passed, own.passed + own.failed);
     if let Some(folder) = env::var_os("FRAZIL_CASES") {
-        let more = run_folder(Path::new(&folder), &filters, &options);
+        let more = run_folder(Path::new(&folder), &named, &options);
         println!(
             "{}: {} of {} cases pass",
             Path::new(&folder).display(),
@@ -83,8 +86,22 @@ struct Tally {
     whole: usize,
 }
 
-/// Runs the cases below a folder and prints, for each reason, the cases that fail for it.
-fn run_folder(folder: &Path, filters: &[String], options: &EngineOptions) -> Tally {
+/// The fixtures that run natively whenever tests run, since all of them take minutes: the programs that once went wrong so, and of each other folder the
+/// first case that is called plainly and the first that returns strides.
+fn runs_natively(fixtures: &Path) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    // What cannot be read is reported by the run.
+    let cases = case::operators(fixtures).unwrap_or_default();
+    let chosen = cases.into_iter().filter(|case| {
+        let (folder, id) = case.name.split_once('/').unwrap_or_default();
+        let strides = id.ends_with("strided");
+        folder == "graphs.native" || seen.insert((folder.to_owned(), strides))
+    });
+    chosen.map(|case| case.name).collect()
+}
+
+/// Runs the cases below a folder whose names are `chosen` and prints, for each reason, the cases that fail for it.
+fn run_folder(folder: &Path, chosen: &dyn Fn(&str) -> bool, options: &EngineOptions) -> Tally {
     let failure = || Tally {
         failed: 1,
         ..Tally::default()
@@ -96,7 +113,7 @@ fn run_folder(folder: &Path, filters: &[String], options: &EngineOptions) -> Tal
             return failure();
         }
     };
-    cases.retain(|c| filters.is_empty() || filters.iter().any(|f| c.name.contains(f.as_str())));
+    cases.retain(|c| chosen(&c.name));
     let session = Session::new();
     if let Err(mistake) = session.registry().check_composites() {
         println!("{mistake}");

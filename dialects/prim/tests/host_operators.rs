@@ -75,11 +75,7 @@ fn first_difference(got: &[Value], want: &[Value]) -> Option<String> {
 }
 
 /// What is wrong with our outcome, if anything.
-fn difference(
-    got: Result<Vec<Value>, OpError>,
-    args: &[Value],
-    want: &Json,
-) -> Option<String> {
+fn difference(got: Result<Vec<Value>, OpError>, args: &[Value], want: &Json) -> Option<String> {
     match (got, want) {
         (Err(e), _) if e.is_unsupported() => Some(format!("unsupported: {e}")),
         (Err(e), Json::String(text)) => {
