@@ -14,43 +14,6 @@ pub use shrink::shrink;
 use frazil::ir::DType;
 use std::fmt::Write as _;
 
-/// A generator of numbers that is the same on all machines (xorshift*).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        // The first numbers of neighbouring seeds are alike.
-        (0..8).for_each(|_| _ = random.next());
-        random
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 33) as usize % n.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-
-    /// A number between -2 and 2 with a full mantissa.
-    pub(crate) fn double(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 51) as f64 - 2.0
-    }
-}
-
 /// A statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {

@@ -1,8 +1,9 @@
 //! Running programs on both engines.
 
-use super::{Argument, Program, Random};
+use super::{Argument, Program};
 use frazil::ir::DType;
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Loaded, Model, Session, Tensor, Value};
+use frazil_recorded::random::Random;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! Writing a program from a seed, with the bounds on its elements and on their rounding errors.
 
-use super::{Argument, Program, Random, Returned, Statement};
+use super::{Argument, Program, Returned, Statement};
 use frazil::ir::DType;
 use frazil::runtime::layout::broadcast;
+use frazil_recorded::random::Random;
 
 const SIZES: &[&[i64]] = &[
     &[],
@@ -92,7 +93,7 @@ pub(super) fn program(seed: u64) -> Program {
         };
         w.variable(format!("x{i}"), a.dtype, a.sizes.clone(), exact);
     }
-    for _ in 0..6 + w.random.below(12) {
+    for _ in 0..6 + w.below(12) {
         w.statement();
     }
     let returned = |v: &Variable| Returned {
@@ -123,6 +124,10 @@ fn unit(dtype: DType) -> f64 {
 }
 
 impl Writer {
+    fn below(&mut self, n: usize) -> usize {
+        self.random.below(n.max(1) as u64) as usize
+    }
+
     fn line(&mut self, text: String) {
         if let Some(block) = self.blocks.last_mut() {
             block.push(Statement::Line(text));
@@ -186,24 +191,24 @@ impl Writer {
     fn tensor(&mut self) -> Variable {
         // Later ones more often.
         let n = self.variables.len();
-        let at = self.random.below(n).max(self.random.below(n));
+        let at = self.below(n).max(self.below(n));
         self.variables[at].clone()
     }
 
     fn tensor_that(&mut self, fits: impl Fn(&Writer, &Variable) -> bool) -> Option<Variable> {
         let all: Vec<&Variable> = self.variables.iter().filter(|v| fits(self, v)).collect();
         let n = all.len();
-        let at = self.random.below(n);
+        let at = self.below(n);
         self.variables.iter().filter(|v| fits(self, v)).nth(at).cloned()
     }
 
     fn integer(&mut self) -> String {
-        let at = self.random.below(self.integers.len());
+        let at = self.below(self.integers.len());
         self.integers[at].clone()
     }
 
     fn statement(&mut self) {
-        match self.random.below(27) {
+        match self.below(27) {
             0..=3 => self.unary(),
             4..=7 => self.binary(),
             8 => self.with_number(),
@@ -242,7 +247,7 @@ impl Writer {
             return;
         }
         let of = |magnitude, error| Bounds { magnitude, error };
-        let (text, bounds) = match self.random.below(11) {
+        let (text, bounds) = match self.below(11) {
             0 => ("torch.tanh(?)", of(1.0, e)),
             1 => ("torch.sigmoid(?)", of(1.0, e)),
             2 => ("torch.sin(?)", of(1.0, e)),
@@ -288,7 +293,7 @@ impl Writer {
             magnitude: a.magnitude.max(b.magnitude),
             error: a.error.max(b.error),
         };
-        let choice = self.random.below(6);
+        let choice = self.below(6);
         if !dtype.is_floating_point() {
             let (text, bounds) = match choice {
                 0 => (format!("{x} + {y}"), sum),
@@ -328,7 +333,7 @@ impl Writer {
         if !x.dtype.is_floating_point() {
             return;
         }
-        let (text, bounds) = match self.random.below(4) {
+        let (text, bounds) = match self.below(4) {
             0 => (format!("{name} * s"), Bounds { magnitude, error }),
             1 => (
                 format!("{name} + s"),
@@ -354,7 +359,7 @@ impl Writer {
             return;
         };
         let (b, name) = (self.bounds(&x), &x.name);
-        let text = match self.random.below(6) {
+        let text = match self.below(6) {
             0 => format!("torch.remainder({name}, 5)"),
             1 => format!("torch.div({name}, 3, rounding_mode='floor')"),
             2 => format!("torch.div({name}, 2, rounding_mode='trunc')"),
@@ -395,7 +400,7 @@ impl Writer {
             return;
         };
         let (b, m, x_name) = (self.bounds(&x), &mask.name, &x.name);
-        let text = match (self.random.below(2), x.dtype) {
+        let text = match (self.below(2), x.dtype) {
             (_, DType::Bool) => return,
             (0, _) => format!("torch.where({m}, {x_name}, -{x_name})"),
             _ => format!("torch.masked_fill({x_name}, {m}, 2)"),
@@ -412,7 +417,7 @@ impl Writer {
         if x.sizes.is_empty() {
             return;
         }
-        let d = self.random.below(x.sizes.len());
+        let d = self.below(x.sizes.len());
         let (n, keep, name) = (x.sizes[d], self.random.chance(50), &x.name);
         let mut sizes = x.sizes.clone();
         match keep {
@@ -427,7 +432,7 @@ impl Writer {
             magnitude: 1.0,
             error: 0.0,
         };
-        match self.random.below(6) {
+        match self.below(6) {
             0 if floats => {
                 let total = Bounds {
                     magnitude: b.magnitude * count,
@@ -482,11 +487,11 @@ impl Writer {
             sizes.push(1);
             return self.view(&x, &format!("{name}.unsqueeze(0)"), sizes, false);
         }
-        let d = self.random.below(rank);
+        let d = self.below(rank);
         let n = sizes[d];
-        match self.random.below(9) {
+        match self.below(9) {
             0 if rank > 1 => {
-                let e = self.random.below(rank);
+                let e = self.below(rank);
                 sizes.swap(d, e);
                 self.view(&x, &format!("{name}.transpose({d}, {e})"), sizes, false);
             }
@@ -496,7 +501,7 @@ impl Writer {
             }
             2 if n > 0 => {
                 sizes.remove(d);
-                let at = self.random.below(n as usize) as i64;
+                let at = self.below(n as usize) as i64;
                 let at = if self.random.chance(30) { at - n } else { at };
                 self.view(&x, &format!("{name}.select({d}, {at})"), sizes, false);
             }
@@ -541,7 +546,7 @@ impl Writer {
         });
         let old = self.bounds(&target);
         let (name, rounds) = (&target.name, unit(target.dtype) * UNITS);
-        let (text, new) = match (self.random.below(6), source) {
+        let (text, new) = match (self.below(6), source) {
             (0, Some(s)) => {
                 let b = self.bounds(&s);
                 let magnitude = old.magnitude + b.magnitude;
@@ -613,7 +618,7 @@ impl Writer {
             sizes.insert(0, 2);
             return self.exact(&format!("torch.stack([{x_name}, {y_name}])"), x.dtype, sizes, most);
         }
-        let d = self.random.below(sizes.len());
+        let d = self.below(sizes.len());
         sizes[d] *= 2;
         self.exact(&format!("torch.cat([{x_name}, {y_name}], {d})"), x.dtype, sizes, most);
     }
@@ -643,12 +648,12 @@ impl Writer {
             w.bounds(v).error == 0.0 && !v.dtype.is_floating_point() && v.sizes.iter().all(|&n| n > 0)
         };
         let any = self.tensor();
-        let text = match (self.random.below(5), self.tensor_that(exact)) {
+        let text = match (self.below(5), self.tensor_that(exact)) {
             (0, Some(x)) => format!("int(torch.sum({}).item()) % 4", x.name),
             (1, Some(x)) => format!("{}.numel() - n", x.name),
             (2, _) => format!("int({}.is_contiguous())", any.name),
             (3, _) if !any.sizes.is_empty() => {
-                format!("{}.stride({})", any.name, self.random.below(any.sizes.len()))
+                format!("{}.stride({})", any.name, self.below(any.sizes.len()))
             }
             _ => {
                 let (a, b) = (self.integer(), self.integer());
@@ -670,7 +675,7 @@ impl Writer {
 
     fn condition(&mut self) -> String {
         let exact = |w: &Writer, v: &Variable| w.bounds(v).error == 0.0;
-        match (self.random.below(3), self.tensor_that(exact)) {
+        match (self.below(3), self.tensor_that(exact)) {
             (0, Some(x)) => format!("bool(torch.any({} > 1))", x.name),
             (1, _) => "s > 0".to_owned(),
             _ => {
@@ -696,7 +701,7 @@ impl Writer {
         let (variables, integers) = (self.variables.len(), self.integers.len());
         self.blocks.push(Vec::new());
         self.depth += 1;
-        for _ in 0..1 + self.random.below(3) {
+        for _ in 0..1 + self.below(3) {
             self.statement();
         }
         let fits = |_: &Writer, v: &Variable| v.dtype == to.dtype && v.sizes == to.sizes && v.name != to.name;
@@ -739,7 +744,7 @@ impl Writer {
 
     fn repeat(&mut self) {
         let x = self.tensor();
-        let times = match self.random.below(3) {
+        let times = match self.below(3) {
             0 => "2".to_owned(),
             1 => "n".to_owned(),
             _ => format!("{} % 4", self.integer()),

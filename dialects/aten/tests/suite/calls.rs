@@ -17,7 +17,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::compared::tensors_in;
 use crate::random::copied;
 
 /// The operators of both dialects.
@@ -130,6 +129,20 @@ pub fn by_call(ctx: &Context, op: &Operator, args: &[Value]) -> Result<Vec<Tenso
     let args: Vec<Value> = args.iter().map(copied).collect();
     let types: Vec<TypeId> = op.schema().returns.iter().map(|r| r.ty).collect();
     Ok(tensors_in(&invoke(ctx, op, &args, &types, &[])?))
+}
+
+/// The tensors in values, in order.
+pub fn tensors_in(values: &[Value]) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    let mut pending: Vec<Value> = values.iter().rev().cloned().collect();
+    while let Some(value) = pending.pop() {
+        match &value {
+            Value::Tensor(cell) => found.push(cell.get()),
+            Value::List(_) | Value::Tuple(_) => pending.extend(value.items().unwrap_or_default().into_iter().rev()),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The operator's name with its overload.

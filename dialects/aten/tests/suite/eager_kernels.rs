@@ -4,6 +4,8 @@
 //! The operators come from the registry: one without samples here fails the test.
 
 use frazil_ir::{Context, DType};
+use frazil_recorded::bits::{Within, difference};
+use frazil_recorded::random::Random;
 use frazil_runtime::import::Importer;
 use frazil_runtime::op::{Operator, Variant};
 use frazil_runtime::value::{ListValue, Value};
@@ -12,8 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use crate::calls::{Differences, by_call, by_program, each_recorded, name_of, registry};
-use crate::compared::{Within, difference};
-use crate::random::{Random, laid_out_otherwise, number};
+use crate::random::{laid_out_otherwise, like, number};
 
 /// Kernels whose results may differ from the program's: operator, units in the last place of the largest element, reason.
 const TOLERANCES: &[(&str, f64, &str)] = &[];
@@ -126,8 +127,8 @@ fn eager_kernels_return_what_programs_return_on_recorded_samples() {
         let ctx = operators.ctx();
         for args in [
             args.to_vec(),
-            Random::new(7).like(args, false),
-            Random::new(8).like(args, true),
+            like(&mut Random::new(7), args, false),
+            like(&mut Random::new(8), args, true),
         ] {
             let name = name_of(ctx, op);
             match compare(ctx, op, &args) {

@@ -1,7 +1,6 @@
 //! Tests of tensor operators against the plain evaluation of their programs. They need no LLVM.
 
 mod calls;
-mod compared;
 mod eager_kernels;
 mod programs;
 mod random;

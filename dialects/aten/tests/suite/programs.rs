@@ -3,14 +3,15 @@
 //! the order of their terms: a tape adds pairwise in doubles, while the evaluator multiplies matrices in blocks of their own dtype, and adds along outer
 //! loops one term after the other.
 
+use frazil_recorded::bits::{Within, difference};
+use frazil_recorded::random::Random;
 use frazil_runtime::op::{Operator, Variant};
 use frazil_runtime::value::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::calls::{Differences, by_call, by_program, each_recorded, name_of, registry, sums};
-use crate::compared::{Within, difference};
-use crate::random::Random;
+use crate::random::like;
 
 /// By so many units in the last place of the largest element sums may differ. Terms of both signs cancel.
 const UNITS_OF_SUMS: f64 = 32.0;
@@ -31,7 +32,11 @@ fn prepared_calls_return_what_programs_return() {
             return;
         }
         let mut random = Random::new(seed.fetch_add(1, Ordering::Relaxed));
-        let variants = [args.to_vec(), random.like(args, false), random.like(args, true)];
+        let variants = [
+            args.to_vec(),
+            like(&mut random, args, false),
+            like(&mut random, args, true),
+        ];
         for args in variants {
             // The second call finds what the first one prepared.
             for round in ["first", "second"] {

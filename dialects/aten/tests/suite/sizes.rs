@@ -10,8 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::calls::{Differences, by_call, each_recorded, name_of, registry};
-use crate::compared::tensors_in;
+use crate::calls::{Differences, by_call, each_recorded, name_of, registry, tensors_in};
 
 /// Calls that have to be compared at least, and operators of fixed sizes among them.
 const CALLS: usize = 2000;
