@@ -86,6 +86,15 @@ struct Tally {
     whole: usize,
 }
 
+/// Cases that do not run natively, with the reason.
+const NOT_NATIVELY: &[(&str, &str)] = &[(
+    "nn.functional.ctc_loss/",
+    "compiling its loops over elements one answer after the other takes minutes",
+)];
+
+/// Cases that once went wrong natively, beside those of `graphs.native`.
+const ONCE_WRONG: &[&str] = &["graphs.mended/00075"];
+
 /// The fixtures that run natively whenever tests run, since all of them take minutes: the programs that once went wrong so, and of each other folder the
 /// first case that is called plainly and the first that returns strides.
 fn runs_natively(fixtures: &Path) -> BTreeSet<String> {
@@ -95,7 +104,9 @@ fn runs_natively(fixtures: &Path) -> BTreeSet<String> {
     let chosen = cases.into_iter().filter(|case| {
         let (folder, id) = case.name.split_once('/').unwrap_or_default();
         let strides = id.ends_with("strided");
-        folder == "graphs.native" || seen.insert((folder.to_owned(), strides))
+        folder == "graphs.native"
+            || ONCE_WRONG.contains(&case.name.as_str())
+            || seen.insert((folder.to_owned(), strides))
     });
     chosen.map(|case| case.name).collect()
 }
@@ -113,7 +124,8 @@ fn run_folder(folder: &Path, chosen: &dyn Fn(&str) -> bool, options: &EngineOpti
             return failure();
         }
     };
-    cases.retain(|c| chosen(&c.name));
+    let native = options.kind == EngineKind::Native;
+    cases.retain(|c| chosen(&c.name) && !(native && NOT_NATIVELY.iter().any(|(name, _)| c.name.starts_with(name))));
     let session = Session::new();
     if let Err(mistake) = session.registry().check_composites() {
         println!("{mistake}");

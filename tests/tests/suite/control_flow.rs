@@ -286,6 +286,16 @@ model = Net().eval()
 ",
     ),
     (
+        "views_of_negatives",
+        "
+def f(x, n: int):
+    t = torch._neg_view(x)
+    y = t + 1
+    t.add_(N)
+    return y, t * 2, t[1:] - 1, x
+",
+    ),
+    (
         "print",
         "
 def f(x, n: int):
