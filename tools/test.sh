@@ -3,7 +3,7 @@
 # The last line is "N passed, N failed": the tests counted one by one, any other step as one.
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
-#   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, all operator fixtures natively, the embedding example
+#   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the embedding example
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
@@ -74,7 +74,6 @@ quick() {
 rest() {
     step all-targets compile --all-targets
     RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
-    FRAZIL_CORPUS=${FRAZIL_CORPUS:-none} step operators-natively cargo test --quiet -p frazil-tests --test operators -- --engine=native
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
 }
 
