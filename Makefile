@@ -7,7 +7,7 @@ LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check install lit conformance bench bench-peers bench-text bench-passes bench-eager
+.PHONY: help setup demo test test-full fuzz check install lit conformance bench bench-peers bench-text bench-passes bench-eager
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: ## everything that has to pass: formatting, lints, unit tests, lit, confor
 
 test-full: ## what `make test` leaves out: examples, benches, the documentation, the embedding example
 	@tools/test.sh --rest
+
+fuzz: setup ## random programs, interpreter against native code, with fresh seeds; TIME=60 seconds, SEED=... to start at one
+	@$(CARGO) run -q -p frazil-tests --example fuzz -- --seconds $(or $(TIME),60) $(if $(SEED),--seed $(SEED))
 
 check: setup ## formatting and lints only
 	$(CARGO) fmt --check

@@ -3,6 +3,8 @@
 pub mod expected_failures;
 pub mod frozen;
 pub mod pages;
+#[cfg(feature = "codegen")]
+pub mod random_graphs;
 pub mod runner;
 #[cfg(feature = "codegen")]
 pub mod stress;

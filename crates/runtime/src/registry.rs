@@ -270,6 +270,11 @@ impl Registry {
         self.host.keys().map(String::as_str)
     }
 
+    /// Names of the overloads for which the interpreter runs a kernel in the program's place.
+    pub fn eager_operators(&self) -> impl Iterator<Item = &str> + '_ {
+        self.eager.keys().map(String::as_str)
+    }
+
     /// Names under which there are entries, with their semantics.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Semantics)> + '_ {
         self.entries.iter().map(|(n, s)| (n.as_str(), s))

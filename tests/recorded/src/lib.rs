@@ -4,12 +4,15 @@
 //!
 //! - [`value`] reads and writes values as JSON, whose tensors are in line or in a `.safetensors` file ([`tensors`]).
 //! - [`compare`] decides whether two results agree.
+//! - [`bits`] decides so for two ways to one result inside of this compiler, and [`random`] makes their operands.
 //! - [`case`] finds the cases below a folder.
 //! - [`workspace`] locates the repository's files, the tools, and the large corpus.
 
+pub mod bits;
 pub mod case;
 pub mod compare;
 mod error;
+pub mod random;
 pub mod tensors;
 pub mod value;
 pub mod workspace;

@@ -10,11 +10,15 @@
 mod add_a_pass;
 mod add_an_operator;
 mod archives;
+#[cfg(feature = "codegen")]
+mod control_flow;
 mod frozen;
 mod fuzz_targets;
 mod module_text;
 mod operators_page;
 mod pages;
+#[cfg(feature = "codegen")]
+mod random_graphs;
 #[cfg(feature = "codegen")]
 mod stress;
 mod tidy;

@@ -105,9 +105,16 @@ impl Specialiser<'_> {
         if let Some(raised) = all.pop() {
             self.checks.push((raised, message));
         }
-        for id in all {
+        for (id, like) in all.into_iter().zip(like) {
             let shape = self.tensors.shape(id).clone();
-            given.push(Value::Tensor(self.store.fresh(id, &shape, false)?));
+            let cell = self.store.fresh(id, &shape, false)?;
+            // As of a program's results: the program may ask for strides, and they say what is a view and what a copy.
+            if let Some(like) = like.as_tensor()
+                && let Ok(t) = cell.get().as_strided(&shape.sizes, like.strides(), 0)
+            {
+                cell.set(t);
+            }
+            given.push(Value::Tensor(cell));
         }
         Ok(given)
     }

@@ -208,7 +208,12 @@ impl Specialiser<'_> {
             };
         }
         let same = |a: &Tensor, b: &Tensor| {
-            a.shares_storage(b) && a.sizes() == b.sizes() && a.strides() == b.strides() && a.offset() == b.offset()
+            // A view of the negatives has other elements, of which no program says how.
+            a.shares_storage(b)
+                && a.sizes() == b.sizes()
+                && a.strides() == b.strides()
+                && a.offset() == b.offset()
+                && a.marks() == b.marks()
         };
         if cells
             .iter()
@@ -514,7 +519,7 @@ fn viewed(base: &Tensor, step: &PathStep) -> Option<Tensor> {
     match &step.kind {
         ViewKind::Reshape => base.view(&step.shape.sizes),
         ViewKind::Affine(map) => {
-            let (strides, offset) = view_layout(map, base, step.shape.sizes.len())?;
+            let (strides, offset) = view_layout(map, base, &step.shape.sizes)?;
             base.as_strided(&step.shape.sizes, &strides, offset).ok()
         }
     }

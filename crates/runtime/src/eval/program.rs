@@ -89,9 +89,8 @@ pub(crate) fn eval_view(v: &ViewMap, base: &Tensor) -> Result<Tensor, EvalError>
     match &v.kind {
         ViewKind::Reshape => Ok(base.reshape(&v.output.sizes)?),
         ViewKind::Affine(map) => {
-            let (mut strides, offset) = view_layout(map, base, v.output.sizes.len())
-                .ok_or(EvalError::Malformed("a view's map does not fit"))?;
-            new_unit_strides(map, &v.output.sizes, &mut strides);
+            let (strides, offset) =
+                view_layout(map, base, &v.output.sizes).ok_or(EvalError::Malformed("a view's map does not fit"))?;
             Ok(base.as_strided(&v.output.sizes, &strides, offset)?)
         }
     }
@@ -109,8 +108,9 @@ fn new_unit_strides(map: &[Affine], sizes: &[i64], strides: &mut [i64]) {
     }
 }
 
-/// The strides and the offset of an affine view of `base`: the aliasing function that every view entry has.
-pub fn view_layout(map: &[Affine], base: &Tensor, rank: usize) -> Option<(Dims, i64)> {
+/// The strides and the offset of an affine view of `base` to `sizes`: the aliasing function that every view entry has.
+pub fn view_layout(map: &[Affine], base: &Tensor, sizes: &[i64]) -> Option<(Dims, i64)> {
+    let rank = sizes.len();
     if map.len() != base.dim() {
         return None;
     }
@@ -125,5 +125,6 @@ pub fn view_layout(map: &[Affine], base: &Tensor, rank: usize) -> Option<(Dims, 
             *s = s.checked_add(c.checked_mul(stride)?)?;
         }
     }
+    new_unit_strides(map, sizes, &mut strides);
     Some((strides, offset))
 }

@@ -59,6 +59,12 @@ pub trait Delegate: Send + Sync {
     fn run(&self, part: &Arc<Graph>, inputs: &[Value]) -> Option<Vec<Value>>;
 }
 
+/// Receives every operator call of a run, for tests and statistics.
+pub trait Observer: Send + Sync {
+    /// Called before `operator` runs, with its complete arguments. Operators inside composites are reported too.
+    fn operator(&self, operator: &Operator, arguments: &[Value]);
+}
+
 /// Prints and warnings become `tracing` events.
 struct Traced;
 
@@ -95,6 +101,7 @@ pub struct Interpreter {
     shared: Mutex<HashMap<usize, SharedPlan>>,
     output: Box<dyn Output>,
     delegate: Option<Arc<dyn Delegate>>,
+    observer: Option<Arc<dyn Observer>>,
     /// Steps that may still be taken, where there is a bound.
     steps: Option<AtomicU64>,
     /// Threads that a call may use for its forks, its own included.
@@ -114,6 +121,7 @@ impl Interpreter {
             shared: Mutex::default(),
             output: Box::new(Traced),
             delegate: None,
+            observer: None,
             steps: None,
             threads: 1,
         }
@@ -140,6 +148,12 @@ impl Interpreter {
     /// Lets `delegate` run the parts of methods that it likes.
     pub fn with_delegate(mut self, delegate: Arc<dyn Delegate>) -> Interpreter {
         self.delegate = Some(delegate);
+        self
+    }
+
+    /// Reports operator calls to `observer`.
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Interpreter {
+        self.observer = Some(observer);
         self
     }
 

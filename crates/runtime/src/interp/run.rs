@@ -374,6 +374,9 @@ impl Frame<'_> {
             self.set_all(&step.outputs, sorted.into_iter());
             return Ok(());
         }
+        if let Some(observer) = &self.run.interpreter.observer {
+            observer.operator(op, &values);
+        }
         let results: Results = match op.semantics() {
             Semantics::Composite(body) => self.run.deeper().composite(op, body, &values)?,
             _ => invoke(graph.ctx(), op, &values, &output_types, graph.attributes(step.node))?,

@@ -1,5 +1,6 @@
 //! Runs one kernel on given buffers, and compares.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail loudly")]
 
 use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::plan::{Buffer, Plan, Port};

@@ -1,0 +1,129 @@
+//! Random programs that run in the interpreter and natively.
+//!
+//! [`Program::new`] writes TorchScript source from a seed: tensors of several dtypes (also empty and zero-dimensional), broadcasting, views and writes
+//! through them, run-time scalars, branches, loops and lists. The writer keeps a bound on the rounding error of each tensor, so that a difference beyond
+//! it is a mistake of an engine. [`shrink`] makes a program that fails small.
+
+mod run;
+mod shrink;
+mod write;
+
+pub use run::{Failure, Ran, check};
+pub use shrink::shrink;
+
+use frazil::ir::DType;
+use std::fmt::Write as _;
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub(crate) enum Statement {
+    /// One line.
+    Line(String),
+    /// A compound statement: headers such as `if n > 2:` with the statements below them.
+    Compound(Vec<(String, Vec<Statement>)>),
+}
+
+/// A tensor argument.
+#[derive(Clone, Debug)]
+pub(crate) struct Argument {
+    pub(crate) dtype: DType,
+    pub(crate) sizes: Vec<i64>,
+}
+
+/// A result: a variable, and by how much the engines may differ in its elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Returned {
+    pub(crate) name: String,
+    pub(crate) tolerance: f64,
+}
+
+/// A program: a function `f` of tensors, an integer `n` and a float `s`. It returns a list of tensors and a list of integers.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) seed: u64,
+    pub(crate) arguments: Vec<Argument>,
+    /// By how much the arguments may differ after the call, which may write to them.
+    pub(crate) written: Vec<f64>,
+    pub(crate) body: Vec<Statement>,
+    pub(crate) tensors: Vec<Returned>,
+    pub(crate) integers: Vec<String>,
+}
+
+impl Program {
+    /// The program of a seed.
+    pub fn new(seed: u64) -> Program {
+        write::program(seed)
+    }
+
+    /// The seed that it was made from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Number of statements.
+    pub fn len(&self) -> usize {
+        fn count(body: &[Statement]) -> usize {
+            let each = |s: &Statement| match s {
+                Statement::Line(_) => 1,
+                Statement::Compound(parts) => 1 + parts.iter().map(|(_, body)| count(body)).sum::<usize>(),
+            };
+            body.iter().map(each).sum()
+        }
+        count(&self.body)
+    }
+
+    /// True when there are no statements.
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    /// The source.
+    pub fn source(&self) -> String {
+        fn lines(body: &[Statement], depth: usize, out: &mut String) {
+            let indent = "    ".repeat(depth);
+            if body.is_empty() {
+                let _ = writeln!(out, "{indent}pass");
+            }
+            for statement in body {
+                match statement {
+                    Statement::Line(text) => {
+                        let _ = writeln!(out, "{indent}{text}");
+                    }
+                    Statement::Compound(parts) => {
+                        for (header, body) in parts {
+                            let _ = writeln!(out, "{indent}{header}");
+                            lines(body, depth + 1, out);
+                        }
+                    }
+                }
+            }
+        }
+        let parameters: Vec<String> = (0..self.arguments.len()).map(|i| format!("x{i}: Tensor")).collect();
+        let mut out = format!("def f({}, n: int, s: float):\n", parameters.join(", "));
+        for (i, a) in self.arguments.iter().enumerate() {
+            let _ = writeln!(out, "    # x{i}: {} {:?}", a.dtype, a.sizes);
+        }
+        lines(&self.body, 1, &mut out);
+        let names: Vec<&str> = self.tensors.iter().map(|r| r.name.as_str()).collect();
+        let _ = writeln!(out, "    return [{}], [{}]", names.join(", "), self.integers.join(", "));
+        out
+    }
+}
+
+/// Checks the program of a seed. Where the engines disagree, describes how, with the program made small.
+///
+/// # Errors
+/// The description.
+pub fn check_seed(seed: u64) -> Result<Ran, String> {
+    let program = Program::new(seed);
+    let failure = match check(&program) {
+        Ok(ran) => return Ok(ran),
+        Err(failure) => failure,
+    };
+    let small = shrink(
+        program,
+        |p| matches!(check(p), Err(other) if shrink::alike(&failure, &other)),
+    );
+    let how = check(&small).err().unwrap_or(failure);
+    Err(format!("seed {seed}: {how}\n{}", small.source()))
+}

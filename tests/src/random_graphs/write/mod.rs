@@ -1,0 +1,318 @@
+//! Writing a program from a seed, with the bounds on its elements and on their rounding errors.
+
+mod operations;
+
+use super::{Argument, Program, Returned, Statement};
+use frazil::ir::DType;
+use frazil_recorded::random::Random;
+
+const SIZES: &[&[i64]] = &[
+    &[],
+    &[3],
+    &[2, 3],
+    &[3, 1],
+    &[1, 3],
+    &[0, 3],
+    &[2, 1, 3],
+    &[4, 2, 3],
+    &[17],
+    &[5, 16],
+    &[3, 3],
+];
+const DTYPES: &[DType] = &[
+    DType::Float,
+    DType::Float,
+    DType::Float,
+    DType::Float,
+    DType::Double,
+    DType::Half,
+    DType::BFloat16,
+    DType::Long,
+    DType::Long,
+    DType::Int,
+    DType::Byte,
+    DType::Bool,
+];
+
+/// The engines may round every operation otherwise, by so many units in the last place.
+const UNITS: f64 = 8.0;
+/// Elements stay below this, so that errors do.
+const LARGEST: f64 = 1e4;
+
+/// What is known of the elements of a memory: a bound on their magnitude, and on how far the engines are apart.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    magnitude: f64,
+    /// Zero where both compute exactly: only then may a program ask whether elements are larger than others.
+    error: f64,
+}
+
+/// A tensor variable.
+#[derive(Clone, Debug)]
+struct Variable {
+    name: String,
+    dtype: DType,
+    sizes: Vec<i64>,
+    /// Variables of one memory share its bounds.
+    memory: usize,
+    /// Elements share memory: no writes.
+    overlaps: bool,
+}
+
+struct Writer {
+    random: Random,
+    next: usize,
+    depth: usize,
+    variables: Vec<Variable>,
+    memories: Vec<Bounds>,
+    integers: Vec<String>,
+    /// The statements of the open blocks.
+    blocks: Vec<Vec<Statement>>,
+}
+
+pub(super) fn program(seed: u64) -> Program {
+    let mut random = Random::new(seed);
+    let arguments: Vec<Argument> = (0..2 + random.below(3))
+        .map(|_| Argument {
+            dtype: *random.pick(DTYPES),
+            sizes: random.pick(SIZES).to_vec(),
+        })
+        .collect();
+    let mut w = Writer {
+        random,
+        next: 0,
+        depth: 0,
+        variables: Vec::new(),
+        memories: Vec::new(),
+        integers: vec!["n".to_owned()],
+        blocks: vec![Vec::new()],
+    };
+    for (i, a) in arguments.iter().enumerate() {
+        let exact = Bounds {
+            magnitude: 7.0,
+            error: 0.0,
+        };
+        w.variable(format!("x{i}"), a.dtype, a.sizes.clone(), exact);
+    }
+    for _ in 0..6 + w.below(12) {
+        w.statement();
+    }
+    let returned = |v: &Variable| Returned {
+        name: v.name.clone(),
+        tolerance: w.memories[v.memory].error * 4.0,
+    };
+    Program {
+        seed,
+        written: w.variables[..arguments.len()]
+            .iter()
+            .map(|v| returned(v).tolerance)
+            .collect(),
+        tensors: w.variables.iter().map(returned).collect(),
+        integers: w.integers.clone(),
+        body: w.blocks.pop().unwrap_or_default(),
+        arguments,
+    }
+}
+
+fn unit(dtype: DType) -> f64 {
+    match dtype {
+        DType::Half => 2f64.powi(-10),
+        DType::BFloat16 => 2f64.powi(-7),
+        DType::Float => 2f64.powi(-23),
+        DType::Double => 2f64.powi(-52),
+        _ => 0.0,
+    }
+}
+
+impl Writer {
+    fn below(&mut self, n: usize) -> usize {
+        self.random.below(n.max(1) as u64) as usize
+    }
+
+    fn line(&mut self, text: String) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(Statement::Line(text));
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.next += 1;
+        format!("v{}", self.next)
+    }
+
+    fn variable(&mut self, name: String, dtype: DType, sizes: Vec<i64>, bounds: Bounds) {
+        self.memories.push(bounds);
+        self.variables.push(Variable {
+            name,
+            dtype,
+            sizes,
+            memory: self.memories.len() - 1,
+            overlaps: false,
+        });
+    }
+
+    /// A new tensor with elements of its own, which are rounded.
+    fn define(&mut self, expression: &str, dtype: DType, sizes: Vec<i64>, bounds: Bounds) {
+        let error = bounds.error + bounds.magnitude * unit(dtype) * UNITS;
+        self.exact(expression, dtype, sizes, Bounds { error, ..bounds });
+    }
+
+    /// A new tensor whose elements both engines compute exactly where those of the operands are exact. Left out where bounds become too large.
+    fn exact(&mut self, expression: &str, dtype: DType, sizes: Vec<i64>, mut bounds: Bounds) {
+        match dtype {
+            // Integers of few bits wrap around.
+            DType::Byte => bounds.magnitude = 255.0,
+            DType::Bool => bounds.magnitude = 1.0,
+            _ => {}
+        }
+        let large = sizes.iter().product::<i64>() > 2000 || sizes.len() > 5 || bounds.magnitude > LARGEST;
+        if large || bounds.error > 0.1 * bounds.magnitude.max(1.0) {
+            return;
+        }
+        let name = self.name();
+        self.line(format!("{name} = {expression}"));
+        self.variable(name, dtype, sizes, bounds);
+    }
+
+    fn view(&mut self, of: &Variable, expression: &str, sizes: Vec<i64>, overlaps: bool) {
+        let name = self.name();
+        self.line(format!("{name} = {expression}"));
+        self.variables.push(Variable {
+            name,
+            sizes,
+            overlaps: of.overlaps || overlaps,
+            ..of.clone()
+        });
+    }
+
+    fn bounds(&self, v: &Variable) -> Bounds {
+        self.memories[v.memory]
+    }
+
+    fn tensor(&mut self) -> Variable {
+        // Later ones more often.
+        let n = self.variables.len();
+        let at = self.below(n).max(self.below(n));
+        self.variables[at].clone()
+    }
+
+    fn tensor_that(&mut self, fits: impl Fn(&Writer, &Variable) -> bool) -> Option<Variable> {
+        let all: Vec<&Variable> = self.variables.iter().filter(|v| fits(self, v)).collect();
+        let n = all.len();
+        let at = self.below(n);
+        self.variables.iter().filter(|v| fits(self, v)).nth(at).cloned()
+    }
+
+    fn integer(&mut self) -> String {
+        let at = self.below(self.integers.len());
+        self.integers[at].clone()
+    }
+
+    fn statement(&mut self) {
+        match self.below(27) {
+            0..=3 => self.unary(),
+            4..=7 => self.binary(),
+            8 => self.with_number(),
+            9..=10 => self.of_integers(),
+            11 => self.comparison(),
+            12 => self.selection(),
+            13..=14 => self.reduction(),
+            15..=18 => self.viewed(),
+            19..=21 => self.write(),
+            22 => self.joined(),
+            23 => self.product(),
+            24 => self.number(),
+            25 if self.depth < 2 => self.branch(),
+            26 if self.depth < 2 => self.repeat(),
+            _ => self.conversion(),
+        }
+    }
+
+    fn condition(&mut self) -> String {
+        let exact = |w: &Writer, v: &Variable| w.bounds(v).error == 0.0;
+        match (self.below(3), self.tensor_that(exact)) {
+            (0, Some(x)) => format!("bool(torch.any({} > 1))", x.name),
+            (1, _) => "s > 0".to_owned(),
+            _ => {
+                let i = self.integer();
+                format!("{i} > 2")
+            }
+        }
+    }
+
+    /// A variable that a compound statement assigns to: a copy of `x`.
+    fn carried(&mut self, x: &Variable) -> Variable {
+        let mut bounds = self.bounds(x);
+        // Not exact any more in a loop's second round.
+        bounds.error = bounds.error.max(unit(x.dtype));
+        let name = self.name();
+        self.line(format!("{name} = {}.clone()", x.name));
+        self.variable(name.clone(), x.dtype, x.sizes.clone(), bounds);
+        self.variables.last().cloned().unwrap_or_else(|| x.clone())
+    }
+
+    /// Statements of a block, which ends with an assignment to `to`. Their variables are not known behind it.
+    fn block(&mut self, to: &Variable) -> Vec<Statement> {
+        let (variables, integers) = (self.variables.len(), self.integers.len());
+        self.blocks.push(Vec::new());
+        self.depth += 1;
+        for _ in 0..1 + self.below(3) {
+            self.statement();
+        }
+        let fits = |_: &Writer, v: &Variable| v.dtype == to.dtype && v.sizes == to.sizes && v.name != to.name;
+        let from = self.tensor_that(fits);
+        let b = from.as_ref().map_or(self.bounds(to), |v| self.bounds(v));
+        let from = from.map_or(to.name.clone(), |v| v.name);
+        let floats = to.dtype.is_floating_point();
+        let text = match to.dtype {
+            _ if floats => format!("torch.clamp({from} * 0.5, -4, 4)"),
+            DType::Bool => format!("torch.maximum({from}, {})", to.name),
+            _ => format!("torch.remainder({from}, 50)"),
+        };
+        self.line(format!("{} = {text}", to.name));
+        let old = self.bounds(to);
+        let rounding = b.magnitude * unit(to.dtype) * UNITS;
+        self.memories[to.memory] = Bounds {
+            magnitude: old.magnitude.max(if floats { 4.0 } else { 50.0 }),
+            error: if floats {
+                8.0 * (old.error.max(b.error) + rounding)
+            } else {
+                0.0
+            },
+        };
+        self.depth -= 1;
+        self.variables.truncate(variables);
+        self.integers.truncate(integers);
+        self.blocks.pop().unwrap_or_default()
+    }
+
+    fn branch(&mut self) {
+        let x = self.tensor();
+        let condition = self.condition();
+        let to = self.carried(&x);
+        let (then, other) = (self.block(&to), self.block(&to));
+        let parts = vec![(format!("if {condition}:"), then), ("else:".to_owned(), other)];
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(Statement::Compound(parts));
+        }
+    }
+
+    fn repeat(&mut self) {
+        let x = self.tensor();
+        let times = match self.below(3) {
+            0 => "2".to_owned(),
+            1 => "n".to_owned(),
+            _ => format!("{} % 4", self.integer()),
+        };
+        let to = self.carried(&x);
+        let body = self.block(&to);
+        let counter = format!("k{}", self.next);
+        self.next += 1;
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(Statement::Compound(vec![(
+                format!("for {counter} in range({times}):"),
+                body,
+            )]));
+        }
+    }
+}
