@@ -376,7 +376,8 @@ fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, number): (Sym<'f>, Option<f64>),
         )));
     }
     let x = x.cast(DType::Long);
-    x.binary(op, x.constant(limit.trunc())).cast(dtype)
+    x.binary(op, x.constant(limit.clamp(least, largest).trunc()))
+        .cast(dtype)
 }
 
 /// The least and the largest number of an integer of up to four bytes.

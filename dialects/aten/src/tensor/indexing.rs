@@ -4,10 +4,10 @@ use frazil_ir::DType;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::elements::Join;
-use frazil_runtime::layout::{broadcast, contiguous_strides};
+use frazil_runtime::layout::{broadcast, checked_numel, contiguous_strides};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
-use frazil_runtime::{Scalar, Tensor};
+use frazil_runtime::{Scalar, Tensor, TensorError, memory};
 
 /// Those whose results have the sizes that their arguments say.
 pub(super) const FIXED_SIZES: &[&str] = &[
@@ -89,7 +89,7 @@ fn in_place(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError
 
 /// An index counted as Python counts.
 fn wrapped(index: i64, size: i64) -> Result<i64, OpError> {
-    let i = if index < 0 { index + size } else { index };
+    let i = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&i) {
         Ok(i)
     } else {
@@ -201,12 +201,17 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
     sizes.extend(kept[before..].iter().map(|&d| t.sizes()[d]));
     let strides = contiguous_strides(t.sizes());
     // Offsets of the index tensors' combinations, then of the kept dimensions around them.
-    let count: i64 = common.iter().product();
+    let (Some(count), Some(numel)) = (checked_numel(&common), checked_numel(&sizes)) else {
+        return Err(TensorError::TooManyElements.into());
+    };
     if sizes.contains(&0) && count > 0 && indexed.iter().all(|&d| t.sizes()[d] > 0) {
         // Nothing is read, and so no index looked at.
         return Ok((Vec::new(), sizes));
     }
-    let mut offsets = vec![0i64; count as usize];
+    if numel > 0 {
+        memory::check_items(numel, size_of::<i64>())?;
+    }
+    let mut offsets = memory::filled(count as usize, 0i64)?;
     for &d in &indexed {
         let Some(index) = &per_dim[d] else { continue };
         for (offset, i) in offsets.iter_mut().zip(index.expand(&common)?.to_i64_vec()) {
@@ -225,14 +230,7 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
         all
     };
     let (outer, inner) = (offsets_of(&kept[..before]), offsets_of(&kept[before..]));
-    let total = outer
-        .len()
-        .checked_mul(offsets.len())
-        .and_then(|n| n.checked_mul(inner.len()));
-    if total.is_none_or(|n| n > 1 << 32) {
-        return Err(OpError::raised("the result of indexing is too large"));
-    }
-    let mut positions = Vec::new();
+    let mut positions = memory::with_capacity(numel as usize)?;
     for o in &outer {
         for m in &offsets {
             positions.extend(inner.iter().map(|i| o + m + i));
