@@ -178,9 +178,10 @@ impl ProgramBuilder {
         }
     }
 
-    /// A new tensor of `sizes` filled with a number.
+    /// A new tensor of `sizes` filled with a number, which has to be in the range of `dtype`.
     pub fn fill(&mut self, dtype: DType, sizes: &[i64], value: crate::Scalar) -> Result<TensorId, OpError> {
         Tensor::byte_size(dtype, sizes)?;
+        let value = value.checked_fill(dtype, sizes)?;
         let body = Formula::build(dtype, |f| f.number(value, dtype));
         self.pointwise_to(&[], sizes, body)
     }

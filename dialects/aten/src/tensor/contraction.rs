@@ -1,6 +1,7 @@
 //! Matrix products.
 
 use super::ProgramRow;
+use super::arithmetic::check_alpha;
 use super::softmax::softmax_of;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
@@ -358,6 +359,11 @@ fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
             multiply_as(&mut p, x.id, y.id, output)?
         }
     };
+    // Products of matrices take their factors unrounded.
+    let factors = if wanted == (2, 1) { y.dtype() } else { output };
+    for name in ["alpha", "beta"] {
+        args.scalar(name)?.checked_to(factors)?;
+    }
     let out = scaled_sum(&mut p, args, out, y.dtype())?;
     p.finish(&[out])
 }
@@ -373,6 +379,12 @@ fn addr(args: &Args<'_>) -> Result<Program, OpError> {
         .fold(ResultType::new(), |r, (t, rank)| r.tensor(t.dtype(), *rank))
         .dtype()
         .unwrap_or(x.dtype());
+    for factor in [alpha, beta] {
+        if !matches!(factor, Scalar::Bool(_)) {
+            check_alpha(factor, dtype)?;
+        }
+        factor.checked_to(dtype)?;
+    }
     let compute = compute_dtype(dtype);
     let mut p = ProgramBuilder::new(args);
     let (column, row) = (p.unsqueeze(x.id, 1), p.unsqueeze(y.id, 0));

@@ -27,16 +27,16 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::index_put_", |c| in_place(c, index_put)),
     ("aten::_index_put_impl_", |c| in_place(c, index_put)),
     ("aten::index_add", |c| {
-        written(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
+        written(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))
     }),
     ("aten::index_add_", |c| {
-        in_place(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
+        in_place(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))
     }),
     ("aten::index_copy", |c| {
-        written(c, |c, t| along(c, t, 3, Join::Replace, 1.0))
+        written(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))
     }),
     ("aten::index_copy_", |c| {
-        in_place(c, |c, t| along(c, t, 3, Join::Replace, 1.0))
+        in_place(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))
     }),
     ("aten::index_fill", |c| written(c, index_fill)),
     ("aten::index_fill_", |c| in_place(c, index_fill)),
@@ -383,7 +383,7 @@ fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpE
 }
 
 /// Joins the slices of argument `source` into those that the indices name.
-fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: f64) -> Result<(), OpError> {
+fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: Scalar) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
     let mut source = call.tensor(source)?;
     if source.dtype() != t.dtype() {
@@ -393,16 +393,16 @@ fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: f64) -> 
     if source.numel() != positions.len() as i64 {
         return Err(OpError::raised("Number of indices should be equal to source.size(dim)"));
     }
-    if scale != 1.0 {
+    if scale != Scalar::Int(1) {
         source = scaled(&source, scale)?;
     }
     Ok(t.put_(&positions, &source, join)?)
 }
 
 /// `t * factor` in t's dtype.
-fn scaled(t: &Tensor, factor: f64) -> Result<Tensor, OpError> {
+fn scaled(t: &Tensor, factor: Scalar) -> Result<Tensor, OpError> {
     let out = Tensor::zeros(t.dtype(), t.sizes())?;
-    let factors = Tensor::full(t.dtype(), t.sizes(), Scalar::Float(factor))?;
+    let factors = Tensor::full(t.dtype(), t.sizes(), factor.checked_to(t.dtype())?)?;
     let all: Vec<i64> = (0..t.numel()).collect();
     out.copy_(t)?;
     out.put_(&all, &factors, Join::Mul)?;
@@ -425,7 +425,8 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let value = match call.arg(3) {
         Value::Tensor(v) => v.get().item()?,
         _ => call.scalar(3)?,
-    };
+    }
+    .checked_to(t.dtype())?;
     let positions = slices(t, dim, &indices);
     let values = Tensor::full(t.dtype(), &[positions.len() as i64], value)?;
     Ok(t.put_(&positions, &values, Join::Replace)?)
@@ -507,7 +508,11 @@ fn scatter_with(call: &Call<'_>, t: &Tensor, join: Join) -> Result<(), OpError> 
             }
             source_of(&src.get(), &index)?
         }
-        _ => Tensor::full(t.dtype(), &[positions.len() as i64], call.scalar(3)?)?,
+        _ if positions.is_empty() => Tensor::zeros(t.dtype(), &[0])?,
+        _ => {
+            let value = call.scalar(3)?.checked_to(t.dtype())?;
+            Tensor::full(t.dtype(), &[positions.len() as i64], value)?
+        }
     };
     Ok(t.put_(&positions, &values, join)?)
 }

@@ -278,6 +278,9 @@ fn histc(call: &Call<'_>) -> Result<Results, OpError> {
     if low > high || !low.is_finite() || !high.is_finite() {
         return Err(OpError::raised("torch.histc: max must be larger than min"));
     }
+    for bound in [call.scalar(2)?, call.scalar(3)?] {
+        bound.checked_to(t.dtype())?;
+    }
     Tensor::byte_size(DType::Double, &[bins])?;
     let mut out = memory::zeros::<f64>(bins as usize)?;
     for x in values.into_iter().filter(|x| (low..=high).contains(x)) {
