@@ -3,6 +3,7 @@
 use super::PointwiseRow;
 use super::arithmetic::scaled;
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, Float, IntToFloat};
 use frazil_runtime::pointwise::{Body, Pointwise};
@@ -101,11 +102,12 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::softshrink",
         Pointwise::new(SELF, Float, |b| {
             let (x, lambda) = (b.x(0), b.rounded_scalar("lambd"));
-            let range = 0.0..=f64::INFINITY;
-            if !range.contains(&b.value("lambd")) {
-                return b.fail(OpError::raised(
-                    "lambda must be in the range of numbers that are not negative",
-                ));
+            let (given, dtype) = (b.value("lambd"), b.dtype());
+            if !(given >= 0.0 && given.is_finite()) || Scalar::Float(given).checked_to(dtype).is_err() {
+                return b.fail(OpError::raised(format!(
+                    "lambda must be in range [0, the largest number] for input dtype {}, but found {given}",
+                    dtype.type_name()
+                )));
             }
             x.gt(lambda)
                 .select(x - lambda, x.lt(-lambda).select(x + lambda, x * 0.0))

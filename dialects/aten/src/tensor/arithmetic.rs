@@ -435,6 +435,11 @@ fn lcm<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
+    if b.operand_dtype(0) != b.operand_dtype(1) {
+        return b.fail(OpError::raised(
+            "heaviside is not yet implemented for tensors with different dtypes.",
+        ));
+    }
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
 }
 
@@ -506,6 +511,12 @@ fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
+    if let (Some(own), Some(other)) = (b.operand_dtype(0), b.operand_dtype(1))
+        && own != other
+    {
+        let (own, other) = (own.type_name(), other.type_name());
+        return b.fail(OpError::raised(format!("{own} did not match {other}")));
+    }
     let (rtol, atol) = (b.value("rtol"), b.value("atol"));
     for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
         if tolerance < 0.0 {

@@ -303,7 +303,7 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
             return Ok(());
         }
     }
-    if values.dtype() != t.dtype() && values.dim() > 0 {
+    if values.dtype() != t.dtype() {
         return Err(OpError::raised(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
             t.dtype().type_name(),
@@ -429,7 +429,9 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     .checked_to(t.dtype())?;
     let positions = slices(t, dim, &indices);
     let values = Tensor::full(t.dtype(), &[positions.len() as i64], value)?;
-    Ok(t.put_(&positions, &values, Join::Replace)?)
+    // Elements along an expanded dimension are one.
+    let (base, positions) = collapsed(t, positions)?;
+    Ok(base.put_(&positions, &values, Join::Replace)?)
 }
 
 /// The positions in `t` that `index` names along `dim`, element by element.
@@ -521,6 +523,11 @@ fn scatter_with(call: &Call<'_>, t: &Tensor, join: Join) -> Result<(), OpError> 
 fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (index, include_self) = (call.tensor(2)?, call.flag(5)?);
     let dim = wrap_dim(call.int(1)?, t.dim())?;
+    if call.tensor(3)?.dtype() != t.dtype() {
+        return Err(OpError::raised(
+            "scatter(): Expected self.dtype to be equal to src.dtype",
+        ));
+    }
     let positions = gathered(t, dim, &index)?;
     let src = source_of(&call.tensor(3)?, &index)?;
     reduced(t, &positions, &src, call.text(4)?, include_self)
@@ -644,6 +651,13 @@ fn masked_select(call: &Call<'_>) -> Result<Results, OpError> {
 
 fn masked_scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (mask, source) = (call.tensor(1)?, call.tensor(2)?);
+    if source.dtype() != t.dtype() {
+        return Err(OpError::raised(format!(
+            "masked_scatter: expected self and source to have same dtypes but got{} and {}",
+            t.dtype().type_name(),
+            source.dtype().type_name()
+        )));
+    }
     let positions = masked(&mask, t.sizes())?;
     if (source.numel() as usize) < positions.len() {
         return Err(OpError::raised("Number of elements of source < number of ones in mask"));

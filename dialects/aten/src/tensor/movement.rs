@@ -403,6 +403,9 @@ fn meshgrid(args: &Args<'_>) -> Result<Program, OpError> {
             )));
         }
     };
+    if tensors.iter().any(|t| t.dtype() != tensors[0].dtype()) {
+        return Err(OpError::raised("meshgrid expects all tensors to have the same dtype"));
+    }
     if tensors.iter().any(|t| t.rank() > 1) {
         return Err(OpError::raised(
             "torch.meshgrid: Expected 0D or 1D tensor in the tensor list",
@@ -433,7 +436,7 @@ fn broadcast_tensors(args: &Args<'_>) -> Result<Program, OpError> {
     let tensors = args.tensors("tensors")?;
     let mut sizes = Dims::new();
     for t in &tensors {
-        sizes = frazil_runtime::layout::broadcast(&sizes, t.sizes())
+        sizes = layout::broadcast(&sizes, t.sizes())
             .ok_or_else(|| frazil_runtime::build::broadcast_error(&sizes, t.sizes()))?;
     }
     let mut p = ProgramBuilder::new(args);
@@ -537,6 +540,7 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     if repeats < 0 {
         return Err(OpError::raised("Repeats must be non-negative"));
     }
+    let stated = args.opt_int("output_size")?;
     let (mut sizes, dim): (Dims, usize) = match args.opt_int("dim")? {
         // PyTorch looks for the dimension behind it.
         Some(_) if x.rank() == 0 => return Err(OpError::raised("Dimension out of range")),
@@ -553,6 +557,12 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
         sizes[dim] = sizes[dim]
             .checked_mul(repeats)
             .ok_or_else(|| OpError::raised("the result is too large"))?;
+        if let Some(stated) = stated.filter(|&n| n != sizes[dim]) {
+            return Err(OpError::raised(format!(
+                "repeat_interleave: Invalid output_size, expected {} but got {stated}",
+                sizes[dim]
+            )));
+        }
         p.reshape(copy, &sizes)
     })
 }
@@ -562,7 +572,7 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let name = call.ctx.name(call.schema.overload);
     if name == "Tensor" {
         let counts = call.tensor(0)?.to_i64_vec();
-        let out = interleaved(&counts)?;
+        let out = interleaved(&counts, call.opt_int(1)?)?;
         let out = Tensor::from_i64(&out, &[out.len() as i64])?;
         return one(out.to_dtype(call.tensor(0)?.dtype())?);
     }
@@ -584,7 +594,7 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     if counts.len() as i64 != axis.size {
         return Err(OpError::raised("repeats must have the same size as input along dim"));
     }
-    let chosen = interleaved(&counts)?;
+    let chosen = interleaved(&counts, call.opt_int(3)?)?;
     let mut sizes = t.sizes().to_vec();
     match sizes.get_mut(dim) {
         Some(s) => *s = chosen.len() as i64,
@@ -600,12 +610,16 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     one(t.take(&positions, &sizes)?)
 }
 
-fn interleaved(counts: &[i64]) -> Result<Vec<i64>, OpError> {
+/// Each place as often as `counts` has it, which is as many as are `stated`.
+fn interleaved(counts: &[i64], stated: Option<i64>) -> Result<Vec<i64>, OpError> {
     if counts.iter().any(|&c| c < 0) {
         return Err(OpError::raised("repeats can not be negative"));
     }
     let total = counts.iter().try_fold(0i64, |sum, &c| sum.checked_add(c));
     let total = total.ok_or(TensorError::TooManyElements)?;
+    if stated.is_some_and(|n| n != total) {
+        return Err(OpError::raised("allocated size does not match required size"));
+    }
     Tensor::byte_size(DType::Long, &[total])?;
     let mut places = memory::with_capacity(total as usize)?;
     for (i, &count) in (0..).zip(counts) {
