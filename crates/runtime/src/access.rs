@@ -85,10 +85,11 @@ impl<'a> Reader<'a> {
             if affine.coefficients.len() != rank {
                 return None;
             }
-            base = base.checked_add(affine.offset.checked_mul(stride)?)?;
+            // Positions may wrap around on the way: those of elements that are read fit, and others are not used.
+            base = base.wrapping_add(affine.offset.wrapping_mul(stride));
             let (mut low, mut high) = (affine.offset, affine.offset);
             for (l, &c) in affine.coefficients.iter().enumerate() {
-                strides[l] = strides[l].checked_add(c.checked_mul(stride)?)?;
+                strides[l] = strides[l].wrapping_add(c.wrapping_mul(stride));
                 let reach = c.checked_mul((extents[l] - 1).max(0))?;
                 if reach < 0 {
                     low = low.checked_add(reach)?
@@ -192,9 +193,10 @@ impl<'a> Reader<'a> {
     /// says, the rest at 0.
     pub(crate) fn restricted(&self, order: &[usize], fixed: &[(usize, i64)]) -> Reader<'a> {
         let select = |of: &Dims| order.iter().map(|&l| of[l]).collect::<Dims>();
-        let shift = |of: &Dims| fixed.iter().map(|&(l, at)| of[l] * at).sum::<i64>();
+        let each = |of: &Dims, (l, at): (usize, i64)| of[l].wrapping_mul(at);
+        let shift = |of: &Dims| fixed.iter().fold(0, |sum: i64, &f| sum.wrapping_add(each(of, f)));
         Reader {
-            base: self.base + shift(&self.strides),
+            base: self.base.wrapping_add(shift(&self.strides)),
             strides: select(&self.strides),
             bounds: self
                 .bounds
@@ -211,11 +213,8 @@ impl<'a> Reader<'a> {
 
     /// True when loops `l` and `l + 1` can be walked as one loop.
     pub(crate) fn coalesces(&self, l: usize, inner_extent: i64) -> bool {
-        self.strides[l] == self.strides[l + 1] * inner_extent
-            && self
-                .bounds
-                .iter()
-                .all(|b| b.coefficients[l] == b.coefficients[l + 1] * inner_extent)
+        let continues = |of: &Dims| of[l + 1].checked_mul(inner_extent) == Some(of[l]);
+        continues(&self.strides) && self.bounds.iter().all(|b| continues(&b.coefficients))
     }
 
     /// Forgets loop `l`: it was merged into loop `l + 1`, or has extent 1.
@@ -262,7 +261,7 @@ impl<'a> Reader<'a> {
             index[l] = rest % extent;
             rest /= extent;
         }
-        let mut offset = self.base + dot(&self.strides, &index);
+        let mut offset = self.base.wrapping_add(dot(&self.strides, &index));
         // Where each checked coordinate stands; it moves along with `offset`.
         let mut checked: SmallVec<[i64; 4]> = self
             .bounds
@@ -300,7 +299,7 @@ impl<'a> Reader<'a> {
             }
             // The next row of the walk.
             let mut step = |l: usize, by: i64| {
-                offset += self.strides[l] * by;
+                offset = offset.wrapping_add(self.strides[l].wrapping_mul(by));
                 for (at, b) in checked.iter_mut().zip(&self.bounds) {
                     *at += b.coefficients[l] * by;
                 }
@@ -375,7 +374,7 @@ fn read_run<T: Element>(data: &[T::Raw], run: &Run, fill: T::Lane, target: &mut 
     let (before, inside) = target.split_at_mut(run.low);
     before.fill(fill);
     after.fill(fill);
-    let first = run.offset + run.low as i64 * run.stride;
+    let first = run.offset.wrapping_add((run.low as i64).wrapping_mul(run.stride));
     match run.stride {
         _ if inside.is_empty() => {}
         0 => inside.fill(T::load(element_at(data, first))),
@@ -387,7 +386,7 @@ fn read_run<T: Element>(data: &[T::Raw], run: &Run, fill: T::Lane, target: &mut 
             let mut at = first;
             for to in inside {
                 *to = T::load(element_at(data, at));
-                at += s;
+                at = at.wrapping_add(s);
             }
         }
     }
@@ -400,7 +399,9 @@ fn fill_lane<T: Element>(fill: f64) -> T::Lane {
 }
 
 fn dot(a: &[i64], b: &[i64]) -> i64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
+    a.iter()
+        .zip(b)
+        .fold(0, |sum: i64, (x, y)| sum.wrapping_add(x.wrapping_mul(*y)))
 }
 
 fn element_at<T: bytemuck::Pod>(data: &[T], at: i64) -> T {

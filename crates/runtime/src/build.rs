@@ -14,6 +14,12 @@ use crate::sym::{Formula, Sym};
 use crate::tensor::Tensor;
 use frazil_ir::DType;
 
+/// The coefficient for a loop of `extent` that moves by `step`. One element has no next one: a step beyond all memory must not overflow in
+/// products with strides.
+pub fn step_of(step: i64, extent: i64) -> i64 {
+    if extent <= 1 { step.min(1 << 24) } else { step }
+}
+
 /// A program under construction. Tensors are numbered; every step gives a new one.
 pub struct ProgramBuilder {
     arguments: Vec<TensorShape>,
@@ -172,9 +178,10 @@ impl ProgramBuilder {
         }
     }
 
-    /// A new tensor of `sizes` filled with a number.
+    /// A new tensor of `sizes` filled with a number, which has to be in the range of `dtype`.
     pub fn fill(&mut self, dtype: DType, sizes: &[i64], value: crate::Scalar) -> Result<TensorId, OpError> {
         Tensor::byte_size(dtype, sizes)?;
+        let value = value.checked_fill(dtype, sizes)?;
         let body = Formula::build(dtype, |f| f.number(value, dtype));
         self.pointwise_to(&[], sizes, body)
     }
@@ -397,8 +404,7 @@ impl ProgramBuilder {
         let rank = sizes.len();
         sizes[dim] = length;
         let mut map: Vec<Affine> = (0..rank).map(|d| Affine::index(rank, d)).collect();
-        // One element has no next one: a step beyond all memory must not overflow in products with strides.
-        map[dim].coefficients[dim] = if length <= 1 { step.min(1 << 24) } else { step };
+        map[dim].coefficients[dim] = step_of(step, length);
         map[dim].offset = start;
         // An empty slice reads nothing: keep the view inside the storage.
         if length == 0 {

@@ -180,13 +180,7 @@ impl Importer {
 /// A tensor as an immutable constant over a row-major copy of its elements.
 pub fn tensor_to_constant(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
     let dense = t.contiguous()?;
-    let whole = dense.storage().bytes();
-    let size = dense.dtype().size();
-    let first = dense.offset() as usize * size;
-    let bytes = whole
-        .get(first..first + dense.numel() as usize * size)
-        .unwrap_or(&[])
-        .to_vec();
+    let bytes = dense.to_bytes()?;
     let too_large = |_| TensorError::Mismatch(t.sizes().to_vec());
     TensorData::contiguous(dense.dtype(), dense.sizes(), bytes)
         .map(Arc::new)
@@ -207,7 +201,9 @@ fn tensor_with_strides(t: &Tensor) -> Result<Arc<TensorData>, TensorError> {
             .try_fold(1i64, |sum, step| sum.checked_add(step?))
             .ok_or_else(too_large)?,
     };
-    let stretch = tensor_to_constant(&t.as_strided(&[reach], &[1], t.offset())?)?;
+    // What has no elements may start outside of its storage.
+    let first = if reach == 0 { 0 } else { t.offset() };
+    let stretch = tensor_to_constant(&t.as_strided(&[reach], &[1], first)?)?;
     TensorData::new(t.dtype(), t.sizes(), t.strides(), 0, stretch.storage.clone())
         .map(Arc::new)
         .map_err(|_| too_large())

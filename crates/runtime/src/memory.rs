@@ -2,6 +2,7 @@
 //! with PyTorch's text, not the end of the process.
 
 use crate::TensorError;
+use bytemuck::Zeroable;
 use thiserror::Error;
 
 /// The allocator refused a request.
@@ -25,7 +26,17 @@ impl From<OutOfMemory> for TensorError {
 /// # Errors
 /// When the allocator refuses.
 pub fn zeroed(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
-    bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| OutOfMemory { bytes })
+    zeros(bytes)
+}
+
+/// Returns `len` zeros. The pages of large buffers are not touched.
+///
+/// # Errors
+/// When the allocator refuses.
+pub fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, OutOfMemory> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| OutOfMemory {
+        bytes: len.saturating_mul(size_of::<T>()),
+    })
 }
 
 /// Returns an empty vector with room for `len` elements.
@@ -60,6 +71,25 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, O
     Ok(vec)
 }
 
+/// Returns a copy of `items`.
+///
+/// # Errors
+/// When the allocator refuses the memory for it.
+pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
+    let mut vec = with_capacity(items.len())?;
+    vec.extend_from_slice(items);
+    Ok(vec)
+}
+
+/// Checks that the allocator would return memory for `len` items of `bytes` bytes each, which are about to be made one by one.
+///
+/// # Errors
+/// When it would not.
+pub fn check_items(len: i64, bytes: usize) -> Result<(), OutOfMemory> {
+    let len = usize::try_from(len).unwrap_or(0);
+    check_available(len.saturating_mul(bytes))
+}
+
 /// Checks that the allocator would return `bytes` bytes now. Kernels check their arguments with this before they copy elements into
 /// vectors of their own.
 ///
@@ -83,5 +113,9 @@ mod tests {
             assert_eq!(check_available(bytes), Err(OutOfMemory { bytes }));
         }
         assert_eq!(with_capacity::<u64>(1 << 61), Err(OutOfMemory { bytes: usize::MAX }));
+        assert_eq!(zeros::<u64>(1 << 61), Err(OutOfMemory { bytes: usize::MAX }));
+        assert_eq!(copied(&[1, 2]), Ok(vec![1, 2]));
+        assert_eq!(check_items(-1, 8), Ok(()));
+        assert_eq!(check_items(i64::MAX, 8), Err(OutOfMemory { bytes: usize::MAX }));
     }
 }

@@ -232,20 +232,69 @@ impl<'f> Body<'f, '_> {
         self.formula.float(value, self.compute())
     }
 
-    /// The number argument `name` (no operand: no part in promotion) in the computation's dtype.
+    /// The number argument `name` (no operand: no part in promotion) in the computation's dtype, in whose range it has to be.
     pub fn scalar(&self, name: &str) -> Sym<'f> {
-        match self.args.scalar(name) {
+        match self.in_range(name, self.compute()) {
             Ok(s) => self.number(s),
             Err(e) => self.fail(e),
         }
     }
 
-    /// [`Body::scalar`], rounded to f16 or bf16 where the operands are such.
+    /// [`Body::scalar`], rounded to f16 or bf16 where the operands are such, in whose range it has to be then.
     pub fn rounded_scalar(&self, name: &str) -> Sym<'f> {
-        match self.args.scalar(name) {
+        match self.in_range(name, self.dtype) {
             Ok(s) => self.rounded(s),
             Err(e) => self.fail(e),
         }
+    }
+
+    /// [`Body::value`] of a number that has to be in the range of the computation's dtype.
+    pub fn value_in_range(&self, name: &str) -> f64 {
+        match self.in_range(name, self.compute()) {
+            Ok(s) => s.as_f64(),
+            Err(e) => {
+                self.fail(e);
+                0.0
+            }
+        }
+    }
+
+    fn in_range(&self, name: &str, dtype: DType) -> Result<Scalar, OpError> {
+        Ok(self.args.scalar(name)?.checked_to(dtype)?)
+    }
+
+    /// Refuses operand `n` where it is a number out of the range of `dtype`. Most operators convert their operands as tensors are
+    /// converted, which wrap around; some take the number of an overload for itself.
+    pub fn check_operand(&self, n: usize, dtype: DType) {
+        let number = self
+            .entry
+            .operands
+            .get(n)
+            .and_then(|name| self.args.get(name).as_scalar());
+        if let Some(Err(error)) = number.map(|s| s.checked_to(dtype)) {
+            self.fail(error.into());
+        }
+    }
+
+    /// The dtype of operand `n`: a tensor's, or that of a tensor made of a number.
+    pub fn operand_dtype(&self, n: usize) -> Option<DType> {
+        match self.args.get(self.entry.operands.get(n)?) {
+            Arg::Tensor(t) => Some(t.dtype()),
+            other => other.as_scalar().map(Scalar::default_dtype),
+        }
+    }
+
+    /// Refuses a computation in a dtype that is not `among` those that PyTorch's kernel `name` has.
+    pub fn demand(&self, name: &str, among: fn(DType) -> bool) {
+        if !among(self.dtype) {
+            let dtype = self.dtype.type_name();
+            self.fail(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
+        }
+    }
+
+    /// The number argument `name`.
+    pub fn number_argument(&self, name: &str) -> Option<Scalar> {
+        self.args.get(name).as_scalar()
     }
 
     /// The value of the number argument `name`.

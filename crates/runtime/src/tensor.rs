@@ -5,6 +5,7 @@ use crate::element::{Element, elements, with_element};
 use crate::lanes::{CHUNK, Lane, Lanes};
 use crate::layout;
 use crate::marks::Marks;
+use crate::memory;
 use crate::scalar::Scalar;
 use crate::storage::{AlignedBytes, Storage};
 use crate::structured::Dims;
@@ -12,6 +13,7 @@ use bytemuck::Pod;
 use frazil_ir::DType;
 use num_complex::Complex;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use crate::tensor_error::TensorError;
@@ -140,9 +142,7 @@ impl Tensor {
         if !self.marks.is_none() || !self.is_contiguous() {
             return None;
         }
-        let width = self.dtype.size();
-        let first = self.offset as usize * width;
-        let target = first..first + self.numel() as usize * width;
+        let target = self.dense_range();
         match self.storage.write(|bytes| bytes.get_mut(target).map(compute)) {
             Ok(written) => written,
             Err(error) => Some(Err(TensorError::from(error).into())),
@@ -521,21 +521,27 @@ impl Tensor {
             return Vec::new();
         };
         let bytes = dense.storage.bytes();
-        let first = dense.offset as usize * size_of::<T>();
-        let end = first + dense.numel() as usize * size_of::<T>();
-        elements(bytes.get(first..end).unwrap_or(&[])).into_owned()
+        elements(bytes.get(dense.dense_range()).unwrap_or(&[])).into_owned()
+    }
+
+    /// Where the bytes of a row-major tensor are in its storage. A tensor without elements may start anywhere, and has no bytes.
+    pub(crate) fn dense_range(&self) -> Range<usize> {
+        let size = self.dtype.size();
+        match self.numel() as usize * size {
+            0 => 0..0,
+            bytes => {
+                let first = self.offset as usize * size;
+                first..first + bytes
+            }
+        }
     }
 
     /// The bytes of the elements in row-major order.
     pub fn to_bytes(&self) -> Result<Vec<u8>, TensorError> {
         let dense = self.contiguous()?;
-        let size = self.dtype.size();
-        let first = dense.offset as usize * size;
         let bytes = dense.storage.bytes();
-        Ok(bytes
-            .get(first..first + dense.numel() as usize * size)
-            .unwrap_or_default()
-            .to_vec())
+        let own = bytes.get(dense.dense_range()).unwrap_or_default();
+        Ok(memory::copied(own)?)
     }
 
     /// The elements in row-major order, converted to `f64`.

@@ -29,6 +29,9 @@ pub enum TensorError {
     /// The number of bytes does not fit an integer.
     #[error("Storage size calculation overflowed with sizes={0:?}")]
     TooManyBytes(Vec<i64>),
+    /// A number is outside of the range of the type that it is converted to.
+    #[error("value cannot be converted to type {0} without overflow")]
+    Overflow(&'static str),
     /// A size is negative.
     #[error("Trying to create tensor with negative dimension {0}: {1:?}")]
     NegativeSize(i64, Vec<i64>),

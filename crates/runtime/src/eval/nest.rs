@@ -60,7 +60,8 @@ impl<'a> Nest<'a> {
             inputs,
             finish_inputs,
         };
-        if !uses_index(&s.body) && !s.finish.as_ref().is_some_and(uses_index) {
+        // Beside an extent of zero the product of the others may overflow, and nothing is computed.
+        if !nest.extents.contains(&0) && !uses_index(&s.body) && !s.finish.as_ref().is_some_and(uses_index) {
             nest.coalesce();
         }
         Ok(nest)
@@ -68,12 +69,12 @@ impl<'a> Nest<'a> {
 
     /// Elements of the output.
     pub(super) fn parallel_numel(&self) -> usize {
-        self.extents.iter().take(self.parallel).product::<i64>() as usize
+        product(&self.extents[..self.parallel])
     }
 
     /// Iterations that are folded into one element.
     pub(super) fn reduction_numel(&self) -> usize {
-        self.extents.iter().skip(self.parallel).product::<i64>() as usize
+        product(&self.extents[self.parallel..])
     }
 
     /// All readers.
@@ -98,11 +99,22 @@ impl<'a> Nest<'a> {
         for l in (0..self.extents.len().saturating_sub(1)).rev() {
             let inner = self.extents[l + 1];
             let same_kind = (l < self.parallel) == (l + 1 < self.parallel);
+            let Some(merged) = inner.checked_mul(self.extents[l]) else {
+                continue;
+            };
             if same_kind && self.readers().all(|r| r.coalesces(l, inner)) {
-                self.extents[l + 1] = inner * self.extents[l];
+                self.extents[l + 1] = merged;
                 self.remove_loop(l);
             }
         }
+    }
+}
+
+/// The number of iterations of loops with these extents.
+fn product(extents: &[i64]) -> usize {
+    match extents.contains(&0) {
+        true => 0,
+        false => extents.iter().fold(1, |n: usize, &e| n.saturating_mul(e as usize)),
     }
 }
 

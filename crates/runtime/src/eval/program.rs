@@ -2,8 +2,9 @@
 
 use super::gather::eval_gather;
 use super::{EvalError, eval_structured};
+use crate::memory;
 use crate::structured::{Affine, Dims, Program, Step, TensorId, TensorShape, ViewKind, ViewMap};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorError};
 use smallvec::SmallVec;
 
 /// Runs `program` on `args` and gives its outputs. Outputs of view steps alias the argument that they view where its strides
@@ -29,6 +30,7 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
     {
         return Ok(smallvec::smallvec![eval_step(step, args)?]);
     }
+    check_results(program)?;
     let last_use = last_uses(program);
     let mut tensors = args.to_vec();
     for (i, step) in program.steps.iter().enumerate() {
@@ -48,6 +50,27 @@ pub(crate) fn eval_outputs(program: &Program, args: &[Tensor]) -> Result<SmallVe
             .ok_or(EvalError::Malformed("an unknown output"))
     };
     program.outputs.iter().map(output).collect()
+}
+
+/// Results of fewer bytes are allocated when they are computed.
+const LARGE: usize = 1 << 28;
+
+/// Checks that there is memory for the largest result of `program` before anything is computed: what a view of few bytes repeats very often
+/// would be reduced for hours before its result is found to be too large.
+fn check_results(program: &Program) -> Result<(), EvalError> {
+    let mut most = 0;
+    for step in &program.steps {
+        let output = match step {
+            Step::Compute(s) => &s.output,
+            Step::Gather(g) => &g.output,
+            Step::View(_) => continue,
+        };
+        most = most.max(Tensor::byte_size(output.dtype, &output.sizes)?);
+    }
+    if most >= LARGE {
+        memory::check_available(most).map_err(TensorError::from)?;
+    }
+    Ok(())
 }
 
 fn eval_step(step: &Step, tensors: &[Tensor]) -> Result<Tensor, EvalError> {

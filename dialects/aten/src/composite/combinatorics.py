@@ -4,6 +4,8 @@ def cartesian_prod(tensors: List[Tensor]) -> Tensor:
     for t in tensors:
         if t.dim() != 1:
             raise RuntimeError("Expect a 1D vector, but got shape " + str(t.size()))
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if len(tensors) == 1:
         out = tensors[0]
     else:

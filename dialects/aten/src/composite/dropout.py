@@ -1,7 +1,7 @@
 # Dropout and its kin: identities when evaluating.
 
 def helper_checked(p: float) -> float:
-    if p < 0.0 or p > 1.0:
+    if not (p >= 0.0 and p <= 1.0):
         raise RuntimeError("dropout probability has to be between 0 and 1, but got " + str(p))
     return p
 
@@ -20,7 +20,8 @@ def helper_kept(input: Tensor, p: float, feature: bool) -> Tensor:
 
 def helper_dropout(input: Tensor, p: float, train: bool, feature: bool) -> Tensor:
     out = input
-    if train and helper_checked(p) > 0.0 and input.numel() > 0:
+    rate = helper_checked(p)
+    if train and rate > 0.0 and input.numel() > 0:
         if p == 1.0:
             out = input * torch.zeros([], dtype=input.dtype)
         else:
@@ -29,7 +30,8 @@ def helper_dropout(input: Tensor, p: float, train: bool, feature: bool) -> Tenso
 
 def helper_alpha_dropout(input: Tensor, p: float, train: bool, feature: bool) -> Tensor:
     out = input
-    if train and helper_checked(p) > 0.0 and input.numel() > 0:
+    rate = helper_checked(p)
+    if train and rate > 0.0 and input.numel() > 0:
         if p == 1.0:
             out = input * torch.zeros([], dtype=input.dtype)
         else:

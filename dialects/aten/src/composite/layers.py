@@ -1,6 +1,8 @@
 # Layers and small rearrangements.
 
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    if self.dtype != weight.dtype:
+        raise RuntimeError("prelu: Type promoting not supported.")
     w = weight
     if weight.dim() > 1:
         raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = " + str(weight.dim()))
@@ -95,7 +97,11 @@ def ldexp__Tensor(self: Tensor, other: Tensor) -> Tensor:
         step = torch.pow(2.0, third)
         out = (self.to(torch.float64) * step * step * torch.pow(2.0, exponent - third * 2.0)).to(self.dtype)
     else:
-        out = self * torch.pow(2.0, other)
+        exponent = other
+        if other.dim() == 0:
+            # A number takes part in the dtype as one.
+            exponent = other.to(torch.result_type(self, other))
+        out = self * torch.pow(2.0, exponent)
     return out
 
 def ldexp_(self: Tensor, other: Tensor) -> Tensor:

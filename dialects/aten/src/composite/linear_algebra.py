@@ -1,12 +1,30 @@
 # Distances and products.
 
+def helper_dtype_name(x: Tensor) -> str:
+    name = "Long"
+    if x.dtype == torch.int32:
+        name = "Int"
+    elif x.dtype == torch.int16:
+        name = "Short"
+    elif x.dtype == torch.int8:
+        name = "Char"
+    elif x.dtype == torch.uint8:
+        name = "Byte"
+    elif x.dtype == torch.bool:
+        name = "Bool"
+    return name
+
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     return torch.norm(x1 - x2 + eps, p, [-1], keepdim)
 
 # Integers are taken as what the product is; floats of two widths keep theirs, and so do their norms.
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
+    if eps < 0.0:
+        raise RuntimeError("eps must be non-negative, got: " + str(eps))
     a, b = torch.broadcast_tensors([x1, x2])
     common = (a * b).dtype
+    if not (a.is_floating_point() or a.is_complex() or b.is_floating_point() or b.is_complex()):
+        raise RuntimeError("expected common dtype to be floating point, yet common dtype is " + helper_dtype_name(x1))
     if not a.is_floating_point():
         a = a.to(common)
     if not b.is_floating_point():
@@ -16,7 +34,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     return ((a / n1) * (b / n2)).sum([dim])
 
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:
-    return torch.norm(self - other, p)
+    difference = self - other
+    if not (difference.is_floating_point() or difference.is_complex()):
+        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got " + helper_dtype_name(difference) + " instead.")
+    return torch.norm(difference, p)
 
 # Of power zero it is how many differences there are, of which NaN is none.
 def helper_distance(difference: Tensor, p: float) -> Tensor:
@@ -27,6 +48,12 @@ def helper_distance(difference: Tensor, p: float) -> Tensor:
     return out
 
 def helper_cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    if not p >= 0.0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if not x1.is_floating_point():
+        raise RuntimeError("cdist only supports floating-point dtypes, X1 got: " + helper_dtype_name(x1))
+    if not x2.is_floating_point():
+        raise RuntimeError("cdist only supports floating-point dtypes, X2 got: " + helper_dtype_name(x2))
     if x1.size(-1) != x2.size(-1):
         raise RuntimeError("X1 and X2 must have the same number of columns. X1: " + str(x1.size(-1)) + " X2: " + str(x2.size(-1)))
     return helper_distance(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
@@ -64,6 +91,8 @@ def helper_cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if self.size(dim) != 3 or other.size(dim) != 3:
         raise RuntimeError("linalg.cross: inputs dimension " + str(dim) + " must have length 3. Got " + str(self.size(dim)) + " and " + str(other.size(dim)))
+    if self.dtype != other.dtype:
+        raise RuntimeError("linalg.cross: inputs must have the same dtype.")
     a, b = torch.broadcast_tensors([self, other])
     return torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) * torch.roll(b, [-1], [dim])
 
@@ -207,6 +236,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tens
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number) -> Tensor:
     if batch1.dim() != 3 or batch2.dim() != 3 or batch1.size(0) != batch2.size(0):
         raise RuntimeError("batch1 and batch2 must be 3D tensors of the same number of batches")
+    if self.dtype != batch2.dtype:
+        raise RuntimeError("self and mat2 must have the same dtype")
     if batch1.size(0) == 0:
         out = self.expand([batch1.size(1), batch2.size(2)]) * beta
     else:

@@ -17,6 +17,8 @@ def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     return helper_reduced(out, reduction)
 
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    if beta < 0.0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     d = torch.abs(self - target)
     out = d
     if beta > 0.0:
@@ -46,6 +48,9 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
     return helper_reduced(out, reduction)
 
 def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    for x in [self, target]:
+        if not (x.is_floating_point() or x.is_complex()):
+            raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         out = torch.exp(target) * (target - self)
     else:
@@ -91,13 +96,30 @@ def binary_cross_entropy(self: Tensor, target: Tensor, weight: Optional[Tensor],
 def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optional[Tensor], pos_weight: Optional[Tensor], reduction: int) -> Tensor:
     log_sigmoid = torch.log_sigmoid(self)
     if pos_weight is not None:
-        scale = (pos_weight - 1) * target + 1
-        out = torch.rsub(target, 1) * self - scale * log_sigmoid
-    else:
-        out = torch.rsub(target, 1) * self - log_sigmoid
+        log_sigmoid = log_sigmoid.mul_((pos_weight - 1) * target + 1)
+    # In place, so in the dtype of the target.
+    out = torch.rsub(target, 1).mul_(self).sub_(log_sigmoid)
     if weight is not None:
-        out = out * weight
+        out = out.mul_(weight)
     return helper_reduced(out, reduction)
+
+def helper_target_dtype(x: Tensor) -> str:
+    name = "Float"
+    if x.dtype == torch.int32:
+        name = "Int"
+    elif x.dtype == torch.int16:
+        name = "Short"
+    elif x.dtype == torch.int8:
+        name = "Char"
+    elif x.dtype == torch.bool:
+        name = "Bool"
+    elif x.dtype == torch.float64:
+        name = "Double"
+    elif x.dtype == torch.float16:
+        name = "Half"
+    elif x.dtype == torch.bfloat16:
+        name = "BFloat16"
+    return name
 
 def helper_check_nll(self: Tensor, target: Tensor, weight: Optional[Tensor], classes: int) -> None:
     batch = 0
@@ -127,8 +149,11 @@ def nll_loss_nd(self: Tensor, target: Tensor, weight: Optional[Tensor], reductio
         dim = 0
     classes = self.size(dim)
     helper_check_nll(self, target, weight, classes)
-    kept = target != ignore_index
-    safe = torch.where(kept, target, torch.zeros_like(target))
+    if target.dtype != torch.int64 and target.dtype != torch.uint8:
+        raise RuntimeError("expected target dtype to be Long or Byte, but got " + helper_target_dtype(target))
+    numbers = target.to(torch.int64)
+    kept = numbers != ignore_index
+    safe = torch.where(kept, numbers, torch.zeros_like(numbers))
     picked = -torch.gather(self, dim, safe.unsqueeze(dim)).squeeze(dim)
     scale = kept.to(self.dtype)
     if weight is not None:

@@ -117,7 +117,9 @@ def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
 
 def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     if float(p) <= 0.0:
-        raise RuntimeError("non-positive-norm not supported")
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if not float(maxnorm) >= 0.0:
+        raise RuntimeError("renorm: expected maxnorm to be >= 0 but got " + str(maxnorm))
     if self.dim() < 2:
         raise RuntimeError("renorm: input needs at least 2 dimensions, got " + str(self.dim()) + " dimensions")
     at = dim

@@ -174,6 +174,8 @@ def helper_grid3(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
                     at_y = top + i
                     at_z = front + k
                     weight = torch.rsub(torch.abs(x - at_x), 1) * torch.rsub(torch.abs(y - at_y), 1) * torch.rsub(torch.abs(z - at_z), 1)
+                    # A place that is NaN or infinite has no weight, and no element.
+                    weight = torch.where(weight == weight, weight, torch.zeros_like(weight))
                     out = out + helper_at3(flat, depth, height, width, at_z, at_y, at_x) * weight.unsqueeze(1)
     return out
 

@@ -3,6 +3,7 @@
 use super::PointwiseRow;
 use super::arithmetic::scaled;
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::op::OpError;
 use frazil_runtime::pointwise::Promotion::{Default, Float, IntToFloat};
 use frazil_runtime::pointwise::{Body, Pointwise};
@@ -24,12 +25,21 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::hardtanh",
         Pointwise::new(SELF, Default, |b| {
-            if b.compute().is_floating_point() || b.compute().is_complex() {
-                return b.x(0).maximum(b.scalar("min_val")).minimum(b.scalar("max_val"));
+            let (low, high) = (b.value("min_val"), b.value("max_val"));
+            if let Some(text) = refused_limits(b.dtype(), low, high) {
+                return b.fail(OpError::raised(text));
             }
-            // A limit may be one that the dtype cannot hold.
+            if b.compute().is_floating_point() || b.compute().is_complex() {
+                let (low, high) = (b.rounded_scalar("min_val"), b.rounded_scalar("max_val"));
+                return b.x(0).maximum(low).minimum(high);
+            }
+            // A limit may be one that the dtype cannot hold, as long as it is an integer.
             let x = b.x(0).cast(DType::Long);
-            let limit = |name| x.constant(b.value(name).trunc());
+            let limit = |name| match b.number_argument(name).map(|s| s.checked_to(DType::Long)) {
+                Some(Ok(s)) => x.number(s.as_i64().into()),
+                Some(Err(error)) => b.fail(error.into()).cast(DType::Long),
+                None => x,
+            };
             x.maximum(limit("min_val")).minimum(limit("max_val")).cast(b.compute())
         }),
     ),
@@ -52,7 +62,10 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::celu",
         Pointwise::new(SELF, Float, |b| {
-            let alpha = b.value("alpha");
+            let alpha = b.value_in_range("alpha");
+            if alpha == 0.0 {
+                return b.fail(OpError::raised("ZeroDivisionError: alpha cannot be 0 for CELU"));
+            }
             b.x(0).lt(0.0).select((b.x(0) / alpha).expm1() * alpha, b.x(0))
         }),
     ),
@@ -89,11 +102,12 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
         "aten::softshrink",
         Pointwise::new(SELF, Float, |b| {
             let (x, lambda) = (b.x(0), b.rounded_scalar("lambd"));
-            let range = 0.0..=f64::INFINITY;
-            if !range.contains(&b.value("lambd")) {
-                return b.fail(OpError::raised(
-                    "lambda must be in the range of numbers that are not negative",
-                ));
+            let (given, dtype) = (b.value("lambd"), b.dtype());
+            if !(given >= 0.0 && given.is_finite()) || Scalar::Float(given).checked_to(dtype).is_err() {
+                return b.fail(OpError::raised(format!(
+                    "lambda must be in range [0, the largest number] for input dtype {}, but found {given}",
+                    dtype.type_name()
+                )));
             }
             x.gt(lambda)
                 .select(x - lambda, x.lt(-lambda).select(x + lambda, x * 0.0))
@@ -102,9 +116,10 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::threshold",
         Pointwise::new(SELF, Default, |b| {
+            b.demand("threshold_cpu", |dtype| dtype != DType::Bool);
             b.x(0)
-                .le(b.rounded_scalar("threshold"))
-                .select(b.scalar("value"), b.x(0))
+                .le(b.scalar("threshold"))
+                .select(b.rounded_scalar("value"), b.x(0))
         }),
     ),
     // Channels are dimension 1; a weight of one element serves all.
@@ -132,8 +147,21 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
 ];
 
+/// Why PyTorch refuses the limits of a hardtanh.
+fn refused_limits(dtype: DType, low: f64, high: f64) -> Option<&'static str> {
+    match dtype {
+        DType::Bool => Some("Bool inputs not supported for hardtanh"),
+        _ if low > high => Some("min_val cannot be greater than max_val"),
+        _ => None,
+    }
+}
+
 fn elu<'f>(b: &Body<'f, '_>) -> Sym<'f> {
-    let (alpha, scale, input_scale) = (b.value("alpha"), b.value("scale"), b.value("input_scale"));
+    let (alpha, scale, input_scale) = (
+        b.value_in_range("alpha"),
+        b.value_in_range("scale"),
+        b.value_in_range("input_scale"),
+    );
     let x = b.x(0);
     let negative = (x * input_scale).expm1() * (alpha * scale);
     // Zero is on the straight side, whatever the sign of the other.
@@ -154,7 +182,7 @@ fn gelu<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 /// Above the threshold the function is the identity to working precision.
 fn softplus<'f>(b: &Body<'f, '_>) -> Sym<'f> {
-    let (beta, threshold) = (b.value("beta"), b.value("threshold"));
+    let (beta, threshold) = (b.value_in_range("beta"), b.value_in_range("threshold"));
     let scaled = b.x(0) * beta;
     scaled.gt(threshold).select(b.x(0), scaled.exp().log1p() / beta)
 }

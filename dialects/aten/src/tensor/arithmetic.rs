@@ -3,6 +3,7 @@
 use super::complex::mapped;
 use super::{PointwiseRow, ProgramRow};
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::args::Args;
 use frazil_runtime::call::run_as_program;
 use frazil_runtime::expr::{BinaryOp, UnaryOp};
@@ -19,8 +20,23 @@ const SELF: &[&str] = &["self"];
 const SELF_OTHER: &[&str] = &["self", "other"];
 
 /// condition ? self : other. The operator's plain overload is another one: it lists places.
-const WHERE: Pointwise =
-    Pointwise::new(SELF_OTHER, Default, |b| b.mask(0).select(b.x(0), b.x(1))).with_others(&["condition"]);
+const WHERE: Pointwise = Pointwise::new(SELF_OTHER, Default, |b| {
+    // PyTorch makes tensors of one element of numbers, and checks those, unless they are halves.
+    if !matches!(b.dtype(), DType::Half | DType::BFloat16) {
+        b.check_operand(0, b.dtype());
+        b.check_operand(1, b.dtype());
+    }
+    b.mask(0).select(b.x(0), b.x(1))
+})
+.with_others(&["condition"]);
+
+fn is_integer(dtype: DType) -> bool {
+    !(dtype.is_floating_point() || dtype.is_complex() || dtype == DType::Bool)
+}
+
+fn is_real_number(dtype: DType) -> bool {
+    is_integer(dtype) || dtype.is_floating_point()
+}
 
 pub(super) const POINTWISE: &[PointwiseRow] = &[
     // self + alpha * other
@@ -30,11 +46,17 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     (
         "aten::sub",
-        Pointwise::new(SELF_OTHER, Default, |b| no_bool(b, "-") - scaled(b, 1)),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            no_bools(b);
+            b.x(0) - scaled(b, 1)
+        }),
     ),
     (
         "aten::rsub",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(1) - scaled(b, 0)),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            no_bools(b);
+            b.x(1) - scaled(b, 0)
+        }),
     ),
     (
         "aten::mul",
@@ -44,20 +66,27 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::floor_divide",
         Pointwise::new(SELF_OTHER, Default, |b| {
+            b.demand("div_floor_cpu", is_real_number);
             b.x(0).binary(BinaryOp::DivFloor, b.unrounded(1))
         }),
     ),
     (
         "aten::remainder",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Remainder, b.x(1))),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            b.demand("remainder_cpu", is_real_number);
+            b.x(0).binary(BinaryOp::Remainder, b.x(1))
+        }),
     ),
     (
         "aten::fmod",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Fmod, b.x(1))),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            b.demand("fmod_cpu", is_real_number);
+            b.x(0).binary(BinaryOp::Fmod, b.x(1))
+        }),
     ),
     ("aten::pow", Pointwise::new(&["self", "exponent"], Default, power)),
     ("aten::float_power", Pointwise::new(&["self", "exponent"], Wide, power)),
-    ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b, "-"))),
+    ("aten::neg", Pointwise::new(SELF, Default, |b| -no_bool(b))),
     (
         "aten::reciprocal",
         Pointwise::new(SELF, IntToFloat, |b| b.constant(1.0) / b.x(0)),
@@ -88,7 +117,10 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     (
         "aten::hypot",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Hypot, b.x(1))),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            b.demand("hypot_cpu", DType::is_floating_point);
+            b.x(0).binary(BinaryOp::Hypot, b.x(1))
+        }),
     ),
     (
         "aten::atan2",
@@ -101,7 +133,10 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ("aten::nextafter", Pointwise::new(SELF_OTHER, Default, next_after)),
     (
         "aten::gcd",
-        Pointwise::new(SELF_OTHER, Default, |b| b.x(0).binary(BinaryOp::Gcd, b.x(1))),
+        Pointwise::new(SELF_OTHER, Default, |b| {
+            b.demand("gcd_cpu", is_integer);
+            b.x(0).binary(BinaryOp::Gcd, b.x(1))
+        }),
     ),
     ("aten::lcm", Pointwise::new(SELF_OTHER, Default, lcm)),
     (
@@ -124,12 +159,17 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     (
         "aten::addcmul",
         Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
+            b.demand("addcmul_cpu_out", |dtype| dtype != DType::Bool);
             b.x(0) + b.scalar("value") * b.x(1) * b.x(2)
         }),
     ),
     (
         "aten::addcdiv",
         Pointwise::new(&["self", "tensor1", "tensor2"], Default, |b| {
+            let whole = |n| b.operand_dtype(n).is_some_and(|d| is_integer(d) || d == DType::Bool);
+            if whole(1) && whole(2) {
+                return b.fail(OpError::raised(INTEGER_ADDCDIV));
+            }
             b.x(0) + b.scalar("value") * b.x(1) / b.x(2)
         }),
     ),
@@ -258,8 +298,29 @@ fn quotient<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     b.x(0) / b.unrounded(1)
 }
 
+const INTEGER_ADDCDIV: &str = "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
+    division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / \
+    tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior \
+    is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.";
+
+/// Refuses a factor `alpha` that is of a higher kind than what it is multiplied with in `dtype`.
+pub(super) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), OpError> {
+    let float = dtype.is_floating_point() || dtype.is_complex();
+    Err(OpError::raised(match alpha {
+        Scalar::Bool(_) if dtype != DType::Bool => "Boolean alpha only supported for Boolean results.",
+        Scalar::Float(_) if !float => "For integral input tensors, argument alpha must not be a floating point number.",
+        Scalar::Complex(_) if !dtype.is_complex() => {
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        }
+        _ => return Ok(()),
+    }))
+}
+
 /// `alpha * operand`; nothing is multiplied where alpha is 1, which is nearly always.
 pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
+    if let Some(Err(error)) = b.number_argument("alpha").map(|alpha| check_alpha(alpha, b.dtype())) {
+        return b.fail(error);
+    }
     match b.value("alpha") {
         // Complex numbers are multiplied in any case, which makes NaN of an infinity.
         1.0 if !b.compute().is_complex() => b.x(operand),
@@ -267,15 +328,31 @@ pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     }
 }
 
-/// Operand 0 of an operator that Python's `-` stands for: Bool has no subtraction.
-fn no_bool<'f>(b: &Body<'f, '_>, operator: &str) -> Sym<'f> {
+/// Operand 0 of the operator that Python's unary `-` stands for.
+fn no_bool<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     if b.dtype() == DType::Bool {
-        return b.fail(OpError::raised(format!(
-            "Negation or subtraction, the `{operator}` operator, with a bool tensor is not supported. \
-             If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-        )));
+        return b.fail(OpError::raised(
+            "Negation, the `-` operator, on a bool tensor is not supported. \
+             If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+        ));
     }
     b.x(0)
+}
+
+/// Refuses to subtract where an operand is Bool, be it a number.
+fn no_bools(b: &Body<'_, '_>) {
+    let is_bool = |n| b.operand_dtype(n) == Some(DType::Bool);
+    let text = match (is_bool(0), is_bool(1)) {
+        (true, true) => {
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+        }
+        (false, false) => return,
+        _ => {
+            "Subtraction, the `-` operator, with a bool tensor is not supported. \
+             If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        }
+    };
+    b.fail(OpError::raised(text));
 }
 
 /// Operand 0 of an operator on bits.
@@ -303,6 +380,11 @@ fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
     let float = b.compute().is_floating_point() || b.compute().is_complex();
+    b.demand("pow", |dtype| dtype != DType::Bool);
+    // Wide floats take an exponent as a double.
+    if !(float && matches!(b.compute(), DType::Float | DType::Double) && b.dtype() == b.compute()) {
+        b.check_operand(1, b.dtype());
+    }
     match b.constant_operand(1) {
         Some(0.0) => b.constant(1.0),
         Some(2.0) => x * x,
@@ -321,6 +403,7 @@ fn power<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 /// Halves are computed in Float, whose neighbours are nearer: theirs are a unit in the last place away.
 fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
+    b.demand("nextafter_cpu", DType::is_floating_point);
     // Bits behind the leading one, the least exponent of a normal number, the largest number.
     let (digits, least, largest) = match b.dtype() {
         DType::Half => (10.0, -14.0, 65504.0),
@@ -342,6 +425,7 @@ fn next_after<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn lcm<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
+    b.demand("lcm_cpu", is_integer);
     let g = x.binary(BinaryOp::Gcd, y);
     let zero = g.eq(0.0);
     let safe = zero.select(b.constant(1.0), g);
@@ -351,18 +435,24 @@ fn lcm<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn heaviside<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let x = b.x(0);
+    if b.operand_dtype(0) != b.operand_dtype(1) {
+        return b.fail(OpError::raised(
+            "heaviside is not yet implemented for tensors with different dtypes.",
+        ));
+    }
     x.eq(0.0).select(b.x(1), x.gt(0.0).select(b.constant(1.0), 0.0))
 }
 
 /// The first operand with one limit, the second.
 fn limited<'f>(b: &Body<'f, '_>, op: BinaryOp) -> Sym<'f> {
-    limit(b, b.x(0), (b.x(1), b.constant_operand(1)), op)
+    limit(b, b.x(0), (b.x(1), 1), op)
 }
 
 /// `x` with a limit; as a number it may be one that a small integer cannot hold, unless nothing could be within it.
-fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, number): (Sym<'f>, Option<f64>), op: BinaryOp) -> Sym<'f> {
+fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, operand): (Sym<'f>, usize), op: BinaryOp) -> Sym<'f> {
     let dtype = b.compute();
-    let (Some(limit), Some((least, largest))) = (number, small_range(dtype)) else {
+    let (Some(limit), Some((least, largest))) = (b.constant_operand(operand), small_range(dtype)) else {
+        b.check_operand(operand, b.dtype());
         return x.binary(op, to);
     };
     let (name, nothing) = match op {
@@ -376,7 +466,8 @@ fn limit<'f>(b: &Body<'f, '_>, x: Sym<'f>, (to, number): (Sym<'f>, Option<f64>),
         )));
     }
     let x = x.cast(DType::Long);
-    x.binary(op, x.constant(limit.trunc())).cast(dtype)
+    x.binary(op, x.constant(limit.clamp(least, largest).trunc()))
+        .cast(dtype)
 }
 
 /// The least and the largest number of an integer of up to four bytes.
@@ -397,13 +488,19 @@ fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
             "torch.clamp: At least one of 'min' or 'max' must not be None",
         ));
     }
-    let bound = |x, to: Option<Sym<'f>>, n, op| to.map_or(x, |to| limit(b, x, (to, b.constant_operand(n)), op));
+    let bound = |x, to: Option<Sym<'f>>, n, op| to.map_or(x, |to| limit(b, x, (to, n), op));
     let x = bound(b.x(0), low, 1, BinaryOp::Maximum);
     bound(x, high, 2, BinaryOp::Minimum)
 }
 
 fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
-    let (start, end, weight) = (b.x(0), b.x(1), b.x(2));
+    let (start, end) = (b.x(0), b.x(1));
+    b.demand("lerp_kernel_scalar", |dtype| {
+        dtype.is_floating_point() || dtype.is_complex()
+    });
+    // A number is not rounded to f16 or bf16.
+    b.check_operand(2, b.compute());
+    let weight = b.unrounded(2);
     let difference = end - start;
     let near = weight.abs().cast(real_of(b.compute())).lt(0.5);
     near.select(
@@ -414,6 +511,12 @@ fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (x, y) = (b.x(0), b.x(1));
+    if let (Some(own), Some(other)) = (b.operand_dtype(0), b.operand_dtype(1))
+        && own != other
+    {
+        let (own, other) = (own.type_name(), other.type_name());
+        return b.fail(OpError::raised(format!("{own} did not match {other}")));
+    }
     let (rtol, atol) = (b.value("rtol"), b.value("atol"));
     for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
         if tolerance < 0.0 {
@@ -498,6 +601,9 @@ fn masked_fill<'f>(b: &Body<'f, '_>) -> Sym<'f> {
         return b.fail(OpError::raised(format!(
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s)."
         )));
+    }
+    if let Some(Err(error)) = b.number_argument("value").map(|value| value.checked_to(b.dtype())) {
+        return b.fail(error.into());
     }
     let value = b.foreign("value");
     b.mask(0).select(value, b.x(0))

@@ -1,6 +1,7 @@
 //! Matrix products.
 
 use super::ProgramRow;
+use super::arithmetic::check_alpha;
 use super::softmax::softmax_of;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
@@ -81,6 +82,12 @@ fn linear(args: &Args<'_>) -> Result<Program, OpError> {
     let mut p = ProgramBuilder::new(args);
     let finish = match args.opt_tensor("bias")? {
         Some(b) => {
+            if b.dtype() != w.dtype() {
+                let (bias, weight) = (b.dtype().type_name(), w.dtype().type_name());
+                return Err(OpError::raised(format!(
+                    "self and mat2 must have the same dtype, but got {bias} and {weight}"
+                )));
+            }
             let fits = broadcast(b.sizes(), &domain[..parallel]).is_some_and(|s| s[..] == domain[..parallel]);
             if !fits {
                 return Err(broadcast_error(b.sizes(), &domain[..parallel]));
@@ -355,10 +362,58 @@ fn product_and(args: &Args<'_>, a: &str, b: &str) -> Result<Program, OpError> {
         }
         _ => {
             same_dtype(&x, &y)?;
+            let own = args.tensor("self")?.dtype();
+            if own != y.dtype() {
+                return of_another_dtype(p, args, &x, &y, own);
+            }
             multiply_as(&mut p, x.id, y.id, output)?
         }
     };
+    // Products of matrices take their factors unrounded.
+    let factors = if wanted == (2, 1) { y.dtype() } else { output };
+    for name in ["alpha", "beta"] {
+        args.scalar(name)?.checked_to(factors)?;
+    }
     let out = scaled_sum(&mut p, args, out, y.dtype())?;
+    p.finish(&[out])
+}
+
+/// What is added to a product of another dtype. TorchScript makes a product and a sum, which promotes, of `addmm` without factors; nothing else
+/// takes it.
+fn of_another_dtype(
+    mut p: ProgramBuilder,
+    args: &Args<'_>,
+    x: &TensorArg,
+    y: &TensorArg,
+    own: DType,
+) -> Result<Program, OpError> {
+    let (bias, matrix, other) = (own.type_name(), x.dtype().type_name(), y.dtype().type_name());
+    let one = |name| args.scalar(name).map(|s| s.as_complex() == Scalar::Int(1).as_complex());
+    if y.rank() == 1 {
+        return Err(OpError::raised(format!(
+            "addmv input tensors must have the same dtype, but got {bias}, {matrix}, and {other}"
+        )));
+    }
+    if !(one("alpha")? && one("beta")?) {
+        return Err(OpError::raised(format!(
+            "self and mat2 must have the same dtype, but got {bias} and {other}"
+        )));
+    }
+    let product = multiply(&mut p, x.id, y.id)?;
+    let bias = args.tensor("self")?;
+    let sizes = p.sizes(product);
+    if broadcast(bias.sizes(), &sizes).is_none_or(|s| s != sizes) {
+        return Err(broadcast_error(bias.sizes(), &sizes));
+    }
+    let dtype = ResultType::new()
+        .tensor(y.dtype(), 2)
+        .tensor(own, bias.rank())
+        .dtype()
+        .unwrap_or(own);
+    let compute = compute_dtype(dtype);
+    let out = p.map(&[product, bias.id], dtype, |_, x| {
+        x[0].cast(dtype).cast(compute) + x[1].cast(dtype).cast(compute)
+    })?;
     p.finish(&[out])
 }
 
@@ -373,6 +428,12 @@ fn addr(args: &Args<'_>) -> Result<Program, OpError> {
         .fold(ResultType::new(), |r, (t, rank)| r.tensor(t.dtype(), *rank))
         .dtype()
         .unwrap_or(x.dtype());
+    for factor in [alpha, beta] {
+        if !matches!(factor, Scalar::Bool(_)) {
+            check_alpha(factor, dtype)?;
+        }
+        factor.checked_to(dtype)?;
+    }
     let compute = compute_dtype(dtype);
     let mut p = ProgramBuilder::new(args);
     let (column, row) = (p.unsqueeze(x.id, 1), p.unsqueeze(y.id, 0));

@@ -2,7 +2,7 @@
 
 use super::ProgramRow;
 use frazil_runtime::args::{Args, TensorArg};
-use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::build::{ProgramBuilder, step_of};
 use frazil_runtime::expr::Number;
 use frazil_runtime::op::Form::Contraction;
 use frazil_runtime::op::OpError;
@@ -52,7 +52,7 @@ fn parameters(args: &Args<'_>, w: &TensorArg, n: usize) -> Result<Parameters, Op
         frazil_runtime::args::Arg::Str(mode) => match &*mode {
             "valid" => (smallvec::smallvec![0; n], smallvec::smallvec![0; n]),
             "same" if stride.iter().all(|&s| s == 1) && kernel.len() == n => {
-                let total: Dims = (0..n).map(|i| dilation[i] * (kernel[i] - 1)).collect();
+                let total: Dims = (0..n).map(|i| dilation[i].saturating_mul(kernel[i] - 1)).collect();
                 (
                     total.iter().map(|t| t / 2).collect(),
                     total.iter().map(|t| t - t / 2).collect(),
@@ -180,19 +180,20 @@ fn convolve(
     let (xs, ws) = (p.sizes(x), w.shape.sizes.clone());
     let n = ws.len() - 2;
     let (batch, channels, out_channels, per_group) = (xs[0], xs[1], ws[0], ws[1]);
-    if channels != per_group * q.groups || out_channels % q.groups != 0 {
+    if Some(channels) != per_group.checked_mul(q.groups) || out_channels % q.groups != 0 {
         return Err(OpError::raised(format!(
             "Given groups={}, weight of size {:?}, expected input{:?} to have {} channels, but got {channels} channels instead",
             q.groups,
             ws.as_slice(),
             xs.as_slice(),
-            per_group * q.groups
+            per_group.saturating_mul(q.groups)
         )));
     }
     let mut spatial = Dims::new();
     for i in 0..n {
         let reach = q.dilation[i].saturating_mul(ws[2 + i] - 1).saturating_add(1);
-        let padded = xs[2 + i].saturating_add(q.before[i]).saturating_add(q.after[i]);
+        // PyTorch's sum wraps around where it is too large.
+        let padded = xs[2 + i].wrapping_add(q.before[i]).wrapping_add(q.after[i]);
         if padded < reach || ws[2 + i] == 0 {
             return Err(OpError::raised(format!(
                 "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't be greater than actual input size"
@@ -202,8 +203,8 @@ fn convolve(
     }
     let map = |i: usize, loops: usize, o: usize, k: usize| {
         let mut a = Affine::constant(loops, -q.before[i]);
-        a.coefficients[o] = q.stride[i];
-        a.coefficients[k] = q.dilation[i];
+        a.coefficients[o] = step_of(q.stride[i], spatial[i]);
+        a.coefficients[k] = step_of(q.dilation[i], ws[2 + i]);
         a
     };
     let grouped = Grouped {
@@ -358,22 +359,38 @@ fn convolve_transposed(
             xs[1]
         )));
     }
-    let spread = spread(p, x, &q.stride)?;
+    // A single element has no next one to be moved away from it.
+    let steps: Dims = (0..n).map(|i| if xs[2 + i] <= 1 { 1 } else { q.stride[i] }).collect();
+    let spread = spread(p, x, &steps)?;
     // Only what has images and channels has to give some.
     let least = i64::from(!xs[..2].contains(&0));
-    let mut spatial = Dims::new();
+    let (mut spatial, mut starts) = (Dims::new(), Dims::new());
     for i in 0..n {
-        let size =
-            (xs[2 + i] - 1) * q.stride[i] - 2 * q.before[i] + q.dilation[i] * (ws[2 + i] - 1) + output_padding[i] + 1;
+        let [x, stride, before, dilation, k, more] = [
+            xs[2 + i],
+            q.stride[i],
+            q.before[i],
+            q.dilation[i],
+            ws[2 + i],
+            output_padding[i],
+        ]
+        .map(i128::from);
+        let reach = dilation * (k - 1);
+        let size = i64::try_from((x - 1) * stride - 2 * before + reach + more + 1);
+        let start = i64::try_from(before - reach);
+        let (Ok(size), Ok(start)) = (size, start) else {
+            return Err(OpError::raised("Calculated output size per channel is too large"));
+        };
         if size < least {
             return Err(OpError::raised("Calculated output size per channel is too small"));
         }
         spatial.push(size);
+        starts.push(start);
     }
     let map = |i: usize, loops: usize, o: usize, k: usize| {
-        let mut a = Affine::constant(loops, q.before[i] - q.dilation[i] * (ws[2 + i] - 1));
+        let mut a = Affine::constant(loops, starts[i]);
         a.coefficients[o] = 1;
-        a.coefficients[k] = q.dilation[i];
+        a.coefficients[k] = step_of(q.dilation[i], ws[2 + i]);
         a
     };
     let grouped = Grouped {

@@ -62,22 +62,25 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::full_like", |c| like(c, c.scalar(1)?, 2)),
     ("aten::full", |c| {
         let value = c.scalar(1)?;
-        one(Tensor::full(
-            c.opt_dtype(2)?.unwrap_or(value.default_dtype()),
-            &c.ints(0)?,
-            value,
-        )?)
+        let dtype = c.opt_dtype(2)?.unwrap_or(value.default_dtype());
+        one(full_checked(dtype, &c.ints(0)?, value)?)
     }),
     ("aten::new_full", |c| {
         let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
-        one(Tensor::full(dtype, &c.ints(1)?, c.scalar(2)?)?)
+        one(full_checked(dtype, &c.ints(1)?, c.scalar(2)?)?)
     }),
 ];
+
+/// A tensor filled with a number in the range of `dtype`.
+fn full_checked(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, OpError> {
+    Ok(Tensor::full(dtype, sizes, value.checked_fill(dtype, sizes)?)?)
+}
 
 /// A tensor like argument 0; from argument `at` on stand dtype, layout, device, pin_memory and memory_format.
 fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
-    let out = Tensor::full(call.opt_dtype(at)?.unwrap_or(t.dtype()), t.sizes(), value)?;
+    let dtype = call.opt_dtype(at)?.unwrap_or(t.dtype());
+    let out = full_checked(dtype, t.sizes(), value)?;
     one(match call.opt_int(at + 4)? {
         None | Some(frazil_runtime::layout::PRESERVE_FORMAT) => laid_out_as(&out, &[t])?,
         Some(format) => super::convert::in_format(&out, format)?,
@@ -155,6 +158,16 @@ fn arange(args: &Args<'_>) -> Result<Program, OpError> {
         .opt_dtype("dtype")?
         .unwrap_or(if integers { DType::Long } else { DType::Float });
     let (low, high, by) = (start.as_f64(), end.as_f64(), step.as_f64());
+    let counted_in = match dtype {
+        DType::Half | DType::BFloat16 => DType::Float,
+        d if d.is_floating_point() => DType::Double,
+        _ => DType::Long,
+    };
+    if low.is_finite() && high.is_finite() {
+        for bound in [start, end, step] {
+            bound.checked_to(counted_in)?;
+        }
+    }
     if by == 0.0 {
         return Err(OpError::raised("step must be nonzero"));
     }
@@ -198,6 +211,12 @@ fn spaced(args: &Args<'_>, base: Option<f64>) -> Result<Program, OpError> {
         return Err(OpError::raised("number of steps must be non-negative"));
     }
     let dtype = args.opt_dtype("dtype")?.unwrap_or(DType::Float);
+    if steps > 0 {
+        args.scalar("start")?.checked_to(dtype)?;
+    }
+    if steps > 1 {
+        args.scalar("end")?.checked_to(dtype)?;
+    }
     let step = if steps > 1 {
         (end - start) / (steps - 1) as f64
     } else {
@@ -270,6 +289,10 @@ fn tensor(call: &Call<'_>) -> Result<Results, OpError> {
     let mut numbers = Vec::new();
     flatten(call.arg(0), 0, &mut sizes, &mut numbers)?;
     let inferred = numbers.first().map_or_else(|| empty_dtype(call), |n| n.default_dtype());
+    if let (true, Some(number)) = (sizes.is_empty(), numbers.first()) {
+        // It is a tensor of its own dtype first.
+        number.checked_to(inferred)?;
+    }
     let dtype = call.opt_dtype(1)?.unwrap_or(inferred);
     let out = Tensor::zeros(dtype, &[numbers.len() as i64])?;
     for (i, n) in numbers.iter().enumerate() {

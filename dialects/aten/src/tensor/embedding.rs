@@ -23,6 +23,12 @@ fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
     let [rows, width] = weight.sizes() else {
         return Err(OpError::raised("'weight' must be 2-D"));
     };
+    if let Some(given) = padding.filter(|p| !(-rows..*rows).contains(p)) {
+        return Err(OpError::raised(format!(
+            "padding_idx must be within the number of embeddings, -{rows} through {}, but got {given}",
+            rows - 1
+        )));
+    }
     let padding = padding.map(|p| if p < 0 { p + rows } else { p });
     let scale = call.opt_tensor(6)?.map(|t| t.to_f64_vec());
     let table = weight.to_f64_vec();
@@ -45,10 +51,16 @@ fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
             indices.len()
         )));
     }
+    let ordered = offsets.is_sorted();
     let (mut bag_sizes, mut max_indices) = (Vec::new(), Vec::new());
     for b in 0..bags {
-        let start = offsets[b];
-        let end = offsets.get(b + 1).copied().unwrap_or(indices.len() as i64);
+        let (start, end) = match (ordered, mode) {
+            (false, 2) => started(&offsets, b, indices.len() as i64)?,
+            _ => {
+                let end = offsets.get(b + 1).copied();
+                (offsets[b], end.unwrap_or(indices.len() as i64))
+            }
+        };
         if start < 0 || end < start || end > indices.len() as i64 {
             return Err(OpError::raised(
                 "offsets have to be non-decreasing and inside of the indices",
@@ -103,6 +115,17 @@ fn embedding_bag(call: &Call<'_>) -> Result<Results, OpError> {
         Tensor::from_i64(&bag_sizes, &[bags as i64])?.into(),
         max.into(),
     ])
+}
+
+/// The indices of bag `b` of a maximum, whose offsets need no order: an index is in the bag whose number is one less than how many bags
+/// start at it or before.
+fn started(offsets: &[i64], b: usize, indices: i64) -> Result<(i64, i64), OpError> {
+    if offsets.iter().any(|o| !(0..=indices).contains(o)) {
+        return Err(OpError::raised("index out of range in self"));
+    }
+    let mut sorted = offsets.to_vec();
+    sorted.sort_unstable();
+    Ok((sorted[b], sorted.get(b + 1).copied().unwrap_or(indices)))
 }
 
 fn one_hot(call: &Call<'_>) -> Result<Results, OpError> {

@@ -4,10 +4,10 @@ use frazil_ir::DType;
 use frazil_runtime::args::wrap_dim;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::elements::Join;
-use frazil_runtime::layout::{broadcast, contiguous_strides};
+use frazil_runtime::layout::{broadcast, checked_numel, contiguous_strides};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
-use frazil_runtime::{Scalar, Tensor};
+use frazil_runtime::{Scalar, Tensor, TensorError, memory};
 
 /// Those whose results have the sizes that their arguments say.
 pub(super) const FIXED_SIZES: &[&str] = &[
@@ -27,16 +27,16 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::index_put_", |c| in_place(c, index_put)),
     ("aten::_index_put_impl_", |c| in_place(c, index_put)),
     ("aten::index_add", |c| {
-        written(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
+        written(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))
     }),
     ("aten::index_add_", |c| {
-        in_place(c, |c, t| along(c, t, 3, Join::Add, c.float(4)?))
+        in_place(c, |c, t| along(c, t, 3, Join::Add, c.scalar(4)?))
     }),
     ("aten::index_copy", |c| {
-        written(c, |c, t| along(c, t, 3, Join::Replace, 1.0))
+        written(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))
     }),
     ("aten::index_copy_", |c| {
-        in_place(c, |c, t| along(c, t, 3, Join::Replace, 1.0))
+        in_place(c, |c, t| along(c, t, 3, Join::Replace, Scalar::Int(1)))
     }),
     ("aten::index_fill", |c| written(c, index_fill)),
     ("aten::index_fill_", |c| in_place(c, index_fill)),
@@ -89,7 +89,7 @@ fn in_place(call: &Call<'_>, write: fn(&Call<'_>, &Tensor) -> Result<(), OpError
 
 /// An index counted as Python counts.
 fn wrapped(index: i64, size: i64) -> Result<i64, OpError> {
-    let i = if index < 0 { index + size } else { index };
+    let i = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&i) {
         Ok(i)
     } else {
@@ -201,12 +201,17 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
     sizes.extend(kept[before..].iter().map(|&d| t.sizes()[d]));
     let strides = contiguous_strides(t.sizes());
     // Offsets of the index tensors' combinations, then of the kept dimensions around them.
-    let count: i64 = common.iter().product();
+    let (Some(count), Some(numel)) = (checked_numel(&common), checked_numel(&sizes)) else {
+        return Err(TensorError::TooManyElements.into());
+    };
     if sizes.contains(&0) && count > 0 && indexed.iter().all(|&d| t.sizes()[d] > 0) {
         // Nothing is read, and so no index looked at.
         return Ok((Vec::new(), sizes));
     }
-    let mut offsets = vec![0i64; count as usize];
+    if numel > 0 {
+        memory::check_items(numel, size_of::<i64>())?;
+    }
+    let mut offsets = memory::filled(count as usize, 0i64)?;
     for &d in &indexed {
         let Some(index) = &per_dim[d] else { continue };
         for (offset, i) in offsets.iter_mut().zip(index.expand(&common)?.to_i64_vec()) {
@@ -225,14 +230,7 @@ fn advanced(t: &Tensor, indices: &[Value]) -> Result<(Vec<i64>, Vec<i64>), OpErr
         all
     };
     let (outer, inner) = (offsets_of(&kept[..before]), offsets_of(&kept[before..]));
-    let total = outer
-        .len()
-        .checked_mul(offsets.len())
-        .and_then(|n| n.checked_mul(inner.len()));
-    if total.is_none_or(|n| n > 1 << 32) {
-        return Err(OpError::raised("the result of indexing is too large"));
-    }
-    let mut positions = Vec::new();
+    let mut positions = memory::with_capacity(numel as usize)?;
     for o in &outer {
         for m in &offsets {
             positions.extend(inner.iter().map(|i| o + m + i));
@@ -305,7 +303,7 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
             return Ok(());
         }
     }
-    if values.dtype() != t.dtype() && values.dim() > 0 {
+    if values.dtype() != t.dtype() {
         return Err(OpError::raised(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
             t.dtype().type_name(),
@@ -385,7 +383,7 @@ fn dim_and_indices(call: &Call<'_>, t: &Tensor) -> Result<(usize, Vec<i64>), OpE
 }
 
 /// Joins the slices of argument `source` into those that the indices name.
-fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: f64) -> Result<(), OpError> {
+fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: Scalar) -> Result<(), OpError> {
     let (dim, indices) = dim_and_indices(call, t)?;
     let mut source = call.tensor(source)?;
     if source.dtype() != t.dtype() {
@@ -395,16 +393,16 @@ fn along(call: &Call<'_>, t: &Tensor, source: usize, join: Join, scale: f64) -> 
     if source.numel() != positions.len() as i64 {
         return Err(OpError::raised("Number of indices should be equal to source.size(dim)"));
     }
-    if scale != 1.0 {
+    if scale != Scalar::Int(1) {
         source = scaled(&source, scale)?;
     }
     Ok(t.put_(&positions, &source, join)?)
 }
 
 /// `t * factor` in t's dtype.
-fn scaled(t: &Tensor, factor: f64) -> Result<Tensor, OpError> {
+fn scaled(t: &Tensor, factor: Scalar) -> Result<Tensor, OpError> {
     let out = Tensor::zeros(t.dtype(), t.sizes())?;
-    let factors = Tensor::full(t.dtype(), t.sizes(), Scalar::Float(factor))?;
+    let factors = Tensor::full(t.dtype(), t.sizes(), factor.checked_to(t.dtype())?)?;
     let all: Vec<i64> = (0..t.numel()).collect();
     out.copy_(t)?;
     out.put_(&all, &factors, Join::Mul)?;
@@ -427,10 +425,13 @@ fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let value = match call.arg(3) {
         Value::Tensor(v) => v.get().item()?,
         _ => call.scalar(3)?,
-    };
+    }
+    .checked_to(t.dtype())?;
     let positions = slices(t, dim, &indices);
     let values = Tensor::full(t.dtype(), &[positions.len() as i64], value)?;
-    Ok(t.put_(&positions, &values, Join::Replace)?)
+    // Elements along an expanded dimension are one.
+    let (base, positions) = collapsed(t, positions)?;
+    Ok(base.put_(&positions, &values, Join::Replace)?)
 }
 
 /// The positions in `t` that `index` names along `dim`, element by element.
@@ -509,7 +510,11 @@ fn scatter_with(call: &Call<'_>, t: &Tensor, join: Join) -> Result<(), OpError> 
             }
             source_of(&src.get(), &index)?
         }
-        _ => Tensor::full(t.dtype(), &[positions.len() as i64], call.scalar(3)?)?,
+        _ if positions.is_empty() => Tensor::zeros(t.dtype(), &[0])?,
+        _ => {
+            let value = call.scalar(3)?.checked_to(t.dtype())?;
+            Tensor::full(t.dtype(), &[positions.len() as i64], value)?
+        }
     };
     Ok(t.put_(&positions, &values, join)?)
 }
@@ -518,6 +523,11 @@ fn scatter_with(call: &Call<'_>, t: &Tensor, join: Join) -> Result<(), OpError> 
 fn scatter_reduce(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (index, include_self) = (call.tensor(2)?, call.flag(5)?);
     let dim = wrap_dim(call.int(1)?, t.dim())?;
+    if call.tensor(3)?.dtype() != t.dtype() {
+        return Err(OpError::raised(
+            "scatter(): Expected self.dtype to be equal to src.dtype",
+        ));
+    }
     let positions = gathered(t, dim, &index)?;
     let src = source_of(&call.tensor(3)?, &index)?;
     reduced(t, &positions, &src, call.text(4)?, include_self)
@@ -641,6 +651,13 @@ fn masked_select(call: &Call<'_>) -> Result<Results, OpError> {
 
 fn masked_scatter(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     let (mask, source) = (call.tensor(1)?, call.tensor(2)?);
+    if source.dtype() != t.dtype() {
+        return Err(OpError::raised(format!(
+            "masked_scatter: expected self and source to have same dtypes but got{} and {}",
+            t.dtype().type_name(),
+            source.dtype().type_name()
+        )));
+    }
     let positions = masked(&mask, t.sizes())?;
     if (source.numel() as usize) < positions.len() {
         return Err(OpError::raised("Number of elements of source < number of ones in mask"));

@@ -183,7 +183,7 @@ fn logit<'f>(b: &Body<'f, '_>) -> Sym<'f> {
         b.x(0)
     } else {
         // With bounds the wrong way round the lower one counts first.
-        let low = rounded(b.constant(b.value("eps")));
+        let low = b.rounded_scalar("eps");
         let high = rounded(one - low);
         b.x(0).lt(low).select(low, b.x(0).gt(high).select(high, b.x(0)))
     };

@@ -4,7 +4,7 @@ use super::ProgramRow;
 use super::join::concatenated;
 use frazil_ir::DType;
 use frazil_runtime::args::Args;
-use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::build::{ProgramBuilder, step_of};
 use frazil_runtime::expr::{Expr, Number};
 use frazil_runtime::op::Form::{Composite, Pointwise, View};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
@@ -12,6 +12,7 @@ use frazil_runtime::structured::{
     Access, Affine, Dims, Iteration, OutOfBounds, Program, Structured, TensorId, TensorShape,
 };
 use frazil_runtime::sym::Formula;
+use frazil_runtime::{Tensor, TensorError, layout, memory};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::repeat", |a| repeated(a, "repeats")),
@@ -67,6 +68,11 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 ];
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[("aten::repeat_interleave", repeat_interleave)];
+
+/// The number of elements of `sizes`.
+fn numel(sizes: &[i64]) -> Result<i64, OpError> {
+    Ok(layout::checked_numel(sizes).ok_or(TensorError::TooManyElements)?)
+}
 
 pub(super) fn with(
     args: &Args<'_>,
@@ -134,6 +140,7 @@ fn repeated(args: &Args<'_>, name: &str) -> Result<Program, OpError> {
         pairs.extend([t, own]);
         merged.push(t.saturating_mul(own));
     }
+    Tensor::byte_size(x.dtype(), &merged)?;
     let rank = pairs.len();
     let map = (0..x.rank()).map(|d| Affine::index(rank, 2 * (d + lead) + 1)).collect();
     with(args, |p| {
@@ -261,9 +268,14 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     }
     let lead = x.rank() - 3;
     let spatial = &x.sizes()[lead + 1..];
-    let blocks: Dims = (0..2)
-        .map(|i| (spatial[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1).div_euclid(stride[i]) + 1)
-        .collect();
+    let windows = |i: usize| {
+        let [size, pad, kernel, dilation, stride] =
+            [spatial[i], padding[i], kernel[i], dilation[i], stride[i]].map(i128::from);
+        // PyTorch's numbers wrap around where they are too large, and are negative then.
+        let room = i64::try_from(size + 2 * pad - dilation * (kernel - 1) - 1).unwrap_or(i64::MIN);
+        room.div_euclid(stride.max(1) as i64) + 1
+    };
+    let blocks: Dims = (0..2).map(windows).collect();
     if blocks.iter().any(|&b| b < 1) {
         return Err(OpError::raised(format!(
             "Given input with spatial size {spatial:?}, calculated shape of the array of sliding blocks as {:?}, but its components must be at least one.",
@@ -280,8 +292,8 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
     let mut map: Vec<Affine> = (0..=lead).map(|d| Affine::index(rank, d)).collect();
     for i in 0..2 {
         let mut place = Affine::constant(rank, -padding[i]);
-        place.coefficients[lead + 1 + i] = dilation[i];
-        place.coefficients[lead + 3 + i] = stride[i];
+        place.coefficients[lead + 1 + i] = step_of(dilation[i], kernel[i]);
+        place.coefficients[lead + 3 + i] = step_of(stride[i], blocks[i]);
         map.push(place);
     }
     with(args, |p| {
@@ -300,14 +312,22 @@ fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
         ));
     }
     let lead = rank - 3;
-    let (c, h, w) = (x.sizes()[lead] / (r * r), x.sizes()[lead + 1], x.sizes()[lead + 2]);
+    let square = r.checked_mul(r).ok_or_else(|| {
+        OpError::raised(format!(
+            "upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={r}"
+        ))
+    })?;
+    let (c, h, w) = (x.sizes()[lead] / square, x.sizes()[lead + 1], x.sizes()[lead + 2]);
+    let (Some(height), Some(width)) = (h.checked_mul(r), w.checked_mul(r)) else {
+        return Err(TensorError::TooManyElements.into());
+    };
     shuffled(
         args,
         x.id,
         &x.sizes()[..lead],
         &[c, r, r, h, w],
         &[0, 3, 1, 4, 2],
-        &[c, h * r, w * r],
+        &[c, height, width],
     )
 }
 
@@ -343,7 +363,7 @@ fn channel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
             "channel_shuffle expects the number of channels to be divisible by groups",
         ));
     }
-    let (c, rest) = (x.sizes()[1], x.sizes()[2..].iter().product());
+    let (c, rest) = (x.sizes()[1], numel(&x.sizes()[2..])?);
     shuffled(
         args,
         x.id,
@@ -383,6 +403,9 @@ fn meshgrid(args: &Args<'_>) -> Result<Program, OpError> {
             )));
         }
     };
+    if tensors.iter().any(|t| t.dtype() != tensors[0].dtype()) {
+        return Err(OpError::raised("meshgrid expects all tensors to have the same dtype"));
+    }
     if tensors.iter().any(|t| t.rank() > 1) {
         return Err(OpError::raised(
             "torch.meshgrid: Expected 0D or 1D tensor in the tensor list",
@@ -413,7 +436,7 @@ fn broadcast_tensors(args: &Args<'_>) -> Result<Program, OpError> {
     let tensors = args.tensors("tensors")?;
     let mut sizes = Dims::new();
     for t in &tensors {
-        sizes = frazil_runtime::layout::broadcast(&sizes, t.sizes())
+        sizes = layout::broadcast(&sizes, t.sizes())
             .ok_or_else(|| frazil_runtime::build::broadcast_error(&sizes, t.sizes()))?;
     }
     let mut p = ProgramBuilder::new(args);
@@ -517,6 +540,7 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
     if repeats < 0 {
         return Err(OpError::raised("Repeats must be non-negative"));
     }
+    let stated = args.opt_int("output_size")?;
     let (mut sizes, dim): (Dims, usize) = match args.opt_int("dim")? {
         // PyTorch looks for the dimension behind it.
         Some(_) if x.rank() == 0 => return Err(OpError::raised("Dimension out of range")),
@@ -533,6 +557,12 @@ fn repeat_each(args: &Args<'_>) -> Result<Program, OpError> {
         sizes[dim] = sizes[dim]
             .checked_mul(repeats)
             .ok_or_else(|| OpError::raised("the result is too large"))?;
+        if let Some(stated) = stated.filter(|&n| n != sizes[dim]) {
+            return Err(OpError::raised(format!(
+                "repeat_interleave: Invalid output_size, expected {} but got {stated}",
+                sizes[dim]
+            )));
+        }
         p.reshape(copy, &sizes)
     })
 }
@@ -542,8 +572,8 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     let name = call.ctx.name(call.schema.overload);
     if name == "Tensor" {
         let counts = call.tensor(0)?.to_i64_vec();
-        let out = interleaved(&counts)?;
-        let out = frazil_runtime::Tensor::from_i64(&out, &[out.len() as i64])?;
+        let out = interleaved(&counts, call.opt_int(1)?)?;
+        let out = Tensor::from_i64(&out, &[out.len() as i64])?;
         return one(out.to_dtype(call.tensor(0)?.dtype())?);
     }
     let mut t = call.tensor(0)?;
@@ -556,34 +586,44 @@ fn repeat_interleave(call: &Call<'_>) -> Result<Results, OpError> {
     };
     let axis = super::indexing::Axis::of(&t, dim);
     let counts = match call.arg(1) {
-        frazil_runtime::Value::Tensor(r) if r.get().numel() == 1 => vec![r.get().item()?.as_i64(); axis.size as usize],
+        frazil_runtime::Value::Tensor(r) if r.get().numel() == 1 => {
+            memory::filled(axis.size as usize, r.get().item()?.as_i64())?
+        }
         _ => call.tensor(1)?.to_i64_vec(),
     };
     if counts.len() as i64 != axis.size {
         return Err(OpError::raised("repeats must have the same size as input along dim"));
     }
-    let chosen = interleaved(&counts)?;
-    let mut positions = Vec::new();
+    let chosen = interleaved(&counts, call.opt_int(3)?)?;
+    let mut sizes = t.sizes().to_vec();
+    match sizes.get_mut(dim) {
+        Some(s) => *s = chosen.len() as i64,
+        None => sizes.push(chosen.len() as i64),
+    }
+    let mut positions = memory::with_capacity(numel(&sizes)? as usize)?;
     for o in 0..axis.outer {
         for &k in &chosen {
             let first = (o * axis.size + k) * axis.inner;
             positions.extend(first..first + axis.inner);
         }
     }
-    let mut sizes = t.sizes().to_vec();
-    match sizes.get_mut(dim) {
-        Some(s) => *s = chosen.len() as i64,
-        None => sizes.push(chosen.len() as i64),
-    }
     one(t.take(&positions, &sizes)?)
 }
 
-fn interleaved(counts: &[i64]) -> Result<Vec<i64>, OpError> {
-    if counts.iter().any(|&c| c < 0) || counts.iter().sum::<i64>() > 1 << 32 {
+/// Each place as often as `counts` has it, which is as many as are `stated`.
+fn interleaved(counts: &[i64], stated: Option<i64>) -> Result<Vec<i64>, OpError> {
+    if counts.iter().any(|&c| c < 0) {
         return Err(OpError::raised("repeats can not be negative"));
     }
-    Ok((0..)
-        .zip(counts)
-        .flat_map(|(i, &c)| std::iter::repeat_n(i, c as usize))
-        .collect())
+    let total = counts.iter().try_fold(0i64, |sum, &c| sum.checked_add(c));
+    let total = total.ok_or(TensorError::TooManyElements)?;
+    if stated.is_some_and(|n| n != total) {
+        return Err(OpError::raised("allocated size does not match required size"));
+    }
+    Tensor::byte_size(DType::Long, &[total])?;
+    let mut places = memory::with_capacity(total as usize)?;
+    for (i, &count) in (0..).zip(counts) {
+        places.extend(std::iter::repeat_n(i, count as usize));
+    }
+    Ok(places)
 }

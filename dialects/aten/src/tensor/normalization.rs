@@ -184,6 +184,7 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     if x.shape.numel() == 0 {
         return normalised_nothing(args, &x);
     }
+    check_parameters(args, &x, &PARAMETERS)?;
     let (rank, c) = (x.rank(), channels(&x)?);
     let (mean, var) = (args.opt_tensor("running_mean")?, args.opt_tensor("running_var")?);
     if let Some(other) = [&mean, &var]
@@ -219,6 +220,32 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let shift = per_channel(&mut p, shift, c, rank)?;
     let out = p.map(&[x.id, scale, shift], x.dtype(), |_, x| x[0] * x[1] + x[2])?;
     p.finish(&[out])
+}
+
+/// Refuses parameters of another dtype than the input's, but for those of halves, which may be floats.
+fn check_parameters(args: &Args<'_>, x: &TensorArg, names: &[&str]) -> Result<(), OpError> {
+    let mut first = None;
+    for name in names {
+        let Some(parameter) = args.opt_tensor(name)? else {
+            continue;
+        };
+        let dtype = parameter.dtype();
+        let expected = *first.get_or_insert(dtype);
+        let half = matches!(x.dtype(), DType::Half | DType::BFloat16);
+        if dtype == expected && (dtype == x.dtype() || half && dtype == DType::Float) {
+            continue;
+        }
+        return Err(OpError::raised(match (expected == x.dtype(), dtype) {
+            (true, other) => format!(
+                "expected scalar type {} but found {}",
+                x.dtype().type_name(),
+                other.type_name()
+            ),
+            (false, DType::Float) => "mixed dtype (CPU): all inputs must share same datatype.".to_owned(),
+            _ => "mixed dtype (CPU): expect parameter to have scalar type of Float".to_owned(),
+        }));
+    }
+    Ok(())
 }
 
 /// Of a batch without elements only the dtype and the sizes count: those of a product with the first weight and a sum with the first bias.
@@ -390,6 +417,7 @@ fn native_layer_norm(args: &Args<'_>) -> Result<Program, OpError> {
 fn layer(args: &Args<'_>, with_statistics: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let dims = layer_dims(args, &x)?;
+    check_parameters(args, &x, &["weight", "bias"])?;
     let weight = args.opt_tensor("weight")?.map(|t| t.id);
     let bias = args.opt_tensor("bias")?.map(|t| t.id);
     let mut p = ProgramBuilder::new(args);
@@ -427,6 +455,7 @@ fn group_norm(args: &Args<'_>) -> Result<Program, OpError> {
             x.sizes()
         )));
     }
+    check_parameters(args, &x, &["weight", "bias"])?;
     let weight = args.opt_tensor("weight")?;
     let bias = args.opt_tensor("bias")?;
     grouped(args, &x, groups, weight, bias)
@@ -476,6 +505,7 @@ fn instance_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
             ));
         }
     }
+    check_parameters(args, &x, &PARAMETERS)?;
     if args.flag("use_input_stats")? {
         updates_nothing(args, kept)?;
         return by_instances(args, &x, c);

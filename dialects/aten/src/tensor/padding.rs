@@ -4,6 +4,7 @@ use super::ProgramRow;
 use super::join::concatenated;
 use super::movement::{copied, flipped, with};
 use frazil_ir::DType;
+use frazil_runtime::Scalar;
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::expr::Number;
@@ -15,7 +16,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Composite, "aten::pad", pad),
     (Composite, "aten::constant_pad_nd", |a| {
         let x = a.tensor("self")?;
-        let (widths, value) = (a.ints("pad")?, a.float("value")?);
+        let (widths, value) = (a.ints("pad")?, a.scalar("value")?);
         with(a, |p| padded(p, x.id, &widths, Mode::Constant(value)))
     }),
     (Composite, "aten::reflection_pad1d", |a| moded(a, Mode::Reflect)),
@@ -29,7 +30,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 /// What stands outside of a padded tensor.
 #[derive(Clone, Copy)]
 enum Mode {
-    Constant(f64),
+    Constant(Scalar),
     Reflect,
     Replicate,
     Circular,
@@ -38,7 +39,7 @@ enum Mode {
 fn pad(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let mode = match args.opt_str("mode")?.as_deref() {
-        Some("constant") | None => Mode::Constant(args.opt_float("value")?.unwrap_or(0.0)),
+        Some("constant") | None => Mode::Constant(args.opt_scalar("value")?.unwrap_or(Scalar::Int(0))),
         Some("reflect") => Mode::Reflect,
         Some("replicate") => Mode::Replicate,
         Some("circular") => Mode::Circular,
@@ -77,12 +78,20 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
                     old[d], pair[0], pair[1]
                 ))
             })?;
+            // What is cut off is there.
+            let left = i128::from(old[d]) + i128::from(pair[0].min(0));
+            if left < 0 || left + i128::from(pair[1].min(0)) < 0 {
+                return Err(OpError::raised("narrow(): length must be non-negative."));
+            }
             map[d].offset = pair[0].saturating_neg();
         }
+        if widths.iter().any(|&w| w > 0) {
+            value.checked_to(p.dtype(x))?;
+        }
         let number = match p.dtype(x) {
-            DType::Bool => Number::Int(i64::from(value != 0.0)),
-            dtype if dtype.is_floating_point() || dtype.is_complex() => Number::Float(value),
-            _ => Number::Int(value as i64),
+            DType::Bool => Number::Int(i64::from(value.as_bool())),
+            dtype if dtype.is_floating_point() || dtype.is_complex() => Number::Float(value.as_f64()),
+            _ => Number::Int(value.as_i64()),
         };
         return Ok(copied(p, x, &sizes, map, OutOfBounds::Value(number)));
     }

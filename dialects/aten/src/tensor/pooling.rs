@@ -4,7 +4,7 @@ use super::ProgramRow;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
 use frazil_runtime::args::{Args, TensorArg};
-use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::build::{ProgramBuilder, step_of};
 use frazil_runtime::expr::{BinaryOp, Expr, Number};
 use frazil_runtime::op::Form::Reduction;
 use frazil_runtime::op::OpError;
@@ -42,6 +42,14 @@ struct Windows {
     padding: Dims,
     dilation: Dims,
     output: Dims,
+    /// The places of a window that are looked at: for the others no window meets the image.
+    taps: Taps,
+}
+
+/// Which places of windows, one entry a spatial dimension.
+struct Taps {
+    first: Dims,
+    count: Dims,
 }
 
 impl Windows {
@@ -68,7 +76,7 @@ impl Windows {
                 x.sizes()
             )));
         }
-        let mut output = Dims::new();
+        let (mut output, mut first, mut count) = (Dims::new(), Dims::new(), Dims::new());
         for i in 0..n {
             let (k, s, p, d) = (kernel[i], stride[i], padding[i], dilation[i]);
             if k <= 0 || s <= 0 || d <= 0 || p < 0 {
@@ -90,21 +98,30 @@ impl Windows {
                 )));
             }
             let size = x.sizes()[rank - n + i];
-            let span = size + 2 * p - reach - 1 + if ceil { s - 1 } else { 0 };
+            let [k, s, p, d, reach, end] = [k, s, p, d, reach, size].map(i128::from);
+            let span = end + 2 * p - reach - 1 + if ceil { s - 1 } else { 0 };
             let mut out = span.div_euclid(s) + 1;
             // The last window has to start inside of the input or its left padding.
-            if ceil && (out - 1) * s >= size + p {
+            if ceil && (out - 1) * s >= end + p {
                 out -= 1;
             }
-            if out < 1 {
+            let Some(out) = i64::try_from(out).ok().filter(|&n| n >= 1) else {
                 return Err(OpError::raised(format!(
                     "Given input size {:?}: calculated output size is too small",
                     x.sizes()
                 )));
-            }
+            };
+            // From the first place that is not before the image in the last window to the last one that is not behind it in the first;
+            // of a window that has nothing in common with the image the first place behind its start counts too.
+            let last_start = i128::from(out - 1) * s - p;
+            let low = ((-last_start).max(0) + d - 1).div_euclid(d).min(k - 1);
+            let high = (end - 1 + p).div_euclid(d).max((p + d - 1).div_euclid(d)).min(k - 1);
+            first.push(low as i64);
+            count.push((high - low + 1).max(1) as i64);
             output.push(out);
         }
         Ok(Windows {
+            taps: Taps { first, count },
             kernel,
             stride,
             padding,
@@ -118,10 +135,14 @@ impl Windows {
         let n = self.kernel.len();
         (0..n).all(|i| {
             let size = x.sizes()[x.rank() - n + i];
-            let last =
-                (self.output[i] - 1) * self.stride[i] - self.padding[i] + self.dilation[i] * (self.kernel[i] - 1);
-            self.padding[i] == 0 && last < size
+            let [out, s, d, k] = [self.output[i], self.stride[i], self.dilation[i], self.kernel[i]].map(i128::from);
+            self.padding[i] == 0 && (out - 1) * s + d * (k - 1) < i128::from(size)
         })
+    }
+
+    /// Where the first place of the first window is that is looked at.
+    fn start(&self, i: usize) -> i64 {
+        self.dilation[i] * self.taps.first[i] - self.padding[i]
     }
 
     /// The loops over outputs, then windows; the outputs' sizes; and how `x` is read.
@@ -132,13 +153,13 @@ impl Windows {
         let mut domain: Dims = x.sizes()[..lead].into();
         domain.extend_from_slice(&self.output);
         let sizes = domain.clone();
-        domain.extend_from_slice(&self.kernel);
+        domain.extend_from_slice(&self.taps.count);
         let map = (0..x.rank()).map(|d| match d.checked_sub(lead) {
             None => Affine::index(loops, d),
             Some(i) => {
-                let mut a = Affine::constant(loops, -self.padding[i]);
-                a.coefficients[d] = self.stride[i];
-                a.coefficients[x.rank() + i] = self.dilation[i];
+                let mut a = Affine::constant(loops, self.start(i));
+                a.coefficients[d] = step_of(self.stride[i], self.output[i]);
+                a.coefficients[x.rank() + i] = step_of(self.dilation[i], self.taps.count[i]);
                 a
             }
         });
@@ -213,7 +234,8 @@ fn max_pool_with_indices(args: &Args<'_>, n: usize) -> Result<Program, OpError> 
         let mut after = inside;
         for i in 0..n {
             let size = int(x.sizes()[rank - n + i]);
-            let at = f.index(rank - n + i) * int(windows.stride[i]) - int(windows.padding[i])
+            let at = f.index(rank - n + i) * int(windows.stride[i])
+                + int(windows.start(i))
                 + f.index(rank + i) * int(windows.dilation[i]);
             after = after.and(at.ge(int(0)));
             inside = inside.and(at.lt(size));
@@ -263,7 +285,7 @@ fn avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let windows = Windows::of(args, &x, n)?;
     let accumulate = compute_dtype(x.dtype());
-    let whole: i64 = windows.kernel.iter().product();
+    let whole: i64 = windows.kernel.iter().fold(1, |n: i64, &k| n.saturating_mul(k));
     let divisor = if args.has("divisor_override") {
         args.opt_int("divisor_override")?
     } else {
@@ -355,12 +377,17 @@ fn adaptive_avg_pool(args: &Args<'_>, n: usize) -> Result<Program, OpError> {
     if !empty && (0..n).all(|i| output[i] > 0 && input[i] % output[i] == 0) {
         let kernel: Dims = (0..n).map(|i| input[i] / output[i]).collect();
         let whole: i64 = kernel.iter().product();
+        let taps = Taps {
+            first: smallvec::smallvec![0; n],
+            count: kernel.clone(),
+        };
         let windows = Windows {
             stride: kernel.clone(),
             kernel,
             padding: smallvec::smallvec![0; n],
             dilation: smallvec::smallvec![1; n],
             output,
+            taps,
         };
         let finish = Formula::build(x.dtype(), |f| f.input(0, accumulate) / whole as f64);
         let out = windows.fold(&mut p, &x, Combine::Add, Number::Float(0.0), Some(finish));

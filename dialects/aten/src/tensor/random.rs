@@ -4,9 +4,9 @@
 //! the distributions are follows PyTorch.
 
 use frazil_ir::DType;
-use frazil_runtime::Tensor;
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
+use frazil_runtime::{Tensor, memory};
 use std::hash::{BuildHasher, RandomState};
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
@@ -24,9 +24,11 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
     ("aten::randperm", |c| {
         let n = c.int(0)?;
-        if !(0..1 << 32).contains(&n) {
+        if n < 0 {
             return Err(OpError::raised(format!("n must be non-negative, got {n}")));
         }
+        Tensor::byte_size(DType::Long, &[n])?;
+        memory::check_items(n, size_of::<i64>())?;
         let order = shuffled(n, n);
         one(Tensor::from_i64(&order, &[n])?.to_dtype(dtype_of(c, DType::Long)?)?)
     }),
@@ -108,7 +110,8 @@ fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
 fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut() -> f64) -> Result<Tensor, OpError> {
     // Checks the sizes before anything is drawn.
     let count = Tensor::zeros(DType::Bool, sizes)?.numel();
-    let values: Vec<f64> = (0..count).map(|_| draw()).collect();
+    let mut values: Vec<f64> = memory::with_capacity(count as usize)?;
+    values.extend((0..count).map(|_| draw()));
     Ok(Tensor::from_elements::<DoubleElement>(&values, sizes)?.to_dtype(dtype)?)
 }
 
@@ -140,7 +143,8 @@ fn integers(sizes: &[i64], low: i64, high: i64, dtype: DType) -> Result<Results,
     };
     let mut random = Random::new();
     let count = Tensor::zeros(DType::Bool, sizes)?.numel();
-    let values: Vec<i64> = (0..count).map(|_| low + random.below(span as u64) as i64).collect();
+    let mut values: Vec<i64> = memory::with_capacity(count as usize)?;
+    values.extend((0..count).map(|_| low + random.below(span as u64) as i64));
     one(Tensor::from_i64(&values, sizes)?.to_dtype(dtype)?)
 }
 
@@ -195,7 +199,12 @@ fn multinomial(call: &Call<'_>) -> Result<Results, OpError> {
         ));
     }
     let mut random = Random::new();
-    let mut out = Vec::new();
+    let mut sizes = t.sizes().to_vec();
+    if let Some(last) = sizes.last_mut() {
+        *last = samples;
+    }
+    let bytes = Tensor::byte_size(DType::Long, &sizes)?;
+    let mut out = memory::with_capacity(bytes / size_of::<i64>())?;
     for row in t.to_f64_vec().chunks_exact(classes as usize) {
         if row.iter().any(|w| !w.is_finite() || *w < 0.0) || row.iter().sum::<f64>() <= 0.0 {
             return Err(OpError::raised(
@@ -219,10 +228,6 @@ fn multinomial(call: &Call<'_>) -> Result<Results, OpError> {
                 *w = 0.0;
             }
         }
-    }
-    let mut sizes = t.sizes().to_vec();
-    if let Some(last) = sizes.last_mut() {
-        *last = samples;
     }
     one(Tensor::from_i64(&out, &sizes)?)
 }

@@ -449,6 +449,29 @@ fn logsumexp(args: &Args<'_>) -> Result<Program, OpError> {
     p.finish(&[out])
 }
 
+/// Refuses norms of nothing, of an order for which nothing is neutral.
+fn has_identity(args: &Args<'_>, x: &TensorArg, order: f64) -> Result<(), OpError> {
+    let order = frazil_runtime::format::general(order, 6);
+    let start = format!("linalg.vector_norm cannot compute the {order} norm on");
+    let given = args.opt_ints("dim")?.filter(|dims| !dims.is_empty());
+    let Some(given) = given.filter(|dims| dims.len() < x.rank()) else {
+        return match x.shape.numel() {
+            0 => Err(OpError::raised(format!(
+                "{start} an empty tensor because the operation does not have an identity"
+            ))),
+            _ => Ok(()),
+        };
+    };
+    for dim in given {
+        if x.sizes().get(frazil_runtime::args::wrap_dim(dim, x.rank())?) == Some(&0) {
+            return Err(OpError::raised(format!(
+                "{start} the dimension {dim}because this dimension is empty and the operation does not have an identity"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The vector norm of order `p` (`ord`), 2 by default.
 fn norm(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
@@ -463,6 +486,9 @@ fn norm(args: &Args<'_>) -> Result<Program, OpError> {
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
             output.type_name()
         )));
+    }
+    if order < 0.0 || order == f64::INFINITY {
+        has_identity(args, &x, order)?;
     }
     // Norms are real.
     let (element, output) = (output, real_of(output));

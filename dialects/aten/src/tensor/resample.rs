@@ -6,6 +6,7 @@ use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::call::args_of;
 use frazil_runtime::element::DoubleElement;
+use frazil_runtime::memory;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 
 /// The shape of a weight over the distance from the place that is asked for.
@@ -70,7 +71,7 @@ struct Window {
     weights: Vec<f64>,
 }
 
-fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Vec<Window> {
+fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Result<Vec<Window>, OpError> {
     let window = |o: i64| {
         if antialias {
             wide_window(axis, filter, o)
@@ -78,7 +79,10 @@ fn windows(axis: &Axis, filter: Filter, antialias: bool) -> Vec<Window> {
             narrow_window(axis, filter, o)
         }
     };
-    (0..axis.output).map(window).collect()
+    // Bytes of a window and of its weights, of which few are more than there are inputs for an output.
+    let taps = axis.input / axis.output.max(1) + 8;
+    memory::check_items(axis.output, size_of::<Window>() + 8 * taps as usize)?;
+    Ok((0..axis.output).map(window).collect())
 }
 
 /// All inputs within the filter's radius, which is stretched where the image shrinks.
@@ -146,10 +150,11 @@ fn fixed_point(windows: &[Window]) -> (Vec<Vec<i64>>, u32) {
 }
 
 /// `values`, `outer` times `axis.input` times `inner` of them, with the middle dimension interpolated.
-fn along(values: &[f64], inner: usize, axis: &Axis, windows: &[Window], bytes: bool) -> Vec<f64> {
+fn along(values: &[f64], inner: usize, axis: &Axis, windows: &[Window], bytes: bool) -> Result<Vec<f64>, OpError> {
     let (integers, bits) = if bytes { fixed_point(windows) } else { (Vec::new(), 0) };
     let plane = axis.input as usize * inner;
-    let mut out = Vec::new();
+    let images = values.len() / plane.max(1);
+    let mut out = memory::with_capacity(images.saturating_mul(windows.len()).saturating_mul(inner))?;
     for image in values.chunks_exact(plane.max(1)) {
         for (o, window) in windows.iter().enumerate() {
             for i in 0..inner {
@@ -164,7 +169,7 @@ fn along(values: &[f64], inner: usize, axis: &Axis, windows: &[Window], bytes: b
             }
         }
     }
-    out
+    Ok(out)
 }
 
 fn resampled(call: &Call<'_>, n: usize, filter: Filter, antialias: bool) -> Result<Results, OpError> {
@@ -176,14 +181,23 @@ fn resampled(call: &Call<'_>, n: usize, filter: Filter, antialias: bool) -> Resu
         let (name, dtype) = (call.ctx.name(call.schema.name), t.dtype().type_name());
         return Err(OpError::raised(format!("\"{name}\" not implemented for '{dtype}'")));
     }
+    let mut sizes = t.sizes().to_vec();
+    for (size, axis) in sizes[2..].iter_mut().zip(&axes) {
+        *size = axis.output;
+    }
+    // Checks the sizes before anything is computed.
+    let empty = Tensor::zeros(t.dtype(), &sizes)?;
+    if empty.numel() == 0 {
+        return one(empty);
+    }
     let mut values = t.to_f64_vec();
     let mut sizes = t.sizes().to_vec();
     // The last dimension first.
     for (i, axis) in axes.iter().enumerate().rev() {
         if axis.input != axis.output {
             let inner: i64 = sizes[3 + i..].iter().product();
-            let windows = windows(axis, filter, antialias);
-            values = along(&values, inner as usize, axis, &windows, bytes);
+            let windows = windows(axis, filter, antialias)?;
+            values = along(&values, inner as usize, axis, &windows, bytes)?;
             sizes[2 + i] = axis.output;
         }
     }

@@ -8,7 +8,7 @@ use frazil_runtime::element::{BoolElement, DoubleElement};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{ResultType, promote_types};
 use frazil_runtime::value::Value;
-use frazil_runtime::{Scalar, Tensor};
+use frazil_runtime::{Scalar, Tensor, memory};
 use std::cmp::Ordering;
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
@@ -223,15 +223,30 @@ fn dim_given(call: &Call<'_>) -> bool {
 
 fn bincount(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, min) = (call.tensor(0)?, call.int(2)?);
+    if min < 0 {
+        return Err(OpError::raised("minlength should be >= 0"));
+    }
     let values = t.to_i64_vec();
-    if t.dim() != 1 || values.iter().any(|&v| !(0..1 << 28).contains(&v)) || min < 0 {
+    if t.dim() != 1 || values.iter().any(|&v| v < 0) {
         return Err(OpError::raised(
             "bincount only supports 1-d non-negative integral inputs.",
         ));
     }
-    let bins = values.iter().max().map_or(0, |m| m + 1).max(min);
+    let largest = values.iter().max().copied().unwrap_or(-1);
+    let bins = largest.checked_add(1).map(|n| n.max(min)).ok_or_else(|| {
+        OpError::raised(format!(
+            "maximum value of input overflowed, it should be < {} but got {largest}",
+            i64::MAX
+        ))
+    })?;
     let weights = call.opt_tensor(1)?;
-    let mut out = vec![0.0; bins as usize];
+    if weights.as_ref().is_some_and(|w| w.dim() != 1 || w.numel() != t.numel()) && t.numel() > 0 {
+        return Err(OpError::raised(
+            "weights should be 1-d and have the same length as input",
+        ));
+    }
+    Tensor::byte_size(DType::Double, &[bins])?;
+    let mut out = memory::zeros::<f64>(bins as usize)?;
     let scale = weights.as_ref().map(Tensor::to_f64_vec);
     for (i, &v) in values.iter().enumerate() {
         out[v as usize] += scale.as_ref().map_or(1.0, |w| w.get(i).copied().unwrap_or_default());
@@ -250,7 +265,7 @@ fn histc(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, bins) = (call.tensor(0)?, call.int(1)?);
     let (mut low, mut high) = (call.float(2)?, call.float(3)?);
     let values = t.to_f64_vec();
-    if !(1..1 << 28).contains(&bins) {
+    if bins < 1 {
         return Err(OpError::raised("torch.histc(): bins must be > 0"));
     }
     if low == high && !values.is_empty() {
@@ -263,7 +278,11 @@ fn histc(call: &Call<'_>) -> Result<Results, OpError> {
     if low > high || !low.is_finite() || !high.is_finite() {
         return Err(OpError::raised("torch.histc: max must be larger than min"));
     }
-    let mut out = vec![0.0; bins as usize];
+    for bound in [call.scalar(2)?, call.scalar(3)?] {
+        bound.checked_to(t.dtype())?;
+    }
+    Tensor::byte_size(DType::Double, &[bins])?;
+    let mut out = memory::zeros::<f64>(bins as usize)?;
     for x in values.into_iter().filter(|x| (low..=high).contains(x)) {
         let bin = ((x - low) / (high - low) * bins as f64) as i64;
         out[bin.min(bins - 1) as usize] += 1.0;

@@ -3,6 +3,7 @@
 use super::ProgramRow;
 use frazil_runtime::args::{Args, TensorArg};
 use frazil_runtime::build::ProgramBuilder;
+use frazil_runtime::memory;
 use frazil_runtime::op::Form::View;
 use frazil_runtime::op::OpError;
 use frazil_runtime::structured::{Program, TensorId};
@@ -42,6 +43,14 @@ fn pieces(args: &Args<'_>, x: &TensorArg, dim: usize, lengths: &[i64]) -> Result
     p.finish(&outputs)
 }
 
+/// Bytes that one piece takes as a step of a program, as a tensor, and as a value.
+const PIECE: usize = 1 << 10;
+
+/// Checks that there is memory for as many pieces.
+fn check_pieces(count: i64) -> Result<(), OpError> {
+    Ok(memory::check_items(count, PIECE)?)
+}
+
 /// The extent of dimension `dim`, which has to exist.
 fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
     x.sizes()
@@ -51,13 +60,13 @@ fn extent(x: &TensorArg, dim: usize, operator: &str) -> Result<i64, OpError> {
 }
 
 /// Lengths of pieces of `length`, the last one shorter. An empty dimension is one empty piece.
-fn even_lengths(size: i64, length: i64) -> Vec<i64> {
+fn even_lengths(size: i64, length: i64) -> Result<Vec<i64>, OpError> {
     if size == 0 || length == 0 {
-        return vec![size];
+        return Ok(vec![size]);
     }
-    (0..(size - 1) / length + 1)
-        .map(|i| length.min(size - i * length))
-        .collect()
+    let count = (size - 1) / length + 1;
+    check_pieces(count)?;
+    Ok((0..count).map(|i| length.min(size - i * length)).collect())
 }
 
 fn chunk(args: &Args<'_>) -> Result<Program, OpError> {
@@ -70,9 +79,10 @@ fn chunk(args: &Args<'_>) -> Result<Program, OpError> {
         )));
     }
     if size == 0 {
-        return pieces(args, &x, dim, &vec![0; chunks.min(1 << 20) as usize]);
+        check_pieces(chunks)?;
+        return pieces(args, &x, dim, &vec![0; chunks as usize]);
     }
-    pieces(args, &x, dim, &even_lengths(size, (size - 1) / chunks + 1))
+    pieces(args, &x, dim, &even_lengths(size, (size - 1) / chunks + 1)?)
 }
 
 fn split(args: &Args<'_>) -> Result<Program, OpError> {
@@ -91,11 +101,12 @@ fn split(args: &Args<'_>) -> Result<Program, OpError> {
                     "split expects split_size be non-negative, but got split_size={length}"
                 )));
             }
-            even_lengths(size, length)
+            even_lengths(size, length)?
         }
         _ => args.ints(name)?.to_vec(),
     };
-    if lengths.iter().any(|&l| l < 0) || lengths.iter().sum::<i64>() != size {
+    let total: i128 = lengths.iter().copied().map(i128::from).sum();
+    if lengths.iter().any(|&l| l < 0) || total != i128::from(size) {
         return Err(OpError::raised(format!(
             "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={lengths:?}"
         )));
@@ -106,7 +117,7 @@ fn split(args: &Args<'_>) -> Result<Program, OpError> {
 /// As many pieces as `sections` says, the first ones one longer where the division leaves a rest, or `even`.
 fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Program, OpError> {
     let (size, sections) = (extent(x, dim, "tensor_split")?, args.int("sections")?);
-    if !(1..1 << 20).contains(&sections) {
+    if sections < 1 {
         return Err(OpError::raised(format!(
             "number of sections must be larger than 0, got {sections}"
         )));
@@ -116,6 +127,7 @@ fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Pr
             "attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible by the split_size {sections}!"
         )));
     }
+    check_pieces(sections)?;
     let lengths: Vec<i64> = (0..sections)
         .map(|i| size / sections + i64::from(i < size % sections))
         .collect();
@@ -125,7 +137,7 @@ fn sections(args: &Args<'_>, x: &TensorArg, dim: usize, even: bool) -> Result<Pr
 /// Cut before each of the `indices`, which are clamped as Python's slices clamp.
 fn at_indices(args: &Args<'_>, x: &TensorArg, dim: usize) -> Result<Program, OpError> {
     let size = extent(x, dim, "tensor_split")?;
-    let place = |i: i64| if i < 0 { i + size } else { i }.clamp(0, size);
+    let place = |i: i64| if i < 0 { i.saturating_add(size) } else { i }.clamp(0, size);
     let mut cuts: Vec<i64> = args.ints("indices")?.iter().map(|&i| place(i)).collect();
     cuts.push(size);
     let mut p = ProgramBuilder::new(args);
@@ -159,6 +171,7 @@ fn unbind(args: &Args<'_>) -> Result<Program, OpError> {
     let x = args.tensor("self")?;
     let dim = args.dim("dim", x.rank())?;
     let size = extent(&x, dim, "unbind")?;
+    check_pieces(size)?;
     let mut p = ProgramBuilder::new(args);
     let outputs: Vec<TensorId> = (0..size).map(|i| p.select(x.id, dim, i)).collect();
     p.finish(&outputs)

@@ -3,7 +3,7 @@
 
 use super::lists;
 use super::math::rounded;
-use frazil_ir::types;
+use frazil_ir::{DType, types};
 use frazil_runtime::Scalar;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
@@ -273,6 +273,10 @@ fn int(call: &Call<'_>) -> Result<Results, OpError> {
         Value::Str(s) => {
             let invalid = |_| OpError::raised(format!("invalid literal for int() with base 10: '{s}'"));
             one(s.trim_start().parse::<i64>().map_err(invalid)?)
+        }
+        // What is a number of any kind, a tensor's element say, becomes an integer of four bytes.
+        Value::Float(f) if call.ctx.name(call.schema.overload) == "Scalar" => {
+            one(Scalar::Float(*f).checked_to(DType::Int)?.as_i64())
         }
         Value::Float(f) => one(to_integer(*f)),
         _ => one(call.scalar(0)?.as_i64()),

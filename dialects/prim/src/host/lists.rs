@@ -2,10 +2,10 @@
 
 use super::arithmetic::order;
 use frazil_ir::{DType, TypeId, TypeKind, types};
-use frazil_runtime::Scalar;
 use frazil_runtime::format::{general, str_of};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::{ListValue, Value};
+use frazil_runtime::{Scalar, memory};
 use num_complex::Complex64;
 
 pub(super) const HOST: &[(&str, KernelFn)] = &[
@@ -25,10 +25,7 @@ pub(super) const HOST: &[(&str, KernelFn)] = &[
     ("aten::any", |c| one(c.list(0)?.items().iter().any(truth))),
     ("prim::rangelist", |c| {
         let n = c.int(0)?.max(0);
-        // A hostile program must not make us run out of memory.
-        if n > MAX_LENGTH as i64 {
-            return Err(too_long());
-        }
+        memory::check_items(n, size_of::<Value>())?;
         one(Value::ints(0..n))
     }),
     ("aten::_size_if_not_equal", |c| {
@@ -78,13 +75,6 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::sort.Tensor", |c| sort(c, true)),
     ("aten::count.Tensor", count),
 ];
-
-/// The longest list that an operator makes from a number.
-const MAX_LENGTH: usize = 1 << 28;
-
-fn too_long() -> OpError {
-    OpError::Unsupported(format!("lists of more than {MAX_LENGTH} elements"))
-}
 
 /// A position counted as Python counts.
 pub(super) fn position(index: i64, len: usize) -> Result<usize, OpError> {
@@ -233,12 +223,10 @@ pub(super) fn concatenate(call: &Call<'_>) -> Result<Results, OpError> {
 }
 
 fn repeated(items: &[Value], n: i64) -> Result<Vec<Value>, OpError> {
-    let n = n.max(0) as usize;
-    // A hostile program must not make us run out of memory.
-    match items.len().checked_mul(n) {
-        Some(total) if total <= MAX_LENGTH => Ok(items.iter().cloned().cycle().take(total).collect()),
-        _ => Err(too_long()),
-    }
+    let total = items.len().saturating_mul(n.max(0) as usize);
+    let mut all = memory::with_capacity(total)?;
+    all.extend(items.iter().cloned().cycle().take(total));
+    Ok(all)
 }
 
 pub(super) fn repeat(l: &ListValue, n: i64) -> Result<Results, OpError> {
@@ -366,6 +354,8 @@ fn to_list(call: &Call<'_>) -> Result<Results, OpError> {
             dtype.type_name()
         )));
     }
+    // Its elements are there as numbers, as values, and as values of the lists.
+    memory::check_items(tensor.numel(), 2 * size_of::<Complex64>() + 2 * size_of::<Value>())?;
     let elements: Vec<Value> = match element {
         types::INT => tensor.to_i64_vec().into_iter().map(Value::Int).collect(),
         types::FLOAT => tensor.to_f64_vec().into_iter().map(Value::Float).collect(),

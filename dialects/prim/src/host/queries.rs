@@ -8,15 +8,22 @@ use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{ResultType, can_cast, promote_types};
 use frazil_runtime::value::Value;
 
-/// `int(tensor)`.
-fn integer(number: Scalar) -> Result<i64, OpError> {
-    match number {
-        // The largest double below 2^63 is an integer; NaN is in no range.
-        Scalar::Float(f) if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) => Err(
-            OpError::raised("value cannot be converted to type int64_t without overflow"),
-        ),
-        number => Ok(number.as_i64()),
+/// The number that a tensor is where the program gives it for one.
+fn implicit(call: &Call<'_>, to_int: bool) -> Result<Scalar, OpError> {
+    let t = call.tensor(0)?;
+    if t.dim() != 0 {
+        return Err(OpError::raised(
+            "Cannot input a tensor of dimension other than 0 as a scalar argument",
+        ));
     }
+    let integral = !(t.dtype().is_floating_point() || t.dtype().is_complex() || t.dtype() == DType::Bool);
+    if to_int && !integral {
+        let dtype = t.dtype().type_name();
+        return Err(OpError::raised(format!(
+            "Cannot input a tensor of type {dtype} as an integral argument"
+        )));
+    }
+    Ok(t.item()?)
 }
 
 pub(super) const HOST: &[(&str, KernelFn)] = &[
@@ -115,12 +122,16 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     }),
     ("aten::is_inference", |_| one(false)),
     ("aten::item", |c| one(c.tensor(0)?.item()?)),
-    ("aten::Int.Tensor", |c| one(integer(c.tensor(0)?.item()?)?)),
+    ("aten::Int.Tensor", |c| {
+        one(c.tensor(0)?.item()?.checked_to(DType::Long)?.as_i64())
+    }),
     ("aten::Float.Tensor", |c| one(c.tensor(0)?.item()?.as_f64())),
     ("aten::Bool.Tensor", |c| one(c.tensor(0)?.item()?.as_bool())),
-    ("aten::IntImplicit", |c| one(c.tensor(0)?.item()?.as_i64())),
-    ("aten::FloatImplicit", |c| one(c.tensor(0)?.item()?.as_f64())),
-    ("aten::ScalarImplicit", |c| one(c.tensor(0)?.item()?)),
+    ("aten::IntImplicit", |c| one(implicit(c, true)?.as_i64())),
+    ("aten::FloatImplicit", |c| {
+        one(implicit(c, false)?.checked_to(DType::Double)?.as_f64())
+    }),
+    ("aten::ScalarImplicit", |c| one(implicit(c, false)?)),
     ("aten::get_device", |_| one(-1i64)),
     ("aten::result_type.Tensor", result_type),
     ("aten::result_type.Scalar", result_type),
