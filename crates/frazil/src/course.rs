@@ -100,6 +100,7 @@ struct Return {
     outputs: Vec<TensorId>,
     writes: Vec<(u32, u32)>,
     sets: Vec<(u32, u32, ResultSpec)>,
+    warnings: Vec<String>,
 }
 
 impl Course {
@@ -239,7 +240,12 @@ impl Stage {
                 wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
                 (Then::Call(call), wanted)
             }
-            Next::Return { results, writes, sets } => {
+            Next::Return {
+                results,
+                writes,
+                sets,
+                warnings,
+            } => {
                 let outputs = graph.outputs.clone();
                 let wanted = outputs.iter().copied().collect();
                 let end = Return {
@@ -247,6 +253,7 @@ impl Stage {
                     outputs,
                     writes,
                     sets,
+                    warnings,
                 };
                 (Then::Return(Box::new(end)), wanted)
             }
@@ -266,7 +273,14 @@ impl Stage {
                 name: method.name.to_owned(),
                 ..method.options.clone()
             };
-            let plan = NativePlan::of(Specialised { graph: part, results }, &options)?;
+            let plan = NativePlan::of(
+                Specialised {
+                    graph: part,
+                    results,
+                    warnings: Vec::new(),
+                },
+                &options,
+            )?;
             kernels = plan.kernel_count().0;
             Some(plan.compile_sharing(&options, objects)?)
         };
@@ -321,6 +335,10 @@ impl Return {
             if let Some(object) = situation.state.get(*object as usize) {
                 object.set_slot(*slot as usize, value);
             }
+        }
+        // As the interpreter does; not before, since it may have to take over.
+        for text in &self.warnings {
+            tracing::warn!(target: "frazil::warn", "{text}");
         }
         Ok(Ending::Returned(match results.len() {
             1 => results.remove(0),
