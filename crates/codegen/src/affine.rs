@@ -3,19 +3,39 @@
 use frazil_ir::contiguous_strides;
 use frazil_runtime::structured::{Access, Affine, Dims, OutOfBounds};
 
-/// `outer` with its index `i` replaced by `inner[i]`, a map from a domain of `rank` loops.
-pub fn compose(outer: &Affine, inner: &[Affine], rank: usize) -> Affine {
+/// The greatest offset of an access. Sums of a few of them do not overflow.
+const MAX_REACH: i64 = 1 << 60;
+
+/// `outer` with its index `i` replaced by `inner[i]`, a map from a domain of `rank` loops; `None` where that overflows.
+pub fn compose(outer: &Affine, inner: &[Affine], rank: usize) -> Option<Affine> {
     let mut out = Affine::constant(rank, outer.offset);
     for (&c, map) in outer.coefficients.iter().zip(inner) {
         if c == 0 {
             continue;
         }
-        out.offset += c * map.offset;
+        out.offset = out.offset.checked_add(c.checked_mul(map.offset)?)?;
         for (o, &m) in out.coefficients.iter_mut().zip(&map.coefficients) {
-            *o += c * m;
+            *o = o.checked_add(c.checked_mul(m)?)?;
         }
     }
-    out
+    Some(out)
+}
+
+/// A bound on the coordinates and the offset, in elements, of an access by `map` to a dense tensor of `sizes` over a domain of
+/// `extents`; `None` where it is too large to be computed with.
+///
+/// All accesses of a tensor graph have one. Arithmetic on their maps, on parts of them, and on [`linear`] of them does not overflow.
+pub fn reach(map: &[Affine], sizes: &[i64], extents: &[i64]) -> Option<i64> {
+    let (mut total, mut stride) = (0i64, 1i64);
+    for (m, &size) in map.iter().zip(sizes).rev() {
+        let mut coordinate = m.offset.checked_abs()?;
+        for (&c, &n) in m.coefficients.iter().zip(extents) {
+            coordinate = coordinate.checked_add(c.checked_abs()?.checked_mul(n.max(1))?)?;
+        }
+        total = total.checked_add(coordinate.checked_mul(stride)?)?;
+        stride = stride.checked_mul(size.max(1))?;
+    }
+    (total <= MAX_REACH).then_some(total)
 }
 
 /// The least and the greatest value of `map` over a domain of `extents`, which are all positive.
@@ -98,14 +118,18 @@ impl Strided {
     }
 }
 
-/// The element number of coordinates `map` in a dense row-major tensor of `sizes`, as a function of `rank` loops.
+/// The element number of coordinates `map` in a dense row-major tensor of `sizes`, as a function of `rank` loops. The access has a
+/// [`reach`].
 pub fn linear(map: &[Affine], sizes: &[i64], rank: usize) -> Affine {
     let strides = contiguous_strides(sizes);
-    let by_dimension = Affine {
-        coefficients: strides.iter().copied().collect(),
-        offset: 0,
-    };
-    compose(&by_dimension, map, rank)
+    let mut out = Affine::constant(rank, 0);
+    for (&c, map) in strides.iter().zip(map) {
+        out.offset += c * map.offset;
+        for (o, &m) in out.coefficients.iter_mut().zip(&map.coefficients) {
+            *o += c * m;
+        }
+    }
+    out
 }
 
 /// True when the access can leave a tensor of `sizes`.
@@ -133,10 +157,22 @@ mod tests {
     #[test]
     fn composition_substitutes() {
         // y = 2 i + 1 with i = 3 a - b + 4
-        let c = compose(&affine(&[2], 1), &[affine(&[3, -1], 4)], 2);
+        let c = compose(&affine(&[2], 1), &[affine(&[3, -1], 4)], 2).unwrap();
         assert_eq!(c, affine(&[6, -2], 9));
         assert_eq!(range(&c, &[2, 3]), (5, 15));
         assert!(stays_within(&c, &[2, 3], 16) && !stays_within(&c, &[2, 3], 15));
+    }
+
+    #[test]
+    fn overflow_is_no_map() {
+        let far = affine(&[1 << 62], 0);
+        assert_eq!(compose(&affine(&[4], 0), std::slice::from_ref(&far), 1), None);
+        assert_eq!(reach(&[far], &[7], &[1]), None);
+        assert_eq!(reach(&[affine(&[0], i64::MIN)], &[7], &[1]), None);
+        assert_eq!(
+            reach(&[affine(&[1, 0], 0), affine(&[0, 2], -1)], &[4, 10], &[4, 5]),
+            Some(51)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Simplification of the tensor-program graph: views become part of the reads that go through them, copies that copy
 //! nothing disappear, and each nest reads an element once.
 
-use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, stays_within};
+use crate::affine::{as_loop, can_leave, compose, is_identity, linear, range, reach, stays_within};
 use crate::classify::{Class, classify};
 use crate::fold::fold;
 use crate::graph::{TensorGraph, TensorOp};
@@ -203,7 +203,9 @@ fn resolve(graph: &TensorGraph, mut access: Access, domain: &[i64], limit: usize
             ViewKind::Affine(map) => through_affine(map, &access, &v.output.sizes, base, domain),
             ViewKind::Reshape => through_reshape(&access, &v.output.sizes, base, domain),
         };
-        let Some(map) = map else { return access };
+        let Some(map) = map.filter(|map| reach(map, base, domain).is_some()) else {
+            return access;
+        };
         access = Access {
             tensor: v.tensor,
             map,
@@ -228,7 +230,7 @@ fn through_affine(map: &[Affine], access: &Access, sizes: &[i64], base: &[i64], 
             }
         }
     }
-    Some(map.iter().map(|m| compose(m, &access.map, domain.len())).collect())
+    map.iter().map(|m| compose(m, &access.map, domain.len())).collect()
 }
 
 /// The coordinates in a tensor of sizes `base` of the element at the access's coordinates in its reshape to `sizes`.
@@ -337,7 +339,7 @@ fn view_of_constant(c: &TensorData, v: &ViewMap) -> Option<TensorData> {
                 coefficients: c.strides.iter().copied().collect(),
                 offset: c.offset,
             };
-            let at = compose(&by_dimension, map, sizes.len());
+            let at = compose(&by_dimension, map, sizes.len())?;
             let strides: frazil_ir::Shape = at.coefficients.iter().copied().collect();
             TensorData::new(c.dtype, sizes, strides, at.offset, c.storage.clone()).ok()
         }

@@ -135,6 +135,8 @@ pub struct NativePlan {
     plan: Plan,
     /// What the results are in terms of the code's outputs.
     pub(crate) results: Vec<ResultSpec>,
+    /// Whether the program emits warnings, which the code does not.
+    pub(crate) warns: bool,
     target: Target,
     /// What its constants are read from.
     backing: Backing,
@@ -170,6 +172,7 @@ impl NativePlan {
         Ok(NativePlan {
             plan,
             results: specialised.results,
+            warns: !specialised.warnings.is_empty(),
             target,
             backing: Backing::default(),
         })

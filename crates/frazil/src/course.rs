@@ -101,6 +101,7 @@ struct Return {
     outputs: Vec<TensorId>,
     writes: Vec<(u32, u32)>,
     sets: Vec<(u32, u32, ResultSpec)>,
+    warnings: Vec<String>,
 }
 
 impl Course {
@@ -240,7 +241,12 @@ impl Stage {
                 wanted.extend(found.live.iter().filter(|&&id| graph.as_constant(id).is_none()));
                 (Then::Call(call), wanted)
             }
-            Next::Return { results, writes, sets } => {
+            Next::Return {
+                results,
+                writes,
+                sets,
+                warnings,
+            } => {
                 let outputs = graph.outputs.clone();
                 let wanted = outputs.iter().copied().collect();
                 let end = Return {
@@ -248,6 +254,7 @@ impl Stage {
                     outputs,
                     writes,
                     sets,
+                    warnings,
                 };
                 (Then::Return(Box::new(end)), wanted)
             }
@@ -264,7 +271,12 @@ impl Stage {
         } else {
             let results = (0..gives.len() as u32).map(ResultSpec::Tensor).collect();
             let compiler = method.compiler.named(method.name).or_sharing(objects);
-            let plan = NativePlan::of(Specialised { graph: part, results }, &compiler)?;
+            let specialised = Specialised {
+                graph: part,
+                results,
+                warnings: Vec::new(),
+            };
+            let plan = NativePlan::of(specialised, &compiler)?;
             kernels = plan.kernel_count().0;
             Some(plan.compile_with(&compiler)?)
         };
@@ -319,6 +331,10 @@ impl Return {
             if let Some(object) = situation.state.get(*object as usize) {
                 object.set_slot(*slot as usize, value);
             }
+        }
+        // As the interpreter does; not before, since it may have to take over.
+        for text in &self.warnings {
+            tracing::warn!(target: "frazil::warn", "{text}");
         }
         Ok(Ending::Returned(match results.len() {
             1 => results.remove(0),

@@ -226,6 +226,7 @@ impl Cache {
         let model = &instance.running()?.model;
         let made = NativePlan::new(model.graph(method)?, specs, model.session().registry(), &compiler);
         let plan = match made {
+            Ok(plan) if plan.warns => return Ok(Entry::Course),
             Ok(plan) => plan,
             // The interpreter raises it, with the place.
             Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),

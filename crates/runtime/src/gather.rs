@@ -60,6 +60,12 @@ impl Gather {
             .replace("{size}", &size.to_string())
     }
 
+    /// Whether a value that names no place of a dimension of extent `size` raises. PyTorch's `index` does not look at values where the
+    /// result is empty, unless there is no place at all.
+    pub fn checks_values(&self, size: i64) -> bool {
+        !self.from_end || size == 0 || self.output.numel() > 0
+    }
+
     /// The values that name a place of a dimension of extent `size`.
     pub fn valid(&self, size: i64) -> std::ops::Range<i64> {
         let first = if self.from_end { -size } else { 0 };

@@ -8,7 +8,7 @@ mod units;
 
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
-use super::window::Axis;
+use super::window::{Axis, Tiles};
 use super::{Kernel, image_task, prefetch_parts};
 use crate::kernel::{ActivationLayout, Conv, EpilogueOperand, Grouping};
 use std::ops::Range;
@@ -186,7 +186,6 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
     let s = &g.conv.shape;
     let kh = g.rows().taps(e, y);
     let columns = g.conv.tile.columns.min(g.output[1]);
-    let (interior, border) = g.columns().tiles(columns);
     let at = |x: Int<'c>| At {
         group,
         y,
@@ -197,7 +196,7 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
     if g.conv.has_joined_rows() && pixels < g.output[0] * g.output[1] {
         return joined_row(e, g, task, (pixels, y), at);
     }
-    if border.len() > MAX_BORDER_TILES {
+    let Some(Tiles { interior, border }) = g.columns().tiles(columns, MAX_BORDER_TILES) else {
         let taps = vec![Tap {
             kw: 0..s.kernel[1],
             columns: 0..columns,
@@ -213,7 +212,7 @@ fn row<'c>(e: &mut Emitter<'c>, g: &Geometry, task: &Task<'c>, group: Int<'c>, y
             tile(e, g, task, at(Int::Const(full * columns)), tail, &taps, true);
         }
         return;
-    }
+    };
     e.for_each(interior.start, interior.end, columns, |e, x| {
         let taps = vec![Tap {
             kw: 0..s.kernel[1],

@@ -2,7 +2,7 @@
 
 use super::builder::{Emitter, Int, Val};
 use super::epilogue::{self, Position};
-use super::window::Axis;
+use super::window::{Axis, Tiles};
 use super::{Kernel, image_task};
 use crate::kernel::{Depthwise, EpilogueOperand};
 
@@ -68,9 +68,8 @@ fn axis(spec: &Depthwise, i: usize) -> Axis {
 fn row<'c>(e: &mut Emitter<'c>, spec: &Depthwise, task: &Task<'c>, y: Int<'c>) {
     let columns = axis(spec, 1);
     let kh = axis(spec, 0).taps(e, y);
-    let (interior, border) = columns.tiles(spec.columns);
     let all = |_: i64, _: i64| true;
-    if border.len() <= MAX_BORDER_TILES {
+    if let Some(Tiles { interior, border }) = columns.tiles(spec.columns, MAX_BORDER_TILES) {
         e.for_each(interior.start, interior.end, spec.columns, |e, x| {
             tile(e, spec, task, (y, x), kh, spec.columns, &all);
         });

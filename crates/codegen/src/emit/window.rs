@@ -20,6 +20,14 @@ pub struct Axis {
     pub output: i64,
 }
 
+/// The outputs of one dimension in tiles of one width.
+pub struct Tiles {
+    /// The tiles all of whose taps lie inside the input: from the first start to the end of the last.
+    pub interior: Range<i64>,
+    /// Start and width of the others; the last one may be narrower.
+    pub border: Vec<(i64, i64)>,
+}
+
 impl Axis {
     /// The taps `lo..hi` of output `y` that lie inside the input.
     pub fn taps<'c>(&self, e: &mut Emitter<'c>, y: Int<'c>) -> (Int<'c>, Int<'c>) {
@@ -53,40 +61,117 @@ impl Axis {
 
     /// Which of the outputs `x..x + count` have tap `k` inside the input, counted from `x`.
     pub fn valid(&self, x: i64, count: i64, k: i64) -> Range<i64> {
-        let inside = |j: &i64| self.is_inside(x + j, k);
-        let first = (0..count).find(inside).unwrap_or(count);
-        let last = (first..count).take_while(inside).last().map_or(first, |j| j + 1);
-        first..last
-    }
-
-    /// True when all taps of the outputs `x..x + count` lie inside the input.
-    pub fn is_interior(&self, x: i64, count: i64) -> bool {
-        (0..self.kernel).all(|k| self.valid(x, count, k) == (0..count))
+        // Output x + j reads at `at` + j · stride.
+        let at = x * self.stride - self.padding + k * self.dilation;
+        let first = div_ceil(-at, self.stride).clamp(0, count);
+        let end = div_ceil(self.input - at, self.stride).clamp(0, count);
+        match first < end {
+            true => first..end,
+            false => count..count,
+        }
     }
 
     /// The outputs of which all taps lie inside.
     pub fn interior(&self) -> Range<i64> {
-        let first = (0..self.output)
-            .find(|x| self.is_interior(*x, 1))
-            .unwrap_or(self.output);
-        let end = (first..self.output)
-            .find(|x| !self.is_interior(*x, 1))
-            .unwrap_or(self.output);
-        first..end
+        if self.kernel == 0 {
+            return 0..self.output;
+        }
+        let width = (self.kernel - 1) * self.dilation;
+        let first = div_ceil(self.padding, self.stride).clamp(0, self.output);
+        let end = div_ceil(self.input - width + self.padding, self.stride).clamp(0, self.output);
+        match first < end {
+            true => first..end,
+            false => self.output..self.output,
+        }
     }
 
-    /// Splits the outputs into tiles of `width`: those that are interior, as one range of starts to be looped over, and the others
-    /// (start, width), a narrower last one among them.
-    pub fn tiles(&self, width: i64) -> (Range<i64>, Vec<(i64, i64)>) {
+    /// Splits the outputs into tiles of `width`. `None` when more than `most` of them are not interior.
+    pub fn tiles(&self, width: i64, most: usize) -> Option<Tiles> {
         let (full, tail) = (self.output / width, self.output % width);
-        let first = (0..full).find(|i| self.is_interior(i * width, width)).unwrap_or(full);
-        let end = (first..full)
-            .find(|i| !self.is_interior(i * width, width))
-            .unwrap_or(full);
+        let inside = self.interior();
+        let (first, end) = (div_ceil(inside.start, width), inside.end / width);
+        let (first, end) = if first < end { (first, end) } else { (full, full) };
+        let others = first + (full - end) + i64::from(tail > 0);
+        if usize::try_from(others).is_ok_and(|n| n > most) {
+            return None;
+        }
         let mut border: Vec<(i64, i64)> = (0..first).chain(end..full).map(|i| (i * width, width)).collect();
         if tail > 0 {
             border.push((full * width, tail));
         }
-        (first * width..end * width, border)
+        Some(Tiles {
+            interior: first * width..end * width,
+            border,
+        })
+    }
+}
+
+/// `a / b` rounded up; `b` is positive.
+fn div_ceil(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every axis of small numbers, against the definition.
+    #[test]
+    fn ranges_are_those_of_the_definition() {
+        let mut axes = Vec::new();
+        for kernel in 1..4 {
+            for stride in 1..4 {
+                for padding in -1..4 {
+                    for dilation in 1..3 {
+                        for input in 1..8 {
+                            for output in [1, 3, 6] {
+                                axes.push(Axis {
+                                    kernel,
+                                    stride,
+                                    padding,
+                                    dilation,
+                                    input,
+                                    output,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        for a in axes {
+            let whole = |x: i64| (0..a.kernel).all(|k| a.is_inside(x, k));
+            let interior: Vec<i64> = (0..a.output).filter(|&x| whole(x)).collect();
+            assert_eq!(a.interior().collect::<Vec<_>>(), interior, "{a:?}");
+            for (x, k) in (0..a.output).flat_map(|x| (0..a.kernel).map(move |k| (x, k))) {
+                let count = a.output - x;
+                let valid: Vec<i64> = (0..count).filter(|j| a.is_inside(x + j, k)).collect();
+                assert_eq!(a.valid(x, count, k).collect::<Vec<_>>(), valid, "{a:?} {x} {k}");
+            }
+            let Tiles { interior, border } = a.tiles(2, 100).unwrap();
+            let tiles = interior.step_by(2).map(|x| (x, 2)).chain(border.iter().copied());
+            let mut all: Vec<i64> = tiles.flat_map(|(x, n)| x..x + n).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..a.output).collect::<Vec<_>>(), "{a:?}");
+            for (x, n) in &border {
+                assert!(*n < 2 || !(*x..x + n).all(whole), "{a:?} {x}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_rows_take_no_time() {
+        let wide = Axis {
+            kernel: 3,
+            stride: 1,
+            padding: 1,
+            dilation: 1,
+            input: 1 << 34,
+            output: 1 << 34,
+        };
+        assert_eq!(wide.interior(), 1..(1 << 34) - 1);
+        assert_eq!(wide.tiles(8, 6).unwrap().border.len(), 2);
+        let outside = Axis { input: 1, ..wide };
+        assert!(outside.tiles(8, 6).is_none());
     }
 }

@@ -1,12 +1,13 @@
 //! Pointwise producers are computed where they are read.
 
 use super::keeps_family;
-use crate::affine::{as_loop, can_leave, compose};
+use crate::affine::{as_loop, can_leave, compose, reach};
 use crate::classify::{Class, classify};
 use crate::graph::TensorGraph;
 use crate::simplify::{converted, merge_equal_reads, remap};
 use frazil_runtime::expr::{Expr, ExprOp};
 use frazil_runtime::structured::{Access, Structured, TensorId};
+use smallvec::SmallVec;
 
 /// The nest `consumer` with every body read of the pointwise `producer` replaced by what computes it.
 ///
@@ -41,7 +42,7 @@ pub(super) fn attempt(
         if can_leave(&access, &p.output.sizes, &fused.domain) {
             return None;
         }
-        replace(&mut fused, position, &access, p)?;
+        replace(graph, &mut fused, position, &access, p)?;
     }
     merge_equal_reads(&mut fused);
     let same = match classify(graph, consumer) {
@@ -58,7 +59,7 @@ fn is_free(body: &Expr) -> bool {
 }
 
 /// Replaces input `position` of `s`, which reads `p`'s result at `access`, by `p`'s body over `p`'s reads.
-fn replace(s: &mut Structured, position: usize, access: &Access, p: &Structured) -> Option<()> {
+fn replace(graph: &TensorGraph, s: &mut Structured, position: usize, access: &Access, p: &Structured) -> Option<()> {
     let rank = s.domain.len();
     let mut body = Expr::new();
     let mut ids = Vec::with_capacity(p.body.nodes().len());
@@ -76,7 +77,9 @@ fn replace(s: &mut Structured, position: usize, access: &Access, p: &Structured)
         .body
         .substitute(position as u32, &converted(&body, p.output.dtype), |i| i + first, |i| i);
     for read in &p.inputs {
-        let map = read.map.iter().map(|m| compose(m, &access.map, rank)).collect();
+        let map = read.map.iter().map(|m| compose(m, &access.map, rank));
+        let map = map.collect::<Option<SmallVec<_>>>()?;
+        reach(&map, &graph.shape(read.tensor).sizes, &s.domain)?;
         s.inputs.push(Access { map, ..read.clone() });
     }
     // The replaced read has no use any more; another one must not stand for it by number.

@@ -62,6 +62,8 @@ impl Specialiser<'_> {
             });
         }
         self.depth += 1;
+        let tells = self.answers.is_some() && self.tells_places(graph);
+        self.telling += usize::from(tells);
         let mut frame = Frame {
             graph,
             slots: vec![None; graph.value_capacity()],
@@ -73,6 +75,7 @@ impl Specialiser<'_> {
             self.note_live(&frame)?;
         }
         self.depth -= 1;
+        self.telling -= usize::from(tells);
         results
     }
 
@@ -134,8 +137,12 @@ impl Specialiser<'_> {
                 }
                 _ => None,
             },
-            // A warning is for who develops the model.
-            symbols::ATEN_WARN => return Ok(()),
+            symbols::ATEN_WARN => {
+                let text = self.known_slot(frame, graph.operand(node, 0))?;
+                let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
+                self.warnings.push(text.to_owned());
+                return Ok(());
+            }
             symbols::PRIM_GET_ATTR
             | symbols::PRIM_SET_ATTR
             | symbols::PRIM_CREATE_OBJECT

@@ -8,7 +8,7 @@ use crate::graph::{Origin, TensorOp};
 use crate::host::HostCall;
 use frazil_ir::{DType, Graph, NodeId};
 use frazil_runtime::build::{Fold, ProgramBuilder};
-use frazil_runtime::expr::{BinaryOp, ExprId, ExprOp};
+use frazil_runtime::expr::{BinaryOp, Expr, ExprId, ExprOp};
 use frazil_runtime::gather::{Coordinate, Gather};
 use frazil_runtime::op::{Operator, Results};
 use frazil_runtime::structured::{Combine, Iteration, Program, Step, Structured, TensorId, TensorShape};
@@ -18,13 +18,14 @@ impl Specialiser<'_> {
     /// Appends a gather, and for each of its index tensors a check that all of its values name something.
     pub(super) fn gather(&mut self, g: Gather, origins: &[Origin]) -> Result<TensorId, LowerError> {
         let extents = self.tensors.shape(g.tensor).sizes.clone();
-        if g.output.numel() > 0 {
-            for (coordinate, &extent) in g.coordinates.iter().zip(&extents) {
-                if let Coordinate::Value { tensor, .. } = coordinate {
-                    // What a table of constants names is known here already.
-                    crate::fold::fold(&mut self.tensors, *tensor);
-                    self.check_range(&g, *tensor, extent, origins)?;
-                }
+        for (coordinate, &extent) in g.coordinates.iter().zip(&extents) {
+            if let Coordinate::Value { tensor, .. } = coordinate
+                && g.checks_values(extent)
+                && self.tensors.shape(*tensor).numel() > 0
+            {
+                // What a table of constants names is known here already.
+                crate::fold::fold(&mut self.tensors, *tensor);
+                self.check_range(&g, *tensor, extent, origins)?;
             }
         }
         let shape = g.output.clone();
@@ -67,15 +68,21 @@ impl Specialiser<'_> {
     }
 
     /// Appends a check that no integer of a nest's body is divided by zero.
-    pub(super) fn check_divisors(&mut self, s: &Structured, origins: &[Origin]) {
+    pub(super) fn check_divisors(&mut self, s: &Structured, origins: &[Origin]) -> Result<(), LowerError> {
         if s.domain.contains(&0) {
-            return;
+            return Ok(());
         }
-        if let Some(check) = divides_by_zero(s) {
-            let place = origins.first().map(Origin::to_string).unwrap_or_default();
-            let id = self.tensors.compute(check, origins.to_vec());
-            self.checks.push((id, format!("{place}: ZeroDivisionError")));
+        let place = origins.first().map(Origin::to_string).unwrap_or_default();
+        let message = format!("{place}: ZeroDivisionError");
+        match divides_by_zero(s) {
+            Division::Valid => {}
+            Division::ByZero => return Err(LowerError::Raises { message }),
+            Division::Depends(check) => {
+                let id = self.tensors.compute(*check, origins.to_vec());
+                self.checks.push((id, message));
+            }
         }
+        Ok(())
     }
 
     /// Appends a call of an operator without a program, whose results have the sizes of `like`.
@@ -196,8 +203,18 @@ fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
     }
 }
 
-/// Whether the body of `s` divides an integer by zero anywhere: one truth value. `None` when it divides by nothing but other constants.
-fn divides_by_zero(s: &Structured) -> Option<Structured> {
+/// Whether a nest divides integers by zero.
+enum Division {
+    /// It divides by no integers but other constants.
+    Valid,
+    /// It does.
+    ByZero,
+    /// The nest computes that: one truth value.
+    Depends(Box<Structured>),
+}
+
+/// Whether the body of `s` divides an integer by zero anywhere.
+fn divides_by_zero(s: &Structured) -> Division {
     let mut body = s.body.clone();
     let divisors = s.body.nodes().iter().filter_map(|node| match node.op {
         ExprOp::Binary(
@@ -207,15 +224,13 @@ fn divides_by_zero(s: &Structured) -> Option<Structured> {
         ) if node.dtype.is_integral() => Some(divisor),
         _ => None,
     });
-    let is_other = |id: ExprId| {
-        let mut node = s.body.node(id);
-        while let ExprOp::Cast(inner) = node.op {
-            node = s.body.node(inner);
-        }
-        matches!(node.op, ExprOp::Const(n) if n.as_i64() != 0)
-    };
     let mut any: Option<ExprId> = None;
-    for divisor in divisors.filter(|&d| !is_other(d)) {
+    for divisor in divisors {
+        match constant_integer(&s.body, divisor) {
+            Some(0) => return Division::ByZero,
+            Some(_) => continue,
+            None => {}
+        }
         let zero = body.int(0, body.node(divisor).dtype);
         let is_zero = body.binary(BinaryOp::Eq, divisor, zero);
         any = Some(match any {
@@ -223,13 +238,14 @@ fn divides_by_zero(s: &Structured) -> Option<Structured> {
             None => is_zero,
         });
     }
+    let Some(any) = any else { return Division::Valid };
     let domain = s.domain.clone();
-    Some(Structured {
+    Division::Depends(Box::new(Structured {
         iterations: domain.iter().map(|_| Iteration::Reduction).collect(),
         combine: (!domain.is_empty()).then_some(Combine::Or),
         domain,
         inputs: s.inputs.clone(),
-        body: body.finish(any?),
+        body: body.finish(any),
         accumulate: DType::Bool,
         finish: None,
         finish_inputs: Default::default(),
@@ -237,6 +253,24 @@ fn divides_by_zero(s: &Structured) -> Option<Structured> {
             dtype: DType::Bool,
             sizes: Default::default(),
         },
+    }))
+}
+
+/// The integer constant that `id` is, as its dtype holds it: 256 as a `Byte` is 0. `None` for what is none.
+fn constant_integer(body: &Expr, id: ExprId) -> Option<i64> {
+    let node = body.node(id);
+    let value = match node.op {
+        ExprOp::Const(n) => n.as_i64(),
+        ExprOp::Cast(inner) => constant_integer(body, inner)?,
+        _ => return None,
+    };
+    Some(match node.dtype {
+        DType::Bool => i64::from(value != 0),
+        DType::Byte => i64::from(value as u8),
+        DType::Char => i64::from(value as i8),
+        DType::Short => i64::from(value as i16),
+        DType::Int => i64::from(value as i32),
+        _ => value,
     })
 }
 

@@ -6,10 +6,13 @@
 //! storage's next version, and a read sees the current one. What cannot be done that way (a condition on elements, an
 //! operator without a program, a write to an input) is collected with its place in the source; all of it is reported at once.
 
+mod bounds;
 mod control;
 mod indirect;
 mod number;
 mod operators;
+mod row;
+mod scalar;
 mod store;
 mod stretch;
 mod volume;
@@ -30,7 +33,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use store::Store;
 
-pub use number::{NumberKind, SCALAR_OVERLOADS};
+pub use number::NumberKind;
+pub use scalar::SCALAR_OVERLOADS;
 pub use stretch::{Next, ObjectSpec, Start, Stretch, stretch};
 
 /// What is known of an input.
@@ -82,6 +86,8 @@ pub struct Specialised {
     pub graph: TensorGraph,
     /// One entry a result of the original graph.
     pub results: Vec<ResultSpec>,
+    /// Texts of the warnings that the program emits in each run, in order. Compiled code does not emit them.
+    pub warnings: Vec<String>,
 }
 
 /// Specialises `graph` for `inputs`, one for each of its inputs except objects (a leading `self`).
@@ -120,6 +126,7 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
         Ok(Specialised {
             graph: s.tensors,
             results,
+            warnings: s.warnings,
         })
     } else {
         s.unsupported.dedup();
@@ -160,12 +167,16 @@ struct Specialiser<'a> {
     unsupported: Vec<Unsupported>,
     /// Truth values that must turn out false, and the exceptions where they do not.
     checks: Vec<(TensorId, String)>,
+    /// Texts of the warnings emitted so far.
+    warnings: Vec<String>,
     /// Nodes run so far.
     steps: usize,
     /// Graphs within graphs.
     depth: usize,
     /// Blocks within blocks.
     blocks: usize,
+    /// Graphs being run that write tensors or tell where they lie, with those that they fork.
+    telling: usize,
 }
 
 impl ResultSpec {
@@ -221,9 +232,11 @@ impl<'a> Specialiser<'a> {
             constants: HashSet::new(),
             unsupported: Vec::new(),
             checks: Vec::new(),
+            warnings: Vec::new(),
             steps: 0,
             depth: 0,
             blocks: 0,
+            telling: 0,
         }
     }
 }

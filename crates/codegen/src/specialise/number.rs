@@ -12,9 +12,8 @@ use super::operators::Refusal;
 use super::{InputSpec, ResultSpec, Slot, Specialiser};
 use crate::error::LowerError;
 use crate::host::HostCall;
-use frazil_ir::{DType, Graph, NodeId, TypeId, TypeKind, ValueId, types};
+use frazil_ir::{DType, Graph, NodeId, TypeId, ValueId, types};
 use frazil_runtime::op::Operator;
-use frazil_runtime::registry::Lookup;
 use frazil_runtime::structured::{TensorId, TensorShape, ViewKind, ViewMap};
 use frazil_runtime::value::{ListValue, TensorCell, Value};
 use frazil_runtime::{Scalar, Tensor};
@@ -51,7 +50,7 @@ impl NumberKind {
     }
 
     /// The kind of the number that `item()` reads from a tensor of this dtype; `None` for complex ones.
-    fn of_dtype(dtype: DType) -> Option<NumberKind> {
+    pub(super) fn of_dtype(dtype: DType) -> Option<NumberKind> {
         match dtype {
             DType::Bool => Some(NumberKind::Bool),
             d if d.is_integral() => Some(NumberKind::Int),
@@ -118,61 +117,13 @@ const ARITHMETIC: [(&str, &str); 12] = [
     ("aten::remainder", "aten::remainder"),
 ];
 
-/// An operator on a tensor and a scalar that computes the same as its overload on two tensors, if the scalar's dtype takes no part in
-/// promotion.
-struct WithScalar {
-    operator: &'static str,
-    /// The overload that takes the scalar, and the one that takes a tensor in its place; further arguments are the same.
-    scalar: &'static str,
-    tensor: &'static str,
-    /// The position of the scalar among the arguments.
-    position: usize,
-}
-
-const fn row(operator: &'static str, scalar: &'static str, tensor: &'static str, position: usize) -> WithScalar {
-    WithScalar {
-        operator,
-        scalar,
-        tensor,
-        position,
-    }
-}
-
-/// The operators that a scalar of a run can be given to as a tensor. An overload that is not listed gets the scalar's value.
-const WITH_SCALAR: [WithScalar; 13] = [
-    row("aten::add", "Scalar", "Tensor", 1),
-    row("aten::sub", "Scalar", "Tensor", 1),
-    row("aten::mul", "Scalar", "Tensor", 1),
-    row("aten::div", "Scalar", "Tensor", 1),
-    row("aten::div", "Scalar_mode", "Tensor_mode", 1),
-    row("aten::eq", "Scalar", "Tensor", 1),
-    row("aten::ne", "Scalar", "Tensor", 1),
-    row("aten::lt", "Scalar", "Tensor", 1),
-    row("aten::le", "Scalar", "Tensor", 1),
-    row("aten::gt", "Scalar", "Tensor", 1),
-    row("aten::ge", "Scalar", "Tensor", 1),
-    row("aten::masked_fill", "Scalar", "Tensor", 2),
-    row("aten::fill_", "Scalar", "Tensor", 1),
-];
-
-/// The operators and overloads that take a scalar of a run without waiting for its value, for tests to try each of them.
-pub const SCALAR_OVERLOADS: [(&str, &str); WITH_SCALAR.len()] = {
-    let mut names = [("", ""); WITH_SCALAR.len()];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = (WITH_SCALAR[i].operator, WITH_SCALAR[i].scalar);
-        i += 1;
-    }
-    names
-};
-
 impl Specialiser<'_> {
     /// A new number, whose value `cell` holds.
     pub(super) fn note_number(&mut self, cell: &TensorCell, kind: NumberKind) {
         self.numbers.insert(cell.address(), Number { kind, value: None });
     }
 
-    fn number(&self, value: &Value) -> Option<&Number> {
+    pub(super) fn number(&self, value: &Value) -> Option<&Number> {
         match value {
             Value::Tensor(cell) => self.numbers.get(&cell.address()),
             _ => None,
@@ -242,7 +193,7 @@ impl Specialiser<'_> {
     }
 
     /// `value` with all numbers in it known.
-    fn all_known(&mut self, value: Value) -> Result<Value, LowerError> {
+    pub(super) fn all_known(&mut self, value: Value) -> Result<Value, LowerError> {
         let every = |s: &mut Self, items: Vec<Value>| -> Result<Vec<Value>, LowerError> {
             items.into_iter().map(|v| s.all_known(v)).collect()
         };
@@ -316,10 +267,14 @@ impl Specialiser<'_> {
             "aten::Bool" => Some(NumberKind::Bool),
             _ => NumberKind::of_dtype(tensor.dtype()),
         };
-        let (Some(kind), Some(_), 1) = (kind, NumberKind::of_dtype(tensor.dtype()), tensor.numel()) else {
+        let (dtype, rank) = (tensor.dtype(), tensor.sizes().len());
+        let (Some(kind), Some(from), 1) = (kind, NumberKind::of_dtype(dtype), tensor.numel()) else {
             return Ok(None);
         };
-        let rank = tensor.sizes().len();
+        // What converts implicitly is stricter, and the operator itself raises.
+        if name.ends_with("Implicit") && (rank > 0 || kind == NumberKind::Int && from != NumberKind::Int) {
+            return Ok(None);
+        }
         drop(tensor);
         let mut id = self.read(cell)?;
         if rank > 0 {
@@ -336,6 +291,7 @@ impl Specialiser<'_> {
                 Vec::new(),
             );
         }
+        self.check_fits(id, kind.dtype())?;
         let id = self.converted(id, kind.dtype());
         Ok(Some(self.fresh_number(id, kind)?))
     }
@@ -348,7 +304,7 @@ impl Specialiser<'_> {
     }
 
     /// A tensor converted to `dtype`; `None` for what is none.
-    fn as_dtype(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
+    pub(super) fn as_dtype(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
         let Value::Tensor(cell) = value else { return Ok(None) };
         let id = self.read(cell)?;
         let id = self.converted(id, dtype);
@@ -357,7 +313,7 @@ impl Specialiser<'_> {
     }
 
     /// A number as a tensor of `dtype` without dimensions; `None` for what is no number.
-    fn as_tensor(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
+    pub(super) fn as_tensor(&mut self, value: &Value, dtype: DType) -> Result<Option<Value>, LowerError> {
         if self.number(value).is_some() {
             return self.as_dtype(value, dtype);
         }
@@ -370,7 +326,7 @@ impl Specialiser<'_> {
         Ok(Some(Value::from(Tensor::scalar(dtype, scalar))))
     }
 
-    fn kind(&self, value: &Value) -> Option<NumberKind> {
+    pub(super) fn kind(&self, value: &Value) -> Option<NumberKind> {
         self.number(value)
             .map(|n| n.kind)
             .or_else(|| NumberKind::of_value(value))
@@ -408,82 +364,16 @@ impl Specialiser<'_> {
             ),
             // Of a number, or of a list of numbers.
             ("aten::tensor", [data, dtype, ..]) => self.tensor_of(graph, node, data, dtype),
-            // A copy in place of a view: only where nothing is written that could show it.
-            ("aten::select", [Value::Tensor(_), Value::Int(dim), index]) if self.number(&values[0]).is_none() => {
-                if self.kind(index) != Some(NumberKind::Int) || self.writes_tensors(graph) {
-                    return Ok(None);
-                }
-                let Some(index) = self.as_tensor(index, DType::Long)? else {
-                    return Ok(None);
-                };
-                let rank = values[0].as_tensor().map_or(0, |t| t.sizes().len() as i64);
-                let before = if *dim < 0 { dim + rank } else { *dim };
-                if !(0..rank).contains(&before) {
-                    return Ok(None);
-                }
-                let mut indices = vec![Value::None; before as usize];
-                indices.push(index);
-                let optional = self.ctx.optional_of(types::TENSOR);
-                let indices = Value::List(ListValue::new(optional, indices));
-                self.through(graph, node, ("aten::index", "Tensor"), &[values[0].clone(), indices])
+            ("aten::select", [Value::Tensor(base), Value::Int(dim), index])
+                if self.number(&values[0]).is_none() && self.kind(index) == Some(NumberKind::Int) =>
+            {
+                self.row(graph, node, base, *dim, index)
             }
             (_, [Value::Tensor(_), ..]) => {
-                let overload = self.ctx.name(op.schema().overload);
-                let row = WITH_SCALAR.iter().find(|r| r.operator == name && r.scalar == overload);
-                row.map_or(Ok(None), |row| self.with_scalar(graph, node, row, values))
+                self.with_scalar(graph, node, (name, self.ctx.name(op.schema().overload)), values)
             }
             _ => Ok(None),
         }
-    }
-
-    /// The result of a listed operator on a tensor and a scalar of the run, which is given to it as a tensor.
-    fn with_scalar(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        row: &WithScalar,
-        values: &[Value],
-    ) -> Result<Option<Value>, Refusal> {
-        let mut values = values.to_vec();
-        let (at, operator) = (row.position, (row.operator, row.tensor));
-        let Some(own) = values[0].as_tensor().filter(|_| self.number(&values[0]).is_none()) else {
-            return Ok(None);
-        };
-        let own = own.dtype();
-        let Some(kind) = values.get(at).and_then(|v| self.kind(v)) else {
-            return Ok(None);
-        };
-        // A tensor without dimensions counts as one more tensor in promotion, a scalar only by its kind.
-        let dtype = match NumberKind::of_dtype(own).map(rank_of) {
-            Some(rank) if rank >= rank_of(kind) => own,
-            Some(_) if kind == NumberKind::Float => DType::Float,
-            Some(_) => kind.dtype(),
-            None => return Ok(None),
-        };
-        // Sums and comparisons of f16 and bf16 round the scalar to that dtype, products and quotients take it as f32.
-        let wide = matches!(own, DType::Half | DType::BFloat16)
-            && dtype == own
-            && matches!(row.operator, "aten::mul" | "aten::div");
-        // Further scalars (alpha) have to be known.
-        for (i, value) in values.iter_mut().enumerate().skip(1) {
-            if i != at {
-                *value = self.all_known(value.clone())?;
-            } else if let Some(tensor) = self.as_tensor(value, if wide { DType::Float } else { dtype })? {
-                *value = tensor;
-            }
-        }
-        if !wide {
-            return self.through(graph, node, operator, &values);
-        }
-        let Some(widened) = self.as_dtype(&values[0], DType::Float)? else {
-            return Ok(None);
-        };
-        values[0] = widened;
-        match self.through(graph, node, operator, &values)? {
-            Some(result) => self.as_dtype(&result, own),
-            None => Ok(None),
-        }
-        .map_err(Refusal::from)
     }
 
     fn arithmetic(
@@ -553,6 +443,7 @@ impl Specialiser<'_> {
         };
         let mut tensors = Vec::new();
         for item in &items {
+            self.check_scalar_fits(item, dtype)?;
             tensors.extend(self.as_tensor(item, dtype)?);
         }
         match data {
@@ -565,7 +456,7 @@ impl Specialiser<'_> {
     }
 
     /// What an operator gives; `None` when there is none.
-    fn through(
+    pub(super) fn through(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -594,22 +485,6 @@ impl Specialiser<'_> {
         Ok(Some(self.fresh_number(id, kind)?))
     }
 
-    /// Whether the graph writes to tensors anywhere.
-    fn writes_tensors(&self, graph: &Graph) -> bool {
-        let writes = |node: NodeId| {
-            graph.kind_name(node).starts_with("aten::")
-                && graph
-                    .operands(node)
-                    .next()
-                    .is_some_and(|v| matches!(self.ctx.type_kind(graph.ty(v)), TypeKind::Tensor(_)))
-                && match self.registry.lookup(graph, node) {
-                    Lookup::Found(op) => op.schema().is_mutable(),
-                    _ => true,
-                }
-        };
-        graph.nodes_recursive(graph.root()).into_iter().any(writes)
-    }
-
     /// What was given to the run where it has waited now, if it has.
     pub(super) fn answer(&mut self) -> Result<Option<Vec<Value>>, LowerError> {
         let answers = self.answers.unwrap_or_default();
@@ -635,7 +510,7 @@ impl Specialiser<'_> {
 }
 
 /// The order of promotion.
-fn rank_of(kind: NumberKind) -> u8 {
+pub(super) fn rank_of(kind: NumberKind) -> u8 {
     match kind {
         NumberKind::Bool => 0,
         NumberKind::Int => 1,

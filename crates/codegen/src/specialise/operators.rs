@@ -1,5 +1,6 @@
 //! Running operators: programs are appended to the tensor graph, kernels on values run at once.
 
+use super::bounds;
 use super::control::Frame;
 use super::store::{PathStep, address, compiled_bytes};
 use super::{Slot, Specialiser};
@@ -93,7 +94,7 @@ impl Specialiser<'_> {
             let operands: Option<Vec<TypeId>> = slots
                 .iter()
                 .map(|s| match s {
-                    Some(Value::Tensor(_)) => Some(types::TENSOR),
+                    Some(v @ Value::Tensor(_)) => Some(self.number_type(v).unwrap_or(types::TENSOR)),
                     Some(v) => Some(v.ty(self.ctx)),
                     None => None,
                 })
@@ -251,6 +252,12 @@ impl Specialiser<'_> {
         };
         let origins = self.origin(graph, node);
         let tensors = self.append(&program, &cells, &origins)?;
+        let copies = |&id: &TensorId| tensors.get(id as usize).is_none_or(|made| made.cell.is_none());
+        if op.semantics().form() == Form::View && op.sees_strides() && program.outputs.iter().any(copies) {
+            // `view` of strides that allow none raises.
+            let types = vec![types::TENSOR; program.outputs.len()];
+            invoke(self.ctx, &op.functional(), values, &types, &[]).map_err(|e| self.error(graph, node, e))?;
+        }
         let operands: Vec<Tensor> = cells.iter().map(TensorCell::get).collect();
         let eager = self.as_laid_out(op, values, &program, &operands);
         let mut results = Vec::new();
@@ -331,13 +338,15 @@ impl Specialiser<'_> {
                     sizes: shape.sizes.to_vec(),
                 }));
             }
+            let shape_of = |t: TensorId| tensors.get(t as usize).map(|made| self.tensors.shape(made.id));
+            bounds::check(step, shape_of)?;
             let made = match step {
                 Step::Compute(s) => {
                     let mut s = s.as_ref().clone();
                     for access in s.inputs.iter_mut().chain(&mut s.finish_inputs) {
                         access.tensor = tensors.get(access.tensor as usize).ok_or_else(malformed)?.id;
                     }
-                    self.check_divisors(&s, origins);
+                    self.check_divisors(&s, origins)?;
                     Made {
                         id: self.compute(s, origins),
                         cell: None,

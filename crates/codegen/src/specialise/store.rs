@@ -1,6 +1,7 @@
 //! Tensor variables without elements: views of versioned storages.
 
 use super::Specialiser;
+use super::bounds::iterations;
 use crate::error::LowerError;
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use frazil_ir::{Constant, DType, TensorData};
@@ -66,8 +67,16 @@ const MAX_BYTES: usize = 1 << 38;
 
 /// The bytes of a row-major tensor; `None` when they are more than compiled code may have.
 pub(super) fn compiled_bytes(shape: &TensorShape) -> Option<usize> {
+    // The sizes beside a zero are multiplied to strides all the same.
+    iterations(&shape.sizes)?;
     let bytes = Tensor::byte_size(shape.dtype, &shape.sizes).ok()?;
     (bytes <= MAX_BYTES).then_some(bytes)
+}
+
+fn too_large(shape: &TensorShape) -> LowerError {
+    LowerError::TooLarge {
+        sizes: shape.sizes.to_vec(),
+    }
 }
 
 impl Store {
@@ -97,14 +106,32 @@ impl Store {
 
     /// A new variable that is all of a new storage with contents `id`.
     pub fn fresh(&mut self, id: TensorId, shape: &TensorShape, is_input: bool) -> Result<TensorCell, LowerError> {
-        let too_large = || LowerError::TooLarge {
-            sizes: shape.sizes.to_vec(),
-        };
-        let bytes = compiled_bytes(shape).ok_or_else(too_large)?;
+        let bytes = compiled_bytes(shape).ok_or_else(|| too_large(shape))?;
+        self.stored(id, shape, (&contiguous_strides(&shape.sizes), bytes), is_input)
+    }
+
+    /// [`Store::fresh`] with the strides of a view of a storage of `bytes` bytes. Compiled code stores the elements row by row; strides
+    /// only say what is a view and what a copy.
+    pub fn strided(
+        &mut self,
+        id: TensorId,
+        shape: &TensorShape,
+        strides: &[i64],
+        bytes: usize,
+    ) -> Result<TensorCell, LowerError> {
+        self.stored(id, shape, (strides, bytes), false)
+    }
+
+    fn stored(
+        &mut self,
+        id: TensorId,
+        shape: &TensorShape,
+        (strides, bytes): (&[i64], usize),
+        is_input: bool,
+    ) -> Result<TensorCell, LowerError> {
         let storage = Storage::unknown(bytes);
-        let strides = contiguous_strides(&shape.sizes);
-        let tensor =
-            Tensor::from_storage(storage.clone(), shape.dtype, &shape.sizes, &strides, 0).map_err(|_| too_large())?;
+        let tensor = Tensor::from_storage(storage.clone(), shape.dtype, &shape.sizes, strides, 0)
+            .map_err(|_| too_large(shape))?;
         let contents = Contents {
             _storage: storage.clone(),
             whole: id,

@@ -68,6 +68,8 @@ pub enum Next {
         writes: Vec<(u32, u32)>,
         /// Objects, their attributes, and what these are afterwards.
         sets: Vec<(u32, u32, ResultSpec)>,
+        /// Texts of the warnings that the program emits, from its beginning on, in order.
+        warnings: Vec<String>,
     },
     /// It needs the results of a call.
     Call(Box<HostCall>),
@@ -168,7 +170,12 @@ impl Specialiser<'_> {
         if !self.unsupported.is_empty() {
             return Err(self.all_unsupported());
         }
-        Ok(Next::Return { results, writes, sets })
+        Ok(Next::Return {
+            results,
+            writes,
+            sets,
+            warnings: std::mem::take(&mut self.warnings),
+        })
     }
 
     pub(super) fn all_unsupported(&mut self) -> LowerError {

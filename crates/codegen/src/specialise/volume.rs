@@ -5,6 +5,7 @@
 //! beside the products that each element takes part in.
 
 use super::Specialiser;
+use super::store::compiled_bytes;
 use crate::affine::as_loop;
 use crate::graph::{Origin, TensorGraph};
 use frazil_ir::DType;
@@ -29,8 +30,8 @@ impl Specialiser<'_> {
     /// Appends a nest; a convolution over volumes as one over images.
     pub(super) fn nest(&mut self, s: Structured, origins: &[Origin]) -> TensorId {
         match Volume::of(&self.tensors, &s) {
-            Some(volume) => volume.append(&mut self.tensors, origins),
-            None => self.tensors.compute(s, origins.to_vec()),
+            Some(volume) if volume.fits(&self.tensors) => volume.append(&mut self.tensors, origins),
+            _ => self.tensors.compute(s, origins.to_vec()),
         }
     }
 }
@@ -73,6 +74,14 @@ impl<'a> Volume<'a> {
             a.map.iter().all(used)
         };
         (places && sides && nest.finish_inputs.iter().all(of_channel)).then_some(volume)
+    }
+
+    /// Whether the copied slices are no larger than a tensor may be.
+    fn fits(&self, graph: &TensorGraph) -> bool {
+        let [x, _] = self.operands();
+        let copies = [self.position(0), self.tap(0)].map(|l| self.extent(l));
+        let sizes: Dims = graph.shape(x.tensor).sizes.iter().copied().chain(copies).collect();
+        compiled_bytes(&shape(&sizes)).is_some()
     }
 
     /// The loop over the places of spatial dimension `i`.

@@ -76,6 +76,15 @@ impl ExecError {
         }
         self
     }
+
+    /// [`ExecError::at`], unless that is the place noted last.
+    pub(crate) fn within(self, ctx: &Context, range: Option<SourceRange>) -> ExecError {
+        let place = range.map(|range| range.display(ctx).to_string());
+        match place {
+            Some(place) if self.trace.last() == Some(&place) => self,
+            _ => self.at(ctx, range),
+        }
+    }
 }
 
 impl From<OpError> for ExecError {

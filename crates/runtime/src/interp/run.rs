@@ -140,10 +140,12 @@ impl Frame<'_> {
             done.map_err(|e| {
                 // The innermost place first; enclosing blocks of the same node add nothing.
                 let structural = matches!(step.action, Action::If(..) | Action::Loop(_));
-                if structural {
-                    e
-                } else {
-                    e.at(self.graph.ctx(), self.graph.source_range(step.node))
+                let range = self.graph.source_range(step.node);
+                match step.action {
+                    _ if structural => e,
+                    // A part stands where its nodes stood.
+                    Action::Part(_) => e.within(self.graph.ctx(), range),
+                    _ => e.at(self.graph.ctx(), range),
                 }
             })?;
             for &slot in &step.dead {

@@ -1,0 +1,119 @@
+//! Programs that compiled code cannot hold are refused, where they once ended the process; the interpreter raises what there is to raise.
+#![cfg(feature = "codegen")]
+
+use frazil::ir::DType;
+use frazil::{CompileOptions, Engine, EngineKind, EngineOptions, InputSpec, Loaded, Session, Tensor, Value};
+use std::path::Path;
+
+fn loaded(expression: &str) -> Loaded {
+    let source = format!("def f(x: Tensor, y: Tensor):\n    return {expression}\n");
+    let loaded = Session::new().load_bytes(Path::new("net.py"), source.into_bytes());
+    loaded.expect("it compiles")
+}
+
+/// The refusal of `expression` on tensors `x` and `y` of these sizes.
+fn refusal(expression: &str, dtype: DType, x: &[i64], y: &[i64]) -> String {
+    let specs = [InputSpec::new(dtype, x), InputSpec::new(DType::Float, y)];
+    match loaded(expression).plan("f", &specs, &CompileOptions::default()) {
+        Ok(_) => panic!("{expression} compiles"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn sizes_whose_arithmetic_overflows() {
+    let cases: [(&str, &[i64], &[i64]); 9] = [
+        (
+            "F.conv2d(x, y, stride=[9223372036854775807, 1])",
+            &[1, 1, 3, 3],
+            &[1, 1, 2, 2],
+        ),
+        (
+            "F.conv2d(x, y, stride=[4611686018427387904, 1])",
+            &[1, 1, 3, 3],
+            &[1, 1, 2, 2],
+        ),
+        (
+            "F.unfold(x, [2, 2], stride=[9223372036854775807, 1])",
+            &[1, 1, 3, 3],
+            &[1],
+        ),
+        ("F.pad(x, [-9223372036854775807, 9223372036854775807])", &[3], &[1]),
+        ("x[:0].repeat(9223372036854775807, 9223372036854775807)", &[2, 1], &[1]),
+        ("x[:0].repeat(1, 4611686018427387904)", &[2, 1], &[1]),
+        (
+            "F.max_pool2d(x, [2000000000, 2000000000], [1, 1], [1000000000, 1000000000])",
+            &[1, 1, 1, 1],
+            &[1],
+        ),
+        (
+            "F.avg_pool2d(x, [2000000000, 2000000000], [1, 1], [1000000000, 1000000000])",
+            &[1, 1, 1, 1],
+            &[1],
+        ),
+        (
+            "F.max_pool2d(x, [2000000000, 2000000000], [1, 1], [1000000000, 1000000000]) + 1",
+            &[1, 1, 1, 1],
+            &[1],
+        ),
+    ];
+    for (expression, x, y) in cases {
+        let refusal = refusal(expression, DType::Float, x, y);
+        assert!(
+            ["too large", "raises an exception", "waits for"]
+                .iter()
+                .any(|r| refusal.contains(r)),
+            "{expression}: {refusal}"
+        );
+    }
+}
+
+#[test]
+fn dtypes_that_the_interpreter_refuses() {
+    for expression in [
+        "F.layer_norm(x, [4])",
+        "F.group_norm(x, 1)",
+        "F.instance_norm(y, weight=x.reshape(-1)[:2])",
+    ] {
+        let refusal = refusal(expression, DType::Long, &[1, 2, 4], &[1, 2, 4]);
+        assert!(refusal.contains("dtype"), "{expression}: {refusal}");
+    }
+}
+
+/// The results of both engines, or that they raise.
+fn outcomes(source: &str, arguments: &[Value]) -> [Option<String>; 2] {
+    [EngineKind::Native, EngineKind::Interpreter].map(|kind| {
+        let loaded = Session::new().load_bytes(Path::new("net.py"), source.as_bytes().to_vec());
+        let Loaded::Graphs(graphs) = loaded.expect("it compiles") else {
+            panic!("a function is a graph");
+        };
+        let options = EngineOptions {
+            kind,
+            strict: true,
+            methods: vec!["f".to_owned()],
+            ..EngineOptions::default()
+        };
+        let mut engine: Engine = graphs.to_model().engine(&options).expect("it can be run");
+        let result = engine.call("f", arguments).ok();
+        result.map(|v| format!("{:?}", v.as_tensor().map(|t| (t.sizes().to_vec(), t.to_f64_vec()))))
+    })
+}
+
+#[test]
+fn indices_out_of_range_raise_where_the_result_is_empty() {
+    for body in [
+        "x.index_select(0, i)",
+        "F.embedding(i, x)",
+        "x[int(i)]",
+        "x[int(i)] + 1",
+    ] {
+        let source = format!("def f(x: Tensor, i: Tensor):\n    return {body}\n");
+        for (index, raises) in [(1, false), (5, true), (-3, true)] {
+            let x = Tensor::from_f32(&[], &[2, 0]).expect("no elements");
+            let i = Tensor::from_i64(&[index], &[1]).expect("one element");
+            let [native, interpreted] = outcomes(&source, &[x.into(), i.into()]);
+            assert_eq!(native, interpreted, "{body} of {index}");
+            assert_eq!(native.is_none(), raises, "{body} of {index}");
+        }
+    }
+}
