@@ -495,9 +495,9 @@ fn clamp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     let (start, end) = (b.x(0), b.x(1));
-    b.demand("lerp_kernel_scalar", |dtype| {
-        dtype.is_floating_point() || dtype.is_complex()
-    });
+    if let Some(error) = refused_ends(b) {
+        return b.fail(error);
+    }
     // A number is not rounded to f16 or bf16.
     b.check_operand(2, b.compute());
     let weight = b.unrounded(2);
@@ -507,6 +507,28 @@ fn lerp<'f>(b: &Body<'f, '_>) -> Sym<'f> {
         start + weight * difference,
         end - difference * (b.constant(1.0) - weight),
     )
+}
+
+/// Why PyTorch does not interpolate between these: both ends and a weight with dimensions have one dtype, a float one.
+fn refused_ends(b: &Body<'_, '_>) -> Option<OpError> {
+    let own = b.operand_dtype(0)?;
+    let weighs = b.rank("weight") > 0;
+    for (n, name) in [(1, "end"), (2, "weight")] {
+        let other = b.operand_dtype(n)?;
+        if other != own && (n == 1 || weighs) {
+            let (own, other) = (own.type_name(), other.type_name());
+            return Some(OpError::raised(format!(
+                "expected dtype {own} for `{name}` but got dtype {other}"
+            )));
+        }
+    }
+    if own.is_floating_point() || own.is_complex() {
+        return None;
+    }
+    let (kind, dtype) = (if weighs { "tensor" } else { "scalar" }, own.type_name());
+    Some(OpError::raised(format!(
+        "\"lerp_kernel_{kind}\" not implemented for '{dtype}'"
+    )))
 }
 
 fn is_close<'f>(b: &Body<'f, '_>) -> Sym<'f> {
