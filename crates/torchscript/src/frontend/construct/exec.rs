@@ -4,12 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::AttributeKind;
-use indexmap::IndexMap;
-use ruff_python_ast::{Expr, Stmt};
+use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::Ranged;
 
-use super::value::{Attribute, ClassRef, FunctionRef, Py, PyObject};
+use super::elements::in_place;
+use super::value::{ClassRef, FunctionRef, Py, PyObject};
 use super::{MAX_CALLS, Maker, Scope, ancestry};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
@@ -73,8 +72,24 @@ impl Maker<'_, '_> {
                 let left = self.expr(scope, &assign.target)?;
                 let right = self.expr(scope, &assign.value)?;
                 // A list grows in place.
-                if let (Py::List(list), Some(more)) = (&left, right.items())
-                    && assign.op == ruff_python_ast::Operator::Add
+                if let Py::Tensor(tensor) | Py::Parameter(tensor) = &left {
+                    return match in_place(assign.op, tensor, &right) {
+                        Some(()) => Ok(Flow::Next),
+                        None => self.beyond(&file, "this operation on a tensor in place", assign),
+                    };
+                }
+                if let (Py::List(list), Operator::Mult) = (&left, assign.op) {
+                    if let Py::List(longer) = self.binary(&file, assign.op, &left, &right, assign)? {
+                        let items = longer.take();
+                        *list.borrow_mut() = items;
+                    }
+                    return Ok(Flow::Next);
+                }
+                if let (Py::Dict(_), _) | (Py::List(_), Operator::BitOr) = (&left, assign.op) {
+                    return self.beyond(&file, "this operator", assign);
+                }
+                if let (Py::List(list), Some(more)) = (&left, self.items(&right))
+                    && assign.op == Operator::Add
                 {
                     self.charge_bytes(&file, (more.len() * size_of::<Py>()) as u64, assign)?;
                     list.borrow_mut().extend(more);
@@ -84,12 +99,12 @@ impl Maker<'_, '_> {
                 self.assign(scope, Some(&assign.target), value, statement)?;
             }
             Stmt::If(statement) => {
-                if self.expr(scope, &statement.test)?.truth() {
+                if self.test(scope, &statement.test)? {
                     return self.suite(scope, &statement.body);
                 }
                 for clause in &statement.elif_else_clauses {
                     let taken = match &clause.test {
-                        Some(test) => self.expr(scope, test)?.truth(),
+                        Some(test) => self.test(scope, test)?,
                         None => true,
                     };
                     if taken {
@@ -110,7 +125,7 @@ impl Maker<'_, '_> {
                 return self.suite(scope, &statement.orelse);
             }
             Stmt::While(statement) => {
-                while self.expr(scope, &statement.test)?.truth() {
+                while self.test(scope, &statement.test)? {
                     self.step(&file, statement)?;
                     match self.suite(scope, &statement.body)? {
                         Flow::Break => return Ok(Flow::Next),
@@ -136,9 +151,9 @@ impl Maker<'_, '_> {
                 }));
             }
             Stmt::Assert(assert) => {
-                if !self.expr(scope, &assert.test)?.truth() {
+                if !self.test(scope, &assert.test)? {
                     let message = match &assert.msg {
-                        Some(message) => self.expr(scope, message)?.text(),
+                        Some(message) => self.expr(scope, message)?.text().unwrap_or_default(),
                         None => String::new(),
                     };
                     return self.raise(&file, format!("AssertionError: {message}"), assert);
@@ -147,7 +162,7 @@ impl Maker<'_, '_> {
             Stmt::Raise(raise) => {
                 let message = match raise.exc.as_deref() {
                     Some(Expr::Call(call)) => match call.arguments.args.first() {
-                        Some(message) => self.expr(scope, message)?.text(),
+                        Some(message) => self.expr(scope, message)?.text().unwrap_or_default(),
                         None => String::new(),
                     },
                     _ => String::new(),
@@ -233,7 +248,9 @@ impl Maker<'_, '_> {
                     Some(Expr::List(list)) => &list.elts,
                     _ => &[],
                 };
-                let items = value.items().unwrap_or_default();
+                let Some(items) = self.items(&value) else {
+                    return self.beyond(&file, format!("the elements of a {}", value.type_name()), node);
+                };
                 if items.len() != targets.len() {
                     return self.fail(&file, "the number of values is not that of the names", node);
                 }
@@ -243,16 +260,17 @@ impl Maker<'_, '_> {
                 Ok(())
             }
             Some(Expr::Attribute(attribute)) => match self.expr(scope, &attribute.value)? {
-                Py::Object(object) => {
-                    set_attribute(&mut object.borrow_mut(), attribute.attr.as_str(), value);
-                    Ok(())
-                }
+                Py::Object(object) => self.set_member(&file, &object, attribute.attr.as_str(), value, node),
                 Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "requires_grad" => {
-                    tensor.requires_grad.set(value.truth());
+                    let flag = self.truth(&file, &value, node)?;
+                    tensor.set_requires_grad(flag);
                     Ok(())
                 }
                 Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "data" => match value {
-                    Py::Tensor(new) | Py::Parameter(new) if tensor.copy_from(&new).is_some() => Ok(()),
+                    Py::Tensor(new) | Py::Parameter(new) => {
+                        tensor.set_data(&new);
+                        Ok(())
+                    }
                     _ => self.beyond(&file, "this assignment", node),
                 },
                 _ => self.beyond(&file, "this assignment", node),
@@ -260,8 +278,8 @@ impl Maker<'_, '_> {
             Some(Expr::Subscript(subscript)) => {
                 let container = self.expr(scope, &subscript.value)?;
                 if let Py::Tensor(tensor) | Py::Parameter(tensor) = &container {
-                    let picks = self.picks(scope, &subscript.slice)?.filter(|_| !tensor.is_part);
-                    let set = picks.and_then(|picks| tensor.set_part(&tensor.select(&picks)?, &value));
+                    let picks = self.picks(scope, &subscript.slice)?;
+                    let set = picks.and_then(|picks| tensor.select(&picks)?.assign(&value));
                     return match set {
                         Some(()) => Ok(()),
                         None => self.beyond(&file, "this assignment", node),
@@ -282,10 +300,7 @@ impl Maker<'_, '_> {
                         insert(&mut items.borrow_mut(), index, value);
                         Ok(())
                     }
-                    (Py::Object(object), _) => {
-                        set_attribute(&mut object.borrow_mut(), &index.text(), value);
-                        Ok(())
-                    }
+                    (Py::Object(object), _) => self.set_child(&file, object, &index, value, node),
                     _ => self.beyond(&file, "this assignment", node),
                 }
             }
@@ -376,36 +391,25 @@ impl Maker<'_, '_> {
         let Some(chain) = ancestry(self.program, class)? else {
             return self.beyond(file, "an object of a class that is no module", node);
         };
-        let mut object = PyObject {
-            class: class.clone(),
-            attributes: IndexMap::new(),
-            transient: Vec::new(),
-            hooks: Vec::new(),
-        };
-        // A text by hand is code to be deployed: its modules are in evaluation mode from the start.
-        set_attribute(&mut object, "training", Py::Bool(false));
+        self.check_class(class, &chain, node)?;
+        let init = chain.iter().find_map(|class| class.method("__init__"));
+        let mut object = PyObject::new(class.clone());
+        object.is_ready = init.as_ref().is_none_or(|init| !init.file.is_by_hand());
         let object = Py::Object(Rc::new(RefCell::new(object)));
-        if let Some(init) = chain.iter().find_map(|class| class.method("__init__")) {
-            self.call_function(&init, Some(object.clone()), positional, keywords, node)?;
+        match init {
+            Some(init) => {
+                self.call_function(&init, Some(object.clone()), positional, keywords, node)?;
+            }
+            None if positional.is_empty() && keywords.is_empty() => {}
+            None => return self.fail(file, format!("{}() takes no arguments", class.simple()), node),
         }
         Ok(object)
     }
 }
 
-/// Sets an attribute as `nn.Module` does: a parameter is registered as one.
-pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) {
-    let before = object.attributes.get(name).map(|attribute| attribute.kind);
-    let kind = match (&value, before) {
-        (Py::Parameter(_), _) => AttributeKind::Parameter,
-        (Py::Tensor(_) | Py::None, Some(kind)) => kind,
-        _ => AttributeKind::Plain,
-    };
-    object.attributes.insert(name.to_owned(), Attribute { value, kind });
-}
-
 /// Sets the value of a key.
 pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
-    match items.iter_mut().find(|(known, _)| known.equals(&key)) {
+    match items.iter_mut().find(|(known, _)| known.is_key(&key)) {
         Some((_, slot)) => *slot = value,
         None => items.push((key, value)),
     }

@@ -74,7 +74,7 @@ pub(super) fn same(a: &Py, b: &Py) -> bool {
         (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
         (Py::List(a), Py::List(b)) => Rc::ptr_eq(a, b),
         (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
-        (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => Rc::ptr_eq(&a.data, &b.data),
+        (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => a.shares_storage(b),
         (Py::Class(a), Py::Class(b)) => a.is(b),
         _ => false,
     }
@@ -111,6 +111,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
             }
             Py::List(items) => waiting.extend(items.borrow().iter().rev().cloned()),
             Py::Tuple(items) => waiting.extend(items.iter().rev().cloned()),
+            Py::Iterator(items) => waiting.extend(items.borrow().iter().flatten().rev().cloned()),
             Py::Dict(items) => {
                 let items = items.borrow();
                 waiting.extend(items.iter().rev().flat_map(|(key, value)| [value.clone(), key.clone()]));

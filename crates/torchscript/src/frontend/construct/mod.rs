@@ -3,19 +3,29 @@
 //! [`exec`] runs statements, [`eval`] expressions, [`builtins`] what Python and `torch` bring along; [`lower`] turns the objects into a
 //! [`Module`](frazil_ir::Module) whose methods the front end compiles. What a constructor does beyond that is an error that says so.
 
+mod arguments;
+mod attributes;
 mod builtins;
+mod compare;
+mod containers;
+mod copies;
 mod elements;
 mod eval;
 mod exec;
+mod factories;
 mod globals;
+mod lineage;
 mod lower;
 mod mentions;
 mod methods;
 mod operators;
 mod states;
 mod tensor;
+mod tensor_methods;
+mod text;
 mod toplevel;
 mod value;
+mod value_methods;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -24,12 +34,12 @@ use std::sync::Arc;
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
 
-use super::annotation::dotted;
 use super::objects::Objects;
 use super::program::Program;
-use super::source::SourceFile;
+use super::source::{SourceError, SourceFile};
 use super::{Result, library};
 use globals::Globals;
+use lineage::ancestry;
 use tensor::Random;
 use value::{FunctionRef, Py};
 
@@ -93,6 +103,8 @@ struct Scope {
     this: Option<Py>,
     /// Whether its variables are the globals.
     is_top: bool,
+    /// Whether it is that of a class body.
+    is_class: bool,
     /// Names that the function declares global.
     globals: HashSet<String>,
 }
@@ -106,6 +118,7 @@ impl Scope {
             class: None,
             this: None,
             is_top: false,
+            is_class: false,
             globals: HashSet::new(),
         }
     }
@@ -159,54 +172,6 @@ fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<ClassRef> {
         statement,
         qualified: qualified.into(),
     })
-}
-
-/// A class and its bases down to `Module`, if it comes to that.
-fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<ClassRef>>> {
-    let mut chain = vec![class.clone()];
-    let mut current = class.clone();
-    for _ in 0..MAX_CALLS {
-        let Some(def) = current.def() else { return Ok(None) };
-        let known = current
-            .file
-            .is_by_hand()
-            .then(|| program.bases.get(&current.statement))
-            .flatten();
-        let known = known.cloned();
-        let base = def.arguments.as_ref().and_then(|a| a.args.first());
-        let base = match &known {
-            Some(Base::Path(path)) => Some(path.clone()),
-            _ => base.and_then(dotted),
-        };
-        let Some(base) = base else { return Ok(None) };
-        let interface = def
-            .decorator_list
-            .iter()
-            .any(|d| dotted(&d.expression).is_some_and(|name| name.ends_with("interface")));
-        let base = current.file.expand(&base);
-        if interface {
-            return Ok(None);
-        }
-        if matches!(
-            base.as_str(),
-            "torch.nn.Module" | "torch.nn.modules.module.Module" | "Module"
-        ) {
-            return Ok(Some(chain));
-        }
-        let file = Arc::clone(&current.file);
-        let next = match known {
-            Some(Base::Class(class)) => Some(class),
-            _ => find_class(program, &file, &base)?,
-        };
-        match next {
-            Some(next) => {
-                chain.push(next.clone());
-                current = next;
-            }
-            None => return Ok(None),
-        }
-    }
-    Ok(None)
 }
 
 /// The class that `name` is in `file` or the library.
@@ -267,8 +232,12 @@ impl Maker<'_, '_> {
 
     /// The error about something that would need Python.
     fn beyond<T>(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Result<T> {
+        Err(self.beyond_error(file, what, node).into())
+    }
+
+    fn beyond_error(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Box<SourceError> {
         let message = format!("{} cannot be evaluated without Python", what.as_ref());
-        Err(file.error("construct", message, node).into())
+        file.error("construct", message, node)
     }
 
     /// An error that Python would raise, too.

@@ -161,7 +161,7 @@ impl Maker<'_, '_> {
         match statement {
             Stmt::If(choice) => {
                 let mut body = None;
-                if self.expr(scope, &choice.test)?.truth() {
+                if self.test(scope, &choice.test)? {
                     body = Some(&choice.body);
                 }
                 for clause in &choice.elif_else_clauses {
@@ -169,7 +169,7 @@ impl Maker<'_, '_> {
                         break;
                     }
                     let taken = match &clause.test {
-                        Some(test) => self.expr(scope, test)?.truth(),
+                        Some(test) => self.test(scope, test)?,
                         None => true,
                     };
                     if taken {
@@ -264,13 +264,15 @@ impl Maker<'_, '_> {
         if let Some(decorator) = def.decorator_list.iter().find(|d| !is_plain_decorator(&file, d)) {
             return self.beyond(&file, "this decorator", decorator);
         }
-        if let Some(base) = def.bases().first() {
+        for (number, base) in def.bases().iter().enumerate() {
             match self.known(scope, base)? {
                 Ok(Py::Class(base)) => {
-                    self.program.bases.insert(class.statement, Base::Class(base));
+                    self.program.bases.insert((class.statement, number), Base::Class(base));
                 }
                 Ok(Py::Path(path)) => {
-                    self.program.bases.insert(class.statement, Base::Path(path.to_string()));
+                    self.program
+                        .bases
+                        .insert((class.statement, number), Base::Path(path.to_string()));
                 }
                 // A class of the text that is refused itself.
                 Err(error)
@@ -285,6 +287,7 @@ impl Maker<'_, '_> {
             }
         }
         let mut inner = Scope::new(&file);
+        inner.is_class = true;
         self.globals.class_values.insert(class.statement, Default::default());
         for member in &def.body {
             let (target, value) = match member {
@@ -319,7 +322,14 @@ impl Maker<'_, '_> {
     fn bind_defaults(&mut self, scope: &mut Scope, parameters: &Parameters) -> Result<()> {
         for parameter in parameters.iter_non_variadic_params() {
             if let Some(default) = parameter.default.as_deref() {
-                let known = self.known(scope, default)?;
+                let mut known = self.known(scope, default)?;
+                // A definition that runs again makes another function, which code cannot tell from the first one.
+                if let Some(before) = self.globals.bound.get(&default.range())
+                    && !matches!((before, &known), (Ok(a), Ok(b)) if a.equals(b) == Some(true))
+                {
+                    let message = "a default of a function that is defined several times";
+                    known = Err(self.beyond_error(&scope.file, message, default));
+                }
                 self.globals.bound.insert(default.range(), known);
             }
         }
@@ -427,7 +437,10 @@ impl Maker<'_, '_> {
     fn is_pure(&mut self, object: &ObjectRef) -> Result<bool> {
         for module in modules(object) {
             let module = module.borrow();
-            let trains = module.attributes.get("training").is_some_and(|a| a.value.truth());
+            let trains = module
+                .attributes
+                .get("training")
+                .is_some_and(|a| a.value.truth() != Some(false));
             if trains || !module.hooks.is_empty() {
                 return Ok(false);
             }
