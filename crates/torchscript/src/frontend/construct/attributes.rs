@@ -293,6 +293,7 @@ impl Maker<'_, '_> {
                 "unexpected_keys" => keys.get(1).cloned(),
                 _ => None,
             },
+            Py::Handle(..) if name == "remove" => method(),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_) => {
                 super::value_methods::is_known(base, name).then(method).flatten()
             }
@@ -305,9 +306,15 @@ impl Maker<'_, '_> {
     }
 
     /// The classes of an object, in the order in which methods are looked up.
-    pub(super) fn chain(&mut self, object: &ObjectRef) -> Result<Vec<ClassRef>> {
+    pub(super) fn chain(&mut self, object: &ObjectRef) -> Result<Rc<[ClassRef]>> {
         let class = object.borrow().class.clone();
-        Ok(ancestry(self.program, &class)?.unwrap_or_default())
+        let key = (Rc::clone(&class.qualified), class.statement);
+        if let Some(known) = self.chains.get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let chain: Rc<[ClassRef]> = ancestry(self.program, &class)?.unwrap_or_default().into();
+        self.chains.insert(key, Rc::clone(&chain));
+        Ok(chain)
     }
 
     fn object_attribute(
@@ -327,6 +334,9 @@ impl Maker<'_, '_> {
             return self
                 .call_function(getter, Some(this), Vec::new(), Vec::new(), node)
                 .map(Some);
+        }
+        if name == "training" && !object.borrow().has_mode {
+            return Ok(Some(Py::Bool(true)));
         }
         let own = object.borrow().attributes.get(name).map(|a| a.value.clone());
         if own.is_some() {
@@ -399,10 +409,10 @@ impl Maker<'_, '_> {
     }
 
     /// The classes of an object behind `class`.
-    pub(super) fn chain_behind(&mut self, object: &ObjectRef, class: &ClassRef) -> Result<Vec<ClassRef>> {
+    pub(super) fn chain_behind(&mut self, object: &ObjectRef, class: &ClassRef) -> Result<Rc<[ClassRef]>> {
         let chain = self.chain(object)?;
-        let behind = chain.into_iter().skip_while(|other| !other.is(class)).skip(1);
-        Ok(behind.collect())
+        let behind = chain.iter().skip_while(|other| !other.is(class)).skip(1);
+        Ok(behind.cloned().collect())
     }
 
     fn class_attribute(
@@ -658,6 +668,7 @@ pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) -> std
         }
         _ => AttributeKind::Plain,
     };
+    object.has_mode |= name == "training";
     put(object, name, Attribute { value, kind });
     Ok(())
 }

@@ -46,6 +46,7 @@ impl Py {
             | Py::Method(..)
             | Py::Super(..)
             | Py::Iterator(_)
+            | Py::Handle(..)
             | Py::Keys(_) => true,
         })
     }

@@ -66,6 +66,7 @@ impl Copies {
                 let mut copy = PyObject::new(object.borrow().class.clone());
                 copy.transient.clone_from(&object.borrow().transient);
                 copy.hooks.clone_from(&object.borrow().hooks);
+                copy.has_mode = object.borrow().has_mode;
                 let copy = Rc::new(RefCell::new(copy));
                 self.values.push((value.clone(), Py::Object(Rc::clone(&copy))));
                 let attributes = object.borrow().attributes.clone();
@@ -78,7 +79,7 @@ impl Copies {
                 }
                 return Some(Py::Object(copy));
             }
-            Py::Iterator(_) => return None,
+            Py::Iterator(_) | Py::Handle(..) => return None,
             other => return Some(other.clone()),
         };
         self.values.push((value.clone(), copy.clone()));

@@ -111,6 +111,8 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
             }
             Py::List(items) => waiting.extend(items.borrow().iter().rev().cloned()),
             Py::Tuple(items) => waiting.extend(items.iter().rev().cloned()),
+            Py::Method(base, _) => waiting.push((**base).clone()),
+            Py::Super(object, _) | Py::Handle(object, _) => waiting.push(Py::Object(Rc::clone(object))),
             Py::Iterator(items) => waiting.extend(items.borrow().iter().flatten().rev().cloned()),
             Py::Dict(items) => {
                 let items = items.borrow();

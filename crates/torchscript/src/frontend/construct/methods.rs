@@ -127,7 +127,9 @@ impl Maker<'_, '_> {
                         value: Py::Bool(training),
                         kind: AttributeKind::Plain,
                     };
-                    module.borrow_mut().attributes.insert("training".to_owned(), training);
+                    let mut module = module.borrow_mut();
+                    module.attributes.insert("training".to_owned(), training);
+                    module.has_mode = true;
                 }
                 this()
             }
@@ -221,8 +223,14 @@ impl Maker<'_, '_> {
                     _ => return self.beyond(file, "a hook that is no function of the text", call),
                 };
                 let is_before = name == "register_forward_pre_hook";
-                object.borrow_mut().hooks.push(Hook { is_before, function });
-                Py::Opaque("handle of a hook")
+                let identity = Rc::new(());
+                let handle = Py::Handle(Rc::clone(object), Rc::clone(&identity));
+                object.borrow_mut().hooks.push(Hook {
+                    is_before,
+                    function,
+                    identity,
+                });
+                handle
             }
             _ => return Ok(None),
         }))

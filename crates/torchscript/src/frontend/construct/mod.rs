@@ -72,6 +72,8 @@ struct Maker<'m, 'p> {
     program: &'m mut Program<'p>,
     random: Random,
     globals: Globals,
+    /// The classes of objects in the order in which methods are looked up, by class.
+    chains: HashMap<(Rc<str>, usize), Rc<[ClassRef]>>,
     /// Values at the top level of files of the library.
     library_values: HashMap<String, Py>,
     steps: usize,
@@ -130,6 +132,7 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
         program,
         random: Random::new(),
         globals: Globals::default(),
+        chains: HashMap::new(),
         library_values: HashMap::new(),
         steps: 0,
         max_steps: MAX_STEPS.saturating_add(file.text.len()),

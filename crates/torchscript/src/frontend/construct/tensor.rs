@@ -150,8 +150,9 @@ impl HostTensor {
     pub(super) fn values(&self) -> Vec<f64> {
         let view = self.0.view.borrow();
         let data = view.storage.borrow();
-        if view.is_contiguous() && view.offset == 0 && data.len() == element_count(&view.sizes).unwrap_or(0) as usize {
-            return data.clone();
+        if view.is_contiguous() {
+            let end = view.offset + self.len();
+            return data.get(view.offset..end).unwrap_or_default().to_vec();
         }
         let element = |p: usize| data.get(p).copied().unwrap_or(0.0);
         view.positions().into_iter().map(element).collect()
@@ -240,6 +241,14 @@ impl HostTensor {
     /// Gives every element a new value; `None`, and no element is changed, where the dtype does not have one of them.
     pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) -> Option<()> {
         let view = self.0.view.borrow();
+        if view.is_contiguous() && view.dtype.is_floating_point() {
+            // Nothing is out of range, and there is no need for lists of places and elements.
+            let mut data = view.storage.borrow_mut();
+            for (i, slot) in data.iter_mut().skip(view.offset).take(self.len()).enumerate() {
+                *slot = rounded(view.dtype, element(i))?;
+            }
+            return Some(());
+        }
         let positions = view.positions();
         let new: Vec<f64> = (0..positions.len())
             .map(|i| rounded(view.dtype, element(i)))
@@ -255,8 +264,11 @@ impl HostTensor {
 
     /// Takes the elements of `from`, broadcast.
     pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
-        let places = super::elements::broadcast_positions(&from.sizes(), &self.sizes())?;
         let new = from.values();
+        if from.sizes() == self.sizes() {
+            return self.fill(|i| new.get(i).copied().unwrap_or(0.0));
+        }
+        let places = super::elements::broadcast_positions(&from.sizes(), &self.sizes())?;
         self.fill(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or(0.0))
     }
 

@@ -288,6 +288,7 @@ impl Maker<'_, '_> {
         }
         let mut inner = Scope::new(&file);
         inner.is_class = true;
+        self.chains.clear();
         self.globals.class_values.insert(class.statement, Default::default());
         for member in &def.body {
             let (target, value) = match member {
@@ -357,7 +358,7 @@ impl Maker<'_, '_> {
             let changes = match &value {
                 Py::Object(_) => true,
                 Py::List(_) | Py::Dict(_) | Py::Tensor(_) | Py::Parameter(_) => !self.leaves_arguments(file, statement),
-                Py::Tuple(_) => true,
+                Py::Tuple(_) | Py::Iterator(_) | Py::Method(..) | Py::Handle(..) => true,
                 Py::Class(_) => mentions.changed.contains(name),
                 _ => false,
             };

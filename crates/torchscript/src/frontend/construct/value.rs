@@ -36,6 +36,8 @@ pub(super) enum Py {
     Iterator(Rc<RefCell<Option<VecDeque<Py>>>>),
     /// The result of `load_state_dict`: missing and unexpected keys.
     Keys(Rc<[Py; 2]>),
+    /// The handle of a hook of a module.
+    Handle(ObjectRef, Rc<()>),
     /// Something of which nothing is known but that it is there, and what it is.
     Opaque(&'static str),
     /// A method of a value, by name.
@@ -58,6 +60,8 @@ pub(super) struct PyObject {
     pub(super) hooks: Vec<Hook>,
     /// Whether `nn.Module.__init__` has been called.
     pub(super) is_ready: bool,
+    /// Whether the text has set its mode. A module whose mode nothing sets is one in training to the text, and is left in evaluation mode.
+    pub(super) has_mode: bool,
 }
 
 impl PyObject {
@@ -74,6 +78,7 @@ impl PyObject {
             transient: Vec::new(),
             hooks: Vec::new(),
             is_ready: true,
+            has_mode: false,
         }
     }
 }
@@ -83,6 +88,8 @@ impl PyObject {
 pub(super) struct Hook {
     pub(super) is_before: bool,
     pub(super) function: FunctionRef,
+    /// What tells it from others.
+    pub(super) identity: Rc<()>,
 }
 
 #[derive(Clone)]
@@ -195,6 +202,7 @@ impl Py {
             Py::Super(..) => "super",
             Py::Iterator(_) => "iterator",
             Py::Keys(_) => "_IncompatibleKeys",
+            Py::Handle(..) => "RemovableHandle",
             Py::Opaque(what) => what,
         }
     }

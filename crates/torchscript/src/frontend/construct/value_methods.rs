@@ -64,6 +64,11 @@ impl Maker<'_, '_> {
             Py::List(_) | Py::Tuple(_) => self.sequence_method(object, name, arguments),
             Py::Dict(_) => self.dict_method(object, name, arguments),
             Py::Str(text) => self.str_method(text, name, arguments),
+            Py::Handle(module, identity) => {
+                let is_other = |hook: &super::value::Hook| !std::rc::Rc::ptr_eq(&hook.identity, identity);
+                module.borrow_mut().hooks.retain(is_other);
+                Some(Py::None)
+            }
             Py::Tensor(tensor) | Py::Parameter(tensor) => self.tensor_method(object, tensor, name, arguments),
             _ => None,
         };

@@ -94,6 +94,8 @@ impl Program<'_> {
                 Ok(file.statement(*number).map(|s| (*number, s)).into_iter().collect())
             }
             Some(TopName::Refused(error)) if !file.definitions(name).is_empty() => Err(error.clone().into()),
+            // An import that comes after a definition takes its place.
+            None if self.top.is_some() && file.is_by_hand() && file.imported(name).is_some() => Ok(Vec::new()),
             _ => {
                 let defined = file.definitions(name).iter().rev();
                 let defined = defined.filter_map(|&number| Some((number, file.statement(number)?)));
