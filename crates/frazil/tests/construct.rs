@@ -110,7 +110,7 @@ fn what_only_python_knows_is_refused_by_name() {
         // Tensors.
         ("torch.tensor([1]) // 0", "this operator"),
         ("torch.tensor([True]) - torch.tensor([True])", "this operator"),
-        ("torch.tensor([2 ** 53]) + 1", "this operator"),
+        ("torch.tensor([2 ** 53 - 1]) + 1", "this operator"),
         ("self.fc.weight.t().view(4)", "the method `view`"),
     ] {
         let text = format!(

@@ -14,8 +14,8 @@ use super::value::Py;
 /// Most elements of a tensor that a constructor may make.
 const MAX_ELEMENTS: i64 = 1 << 26;
 
-/// Integers beyond this are no longer exact in a double.
-const MAX_EXACT: f64 = (1i64 << 53) as f64;
+/// Integers beyond this are no longer exact in a double: it has the next one, but rounds to that, too.
+const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
 
 /// A tensor object.
 #[derive(Clone)]
