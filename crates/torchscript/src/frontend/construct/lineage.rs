@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
-use super::attributes::is_module_name;
+use super::names::is_module_name;
 use super::value::ClassRef;
 use super::{Base, MAX_CALLS, Maker, find_class};
 use crate::frontend::Result;

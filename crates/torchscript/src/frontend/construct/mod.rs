@@ -18,6 +18,7 @@ mod lineage;
 mod lower;
 mod mentions;
 mod methods;
+mod names;
 mod operators;
 mod states;
 mod tensor;
