@@ -176,7 +176,11 @@ fn a_folder_of_root_serves_other_users() {
     let verified = fs::read(&files(&cache, ".verified")[0]).unwrap();
     assert!(String::from_utf8_lossy(&verified).contains(&identity));
     let before = files(&cache, "");
-    let test = ["--exact", "shared_cache::a_folder_of_root_serves_other_users", "--nocapture"];
+    let test = [
+        "--exact",
+        "shared_cache::a_folder_of_root_serves_other_users",
+        "--nocapture",
+    ];
     let output = run(&program, &test, folder.path()).unwrap();
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
