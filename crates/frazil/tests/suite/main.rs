@@ -11,6 +11,7 @@ mod arguments;
 mod code_cache;
 mod common;
 mod composition;
+mod construct;
 mod courses;
 mod damaged_cache;
 mod deep;

@@ -155,6 +155,14 @@ fn the_model_is_the_one_of_that_name_or_the_only_one() {
         ("ACTS = {'relu': nn.ReLU()}", "2"),
         ("a = Net(2)\nmodel = torch.jit.script(a).eval()\na.n = 8", "3"),
         ("a = Net(2)\nscripted = torch.jit.script(a)", "3"),
+        (
+            "class Mixin:\n    def extra(self, x: int):\n        return x * 7\nclass Own(Mixin, nn.Module):\n    def forward(self, x: int):\n        return self.extra(x)",
+            "7",
+        ),
+        (
+            "def f(self, x: Tuple[int], y: int):\n    return y * 9\nmodel = Net(2)\nh = model.register_forward_hook(f)\nh.remove()",
+            "3",
+        ),
     ] {
         let text = format!("{NET}\n{line}\n");
         assert_eq!(called(&text, "forward", 1), expected, "{line}");
@@ -217,8 +225,12 @@ fn a_refused_statement_may_have_made_the_module() {
             "import",
         ),
         (
-            "class Mixin:\n    pass\nclass Own(Mixin, nn.Module):\n    pass",
-            "second base",
+            "class Mixin(nn.Module):\n    pass\nclass Own(nn.Module, Mixin):\n    pass",
+            "have no order",
+        ),
+        (
+            "from mylib import Mixin\nclass Own(nn.Module, Mixin):\n    pass",
+            "mylib.Mixin",
         ),
         ("torch.set_default_dtype(torch.float64)", "set_default_dtype"),
         (
@@ -247,10 +259,6 @@ fn a_refused_statement_may_have_made_the_module() {
 fn a_refused_statement_taints_all_that_it_reaches() {
     for (line, expected) in [
         ("load = model.load_state_dict\nload(torch.load('w.pt'))", "torch.load"),
-        (
-            "def f(self, x: Tuple[int], y: int) -> int:\n    return y\nh = model.register_forward_hook(f)\nh.remove()",
-            "remove",
-        ),
         ("def go(m=model):\n    m.n = frob()\ngo()", "frob"),
         (
             "class T:\n    def run(self):\n        model.n = frob()\ntrainer = T()\ntrainer.run()",
@@ -271,6 +279,16 @@ fn a_refused_statement_taints_all_that_it_reaches() {
         ("print(mylib.train(model))", "mylib"),
         ("print(model.n, frob(model))", "frob"),
         ("model.b = nn.BatchNorm1d(2)\ny = model(1)", "calling"),
+        ("part = model.w[0:1]\nmylib.fill(part)", "mylib"),
+        ("it = iter([1, 2])\nmylib.take(it)\nmodel.n = next(it)", "mylib"),
+        (
+            "class Own(Net):\n    @property\n    def bump(self):\n        self.n = 9\n        return 1\nmodel = Own()\ny = torch.special.i0(1) + model.bump",
+            "torch.special.i0",
+        ),
+        (
+            "names = [[1]]\nnames.copy()[0] += [2]\nmodel.n = len(names[0])",
+            "in place",
+        ),
     ] {
         let error = refusal(&format!("{NET}\nfrom typing import Tuple\nmodel = Net()\n{line}\n"));
         assert!(error.contains(expected), "{line}: {error}");
@@ -297,11 +315,15 @@ fn what_is_compiled_is_what_was_there_then() {
         error.contains("`g` is defined again behind `torch.jit.script`"),
         "{error}"
     );
-    let error = refusal(&format!("{NET}\na = Net(2)\nmodel = torch.jit.script(a)\na.double()\n"));
-    assert!(
-        error.contains("`double` of a module that `torch.jit.script` has compiled"),
-        "{error}"
+    // Only the tensors are shared; a cast gives a parameter other elements.
+    let probe = NET.replace(
+        "return x + self.n",
+        "return x + self.n + (100 if self.w.dtype == torch.float64 else 0)",
     );
+    for (line, expected) in [("a.double()", "103"), ("model.double()", "103"), ("a.n = 5", "3")] {
+        let text = format!("{probe}\na = Net(2)\nmodel = torch.jit.script(a)\n{line}\nmodel.save('a.pt')\n");
+        assert_eq!(called(&text, "forward", 1), expected, "{line}");
+    }
 }
 
 #[test]

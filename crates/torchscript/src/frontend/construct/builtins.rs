@@ -1,16 +1,20 @@
 //! What Python and `torch` bring along: functions by dotted name.
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{DType, Device};
-use indexmap::IndexMap;
 use ruff_python_ast::ExprCall;
 
-use super::tensor::{HostTensor, literal};
-use super::value::{Attribute, Py, PyObject};
-use super::{MAX_DEPTH, MAX_LENGTH, Maker};
+use super::arguments::Arguments;
+use super::attributes::iterator;
+use super::compare::order;
+use super::copies::deep_copy;
+use super::exec::insert;
+use super::value::Py;
+use super::{MAX_LENGTH, Maker};
 use crate::frontend::Result;
 use crate::frontend::source::SourceFile;
 
@@ -43,6 +47,10 @@ const PYTHON: &[&str] = &[
     "getattr",
     "setattr",
     "divmod",
+    "iter",
+    "next",
+    "repr",
+    "type",
     "torch",
     "math",
 ];
@@ -55,11 +63,33 @@ pub(super) fn is_known(name: &str) -> bool {
 /// A constant of a library module.
 pub(super) fn constant(path: &str) -> Option<Py> {
     use crate::frontend::emit::builtins;
+    if let Some(dtype) = path.strip_prefix("torch.").and_then(DType::from_python_name) {
+        // A dtype stays a name: it is no number to Python. `torch.float` is `torch.float32`.
+        return Some(Py::Path(dtype.to_string().into()));
+    }
+    match path {
+        "typing.TYPE_CHECKING" | "TYPE_CHECKING" => return Some(Py::Bool(false)),
+        "torch.newaxis" => return Some(Py::None),
+        _ => {}
+    }
     match builtins::constant(path)? {
         frazil_ir::Constant::Float(value) => Some(Py::Float(value)),
-        // A dtype stays a name: it is no number to Python.
         _ => None,
     }
+}
+
+/// Whether a dotted name is certainly one of a function, class, dtype or module: something that is true and not `None`.
+pub(super) fn is_function_path(path: &str) -> bool {
+    if is_known(path) || matches!(path, "torch.nn" | "torch.nn.functional" | "torch.nn.init" | "copy") {
+        return true;
+    }
+    let Some((module, name)) = path.rsplit_once('.') else {
+        return false;
+    };
+    let is_public = !name.starts_with(['_']) && !name.starts_with("has_");
+    let is_constant = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let modules = ["torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "math"];
+    modules.contains(&module) && is_public && !is_constant && !name.ends_with("_notes")
 }
 
 pub(super) fn dtype_of(value: &Py) -> Option<DType> {
@@ -69,11 +99,16 @@ pub(super) fn dtype_of(value: &Py) -> Option<DType> {
     }
 }
 
-fn keyword<'k>(keywords: &'k [(String, Py)], name: &str) -> Option<&'k Py> {
-    keywords
-        .iter()
-        .find(|(keyword, _)| keyword == name)
-        .map(|(_, value)| value)
+/// What PyTorch calls the class of a tensor in messages.
+pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Float => "torch.FloatTensor",
+        DType::Double => "torch.DoubleTensor",
+        DType::Long => "torch.LongTensor",
+        DType::Int => "torch.IntTensor",
+        DType::Bool => "torch.BoolTensor",
+        _ => "torch.Tensor",
+    }
 }
 
 impl Maker<'_, '_> {
@@ -81,64 +116,174 @@ impl Maker<'_, '_> {
         &mut self,
         file: &Arc<SourceFile>,
         path: &str,
-        positional: &[Py],
-        keywords: &[(String, Py)],
+        arguments: &Arguments,
         call: &ExprCall,
     ) -> Result<Py> {
+        if let Some(method) = path.strip_prefix("torch.nn.Module.")
+            && let [Py::Object(object), rest @ ..] = arguments.positional()
+        {
+            let rest = Arguments::new(rest.to_vec(), arguments.keywords().to_vec());
+            return self.module_method(file, object, method, &rest, call);
+        }
         let value = match path.strip_prefix("torch.") {
-            Some("nn.Parameter" | "nn.parameter.Parameter") => match positional.first().or(keyword(keywords, "data")) {
-                Some(Py::Tensor(tensor) | Py::Parameter(tensor)) => Some(Py::Parameter(tensor.clone())),
-                _ => None,
-            },
-            Some("jit.script") => match positional {
+            Some("nn.Parameter" | "nn.parameter.Parameter") => parameter(arguments),
+            Some("jit.script") => match arguments.positional() {
                 [value] => self.script(file, value, call)?,
                 _ => None,
             },
-            Some("manual_seed") => Some(Py::None),
-            Some("device") => match positional {
-                [Py::Str(text)] => Device::parse(text).map(Py::Device),
-                [device @ Py::Device(_)] => Some(device.clone()),
+            Some("no_grad" | "inference_mode" | "enable_grad" | "set_grad_enabled") => {
+                arguments.positional();
+                Some(Py::Opaque("context of gradients"))
+            }
+            Some("manual_seed") => {
+                arguments.get(0, "seed");
+                Some(Py::Opaque("generator of random numbers"))
+            }
+            Some("device") => match arguments.get(0, "device") {
+                Some(Py::Str(text)) => Device::parse(text).map(Py::Device),
+                Some(device @ Py::Device(_)) => Some(device.clone()),
                 _ => None,
             },
             // Models are made for the processor.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
-            Some("Size") => positional.first().and_then(Py::items).map(Py::tuple),
+            Some("Size") => arguments.first().and_then(Py::items).map(Py::tuple),
+            Some("is_tensor") => {
+                let is_tensor = |value: &Py| Py::Bool(matches!(value, Py::Tensor(_) | Py::Parameter(_)));
+                arguments.get(0, "obj").map(is_tensor)
+            }
             Some(name) => match name.strip_prefix("nn.init.") {
-                Some(initialiser) => self.initialise(initialiser, positional, keywords),
-                None => self.factory(name, positional, keywords),
+                Some(initialiser) => self.initialise(initialiser, arguments),
+                None => self.factory(name, arguments),
             },
-            None if path == "logging.getLogger" => Some(Py::Path("logging.Logger".into())),
+            None if path == "logging.getLogger" => {
+                arguments.get(0, "name");
+                Some(Py::Path("logging.Logger".into()))
+            }
             None => match path.strip_prefix("math.") {
-                Some(name) => math(name, positional),
-                None => self.python(path, positional, keywords),
+                Some(name) => self.math(name, arguments),
+                None => match path {
+                    "hasattr" | "getattr" | "setattr" => self.by_name(file, path, arguments, call)?,
+                    "isinstance" => self.is_instance(arguments)?,
+                    "bool" | "any" | "all" => self.truths(file, path, arguments, call)?,
+                    _ => self.python(path, arguments),
+                },
             },
         };
-        match value {
-            Some(value) => Ok(value),
-            None => self.beyond(file, format!("this call of `{path}`"), call),
+        self.finish(file, value, arguments, || format!("this call of `{path}`"), call)
+    }
+
+    /// `hasattr`, `getattr` and `setattr`.
+    fn by_name(
+        &mut self,
+        file: &Arc<SourceFile>,
+        function: &str,
+        arguments: &Arguments,
+        call: &ExprCall,
+    ) -> Result<Option<Py>> {
+        let (Some(base), Some(Py::Str(name))) = (arguments.at(0), arguments.at(1)) else {
+            return Ok(None);
+        };
+        if function == "setattr" {
+            let (Py::Object(object), Some(value)) = (base, arguments.at(2)) else {
+                return Ok(None);
+            };
+            self.set_member(file, object, name, value.clone(), call)?;
+            return Ok(Some(Py::None));
+        }
+        let found = self.attribute_if_any(file, base, name, call)?;
+        if function == "hasattr" {
+            return Ok(Some(Py::Bool(found.is_some())));
+        }
+        match (found, arguments.at(2)) {
+            (Some(value), _) => Ok(Some(value)),
+            (None, Some(default)) => Ok(Some(default.clone())),
+            (None, None) => self.attribute(file, base.clone(), name, call).map(Some),
         }
     }
 
-    fn python(&mut self, name: &str, positional: &[Py], keywords: &[(String, Py)]) -> Option<Py> {
-        let first = positional.first();
-        let ordered = |mut items: Vec<Py>| -> Option<Vec<Py>> {
-            let keys: Option<Vec<f64>> = items.iter().map(Py::as_f64).collect();
-            match keys {
-                Some(_) => {
-                    items.sort_by(|a, b| a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(std::cmp::Ordering::Equal))
-                }
-                None if items.iter().all(|item| matches!(item, Py::Str(_))) => items.sort_by_key(Py::text),
-                None => return None,
+    fn is_instance(&mut self, arguments: &Arguments) -> Result<Option<Py>> {
+        let (Some(value), Some(class)) = (arguments.at(0), arguments.at(1)) else {
+            return Ok(None);
+        };
+        let classes = match class {
+            Py::Tuple(classes) => classes.to_vec(),
+            class => vec![class.clone()],
+        };
+        let (mut found, mut known) = (false, true);
+        for class in &classes {
+            match self.is_of(value, class)? {
+                Some(is) => found |= is,
+                None => known = false,
             }
-            Some(items)
+        }
+        Ok((found || known).then_some(Py::Bool(found)))
+    }
+
+    /// Whether `value` is of `class`, if that is known.
+    fn is_of(&mut self, value: &Py, class: &Py) -> Result<Option<bool>> {
+        let path = match class {
+            Py::Path(path) => &**path,
+            Py::Class(class) => {
+                return Ok(Some(match value {
+                    Py::Object(object) => self.chain(object)?.iter().any(|base| base.is(class)),
+                    Py::Member(ty, _) => self.enum_type(class)? == Some(*ty),
+                    Py::Opaque(_) | Py::Path(_) => return Ok(None),
+                    _ => false,
+                }));
+            }
+            _ => return Ok(None),
         };
-        let all_or_first = || match positional {
-            [one] => one.items(),
-            many => Some(many.to_vec()),
+        if matches!(
+            value,
+            Py::Member(..) | Py::Opaque(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)
+        ) {
+            return Ok(None);
+        }
+        Ok(Some(match path {
+            "int" => matches!(value, Py::Int(_) | Py::Bool(_)),
+            "torch.Tensor" => matches!(value, Py::Tensor(_) | Py::Parameter(_)),
+            "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => matches!(value, Py::Parameter(_)),
+            "torch.nn.Module" | "torch.nn.modules.Module" | "torch.nn.modules.module.Module" => {
+                matches!(value, Py::Object(_))
+            }
+            "torch.device" => matches!(value, Py::Device(_)),
+            "type" => matches!(value, Py::Class(_)),
+            "str" | "float" | "bool" | "list" | "tuple" => value.type_name() == path,
+            "dict" => matches!(value, Py::Dict(_)),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// `bool`, `any` and `all`.
+    fn truths(
+        &mut self,
+        file: &Arc<SourceFile>,
+        function: &str,
+        arguments: &Arguments,
+        call: &ExprCall,
+    ) -> Result<Option<Py>> {
+        let Some(value) = arguments.first() else {
+            return Ok((function == "bool").then_some(Py::Bool(false)));
         };
+        if function == "bool" {
+            return self.truth(file, value, call).map(|truth| Some(Py::Bool(truth)));
+        }
+        let Some(items) = self.items(value) else {
+            return Ok(None);
+        };
+        for item in items {
+            if self.truth(file, &item, call)? == (function == "any") {
+                return Ok(Some(Py::Bool(function == "any")));
+            }
+        }
+        Ok(Some(Py::Bool(function == "all")))
+    }
+
+    fn python(&mut self, name: &str, arguments: &Arguments) -> Option<Py> {
+        let first = arguments.first();
         Some(match (name, first) {
             ("range", Some(_)) => {
-                let bounds: Vec<i64> = positional.iter().map(Py::as_int).collect::<Option<_>>()?;
+                let bounds: Vec<i64> = arguments.positional().iter().map(Py::as_int).collect::<Option<_>>()?;
                 let (start, end, step) = match *bounds.as_slice() {
                     [end] => (0, end, 1),
                     [start, end] => (start, end, 1),
@@ -157,324 +302,248 @@ impl Maker<'_, '_> {
                 }
                 Py::list(items)
             }
-            ("len", Some(Py::List(items))) => Py::Int(items.borrow().len() as i64),
-            ("len", Some(Py::Object(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_))) => {
-                Py::Int(first?.items()?.len() as i64)
-            }
+            ("len", Some(value)) => Py::Int(self.length(value)?),
             ("enumerate", Some(items)) => {
-                let start = positional
-                    .get(1)
-                    .or(keyword(keywords, "start"))
-                    .map_or(Some(0), Py::as_int)?;
-                let pairs = items.items()?.into_iter().zip(start..);
-                Py::list(pairs.map(|(item, i)| Py::tuple(vec![Py::Int(i), item])).collect())
+                let start = arguments.int(1, "start", 0)?;
+                let pairs = self.items(items)?.into_iter().zip(start..);
+                iterator(pairs.map(|(item, i)| Py::tuple(vec![Py::Int(i), item])).collect())
             }
             ("zip", Some(_)) => {
-                let columns: Vec<Vec<Py>> = positional.iter().map(Py::items).collect::<Option<_>>()?;
+                let columns: Vec<Vec<Py>> = arguments
+                    .positional()
+                    .iter()
+                    .map(|column| self.items(column))
+                    .collect::<Option<_>>()?;
                 let length = columns.iter().map(Vec::len).min()?;
                 let row = |i: usize| Py::tuple(columns.iter().filter_map(|column| column.get(i).cloned()).collect());
-                Py::list((0..length).map(row).collect())
+                iterator((0..length).map(row).collect())
             }
-            ("reversed", Some(items)) => Py::list(items.items()?.into_iter().rev().collect()),
-            ("sorted", Some(items)) if keywords.is_empty() => Py::list(ordered(items.items()?)?),
-            ("min", Some(_)) if keywords.is_empty() => ordered(all_or_first()?)?.first()?.clone(),
-            ("max", Some(_)) if keywords.is_empty() => ordered(all_or_first()?)?.last()?.clone(),
-            ("sum", Some(items)) => {
-                let items = items.items()?;
-                match items.iter().map(Py::as_int).collect::<Option<Vec<i64>>>() {
-                    Some(ints) => Py::Int(ints.iter().try_fold(0i64, |a, &b| a.checked_add(b))?),
-                    None => Py::Float(items.iter().map(Py::as_f64).sum::<Option<f64>>()?),
+            ("reversed", Some(items)) => iterator(self.items(items)?.into_iter().rev().collect()),
+            ("iter", Some(iterator @ Py::Iterator(_))) => iterator.clone(),
+            ("iter", Some(items)) => iterator(self.items(items)?),
+            ("next", Some(Py::Iterator(items))) => {
+                let next = items.borrow_mut().as_mut()?.pop_front();
+                match next {
+                    Some(item) => item,
+                    None => arguments.at(1).cloned()?,
                 }
             }
-            ("copy.deepcopy", Some(value)) => deep_copy(value, &mut Vec::new(), 0)?,
+            ("sorted", Some(items)) => {
+                let reverse = arguments.named("reverse").map_or(Some(false), Py::truth)?;
+                Py::list(sorted(self.items(items)?, reverse)?)
+            }
+            ("min" | "max", Some(first)) => {
+                let items = match arguments.positional() {
+                    [_] => self.items(first)?,
+                    many => many.to_vec(),
+                };
+                let wanted = if name == "min" {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                };
+                let mut items = items.into_iter();
+                let Some(mut best) = items.next() else {
+                    return arguments.named("default").cloned();
+                };
+                arguments.named("default");
+                for item in items {
+                    if order(&item, &best)? == wanted {
+                        best = item;
+                    }
+                }
+                best
+            }
+            ("sum", Some(items)) => {
+                let start = arguments.get(1, "start").cloned().unwrap_or(Py::Int(0));
+                let items: Vec<Py> = std::iter::once(start).chain(self.items(items)?).collect();
+                match items.iter().map(Py::as_int).collect::<Option<Vec<i64>>>() {
+                    Some(ints) => Py::Int(ints.iter().try_fold(0i64, |a, &b| a.checked_add(b))?),
+                    None => Py::Float(float_sum(&items.iter().map(Py::as_f64).collect::<Option<Vec<f64>>>()?)?),
+                }
+            }
+            ("copy.deepcopy", Some(value)) => deep_copy(value)?,
             ("copy.copy", Some(value @ Py::List(_))) => Py::list(value.items()?),
+            ("copy.copy", Some(Py::Dict(items))) => Py::Dict(Rc::new(RefCell::new(items.borrow().clone()))),
             ("abs", Some(Py::Int(i))) => Py::Int(i.checked_abs()?),
             ("abs", Some(Py::Float(f))) => Py::Float(f.abs()),
-            ("round", Some(number)) if positional.len() == 1 => Py::Int(number.as_f64()?.round_ties_even() as i64),
-            ("any", Some(items)) => Py::Bool(items.items()?.iter().any(Py::truth)),
-            ("all", Some(items)) => Py::Bool(items.items()?.iter().all(Py::truth)),
+            ("round", Some(number)) if arguments.count() == 1 => match number.as_int() {
+                Some(int) => Py::Int(int),
+                None => whole(number.as_f64()?.round_ties_even())?,
+            },
+            ("divmod", Some(Py::Int(a))) => match arguments.at(1)? {
+                Py::Int(b) if *b > 0 => {
+                    let (quotient, rest) = (a.div_euclid(*b), a.rem_euclid(*b));
+                    Py::tuple(vec![Py::Int(quotient), Py::Int(rest)])
+                }
+                _ => return None,
+            },
+            ("int", None) => Py::Int(0),
             ("int", Some(Py::Str(text))) => Py::Int(text.trim().parse().ok()?),
-            ("int", Some(number)) => Py::Int(number.as_int().or_else(|| number.as_f64().map(|f| f.trunc() as i64))?),
+            ("int", Some(number)) => match (number.as_int(), number) {
+                (Some(int), _) => Py::Int(int),
+                (None, Py::Tensor(tensor) | Py::Parameter(tensor)) => match tensor.values().as_slice() {
+                    &[x] => whole(x.trunc())?,
+                    _ => return None,
+                },
+                (None, number) => whole(number.as_f64()?.trunc())?,
+            },
             ("float", Some(Py::Str(text))) => Py::Float(text.trim().parse().ok()?),
+            ("float", Some(Py::Tensor(tensor) | Py::Parameter(tensor))) => match tensor.values().as_slice() {
+                &[x] => Py::Float(x),
+                _ => return None,
+            },
             ("float", Some(number)) => Py::Float(number.as_f64()?),
-            ("bool", Some(value)) => Py::Bool(value.truth()),
-            ("str", Some(value)) => Py::str(value.text()),
+            ("str", None) => Py::str(""),
+            ("str", Some(value)) => Py::str(value.text()?),
+            ("repr", Some(value)) => Py::str(value.repr()?),
+            ("type", Some(value)) => match value {
+                Py::Object(object) => Py::Class(object.borrow().class.clone()),
+                Py::Tensor(_) => Py::Path("torch.Tensor".into()),
+                Py::Parameter(_) => Py::Path("torch.nn.Parameter".into()),
+                Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_) | Py::List(_) | Py::Tuple(_) => {
+                    Py::Path(value.type_name().into())
+                }
+                _ => return None,
+            },
             ("list", None) => Py::list(Vec::new()),
-            ("list", Some(items)) => Py::list(items.items()?),
+            ("list", Some(items)) => Py::list(self.items(items)?),
             ("tuple", None) => Py::tuple(Vec::new()),
-            ("tuple", Some(items)) => Py::tuple(items.items()?),
-            ("dict" | "OrderedDict" | "collections.OrderedDict", None) => {
-                let pairs = keywords.iter().map(|(name, value)| (Py::str(name), value.clone()));
-                Py::Dict(Rc::new(RefCell::new(pairs.collect())))
-            }
-            ("dict" | "OrderedDict" | "collections.OrderedDict", Some(items)) => {
-                let pairs: Vec<(Py, Py)> = match items {
-                    Py::Dict(items) => items.borrow().clone(),
-                    other => {
+            ("tuple", Some(tuple @ Py::Tuple(_))) => tuple.clone(),
+            ("tuple", Some(items)) => Py::tuple(self.items(items)?),
+            ("dict" | "OrderedDict" | "collections.OrderedDict", items) => {
+                let mut pairs: Vec<(Py, Py)> = Vec::new();
+                let given = match items {
+                    None => Vec::new(),
+                    Some(Py::Dict(items)) => items.borrow().clone(),
+                    Some(Py::Object(object)) => {
+                        let held = self.held(object).ok()??;
+                        held.into_iter().map(|(name, value)| (Py::str(name), value)).collect()
+                    }
+                    Some(other) => {
                         let pair = |item: Py| match item.items()?.as_slice() {
                             [key, value] => Some((key.clone(), value.clone())),
                             _ => None,
                         };
-                        other.items()?.into_iter().map(pair).collect::<Option<_>>()?
+                        self.items(other)?.into_iter().map(pair).collect::<Option<_>>()?
                     }
                 };
+                let by_name = arguments
+                    .keywords()
+                    .iter()
+                    .map(|(name, value)| (Py::str(name), value.clone()));
+                for (key, value) in given.into_iter().chain(by_name) {
+                    insert(&mut pairs, key, value);
+                }
                 Py::Dict(Rc::new(RefCell::new(pairs)))
             }
-            ("print", _) => Py::None,
-            ("isinstance", Some(value)) => {
-                let mut is = |class: &Py| match class {
-                    Py::Path(path) => Some(match &**path {
-                        "int" => matches!(value, Py::Int(_) | Py::Bool(_)),
-                        "torch.Tensor" => matches!(value, Py::Tensor(_) | Py::Parameter(_)),
-                        "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => matches!(value, Py::Parameter(_)),
-                        "torch.nn.Module" => matches!(value, Py::Object(_)),
-                        name => is_known(name).then(|| value.type_name() == name)?,
-                    }),
-                    Py::Class(class) => Some(match value {
-                        Py::Object(object) => {
-                            let made_of = object.borrow().class.clone();
-                            let chain = super::ancestry(self.program, &made_of).ok()??;
-                            chain.iter().any(|base| base.is(class))
-                        }
-                        _ => false,
-                    }),
-                    _ => None,
-                };
-                match positional.get(1)? {
-                    Py::Tuple(classes) => {
-                        let found: Vec<bool> = classes.iter().map(is).collect::<Option<_>>()?;
-                        Py::Bool(found.contains(&true))
-                    }
-                    class => Py::Bool(is(class)?),
-                }
-            }
-            ("hasattr", Some(Py::Object(object))) => {
-                Py::Bool(object.borrow().attributes.contains_key(&positional.get(1)?.text()))
-            }
-            ("getattr", Some(Py::Object(object))) => {
-                let found = object
-                    .borrow()
-                    .attributes
-                    .get(&positional.get(1)?.text())
-                    .map(|a| a.value.clone());
-                found.or_else(|| positional.get(2).cloned())?
-            }
-            ("setattr", Some(Py::Object(object))) => {
-                let value = positional.get(2)?.clone();
-                super::exec::set_attribute(&mut object.borrow_mut(), &positional.get(1)?.text(), value);
+            ("print", _) => {
+                arguments.positional();
+                arguments.keywords();
                 Py::None
             }
             _ => return None,
         })
     }
 
-    /// `torch.zeros` and the other functions that make tensors of nothing but numbers.
-    fn factory(&mut self, name: &str, positional: &[Py], keywords: &[(String, Py)]) -> Option<Py> {
-        let dtype = keyword(keywords, "dtype").filter(|dtype| !matches!(dtype, Py::None));
-        let dtype = match dtype {
-            Some(dtype) => Some(dtype_of(dtype)?),
-            None => None,
-        };
-        let float = dtype.unwrap_or(DType::Float);
-        let sizes = |arguments: &[Py]| -> Option<Vec<i64>> {
-            match (arguments, keyword(keywords, "size")) {
-                ([], Some(size)) => size.ints(),
-                ([Py::Int(_), ..], _) => arguments.iter().map(Py::as_int).collect(),
-                ([list], _) => list.ints(),
-                ([], None) => Some(Vec::new()),
-                _ => None,
-            }
-        };
-        let like = || match positional.first()? {
-            Py::Tensor(tensor) | Py::Parameter(tensor) => Some(tensor.clone()),
-            _ => None,
-        };
-        if let Some(f) = super::elements::unary(name) {
-            let x = like()?;
-            return x.map(super::operators::float_of(&x), f).map(Py::Tensor);
-        }
-        let tensor = match name {
-            "triu" | "tril" => {
-                let diagonal = positional.get(1).or(keyword(keywords, "diagonal"));
-                like()?.triangle(name == "triu", diagonal.map_or(Some(0), Py::as_int)?)?
-            }
-            "zeros" | "empty" => HostTensor::new(float, sizes(positional)?, |_| 0.0)?,
-            "ones" => HostTensor::new(float, sizes(positional)?, |_| 1.0)?,
-            "rand" => HostTensor::new(float, sizes(positional)?, |_| self.random.uniform())?,
-            "randn" => HostTensor::new(float, sizes(positional)?, |_| self.random.normal())?,
-            "full" => {
-                let value = positional.get(1).or(keyword(keywords, "fill_value"))?;
-                let default = match value {
-                    Py::Int(_) => DType::Long,
-                    Py::Bool(_) => DType::Bool,
-                    _ => DType::Float,
-                };
-                let value = value.as_f64()?;
-                HostTensor::new(dtype.unwrap_or(default), positional.first()?.ints()?, |_| value)?
-            }
-            "zeros_like" => like()?.map(dtype.unwrap_or(like()?.dtype), |_| 0.0)?,
-            "ones_like" => like()?.map(dtype.unwrap_or(like()?.dtype), |_| 1.0)?,
-            "tensor" | "as_tensor" => literal(positional.first()?, dtype)?,
-            "Tensor" | "FloatTensor" => literal(positional.first()?, Some(DType::Float))?,
-            "LongTensor" => literal(positional.first()?, Some(DType::Long))?,
-            "eye" => {
-                let rows = positional.first()?.as_int()?;
-                let columns = positional.get(1).map_or(Some(rows), Py::as_int)?;
-                HostTensor::new(float, vec![rows, columns], |i| {
-                    f64::from(u8::from(i as i64 / columns.max(1) == i as i64 % columns.max(1)))
-                })?
-            }
-            "arange" => {
-                let bounds: Vec<f64> = positional.iter().map(Py::as_f64).collect::<Option<_>>()?;
-                let (start, end, step) = match *bounds.as_slice() {
-                    [end] => (0.0, end, 1.0),
-                    [start, end] => (start, end, 1.0),
-                    [start, end, step] if step != 0.0 => (start, end, step),
-                    _ => return None,
-                };
-                let length = ((end - start) / step).ceil().max(0.0) as i64;
-                let whole = positional.iter().all(|bound| matches!(bound, Py::Int(_)));
-                let default = if whole { DType::Long } else { DType::Float };
-                HostTensor::new(dtype.unwrap_or(default), vec![length], |i| start + step * i as f64)?
-            }
-            "linspace" => {
-                let [start, end, steps] = positional else { return None };
-                let (start, end, steps) = (start.as_f64()?, end.as_f64()?, steps.as_int()?);
-                let step = (end - start) / (steps - 1).max(1) as f64;
-                HostTensor::new(float, vec![steps], |i| start + step * i as f64)?
-            }
-            _ => return None,
-        };
-        Some(Py::Tensor(tensor))
-    }
-
-    /// `torch.nn.init`: fills a tensor in place.
-    fn initialise(&mut self, name: &str, positional: &[Py], keywords: &[(String, Py)]) -> Option<Py> {
-        let (Py::Tensor(tensor) | Py::Parameter(tensor)) = positional.first()? else {
-            return None;
-        };
-        let number = |at: usize, name: &str, default: f64| {
-            positional
-                .get(at)
-                .or(keyword(keywords, name))
-                .map_or(Some(default), Py::as_f64)
-        };
-        let outputs = tensor.sizes.first().copied().unwrap_or(1).max(1);
-        let inputs = (tensor.data.borrow().len() as i64 / outputs).max(1) as f64;
-        let outputs = outputs as f64;
-        match name {
-            "zeros_" => tensor.fill(|_| 0.0),
-            "ones_" => tensor.fill(|_| 1.0),
-            "constant_" => {
-                let value = number(1, "val", 0.0)?;
-                tensor.fill(|_| value);
-            }
-            "uniform_" => {
-                let (low, high) = (number(1, "a", 0.0)?, number(2, "b", 1.0)?);
-                tensor.fill(|_| low + (high - low) * self.random.uniform());
-            }
-            "normal_" | "trunc_normal_" => {
-                let (mean, deviation) = (number(1, "mean", 0.0)?, number(2, "std", 1.0)?);
-                tensor.fill(|_| mean + deviation * self.random.normal());
-            }
-            "kaiming_uniform_" => {
-                let slope = number(1, "a", 0.0)?;
-                let bound = (6.0 / ((1.0 + slope * slope) * inputs)).sqrt();
-                tensor.fill(|_| bound * (2.0 * self.random.uniform() - 1.0));
-            }
-            "kaiming_normal_" => {
-                let slope = number(1, "a", 0.0)?;
-                let deviation = (2.0 / ((1.0 + slope * slope) * inputs)).sqrt();
-                tensor.fill(|_| deviation * self.random.normal());
-            }
-            "xavier_uniform_" => {
-                let bound = number(1, "gain", 1.0)? * (6.0 / (inputs + outputs)).sqrt();
-                tensor.fill(|_| bound * (2.0 * self.random.uniform() - 1.0));
-            }
-            "xavier_normal_" => {
-                let deviation = number(1, "gain", 1.0)? * (2.0 / (inputs + outputs)).sqrt();
-                tensor.fill(|_| deviation * self.random.normal());
-            }
-            _ => return None,
-        }
-        positional.first().cloned()
-    }
-}
-
-fn math(name: &str, positional: &[Py]) -> Option<Py> {
-    let x = positional.first()?.as_f64()?;
-    Some(match (name, positional.get(1).map(Py::as_f64)) {
-        ("sqrt", None) => Py::Float(x.sqrt()),
-        ("exp", None) => Py::Float(x.exp()),
-        ("log", None) => Py::Float(x.ln()),
-        ("log2", None) => Py::Float(x.log2()),
-        ("log10", None) => Py::Float(x.log10()),
-        ("sin", None) => Py::Float(x.sin()),
-        ("cos", None) => Py::Float(x.cos()),
-        ("floor", None) => Py::Int(x.floor() as i64),
-        ("ceil", None) => Py::Int(x.ceil() as i64),
-        ("log", Some(Some(base))) => Py::Float(x.ln() / base.ln()),
-        ("pow", Some(Some(y))) => Py::Float(x.powf(y)),
-        ("prod", None) => return None,
-        _ => return None,
-    })
-}
-
-/// A copy of a value and all that it holds, in which what was one thing is one again. `known` holds what has been copied so far.
-fn deep_copy(value: &Py, known: &mut Vec<(Py, Py)>, depth: usize) -> Option<Py> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    let same = |a: &Py, b: &Py| match (a, b) {
-        (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
-        (Py::List(a), Py::List(b)) => Rc::ptr_eq(a, b),
-        (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
-        (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => Rc::ptr_eq(&a.data, &b.data),
-        _ => false,
-    };
-    if let Some((_, copy)) = known.iter().find(|(original, _)| same(original, value)) {
-        return Some(copy.clone());
-    }
-    let copy = match value {
-        Py::Tensor(tensor) => Py::Tensor(tensor.map(tensor.dtype, |x| x)?),
-        Py::Parameter(tensor) => Py::Parameter(tensor.map(tensor.dtype, |x| x)?),
-        Py::List(items) => {
-            let items: Option<Vec<Py>> = items.borrow().iter().map(|i| deep_copy(i, known, depth + 1)).collect();
-            Py::list(items?)
-        }
-        Py::Tuple(items) => {
-            let items: Option<Vec<Py>> = items.iter().map(|i| deep_copy(i, known, depth + 1)).collect();
-            Py::tuple(items?)
-        }
-        Py::Dict(items) => {
-            let items: Option<Vec<(Py, Py)>> = items
-                .borrow()
-                .iter()
-                .map(|(key, item)| Some((key.clone(), deep_copy(item, known, depth + 1)?)))
-                .collect();
-            Py::Dict(Rc::new(RefCell::new(items?)))
-        }
-        Py::Object(object) => {
-            let copy = PyObject {
-                class: object.borrow().class.clone(),
-                attributes: IndexMap::new(),
-                transient: object.borrow().transient.clone(),
-                hooks: object.borrow().hooks.clone(),
-                scripted: object.borrow().scripted.clone(),
+    fn math(&mut self, name: &str, arguments: &Arguments) -> Option<Py> {
+        let first = arguments.first()?;
+        if name == "prod" {
+            let items = self.items(first)?;
+            return match items.iter().map(Py::as_int).collect::<Option<Vec<i64>>>() {
+                Some(ints) => Some(Py::Int(ints.iter().try_fold(1i64, |a, &b| a.checked_mul(b))?)),
+                None => Some(Py::Float(items.iter().map(Py::as_f64).product::<Option<f64>>()?)),
             };
-            let copy = Rc::new(RefCell::new(copy));
-            known.push((value.clone(), Py::Object(Rc::clone(&copy))));
-            for (name, attribute) in &object.borrow().attributes {
-                let attribute = Attribute {
-                    value: deep_copy(&attribute.value, known, depth + 1)?,
-                    kind: attribute.kind,
-                };
-                copy.borrow_mut().attributes.insert(name.clone(), attribute);
-            }
-            return Some(Py::Object(copy));
         }
-        other => return Some(other.clone()),
+        if let ("gcd", Py::Int(a)) = (name, first) {
+            let (mut a, mut b) = (a.unsigned_abs(), arguments.at(1)?.as_int()?.unsigned_abs());
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            return i64::try_from(a).ok().map(Py::Int);
+        }
+        let x = first.as_f64()?;
+        let value = match (name, arguments.at(1)) {
+            ("floor" | "ceil" | "trunc", None) => {
+                return match (first.as_int(), name) {
+                    (Some(int), _) => Some(Py::Int(int)),
+                    (None, "floor") => whole(x.floor()),
+                    (None, "ceil") => whole(x.ceil()),
+                    (None, _) => whole(x.trunc()),
+                };
+            }
+            ("isnan", None) => return Some(Py::Bool(x.is_nan())),
+            ("isinf", None) => return Some(Py::Bool(x.is_infinite())),
+            ("isfinite", None) => return Some(Py::Bool(x.is_finite())),
+            ("isqrt", None) => return None,
+            ("sqrt", None) => x.sqrt(),
+            ("exp", None) => x.exp(),
+            ("log", None) => x.ln(),
+            ("log2", None) => x.log2(),
+            ("log10", None) => x.log10(),
+            ("sin", None) => x.sin(),
+            ("cos", None) => x.cos(),
+            ("tan", None) => x.tan(),
+            ("tanh", None) => x.tanh(),
+            ("atan", None) => x.atan(),
+            ("fabs", None) => x.abs(),
+            ("log", Some(base)) => {
+                let base = base.as_f64().filter(|&base| base > 0.0 && base != 1.0)?;
+                x.ln() / base.ln()
+            }
+            ("pow", Some(y)) => x.powf(y.as_f64()?),
+            _ => return None,
+        };
+        // Python raises an error of domain or range.
+        (value.is_finite() || !x.is_finite()).then_some(Py::Float(value))
+    }
+}
+
+/// `nn.Parameter(data, requires_grad)`: a new object with the storage of `data`.
+fn parameter(arguments: &Arguments) -> Option<Py> {
+    let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
+        return None;
     };
-    known.push((value.clone(), copy.clone()));
-    Some(copy)
+    let requires_grad = arguments.flag(1, "requires_grad", true)?;
+    (!requires_grad || tensor.dtype().is_floating_point()).then_some(())?;
+    let parameter = tensor.alias();
+    parameter.set_requires_grad(requires_grad);
+    Some(Py::Parameter(parameter))
+}
+
+/// The integer that a float without a fraction is.
+fn whole(x: f64) -> Option<Py> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (-LIMIT..LIMIT).contains(&x).then_some(Py::Int(x as i64))
+}
+
+/// The sum of floats, where Python's versions agree on it: newer ones keep what rounding loses.
+fn float_sum(items: &[f64]) -> Option<f64> {
+    let naive: f64 = items.iter().fold(0.0, |sum, x| sum + x);
+    let (mut sum, mut lost) = (0.0f64, 0.0f64);
+    for &x in items {
+        let next = sum + x;
+        lost += if sum.abs() >= x.abs() {
+            (sum - next) + x
+        } else {
+            (x - next) + sum
+        };
+        sum = next;
+    }
+    let compensated = if lost.is_finite() { sum + lost } else { sum };
+    (naive == compensated || naive.is_nan()).then_some(naive)
+}
+
+/// The items in order, those that are equal as they were.
+fn sorted(items: Vec<Py>, reverse: bool) -> Option<Vec<Py>> {
+    let mut known = true;
+    let mut items = items;
+    items.sort_by(|a, b| {
+        let (a, b) = if reverse { (b, a) } else { (a, b) };
+        order(a, b).unwrap_or_else(|| {
+            known = false;
+            Ordering::Equal
+        })
+    });
+    known.then_some(items)
 }

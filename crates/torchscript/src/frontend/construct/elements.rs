@@ -1,10 +1,10 @@
 //! What constructors compute with tensors element by element: tables of sines, masks.
 
 use frazil_ir::DType;
-use ruff_python_ast::{Expr, Operator};
+use ruff_python_ast::{CmpOp, Expr, Operator};
 
 use super::operators::float_operator;
-use super::tensor::HostTensor;
+use super::tensor::{HostTensor, View};
 use super::value::Py;
 use super::{Maker, Scope};
 use crate::frontend::Result;
@@ -18,20 +18,15 @@ pub(super) enum Pick {
     Rest,
 }
 
-/// What an index selects: sizes, and where each element stands in the tensor.
-pub(super) struct Selection {
-    pub(super) sizes: Vec<i64>,
-    pub(super) positions: Vec<usize>,
-}
-
 impl HostTensor {
-    /// What `picks` select, if they fit.
-    pub(super) fn select(&self, picks: &[Pick]) -> Option<Selection> {
+    /// What `picks` select, as a view; `None` if they do not fit.
+    pub(super) fn select(&self, picks: &[Pick]) -> Option<HostTensor> {
+        let view = self.view_of();
         let named = picks
             .iter()
             .filter(|p| matches!(p, Pick::At(_) | Pick::Slice(..)))
             .count();
-        let rest = self.sizes.len().checked_sub(named)?;
+        let rest = view.sizes.len().checked_sub(named)?;
         let mut full: Vec<Pick> = Vec::new();
         let whole = std::iter::repeat_n(Pick::Slice(None, None, 1), rest);
         match picks.iter().position(|p| matches!(p, Pick::Rest)) {
@@ -45,89 +40,77 @@ impl HostTensor {
                 full.extend(whole);
             }
         }
-        let mut strides = vec![1usize; self.sizes.len()];
-        for dim in (1..self.sizes.len()).rev() {
-            strides[dim - 1] = strides[dim] * usize::try_from(self.sizes[dim]).ok()?;
-        }
-        let (mut sizes, mut positions, mut dim) = (Vec::new(), vec![0usize], 0);
+        let (mut sizes, mut strides, mut offset, mut dim) = (Vec::new(), Vec::new(), view.offset, 0);
         for pick in full {
-            let offsets: Vec<usize> = match pick {
+            let (size, stride) = match pick {
                 Pick::Rest => return None,
                 Pick::NewDim => {
                     sizes.push(1);
+                    strides.push(1);
                     continue;
                 }
+                _ => (*view.sizes.get(dim)?, *view.strides.get(dim)?),
+            };
+            dim += 1;
+            match pick {
                 Pick::At(at) => {
-                    let size = *self.sizes.get(dim)?;
                     let at = if at < 0 { at + size } else { at };
-                    vec![usize::try_from(at).ok().filter(|&at| (at as i64) < size)?]
+                    offset += usize::try_from(at).ok().filter(|&at| (at as i64) < size)? * stride;
                 }
                 Pick::Slice(start, stop, step) => {
-                    let size = *self.sizes.get(dim)?;
-                    let bound = |at: i64| (if at < 0 { at + size } else { at }).clamp(0, size);
-                    let range = start.map_or(0, bound)..stop.map_or(size, bound);
+                    let bound = |at: i64| (if at < 0 { at.saturating_add(size) } else { at }).clamp(0, size);
+                    let (start, stop) = (start.map_or(0, bound), stop.map_or(size, bound));
                     let step = usize::try_from(step).ok().filter(|&step| step > 0)?;
-                    let offsets: Vec<usize> = range.step_by(step).map(|at| at as usize).collect();
-                    sizes.push(offsets.len() as i64);
-                    offsets
+                    let count = usize::try_from((stop - start).max(0)).ok()?.div_ceil(step);
+                    // An empty view has no first element, which might be one behind the last.
+                    if count > 0 {
+                        offset += start as usize * stride;
+                    }
+                    sizes.push(count as i64);
+                    strides.push(if count > 1 { stride.checked_mul(step)? } else { stride });
                 }
-            };
-            let stride = strides[dim];
-            positions = positions
-                .iter()
-                .flat_map(|&p| offsets.iter().map(move |o| p + o * stride))
-                .collect();
-            dim += 1;
+                Pick::Rest | Pick::NewDim => {}
+            }
         }
-        Some(Selection { sizes, positions })
+        Some(HostTensor::of(View {
+            sizes,
+            strides,
+            offset,
+            ..view.clone()
+        }))
     }
 
-    /// The selected elements. They are copies, which code that writes to them must not take for views.
-    pub(super) fn part(&self, selection: &Selection) -> Option<HostTensor> {
-        let data = self.data.borrow();
-        let element = |i: usize| {
-            selection
-                .positions
-                .get(i)
-                .and_then(|&p| data.get(p))
-                .copied()
-                .unwrap_or(0.0)
-        };
-        let part = HostTensor::new(self.dtype, selection.sizes.clone(), element)?;
-        Some(HostTensor { is_part: true, ..part })
-    }
-
-    /// Writes `value` to the selected elements, broadcast.
-    pub(super) fn set_part(&self, selection: &Selection, value: &Py) -> Option<()> {
-        let value = match value {
-            Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.clone(),
+    /// Writes a tensor or number to all elements, broadcast.
+    pub(super) fn assign(&self, value: &Py) -> Option<()> {
+        match value {
+            Py::Tensor(tensor) | Py::Parameter(tensor) => {
+                // Further dimensions of size one in front do not matter.
+                let extra = tensor.rank().saturating_sub(self.rank());
+                let sizes = tensor.sizes();
+                if extra == 0 {
+                    return self.copy_from(tensor);
+                }
+                let rest = sizes.get(extra..)?.to_vec();
+                sizes.iter().take(extra).all(|&size| size == 1).then_some(())?;
+                self.copy_from(&tensor.copy()?.view(&rest)?)
+            }
             number => {
                 let number = number.as_f64()?;
-                HostTensor::new(DType::Double, Vec::new(), |_| number)?
+                self.fill(|_| number)
             }
-        };
-        let from = broadcast_positions(&value.sizes, &selection.sizes)?;
-        let values: Vec<f64> = from
-            .iter()
-            .map(|&p| value.data.borrow().get(p).copied().unwrap_or(0.0))
-            .collect();
-        let mut new = self.data.borrow().clone();
-        for (&to, value) in selection.positions.iter().zip(values) {
-            *new.get_mut(to)? = value;
         }
-        self.fill(|i| new.get(i).copied().unwrap_or(0.0));
-        Some(())
     }
 
     /// `f` of the elements of two tensors, broadcast.
     pub(super) fn zip(&self, other: &HostTensor, dtype: DType, f: impl Fn(f64, f64) -> f64) -> Option<HostTensor> {
-        let rank = self.sizes.len().max(other.sizes.len());
+        let (own, others) = (self.sizes(), other.sizes());
+        let rank = own.len().max(others.len());
         let size = |sizes: &[i64], at: usize| match (at + sizes.len()).checked_sub(rank) {
             Some(at) => sizes.get(at).copied().unwrap_or(1),
             None => 1,
         };
         let sizes: Vec<i64> = (0..rank)
-            .map(|at| match (size(&self.sizes, at), size(&other.sizes, at)) {
+            .map(|at| match (size(&own, at), size(&others, at)) {
                 (a, b) if a == b || b == 1 => Some(a),
                 (1, b) => Some(b),
                 _ => None,
@@ -136,50 +119,53 @@ impl HostTensor {
         // Checks how large the result is before anything is made of that size.
         HostTensor::is_allowed(&sizes).then_some(())?;
         let (a, b) = (
-            broadcast_positions(&self.sizes, &sizes)?,
-            broadcast_positions(&other.sizes, &sizes)?,
+            broadcast_positions(&own, &sizes)?,
+            broadcast_positions(&others, &sizes)?,
         );
-        let (x, y) = (self.data.borrow(), other.data.borrow());
+        let (x, y) = (self.values(), other.values());
         let at = |data: &[f64], map: &[usize], i: usize| map.get(i).and_then(|&p| data.get(p)).copied().unwrap_or(0.0);
         HostTensor::new(dtype, sizes, |i| f(at(&x, &a, i), at(&y, &b, i)))
     }
 
-    /// With two dimensions in each other's place.
+    /// With two dimensions in each other's place, as a view.
     pub(super) fn transposed(&self, a: i64, b: i64) -> Option<HostTensor> {
-        let rank = self.sizes.len() as i64;
+        let mut view = self.view_of().clone();
+        let rank = view.sizes.len() as i64;
         let dim = |at: i64| {
             usize::try_from(if at < 0 { at + rank } else { at })
                 .ok()
                 .filter(|&at| (at as i64) < rank)
         };
         let (a, b) = (dim(a)?, dim(b)?);
-        let mut sizes = self.sizes.clone();
-        sizes.swap(a, b);
-        let mut strides = vec![1usize; sizes.len()];
-        for dim in (1..self.sizes.len()).rev() {
-            strides[dim - 1] = strides[dim] * usize::try_from(self.sizes[dim]).ok()?;
-        }
-        strides.swap(a, b);
-        let data = self.data.borrow();
-        let moved = HostTensor::new(self.dtype, sizes.clone(), |i| {
-            let (mut rest, mut position) = (i, 0);
-            for (&size, &stride) in sizes.iter().zip(&strides).rev() {
-                position += rest % (size as usize).max(1) * stride;
-                rest /= (size as usize).max(1);
-            }
-            data.get(position).copied().unwrap_or(0.0)
-        })?;
-        Some(HostTensor { is_part: true, ..moved })
+        view.sizes.swap(a, b);
+        view.strides.swap(a, b);
+        Some(HostTensor::of(view))
+    }
+
+    /// With one more dimension, of size one, as a view.
+    pub(super) fn unsqueezed(&self, at: i64) -> Option<HostTensor> {
+        let mut view = self.view_of().clone();
+        let rank = view.sizes.len();
+        let at = if at < 0 { at + rank as i64 + 1 } else { at };
+        let at = usize::try_from(at).ok().filter(|&at| at <= rank)?;
+        let stride = match (view.sizes.get(at), view.strides.get(at)) {
+            (Some(&size), Some(&stride)) => stride.saturating_mul(usize::try_from(size).unwrap_or(0)),
+            _ => 1,
+        };
+        view.sizes.insert(at, 1);
+        view.strides.insert(at, stride);
+        Some(HostTensor::of(view))
     }
 
     /// The part of a matrix above or below a diagonal, zeros elsewhere.
     pub(super) fn triangle(&self, upper: bool, diagonal: i64) -> Option<HostTensor> {
-        let &[.., columns] = self.sizes.as_slice() else {
+        let sizes = self.sizes();
+        let &[.., columns] = sizes.as_slice() else {
             return None;
         };
-        let rows = *self.sizes.get(self.sizes.len().checked_sub(2)?)?;
-        let data = self.data.borrow();
-        HostTensor::new(self.dtype, self.sizes.clone(), |i| {
+        let rows = *sizes.get(sizes.len().checked_sub(2)?)?;
+        let data = self.values();
+        HostTensor::new(self.dtype(), sizes, |i| {
             let column = i as i64 % columns.max(1);
             let row = i as i64 / columns.max(1) % rows.max(1);
             let kept = if upper {
@@ -193,7 +179,7 @@ impl HostTensor {
 }
 
 /// For each element of `sizes` the element of `from` that broadcasting puts there.
-fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
+pub(super) fn broadcast_positions(from: &[i64], sizes: &[i64]) -> Option<Vec<usize>> {
     let lead = sizes.len().checked_sub(from.len())?;
     let mut strides = vec![0usize; sizes.len()];
     let mut stride = 1usize;
@@ -234,27 +220,127 @@ pub(super) fn unary(name: &str) -> Option<fn(f64) -> f64> {
     })
 }
 
-/// What arithmetic on these two dtypes gives.
-pub(super) fn promoted(op: Operator, a: DType, b: DType) -> DType {
-    let rank = |dtype| match dtype {
+fn rank(dtype: DType) -> u8 {
+    match dtype {
         DType::Bool => 0,
         DType::Int => 1,
         DType::Long => 2,
         DType::Float => 3,
         _ => 4,
-    };
-    let wider = if rank(a) >= rank(b) { a } else { b };
-    match wider {
-        DType::Float | DType::Double => wider,
-        _ if op == Operator::Div => DType::Float,
-        _ => wider,
     }
 }
 
-/// `a op b` of two tensors.
-pub(super) fn arithmetic(op: Operator, a: &HostTensor, b: &HostTensor) -> Option<HostTensor> {
+/// Booleans, integers, floats.
+fn category(dtype: DType) -> u8 {
+    match dtype {
+        DType::Bool => 0,
+        DType::Int | DType::Long => 1,
+        _ => 2,
+    }
+}
+
+fn wider(a: DType, b: DType) -> DType {
+    if rank(a) >= rank(b) { a } else { b }
+}
+
+/// An operand of arithmetic with a tensor.
+#[derive(Clone, Copy)]
+struct Operand {
+    dtype: DType,
+    /// How much it counts: a tensor with dimensions more than one without, and that more than a number of Python.
+    priority: u8,
+}
+
+impl Operand {
+    fn of(value: &Py) -> Option<Operand> {
+        let (dtype, priority) = match value {
+            Py::Tensor(tensor) | Py::Parameter(tensor) => (tensor.dtype(), if tensor.rank() > 0 { 2 } else { 1 }),
+            Py::Float(_) => (DType::Float, 0),
+            Py::Bool(_) => (DType::Bool, 0),
+            Py::Int(_) => (DType::Long, 0),
+            _ => return None,
+        };
+        Some(Operand { dtype, priority })
+    }
+}
+
+/// The dtype in which PyTorch computes with two operands, of which one at least is a tensor.
+fn promoted(a: Operand, b: Operand) -> DType {
+    let (high, low) = if a.priority >= b.priority { (a, b) } else { (b, a) };
+    if high.priority == low.priority || category(low.dtype) > category(high.dtype) {
+        return wider(high.dtype, low.dtype);
+    }
+    high.dtype
+}
+
+/// A tensor of the value, a tensor or number, computed with as `dtype`.
+fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
+    match value {
+        Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
+        number => {
+            let x = number.as_f64()?;
+            HostTensor::new(dtype, Vec::new(), |_| x)
+        }
+    }
+}
+
+/// `a op b` where one at least is a tensor.
+pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py) -> Option<HostTensor> {
+    let common = promoted(Operand::of(a)?, Operand::of(b)?);
+    let is_float = common.is_floating_point();
+    let common = if op == Operator::Div && !is_float {
+        DType::Float
+    } else {
+        common
+    };
+    let bitwise = |f: fn(i64, i64) -> i64| {
+        let (x, y) = (operand(a, common)?, operand(b, common)?);
+        (!is_float)
+            .then(|| x.zip(&y, common, |x, y| f(x as i64, y as i64) as f64))
+            .flatten()
+    };
+    match op {
+        Operator::BitAnd => return bitwise(|x, y| x & y),
+        Operator::BitOr => return bitwise(|x, y| x | y),
+        Operator::BitXor => return bitwise(|x, y| x ^ y),
+        _ if common == DType::Bool && !matches!(op, Operator::Add | Operator::Mult) => return None,
+        _ => {}
+    }
     let f = float_operator(op)?;
-    a.zip(b, promoted(op, a.dtype, b.dtype), f)
+    let (x, y) = (operand(a, common)?, operand(b, common)?);
+    // What integers raise to a negative power, and divide by zero, PyTorch refuses.
+    let raises = match op {
+        Operator::Pow => !is_float && y.values().iter().any(|&y| y < 0.0),
+        Operator::FloorDiv | Operator::Mod => !is_float && y.values().contains(&0.0),
+        _ => false,
+    };
+    if raises {
+        return None;
+    }
+    x.zip(&y, common, f)
+}
+
+/// `a op b` element by element where one at least is a tensor.
+pub(super) fn compared(op: CmpOp, a: &Py, b: &Py) -> Option<HostTensor> {
+    let f: fn(f64, f64) -> bool = match op {
+        CmpOp::Eq => |x, y| x == y,
+        CmpOp::NotEq => |x, y| x != y,
+        CmpOp::Lt => |x, y| x < y,
+        CmpOp::LtE => |x, y| x <= y,
+        CmpOp::Gt => |x, y| x > y,
+        CmpOp::GtE => |x, y| x >= y,
+        _ => return None,
+    };
+    let common = promoted(Operand::of(a)?, Operand::of(b)?);
+    let (x, y) = (operand(a, common)?, operand(b, common)?);
+    x.zip(&y, DType::Bool, |x, y| f64::from(u8::from(f(x, y))))
+}
+
+/// `a op= b`: writes to the elements of `a`.
+pub(super) fn in_place(op: Operator, a: &HostTensor, b: &Py) -> Option<()> {
+    let result = arithmetic(op, &Py::Tensor(a.clone()), b)?;
+    (result.sizes() == a.sizes() && category(result.dtype()) <= category(a.dtype())).then_some(())?;
+    a.copy_from(&result)
 }
 
 impl Maker<'_, '_> {
@@ -283,6 +369,7 @@ impl Maker<'_, '_> {
                     Pick::Slice(bounds[0], bounds[1], bounds[2].unwrap_or(1))
                 }
                 part => match self.expr(scope, part)? {
+                    Py::None => Pick::NewDim,
                     Py::Int(at) => Pick::At(at),
                     _ => return Ok(None),
                 },

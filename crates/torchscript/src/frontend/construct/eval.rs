@@ -5,17 +5,19 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::TypeKind;
-use ruff_python_ast::{BoolOp, Comprehension, Expr, ExprCall, InterpolatedStringElement, Number, UnaryOp};
+use frazil_ir::DType;
+use ruff_python_ast::{
+    BoolOp, Comprehension, ConversionFlag, Expr, ExprCall, InterpolatedStringElement, Number, UnaryOp,
+};
 
+use super::arguments::Arguments;
+use super::attributes::{Member, iterator};
 use super::exec::insert;
 use super::globals::Binding;
-use super::operators::compared;
-use super::value::{ClassRef, Py};
-use super::{MAX_DEPTH, Maker, Scope, ancestry, find_class};
+use super::text::converted;
+use super::value::Py;
+use super::{MAX_DEPTH, Maker, Scope, find_class};
 use crate::frontend::Result;
-use crate::frontend::annotation::dotted;
-use crate::frontend::program::Global;
 use crate::frontend::source::SourceFile;
 
 impl Maker<'_, '_> {
@@ -70,17 +72,20 @@ impl Maker<'_, '_> {
             }
             Expr::UnaryOp(op) => {
                 let value = self.expr(scope, &op.operand)?;
-                match (op.op, &value) {
-                    (UnaryOp::Not, value) => Py::Bool(!value.truth()),
-                    (UnaryOp::USub, Py::Int(i)) => Py::Int(i.wrapping_neg()),
-                    (UnaryOp::USub, Py::Float(f)) => Py::Float(-f),
-                    (UnaryOp::USub, Py::Tensor(t)) => match t.map(t.dtype, |x| -x) {
-                        Some(t) => Py::Tensor(t),
-                        None => return self.beyond(&file, "this operator", expr),
-                    },
-                    (UnaryOp::UAdd, _) => value,
-                    (UnaryOp::Invert, Py::Int(i)) => Py::Int(!i),
-                    _ => return self.beyond(&file, "this operator", expr),
+                let found = match (op.op, &value) {
+                    (UnaryOp::Not, value) => Some(Py::Bool(!self.truth(&file, value, expr)?)),
+                    (UnaryOp::USub, Py::Int(_) | Py::Bool(_)) => value.as_int().and_then(i64::checked_neg).map(Py::Int),
+                    (UnaryOp::USub, Py::Float(f)) => Some(Py::Float(-f)),
+                    (UnaryOp::USub, Py::Tensor(t) | Py::Parameter(t)) if t.dtype() != DType::Bool => {
+                        t.map(t.dtype(), |x| -x).map(Py::Tensor)
+                    }
+                    (UnaryOp::UAdd, Py::Int(_) | Py::Float(_)) => Some(value),
+                    (UnaryOp::Invert, Py::Int(i)) => Some(Py::Int(!i)),
+                    _ => None,
+                };
+                match found {
+                    Some(found) => found,
+                    None => return self.beyond(&file, "this operator", expr),
                 }
             }
             Expr::BinOp(op) => {
@@ -92,7 +97,9 @@ impl Maker<'_, '_> {
                 let mut last = Py::None;
                 for value in &op.values {
                     last = self.expr(scope, value)?;
-                    if last.truth() == (op.op == BoolOp::Or) {
+                    // The last one is the result, whatever it is.
+                    let is_last = op.values.last().is_some_and(|other| std::ptr::eq(other, value));
+                    if is_last || self.truth(&file, &last, value)? == (op.op == BoolOp::Or) {
                         break;
                     }
                 }
@@ -100,25 +107,26 @@ impl Maker<'_, '_> {
             }
             Expr::Compare(compare) => {
                 let mut left = self.expr(scope, &compare.left)?;
-                for (op, right) in compare.ops.iter().zip(&compare.comparators) {
-                    let right = self.expr(scope, right)?;
-                    match compared(*op, &left, &right) {
-                        Some(true) => left = right,
-                        Some(false) => return Ok(Py::Bool(false)),
-                        None => return self.beyond(&file, "this comparison", expr),
+                let mut result = Py::Bool(true);
+                for (number, (op, right)) in compare.ops.iter().zip(&compare.comparators).enumerate() {
+                    if number > 0 && !self.truth(&file, &result, expr)? {
+                        break;
                     }
+                    let right = self.expr(scope, right)?;
+                    result = self.comparison(&file, *op, &left, &right, expr)?;
+                    left = right;
                 }
-                Py::Bool(true)
+                result
             }
             Expr::If(ternary) => {
-                let taken = self.expr(scope, &ternary.test)?.truth();
+                let taken = self.test(scope, &ternary.test)?;
                 return self.expr(scope, if taken { &ternary.body } else { &ternary.orelse });
             }
             Expr::Subscript(subscript) => {
                 let container = self.expr(scope, &subscript.value)?;
                 if let Py::Tensor(tensor) | Py::Parameter(tensor) = &container {
                     let picks = self.picks(scope, &subscript.slice)?;
-                    let part = picks.and_then(|picks| tensor.part(&tensor.select(&picks)?));
+                    let part = picks.and_then(|picks| tensor.select(&picks));
                     return match part {
                         Some(part) => Ok(Py::Tensor(part)),
                         None => self.beyond(&file, "this element of a tensor", expr),
@@ -128,7 +136,11 @@ impl Maker<'_, '_> {
                     let mut bounds = [None; 3];
                     for (bound, part) in bounds.iter_mut().zip([&slice.lower, &slice.upper, &slice.step]) {
                         if let Some(part) = part {
-                            *bound = self.expr(scope, part)?.as_int();
+                            *bound = match self.expr(scope, part)? {
+                                Py::None => None,
+                                Py::Int(at) => Some(at),
+                                _ => return self.beyond(&file, "this slice", expr),
+                            };
                         }
                     }
                     return self.slice(&file, &container, bounds, expr);
@@ -150,7 +162,7 @@ impl Maker<'_, '_> {
                     out.push(this.expr(scope, &comprehension.elt)?);
                     Ok(())
                 })?;
-                Py::list(out)
+                iterator(out)
             }
             Expr::DictComp(comprehension) => {
                 let mut out = Vec::new();
@@ -171,7 +183,28 @@ impl Maker<'_, '_> {
                     match element {
                         InterpolatedStringElement::Literal(part) => text.push_str(&part.value),
                         InterpolatedStringElement::Interpolation(part) => {
-                            text.push_str(&self.expr(scope, &part.expression)?.text());
+                            let value = self.expr(scope, &part.expression)?;
+                            let mut spec = String::new();
+                            for element in part.format_spec.iter().flat_map(|spec| spec.elements.iter()) {
+                                match element {
+                                    InterpolatedStringElement::Literal(part) => spec.push_str(&part.value),
+                                    InterpolatedStringElement::Interpolation(part) => {
+                                        let value = self.expr(scope, &part.expression)?;
+                                        spec.push_str(&value.text().unwrap_or_default());
+                                    }
+                                }
+                            }
+                            let conversion = match part.conversion {
+                                ConversionFlag::None => "",
+                                ConversionFlag::Str => "s",
+                                ConversionFlag::Repr => "r",
+                                ConversionFlag::Ascii => "a",
+                            };
+                            let value = converted(&value, conversion).and_then(|value| value.formatted(&spec));
+                            match value.filter(|_| part.debug_text.is_none()) {
+                                Some(piece) => text.push_str(&piece),
+                                None => return self.beyond(&file, "the text of this value", &*part.expression),
+                            }
                         }
                     }
                 }
@@ -196,7 +229,7 @@ impl Maker<'_, '_> {
     /// What a loop goes through.
     pub(super) fn elements(&mut self, scope: &mut Scope, expr: &Expr) -> Result<Vec<Py>> {
         let value = self.expr(scope, expr)?;
-        match value.items() {
+        match self.items(&value) {
             Some(items) => Ok(items),
             None => self.beyond(&scope.file, format!("going through a {}", value.type_name()), expr),
         }
@@ -212,6 +245,11 @@ impl Maker<'_, '_> {
             return work(self, scope);
         };
         let items = self.elements(scope, &generator.iter)?;
+        if scope.is_class {
+            // But for the first thing that it goes through, a comprehension does not see the variables of a class.
+            let mut inner = Scope::new(&scope.file);
+            return self.comprehend_items(&mut inner, generator, items, rest, work);
+        }
         // The variables of a comprehension are its own.
         let mut targets = BTreeSet::new();
         target_names(&generator.target, &mut targets);
@@ -232,7 +270,7 @@ impl Maker<'_, '_> {
         'items: for item in items {
             self.assign(scope, Some(&generator.target), item, generator)?;
             for test in &generator.ifs {
-                if !self.expr(scope, test)?.truth() {
+                if !self.test(scope, test)? {
                     continue 'items;
                 }
             }
@@ -258,7 +296,7 @@ impl Maker<'_, '_> {
         if let Some(path) = file.imported(name).map(str::to_owned) {
             return match find_class(self.program, &file, &path)? {
                 Some(class) => Ok(Py::Class(class)),
-                None => Ok(Py::Path(path.into())),
+                None => Ok(super::builtins::constant(&path).unwrap_or(Py::Path(path.into()))),
             };
         }
         if super::builtins::is_known(name) {
@@ -318,8 +356,18 @@ impl Maker<'_, '_> {
         if let Expr::Name(name) = &*call.func
             && name.id.as_str() == "super"
         {
-            return match (&scope.this, &scope.class) {
-                (Some(Py::Object(object)), Some(class)) => Ok(Py::Super(Rc::clone(object), (**class).clone())),
+            let given = match &*call.arguments.args {
+                [] => (scope.class.as_deref().cloned(), scope.this.clone()),
+                [class, this] => match (self.expr(scope, class)?, self.expr(scope, this)?) {
+                    (Py::Class(class), this) => (Some(class), Some(this)),
+                    _ => (None, None),
+                },
+                _ => (None, None),
+            };
+            return match given {
+                (Some(class), Some(Py::Object(object))) if self.chain(&object)?.iter().any(|c| c.is(&class)) => {
+                    Ok(Py::Super(object, class))
+                }
                 _ => self.beyond(&file, "`super()` here", call),
             };
         }
@@ -331,7 +379,12 @@ impl Maker<'_, '_> {
             match (&keyword.arg, &value) {
                 (Some(name), _) => keywords.push((name.to_string(), value)),
                 (None, Py::Dict(items)) => {
-                    keywords.extend(items.borrow().iter().map(|(key, value)| (key.text(), value.clone())));
+                    for (key, value) in items.borrow().iter() {
+                        let Py::Str(name) = key else {
+                            return self.beyond(&file, "`**` of this", keyword);
+                        };
+                        keywords.push((name.to_string(), value.clone()));
+                    }
                 }
                 _ => return self.beyond(&file, "`**` of this", keyword),
             }
@@ -348,115 +401,40 @@ impl Maker<'_, '_> {
         call: &ExprCall,
     ) -> Result<Py> {
         match callee {
-            Py::Function(function) => self.call_function(&function, None, positional, keywords, call),
-            Py::Class(class) => self.instantiate(&class, positional, keywords, file, call),
-            Py::Path(path) => self.call_path(file, &path, &positional, &keywords, call),
-            Py::Method(object, name) => match &*object {
-                Py::Super(object, class) => {
-                    let chain = ancestry(self.program, class)?.unwrap_or_default();
-                    match chain.iter().skip(1).find_map(|class| class.method(&name)) {
-                        Some(method) => {
-                            self.call_function(&method, Some(Py::Object(Rc::clone(object))), positional, keywords, call)
-                        }
-                        // `nn.Module` itself.
-                        None => self.module_method(file, object, &name, &positional, &keywords, call),
-                    }
+            // A method that is taken from its class: the first argument is the object.
+            Py::Function(function) if function.is_method() => match positional.split_first() {
+                Some((this @ Py::Object(_), rest)) => {
+                    self.call_function(&function, Some(this.clone()), rest.to_vec(), keywords, call)
                 }
-                Py::Object(object) => {
-                    let class = object.borrow().class.clone();
-                    let chain = ancestry(self.program, &class)?.unwrap_or_default();
-                    match chain.iter().find_map(|class| class.method(&name)) {
-                        Some(method) => {
-                            self.call_function(&method, Some(Py::Object(Rc::clone(object))), positional, keywords, call)
-                        }
-                        None => self.module_method(file, object, &name, &positional, &keywords, call),
-                    }
-                }
-                other => self.value_method(file, other, &name, &positional, &keywords, call),
+                _ => self.beyond(file, "calling a method without an object", call),
             },
+            Py::Function(function) => self.call_function(&function, None, positional, keywords, call),
+            // `torch.no_grad()` and the like: gradients are off in any case.
+            Py::Class(class) if class.qualified.starts_with("__torch__.torch.autograd.grad_mode.") => {
+                Ok(Py::Opaque("context of gradients"))
+            }
+            Py::Class(class) => self.instantiate(&class, positional, keywords, file, call),
+            Py::Path(path) => self.call_path(file, &path, &Arguments::new(positional, keywords), call),
+            Py::Method(object, name) => {
+                let (this, chain) = match &*object {
+                    Py::Super(this, class) => (this, self.chain_behind(this, class)?),
+                    Py::Object(this) => (this, self.chain(this)?),
+                    other => {
+                        let arguments = Arguments::new(positional, keywords);
+                        return self.value_method(file, other, &name, &arguments, call);
+                    }
+                };
+                match self.inherited(&chain, &name)? {
+                    Some(Member::Method(method)) => {
+                        self.call_function(&method, Some(Py::Object(Rc::clone(this))), positional, keywords, call)
+                    }
+                    Some(_) => self.beyond(file, format!("this call of `{name}`"), call),
+                    // `nn.Module` itself.
+                    None => self.module_method(file, this, &name, &Arguments::new(positional, keywords), call),
+                }
+            }
             other => self.beyond(file, format!("calling a {}", other.type_name()), call),
         }
-    }
-
-    fn attribute(&mut self, file: &Arc<SourceFile>, base: Py, name: &str, node: &Expr) -> Result<Py> {
-        match base {
-            Py::Path(path) => {
-                let path = format!("{path}.{name}");
-                Ok(match find_class(self.program, file, &path)? {
-                    Some(class) => Py::Class(class),
-                    None => super::builtins::constant(&path).unwrap_or(Py::Path(path.into())),
-                })
-            }
-            Py::Object(object) => {
-                let known = object.borrow().attributes.get(name).map(|a| a.value.clone());
-                if let Some(known) = known {
-                    let is_copied = object.borrow().scripted.is_some();
-                    return Ok(if is_copied {
-                        super::scripted::detached(&known)
-                    } else {
-                        known
-                    });
-                }
-                let class = object.borrow().class.clone();
-                for class in ancestry(self.program, &class)?.unwrap_or_default() {
-                    if let Some(known) = self.class_value(&class, name) {
-                        return Ok(known?);
-                    }
-                    if class.method(name).is_some() {
-                        break;
-                    }
-                }
-                Ok(Py::Method(Box::new(Py::Object(object)), name.into()))
-            }
-            Py::Tensor(tensor) | Py::Parameter(tensor) if name == "shape" => {
-                Ok(Py::tuple(tensor.sizes.iter().map(|&n| Py::Int(n)).collect()))
-            }
-            Py::Tensor(tensor) | Py::Parameter(tensor) if name == "data" => Ok(Py::Tensor(tensor)),
-            // What `load_state_dict` gives.
-            Py::Tuple(keys) if keys.len() == 2 && matches!(name, "missing_keys" | "unexpected_keys") => {
-                let keys = keys.get(usize::from(name == "unexpected_keys"));
-                Ok(keys.cloned().unwrap_or(Py::None))
-            }
-            Py::Class(class) => match class_constant(&class, name) {
-                Some(_) if let Some(member) = self.member(&class, name)? => Ok(member),
-                Some(value) => match self.class_value(&class, name) {
-                    Some(known) => Ok(known?),
-                    None => {
-                        let value = value.clone();
-                        self.expr(&mut Scope::new(&class.file), &value)
-                    }
-                },
-                None => match class.method(name) {
-                    Some(method) => Ok(Py::Function(method)),
-                    None => self.beyond(file, format!("`{name}` of a class"), node),
-                },
-            },
-            other => Ok(Py::Method(Box::new(other), name.into())),
-        }
-    }
-
-    /// The member `name` of an enumeration, if `class` is one.
-    fn member(&mut self, class: &ClassRef, name: &str) -> Result<Option<Py>> {
-        let is_enum = class.def().is_some_and(|def| {
-            let mut bases = def.bases().iter().filter_map(dotted);
-            bases.any(|base| base.rsplit('.').next().is_some_and(|base| base.ends_with("Enum")))
-        });
-        if !is_enum {
-            return Ok(None);
-        }
-        let Some(Global::Type(ty)) = self.program.global(&class.qualified)? else {
-            return Ok(None);
-        };
-        let TypeKind::Enum(class) = self.program.ctx.type_kind(ty) else {
-            return Ok(None);
-        };
-        let name = self.program.ctx.symbol(name);
-        let member = self
-            .program
-            .unit
-            .class(class)
-            .and_then(|class| class.constants.get(&name));
-        Ok(member.map(|member| Py::Member(ty, Box::new(member.clone()))))
     }
 }
 
@@ -471,19 +449,4 @@ fn target_names(target: &Expr, names: &mut BTreeSet<String>) {
         Expr::Starred(starred) => target_names(&starred.value, names),
         _ => {}
     }
-}
-
-/// The value that the body of a class gives a name.
-fn class_constant<'c>(class: &'c ClassRef, name: &str) -> Option<&'c Expr> {
-    class.def()?.body.iter().find_map(|member| match member {
-        ruff_python_ast::Stmt::Assign(assign) => match assign.targets.as_slice() {
-            [Expr::Name(target)] if target.id.as_str() == name => Some(&*assign.value),
-            _ => None,
-        },
-        ruff_python_ast::Stmt::AnnAssign(assign) => match &*assign.target {
-            Expr::Name(target) if target.id.as_str() == name => assign.value.as_deref(),
-            _ => None,
-        },
-        _ => None,
-    })
 }

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::AttributeKind;
-use indexmap::IndexMap;
-use ruff_python_ast::{Expr, Stmt, StmtWith};
+use ruff_python_ast::{Expr, Operator, Stmt, StmtAugAssign, StmtWith};
 use ruff_text_size::Ranged;
 
+use super::attributes::Member;
+use super::elements::in_place;
+use super::mentions::Mentions;
 use super::purity::{ends_program, is_harmless};
-use super::scripted::detached;
-use super::value::{Attribute, ClassRef, FunctionRef, Py, PyObject};
+use super::value::{ClassRef, FunctionRef, Py, PyObject};
 use super::{MAX_CALLS, Maker, Scope, ancestry};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
@@ -86,41 +86,14 @@ impl Maker<'_, '_> {
                     self.assign(scope, Some(&assign.target), made, statement)?;
                 }
             }
-            Stmt::AugAssign(assign) => {
-                let left = self.expr(scope, &assign.target)?;
-                let right = self.expr(scope, &assign.value)?;
-                // A list grows in place.
-                if let (Py::List(list), Some(more)) = (&left, right.items())
-                    && assign.op == ruff_python_ast::Operator::Add
-                {
-                    self.charge_bytes(&file, (more.len() * size_of::<Py>()) as u64, assign)?;
-                    list.borrow_mut().extend(more);
-                    return Ok(Flow::Next);
-                }
-                let value = self.binary(&file, assign.op, &left, &right, assign)?;
-                match (&left, &value, &*assign.target) {
-                    (Py::List(list), Py::List(new), _) => {
-                        let new = new.borrow().clone();
-                        *list.borrow_mut() = new;
-                    }
-                    // So do tensors change; an element of one is set in the tensor that it is of.
-                    (Py::Tensor(tensor) | Py::Parameter(tensor), Py::Tensor(new) | Py::Parameter(new), target)
-                        if !target.is_subscript_expr() || !tensor.is_part =>
-                    {
-                        if tensor.is_part || tensor.copy_from(new).is_none() {
-                            return self.beyond(&file, "this assignment", assign);
-                        }
-                    }
-                    _ => self.assign(scope, Some(&assign.target), value, statement)?,
-                }
-            }
+            Stmt::AugAssign(assign) => self.assign_in_place(scope, assign)?,
             Stmt::If(statement) => {
-                if self.expr(scope, &statement.test)?.truth() {
+                if self.test(scope, &statement.test)? {
                     return self.suite(scope, &statement.body);
                 }
                 for clause in &statement.elif_else_clauses {
                     let taken = match &clause.test {
-                        Some(test) => self.expr(scope, test)?.truth(),
+                        Some(test) => self.test(scope, test)?,
                         None => true,
                     };
                     if taken {
@@ -141,7 +114,7 @@ impl Maker<'_, '_> {
                 return self.suite(scope, &statement.orelse);
             }
             Stmt::While(statement) => {
-                while self.expr(scope, &statement.test)?.truth() {
+                while self.test(scope, &statement.test)? {
                     self.step(&file, statement)?;
                     match self.suite(scope, &statement.body)? {
                         Flow::Break => return Ok(Flow::Next),
@@ -164,9 +137,9 @@ impl Maker<'_, '_> {
                 }));
             }
             Stmt::Assert(assert) => {
-                if !self.expr(scope, &assert.test)?.truth() {
+                if !self.test(scope, &assert.test)? {
                     let message = match &assert.msg {
-                        Some(message) => self.expr(scope, message)?.text(),
+                        Some(message) => self.expr(scope, message)?.text().unwrap_or_default(),
                         None => String::new(),
                     };
                     return self.raise(&file, format!("AssertionError: {message}"), assert);
@@ -175,7 +148,7 @@ impl Maker<'_, '_> {
             Stmt::Raise(raise) => {
                 let message = match raise.exc.as_deref() {
                     Some(Expr::Call(call)) => match call.arguments.args.first() {
-                        Some(message) => self.expr(scope, message)?.text(),
+                        Some(message) => self.expr(scope, message)?.text().unwrap_or_default(),
                         None => String::new(),
                     },
                     _ => String::new(),
@@ -185,6 +158,48 @@ impl Maker<'_, '_> {
             other => return self.beyond(&file, "this statement", other),
         }
         Ok(Flow::Next)
+    }
+
+    /// `target += value` and the like: tensors and lists change themselves, and are set as what they are.
+    fn assign_in_place(&mut self, scope: &mut Scope, assign: &StmtAugAssign) -> Result<()> {
+        let file = Arc::clone(&scope.file);
+        let left = self.expr(scope, &assign.target)?;
+        let right = self.expr(scope, &assign.value)?;
+        let value = match (&left, assign.op) {
+            (Py::Tensor(tensor) | Py::Parameter(tensor), op) => {
+                if in_place(op, tensor, &right).is_none() {
+                    return self.beyond(&file, "this operation on a tensor in place", assign);
+                }
+                // An element or `data` is in the tensor already.
+                match &*assign.target {
+                    Expr::Subscript(_) => return Ok(()),
+                    Expr::Attribute(attribute) if attribute.attr.as_str() == "data" => return Ok(()),
+                    _ => left.clone(),
+                }
+            }
+            (Py::List(list), Operator::Mult) => {
+                if let Py::List(longer) = self.binary(&file, assign.op, &left, &right, assign)? {
+                    let items = longer.take();
+                    *list.borrow_mut() = items;
+                }
+                left.clone()
+            }
+            (Py::List(list), Operator::Add) => match self.items(&right) {
+                Some(more) => {
+                    self.charge_bytes(&file, (more.len() * size_of::<Py>()) as u64, assign)?;
+                    list.borrow_mut().extend(more);
+                    left.clone()
+                }
+                None => return self.beyond(&file, "this operator", assign),
+            },
+            (Py::List(_) | Py::Dict(_), _) => return self.beyond(&file, "this operator", assign),
+            (_, op) => self.binary(&file, op, &left, &right, assign)?,
+        };
+        // What the target calls has been called.
+        if !Mentions::of_expr(&assign.target).calls.is_empty() {
+            return self.beyond(&file, "an assignment in place to what a call gives", assign);
+        }
+        self.assign(scope, Some(&assign.target), value, assign)
     }
 
     /// Gives a variable of `scope` a value.
@@ -318,7 +333,9 @@ impl Maker<'_, '_> {
                     Some(Expr::List(list)) => &list.elts,
                     _ => &[],
                 };
-                let items = value.items().unwrap_or_default();
+                let Some(items) = self.items(&value) else {
+                    return self.beyond(&file, format!("the elements of a {}", value.type_name()), node);
+                };
                 if items.len() != targets.len() {
                     return self.fail(&file, "the number of values is not that of the names", node);
                 }
@@ -328,16 +345,17 @@ impl Maker<'_, '_> {
                 Ok(())
             }
             Some(Expr::Attribute(attribute)) => match self.expr(scope, &attribute.value)? {
-                Py::Object(object) => {
-                    set_attribute(&mut object.borrow_mut(), attribute.attr.as_str(), value);
-                    Ok(())
-                }
+                Py::Object(object) => self.set_member(&file, &object, attribute.attr.as_str(), value, node),
                 Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "requires_grad" => {
-                    tensor.requires_grad.set(value.truth());
+                    let flag = self.truth(&file, &value, node)?;
+                    tensor.set_requires_grad(flag);
                     Ok(())
                 }
                 Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "data" => match value {
-                    Py::Tensor(new) | Py::Parameter(new) if tensor.copy_from(&new).is_some() => Ok(()),
+                    Py::Tensor(new) | Py::Parameter(new) => {
+                        tensor.set_data(&new);
+                        Ok(())
+                    }
                     _ => self.beyond(&file, "this assignment", node),
                 },
                 _ => self.beyond(&file, "this assignment", node),
@@ -345,8 +363,8 @@ impl Maker<'_, '_> {
             Some(Expr::Subscript(subscript)) => {
                 let container = self.expr(scope, &subscript.value)?;
                 if let Py::Tensor(tensor) | Py::Parameter(tensor) = &container {
-                    let picks = self.picks(scope, &subscript.slice)?.filter(|_| !tensor.is_part);
-                    let set = picks.and_then(|picks| tensor.set_part(&tensor.select(&picks)?, &value));
+                    let picks = self.picks(scope, &subscript.slice)?;
+                    let set = picks.and_then(|picks| tensor.select(&picks)?.assign(&value));
                     return match set {
                         Some(()) => Ok(()),
                         None => self.beyond(&file, "this assignment", node),
@@ -367,10 +385,7 @@ impl Maker<'_, '_> {
                         insert(&mut items.borrow_mut(), index, value);
                         Ok(())
                     }
-                    (Py::Object(object), _) => {
-                        set_attribute(&mut object.borrow_mut(), &index.text(), value);
-                        Ok(())
-                    }
+                    (Py::Object(object), _) => self.set_child(&file, object, &index, value, node),
                     _ => self.beyond(&file, "this assignment", node),
                 }
             }
@@ -469,41 +484,29 @@ impl Maker<'_, '_> {
         let Some(chain) = ancestry(self.program, class)? else {
             return self.beyond(file, "an object of a class that is no module", node);
         };
-        let mut object = PyObject {
-            class: class.clone(),
-            attributes: IndexMap::new(),
-            transient: Vec::new(),
-            hooks: Vec::new(),
-            scripted: None,
+        self.check_class(class, &chain, node)?;
+        let init = match self.inherited(&chain, "__init__")? {
+            Some(Member::Method(init)) => Some(init),
+            Some(_) => return self.beyond(file, format!("`__init__` of `{}`", class.simple()), node),
+            None => None,
         };
-        // While the text runs. What is compiled is in evaluation mode: it is code to be deployed.
-        set_attribute(&mut object, "training", Py::Bool(true));
+        let mut object = PyObject::new(class.clone());
+        object.is_ready = init.as_ref().is_none_or(|init| !init.file.is_by_hand());
         let object = Py::Object(Rc::new(RefCell::new(object)));
-        if let Some(init) = chain.iter().find_map(|class| class.method("__init__")) {
-            self.call_function(&init, Some(object.clone()), positional, keywords, node)?;
+        match init {
+            Some(init) => {
+                self.call_function(&init, Some(object.clone()), positional, keywords, node)?;
+            }
+            None if positional.is_empty() && keywords.is_empty() => {}
+            None => return self.fail(file, format!("{}() takes no arguments", class.simple()), node),
         }
         Ok(object)
     }
 }
 
-/// Sets an attribute as `nn.Module` does: a parameter is registered as one.
-pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) {
-    let value = match object.scripted {
-        Some(_) => detached(&value),
-        None => value,
-    };
-    let before = object.attributes.get(name).map(|attribute| attribute.kind);
-    let kind = match (&value, before) {
-        (Py::Parameter(_), _) => AttributeKind::Parameter,
-        (Py::Tensor(_) | Py::None, Some(kind)) => kind,
-        _ => AttributeKind::Plain,
-    };
-    object.attributes.insert(name.to_owned(), Attribute { value, kind });
-}
-
 /// Sets the value of a key.
 pub(super) fn insert(items: &mut Vec<(Py, Py)>, key: Py, value: Py) {
-    match items.iter_mut().find(|(known, _)| known.equals(&key)) {
+    match items.iter_mut().find(|(known, _)| known.is_key(&key)) {
         Some((_, slot)) => *slot = value,
         None => items.push((key, value)),
     }

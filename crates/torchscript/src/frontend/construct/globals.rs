@@ -33,8 +33,6 @@ pub(super) struct Globals {
     pub(super) wild: Option<Box<SourceError>>,
     /// What compiled functions and modules used when they were compiled.
     pub(super) snapshots: Vec<Snapshot>,
-    /// Modules that `torch.jit.script` has made copies of.
-    pub(super) compiled: Vec<ObjectRef>,
     /// The values that class bodies give names, by the number of the class.
     pub(super) class_values: HashMap<usize, IndexMap<String, Known>>,
     /// The values of defaults, and of what class bodies assign, by the place of the expression.
@@ -91,9 +89,16 @@ impl Globals {
 
     /// Notes that a statement that failed with `error` may have changed `value`.
     pub(super) fn taint(&mut self, value: &Py, error: &SourceError) {
-        if let Some(address) = address(value) {
+        for address in addresses(value).into_iter().flatten() {
+            let kept = match value {
+                // The object may get other elements, and the address of these would be free.
+                Py::Tensor(tensor) | Py::Parameter(tensor) if address.0 != tensor.address() => {
+                    Py::Tensor(tensor.alias())
+                }
+                value => value.clone(),
+            };
             let tainted = self.tainted.entry(address);
-            tainted.or_insert_with(|| (value.clone(), Box::new(error.clone())));
+            tainted.or_insert_with(|| (kept, Box::new(error.clone())));
         }
     }
 
@@ -102,7 +107,8 @@ impl Globals {
         if self.tainted.is_empty() {
             return None;
         }
-        self.tainted.get(&address(value)?).map(|(_, error)| &**error)
+        let mut known = addresses(value).into_iter().flatten();
+        known.find_map(|address| self.tainted.get(&address).map(|(_, error)| &**error))
     }
 
     /// Why `value` or something that it holds cannot be known, if that is so.
@@ -115,16 +121,21 @@ impl Globals {
     }
 }
 
-/// What tells a value apart of which changes are seen.
-fn address(value: &Py) -> Option<(usize, usize)> {
-    Some(match value {
+/// What tells a value apart of which changes are seen. A tensor has two addresses: that of its elements, which others share, and its own.
+fn addresses(value: &Py) -> [Option<(usize, usize)>; 2] {
+    let address = match value {
         Py::Object(object) => (Rc::as_ptr(object).cast::<()>() as usize, 0),
         Py::List(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
         Py::Dict(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
-        Py::Tensor(tensor) | Py::Parameter(tensor) => (Rc::as_ptr(&tensor.data).cast::<()>() as usize, 0),
+        Py::Iterator(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
+        Py::Tensor(tensor) | Py::Parameter(tensor) => {
+            let storage = Rc::as_ptr(&tensor.view_of().storage).cast::<()>() as usize;
+            return [Some((storage, 0)), Some((tensor.address(), 0))];
+        }
         Py::Class(class) => (Arc::as_ptr(&class.file).cast::<()>() as usize, class.statement + 1),
-        _ => return None,
-    })
+        _ => return [None, None],
+    };
+    [Some(address), None]
 }
 
 /// Visits `value` and everything that it holds once, without recursion. Classes of objects are visited, too.
@@ -158,12 +169,14 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
             }
             Py::List(items) => waiting.extend(items.borrow().iter().rev().cloned()),
             Py::Tuple(items) => waiting.extend(items.iter().rev().cloned()),
+            Py::Method(base, _) => waiting.push((**base).clone()),
+            Py::Super(object, _) | Py::Handle(object, _) => waiting.push(Py::Object(Rc::clone(object))),
+            Py::Iterator(items) => waiting.extend(items.borrow().iter().flatten().rev().cloned()),
             Py::Dict(items) => {
                 let items = items.borrow();
                 waiting.extend(items.iter().rev().flat_map(|(key, value)| [value.clone(), key.clone()]));
             }
-            Py::Method(object, _) => waiting.push((**object).clone()),
-            Py::Super(object, _) => waiting.push(Py::Object(Rc::clone(object))),
+            Py::Keys(keys) => waiting.extend(keys.iter().cloned()),
             _ => {}
         }
     }

@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{
-    AttributeKind, ClassDef, ClassKind, Constant, DictConstant, Object, ObjectId, SymbolId, TypeId, TypeKind, symbols,
-    types,
+    AttributeKind, ClassDef, ClassKind, Constant, DictConstant, Object, ObjectId, Storage, SymbolId, TypeId, TypeKind,
+    symbols, types,
 };
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
+use super::tensor::lowered_storage;
 use super::value::{Attribute, ClassRef, ObjectRef, Py};
 use super::{MAX_CALLS, ancestry};
 use crate::frontend::Result;
@@ -46,7 +47,7 @@ pub(crate) struct MethodSource {
 
 /// What tells one kind of object of a class from another.
 struct Kind {
-    class: Rc<str>,
+    class: ClassRef,
     attributes: Vec<(String, TypeId, AttributeKind)>,
     constants: Vec<(String, Constant)>,
     /// Whether each hook comes before `forward`, and where its function stands.
@@ -64,6 +65,8 @@ struct Lowering<'l, 'p> {
     objects: Vec<Object>,
     /// Objects and tensors that have been lowered, by address: identity is kept.
     known: HashMap<usize, Constant>,
+    /// Storages of tensors, by address: views share theirs.
+    storages: HashMap<usize, Arc<Storage>>,
     kinds: Vec<(Kind, SymbolId)>,
     depth: usize,
 }
@@ -74,6 +77,7 @@ pub(super) fn objects(program: &mut Program<'_>, file: &Arc<SourceFile>, root: &
         program,
         objects: Vec::new(),
         known: HashMap::new(),
+        storages: HashMap::new(),
         kinds: Vec::new(),
         depth: 0,
     };
@@ -134,7 +138,7 @@ impl Lowering<'_, '_> {
             .map(|(n, a)| (n.clone(), a.clone()))
             .collect();
         let mut kind = Kind {
-            class: Rc::clone(&class.qualified),
+            class: class.clone(),
             attributes: Vec::new(),
             constants: Vec::new(),
             hooks: Vec::new(),
@@ -163,6 +167,8 @@ impl Lowering<'_, '_> {
                     table.functions.insert(name.clone(), path.to_string());
                     continue;
                 }
+                // A method of a class is no function of the text.
+                Py::Function(function) if function.method.is_some() => continue,
                 Py::Function(function) => {
                     if let (Some(def), Some(qualifier)) = (function.def(), function.file.qualifier) {
                         table
@@ -174,7 +180,7 @@ impl Lowering<'_, '_> {
                 _ => {}
             }
             let wanted = annotations.iter().find(|(n, _)| n == name).map(|(_, ty)| *ty);
-            let Some((ty, value)) = self.value(file, &attribute.value, wanted, attribute.kind)? else {
+            let Some((ty, value)) = self.value(file, &attribute.value, wanted)? else {
                 // What has no type in TorchScript is no attribute of the class: code that uses it does not compile.
                 continue;
             };
@@ -195,21 +201,16 @@ impl Lowering<'_, '_> {
             kind.attributes.push((name.clone(), ty, attribute.kind));
             slots.push(value);
         }
-        let container = [
-            "Sequential",
-            "ModuleList",
-            "ModuleDict",
-            "ParameterList",
-            "ParameterDict",
-        ];
-        let is_container = chain.iter().any(|class| {
-            class
-                .qualified
-                .strip_prefix("__torch__.torch.nn.modules.container.")
-                .is_some_and(|name| container.contains(&name))
+        let container = chain.iter().find_map(|class| {
+            let name = class.qualified.strip_prefix("__torch__.torch.nn.modules.container.")?;
+            let is_of_modules = matches!(name, "Sequential" | "ModuleList" | "ModuleDict");
+            (is_of_modules || matches!(name, "ParameterList" | "ParameterDict")).then_some(is_of_modules)
         });
-        if is_container {
-            let held = |value: &Py| matches!(value, Py::Object(_) | Py::Parameter(_));
+        if let Some(is_of_modules) = container {
+            let held = |value: &Py| match is_of_modules {
+                true => matches!(value, Py::Object(_)),
+                false => matches!(value, Py::Parameter(_)),
+            };
             let children = attributes.iter().filter(|(_, attribute)| held(&attribute.value));
             table.children = Some(children.map(|(name, _)| name.clone()).collect());
         }
@@ -261,7 +262,7 @@ impl Lowering<'_, '_> {
     /// The class of the program for objects of this kind.
     fn class_of(&mut self, kind: Kind, chain: &[ClassRef], table: MethodTable) -> Result<SymbolId> {
         if let Some((_, name)) = self.kinds.iter().find(|(known, _)| {
-            known.class == kind.class
+            known.class.is(&kind.class)
                 && known.attributes == kind.attributes
                 && known.hooks == kind.hooks
                 && known.constants.len() == kind.constants.len()
@@ -274,8 +275,12 @@ impl Lowering<'_, '_> {
             return Ok(*name);
         }
         let ctx = Arc::clone(&self.program.ctx);
-        let mut name = kind.class.to_string();
-        if self.kinds.iter().any(|(known, _)| known.class == kind.class) {
+        let mut name = kind.class.qualified.to_string();
+        if self
+            .kinds
+            .iter()
+            .any(|(known, _)| known.class.qualified == kind.class.qualified)
+        {
             let mangled = self.program.mangle();
             let (qualifier, simple) = name.rsplit_once('.').unwrap_or(("", &name));
             name = format!("{qualifier}.___torch_mangle_{mangled}.{simple}");
@@ -299,7 +304,6 @@ impl Lowering<'_, '_> {
         file: &Arc<SourceFile>,
         value: &Py,
         wanted: Option<TypeId>,
-        kind: AttributeKind,
     ) -> Result<Option<(TypeId, Constant)>> {
         let ctx = Arc::clone(&self.program.ctx);
         let wanted_kind = wanted.map(|ty| match ctx.type_kind(ty) {
@@ -316,16 +320,17 @@ impl Lowering<'_, '_> {
             Py::Member(ty, member) => (*ty, (**member).clone()),
             Py::Device(device) => (types::DEVICE, Constant::Device(*device)),
             Py::Tensor(tensor) | Py::Parameter(tensor) => {
-                let address = Rc::as_ptr(&tensor.data).cast::<()>() as usize;
-                let constant = match self.known.get(&address) {
+                let constant = match self.known.get(&tensor.address()) {
                     Some(known) => known.clone(),
                     None => {
-                        let is_parameter = kind == AttributeKind::Parameter;
-                        let Some(data) = tensor.constant(is_parameter) else {
-                            return Ok(None);
-                        };
+                        let storages = &mut self.storages;
+                        let data = tensor.constant(|view| {
+                            let address = Rc::as_ptr(&view.storage).cast::<()>() as usize;
+                            Arc::clone(storages.entry(address).or_insert_with(|| lowered_storage(view)))
+                        });
+                        let Some(data) = data else { return Ok(None) };
                         let constant = Constant::Tensor(Arc::new(data));
-                        self.known.insert(address, constant.clone());
+                        self.known.insert(tensor.address(), constant.clone());
                         constant
                     }
                 };
@@ -356,7 +361,7 @@ impl Lowering<'_, '_> {
                 let mut element_types = Vec::with_capacity(items.len());
                 self.depth += 1;
                 for item in items.iter() {
-                    let Some((ty, item)) = self.value(file, item, None, AttributeKind::Plain)? else {
+                    let Some((ty, item)) = self.value(file, item, None)? else {
                         self.depth -= 1;
                         return Ok(None);
                     };
@@ -404,7 +409,7 @@ impl Lowering<'_, '_> {
         let mut joined: Option<TypeId> = None;
         self.depth += 1;
         for item in items {
-            let lowered = self.value(file, item, element, AttributeKind::Plain)?;
+            let lowered = self.value(file, item, element)?;
             let Some((ty, item)) = lowered else {
                 self.depth -= 1;
                 return Ok(None);
@@ -440,7 +445,7 @@ pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Op
             let items = all(&items.borrow())?;
             Constant::list(items.first().map_or(types::TENSOR, |item| item.ty(ctx)), items)
         }
-        Py::Tensor(tensor) | Py::Parameter(tensor) => Constant::Tensor(Arc::new(tensor.constant(false)?)),
+        Py::Tensor(tensor) | Py::Parameter(tensor) => Constant::Tensor(Arc::new(tensor.constant(lowered_storage)?)),
         _ => return None,
     })
 }

@@ -4,14 +4,22 @@
 //! run, [`purity`] tells which calls change nothing, [`root`] picks the module, [`scripted`] is `torch.jit.script`; [`lower`] turns the objects into a
 //! [`Module`](frazil_ir::Module) whose methods the front end compiles. What a constructor does beyond that is an error that says so.
 
+mod arguments;
+mod attributes;
 mod builtins;
+mod compare;
+mod containers;
+mod copies;
 mod elements;
 mod eval;
 mod exec;
+mod factories;
 mod globals;
+mod lineage;
 mod lower;
 mod mentions;
 mod methods;
+mod names;
 mod operators;
 mod purity;
 mod refuse;
@@ -19,8 +27,11 @@ mod root;
 mod scripted;
 mod states;
 mod tensor;
+mod tensor_methods;
+mod text;
 mod toplevel;
 mod value;
+mod value_methods;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -29,12 +40,12 @@ use std::sync::Arc;
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
 
-use super::annotation::dotted;
 use super::objects::Objects;
 use super::program::Program;
-use super::source::SourceFile;
+use super::source::{SourceError, SourceFile};
 use super::{Result, library};
 use globals::Globals;
+use lineage::ancestry;
 use tensor::Random;
 use value::{FunctionRef, Py};
 
@@ -67,6 +78,8 @@ struct Maker<'m, 'p> {
     program: &'m mut Program<'p>,
     random: Random,
     globals: Globals,
+    /// The classes of objects in the order in which methods are looked up, by class.
+    chains: HashMap<(Rc<str>, usize), Rc<[ClassRef]>>,
     /// Values at the top level of files of the library.
     library_values: HashMap<String, Py>,
     steps: usize,
@@ -98,6 +111,8 @@ struct Scope {
     this: Option<Py>,
     /// Whether its variables are the globals.
     is_top: bool,
+    /// Whether it is that of a class body.
+    is_class: bool,
     /// Names that the function declares global.
     globals: HashSet<String>,
 }
@@ -111,6 +126,7 @@ impl Scope {
             class: None,
             this: None,
             is_top: false,
+            is_class: false,
             globals: HashSet::new(),
         }
     }
@@ -122,6 +138,7 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
         program,
         random: Random::new(),
         globals: Globals::default(),
+        chains: HashMap::new(),
         library_values: HashMap::new(),
         steps: 0,
         max_steps: MAX_STEPS.saturating_add(file.text.len()),
@@ -145,7 +162,7 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     if let Some(root) = &root {
         globals::walk(&Py::Object(Rc::clone(root)), &mut |part| {
             if let Py::Object(module) = part {
-                exec::set_attribute(&mut module.borrow_mut(), "training", Py::Bool(false));
+                attributes::set_mode(&mut module.borrow_mut(), false);
             }
         });
     }
@@ -172,59 +189,6 @@ fn class_at(file: &Arc<SourceFile>, statement: usize) -> Option<ClassRef> {
         statement,
         qualified: qualified.into(),
     })
-}
-
-/// A class and its bases down to `Module`, if it comes to that.
-fn ancestry(program: &mut Program<'_>, class: &ClassRef) -> Result<Option<Vec<ClassRef>>> {
-    let mut chain = vec![class.clone()];
-    let mut current = class.clone();
-    for _ in 0..MAX_CALLS {
-        let Some(def) = current.def() else { return Ok(None) };
-        let known = current
-            .file
-            .is_by_hand()
-            .then(|| program.bases.get(&current.statement))
-            .flatten();
-        let known = known.cloned();
-        let base = def.arguments.as_ref().and_then(|a| a.args.first());
-        let base = match &known {
-            Some(Base::Path(path)) => Some(path.clone()),
-            _ => base.and_then(dotted),
-        };
-        let Some(base) = base else { return Ok(None) };
-        let interface = def
-            .decorator_list
-            .iter()
-            .any(|d| dotted(&d.expression).is_some_and(|name| name.ends_with("interface")));
-        let base = current.file.expand(&base);
-        if interface {
-            return Ok(None);
-        }
-        if is_module_path(&base) {
-            return Ok(Some(chain));
-        }
-        let file = Arc::clone(&current.file);
-        let next = match known {
-            Some(Base::Class(class)) => Some(class),
-            _ => find_class(program, &file, &base)?,
-        };
-        match next {
-            Some(next) => {
-                chain.push(next.clone());
-                current = next;
-            }
-            None => return Ok(None),
-        }
-    }
-    Ok(None)
-}
-
-/// Whether the dotted name is one of the class that all modules derive from.
-fn is_module_path(path: &str) -> bool {
-    matches!(
-        path,
-        "torch.nn.Module" | "torch.nn.modules.Module" | "torch.nn.modules.module.Module" | "Module"
-    )
 }
 
 /// The class that `name` is in `file` or the library.
@@ -291,8 +255,12 @@ impl Maker<'_, '_> {
 
     /// The error about something that would need Python.
     fn beyond<T>(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Result<T> {
+        Err(self.beyond_error(file, what, node).into())
+    }
+
+    fn beyond_error(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Box<SourceError> {
         let message = format!("{} cannot be evaluated without Python", what.as_ref());
-        Err(file.error("construct", message, node).into())
+        file.error("construct", message, node)
     }
 
     /// An error that Python would raise, too.

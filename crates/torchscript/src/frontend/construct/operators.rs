@@ -1,6 +1,6 @@
 //! Operators, comparisons, subscripts.
 
-use ruff_python_ast::{CmpOp, Operator};
+use ruff_python_ast::Operator;
 use ruff_text_size::Ranged;
 
 use super::tensor::HostTensor;
@@ -44,31 +44,22 @@ impl Maker<'_, '_> {
                     }
                 })
             }
-            (_, Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => {
-                super::elements::arithmetic(op, a, b).map(Py::Tensor)
+            (Operator::Mult, Py::Int(_), Py::List(_) | Py::Tuple(_) | Py::Str(_)) => {
+                return self.binary(file, op, right, left, node);
             }
-            (_, Py::Tensor(a) | Py::Parameter(a), b) if b.as_f64().is_some() => {
-                let b = b.as_f64().unwrap_or(0.0);
-                let dtype = if matches!(right, Py::Float(_)) || op == Operator::Div {
-                    float_of(a)
-                } else {
-                    a.dtype
-                };
-                float_operator(op)
-                    .and_then(|f| a.map(dtype, |x| f(x, b)))
-                    .map(Py::Tensor)
+            (Operator::Mult, Py::Str(text), Py::Int(n)) => {
+                let length = n.max(&0).checked_mul(text.len() as i64);
+                length
+                    .filter(|&length| length <= MAX_LENGTH)
+                    .map(|_| Py::str(text.repeat(usize::try_from(*n).unwrap_or(0))))
             }
-            (_, a, Py::Tensor(b) | Py::Parameter(b)) if a.as_f64().is_some() => {
-                let a = a.as_f64().unwrap_or(0.0);
-                let dtype = if matches!(left, Py::Float(_)) || op == Operator::Div {
-                    float_of(b)
-                } else {
-                    b.dtype
-                };
-                float_operator(op)
-                    .and_then(|f| b.map(dtype, |x| f(a, x)))
-                    .map(Py::Tensor)
+            (Operator::Mod, Py::Str(text), values) => super::text::percent(text, values).map(Py::str),
+            (_, Py::Tensor(_) | Py::Parameter(_), _) | (_, _, Py::Tensor(_) | Py::Parameter(_)) => {
+                super::elements::arithmetic(op, left, right).map(Py::Tensor)
             }
+            (Operator::BitAnd, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a & b)),
+            (Operator::BitOr, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a | b)),
+            (Operator::BitXor, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a ^ b)),
             _ => match (left.as_int(), right.as_int(), left.as_f64(), right.as_f64()) {
                 (Some(a), Some(b), ..)
                     if op != Operator::Div
@@ -82,7 +73,14 @@ impl Maker<'_, '_> {
                 {
                     return self.fail(file, "division by zero", node);
                 }
-                (_, _, Some(a), Some(b)) => float_operator(op).map(|f| Py::Float(f(a, b))),
+                // Integers that a double does not have would be rounded before the operation.
+                (Some(a), Some(b), ..) if a.unsigned_abs().max(b.unsigned_abs()) > 1 << 53 => None,
+                (_, _, Some(a), Some(b)) => {
+                    let value = float_operator(op).map(|f| f(a, b));
+                    // Python raises, or computes complex numbers, where these give no number.
+                    let is_lost = |x: f64| op == Operator::Pow && !x.is_finite() && a.is_finite() && b.is_finite();
+                    value.filter(|&x| !is_lost(x)).map(Py::Float)
+                }
                 _ => None,
             },
         };
@@ -97,17 +95,15 @@ impl Maker<'_, '_> {
             let found = items
                 .borrow()
                 .iter()
-                .find(|(key, _)| key.equals(index))
+                .find(|(key, _)| key.is_key(index))
                 .map(|(_, value)| value.clone());
             return match found {
                 Some(value) => Ok(value),
-                None => self.fail(file, format!("KeyError: {}", index.text()), node),
+                None => self.fail(file, format!("KeyError: {}", index.repr().unwrap_or_default()), node),
             };
         }
-        if let (Py::Object(object), Py::Str(name)) = (container, index)
-            && let Some(attribute) = object.borrow().attributes.get(&**name)
-        {
-            return Ok(attribute.value.clone());
+        if let Py::Object(object) = container {
+            return self.child(file, object, index, node);
         }
         let Some(at) = index.as_int() else {
             return self.beyond(file, "this subscript", node);
@@ -119,10 +115,9 @@ impl Maker<'_, '_> {
         let found = match container {
             Py::List(items) => pick(&items.borrow()),
             Py::Tuple(items) => pick(items),
-            other => match other.items() {
-                Some(items) => pick(&items),
-                None => return self.beyond(file, "this subscript", node),
-            },
+            Py::Str(_) => container.items().and_then(|items| pick(&items)),
+            Py::Keys(items) => pick(&**items),
+            _ => return self.beyond(file, "this subscript", node),
         };
         match found {
             Some(item) => Ok(item),
@@ -137,62 +132,47 @@ impl Maker<'_, '_> {
         bounds: [Option<i64>; 3],
         node: &impl Ranged,
     ) -> Result<Py> {
-        let Some(items) = container.items() else {
+        if let Py::Object(object) = container {
+            return self.children_between(file, object, bounds, node);
+        }
+        let (Py::List(_) | Py::Tuple(_) | Py::Str(_), Some(items)) = (container, container.items()) else {
             return self.beyond(file, "this slice", node);
         };
-        let (length, step) = (items.len() as i64, bounds[2].unwrap_or(1));
-        if step == 0 {
+        let Some(picked) = sliced(&items, bounds) else {
             return self.fail(file, "slice step cannot be zero", node);
-        }
-        let least = if step < 0 { -1 } else { 0 };
-        let clamp = |at: i64| (if at < 0 { at + length } else { at }).clamp(least, length + least);
-        let (first, end) = if step > 0 { (0, length) } else { (length - 1, -1) };
-        let (mut at, end) = (bounds[0].map_or(first, clamp), bounds[1].map_or(end, clamp));
-        let mut picked = Vec::new();
-        while (step > 0 && at < end) || (step < 0 && at > end) {
-            picked.extend(usize::try_from(at).ok().and_then(|at| items.get(at)).cloned());
-            at = at.saturating_add(step);
-        }
+        };
         Ok(match container {
             Py::Tuple(_) => Py::tuple(picked),
-            Py::Str(_) => Py::str(picked.iter().map(Py::text).collect::<String>()),
+            Py::Str(_) => Py::str(picked.iter().filter_map(Py::text).collect::<String>()),
             _ => Py::list(picked),
         })
     }
 }
 
 pub(super) fn float_of(tensor: &HostTensor) -> frazil_ir::DType {
-    if tensor.dtype.is_floating_point() {
-        tensor.dtype
+    if tensor.dtype().is_floating_point() {
+        tensor.dtype()
     } else {
         frazil_ir::DType::Float
     }
 }
 
-pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
-    let order = || match (left, right) {
-        (Py::Str(a), Py::Str(b)) => Some(a.cmp(b)),
-        _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
-    };
-    let visits = matches!(op, CmpOp::Eq | CmpOp::NotEq | CmpOp::In | CmpOp::NotIn);
-    if visits && !(left.is_small() && right.is_small()) {
+/// The items that a slice selects; `None` for steps of zero.
+pub(super) fn sliced<T: Clone>(items: &[T], bounds: [Option<i64>; 3]) -> Option<Vec<T>> {
+    let (length, step) = (items.len() as i64, bounds[2].unwrap_or(1));
+    if step == 0 {
         return None;
     }
-    Some(match op {
-        CmpOp::Eq => left.equals(right),
-        CmpOp::NotEq => !left.equals(right),
-        CmpOp::Is => left.equals(right) && left.type_name() == right.type_name(),
-        CmpOp::IsNot => !(left.equals(right) && left.type_name() == right.type_name()),
-        CmpOp::Lt => order()?.is_lt(),
-        CmpOp::LtE => order()?.is_le(),
-        CmpOp::Gt => order()?.is_gt(),
-        CmpOp::GtE => order()?.is_ge(),
-        CmpOp::In | CmpOp::NotIn if let (Py::Str(part), Py::Str(text)) = (left, right) => {
-            text.contains(&**part) == (op == CmpOp::In)
-        }
-        CmpOp::In => right.items()?.iter().any(|item| item.equals(left)),
-        CmpOp::NotIn => !right.items()?.iter().any(|item| item.equals(left)),
-    })
+    let least = if step < 0 { -1 } else { 0 };
+    let clamp = |at: i64| (if at < 0 { at.saturating_add(length) } else { at }).clamp(least, length + least);
+    let (first, end) = if step > 0 { (0, length) } else { (length - 1, -1) };
+    let (mut at, end) = (bounds[0].map_or(first, clamp), bounds[1].map_or(end, clamp));
+    let mut picked = Vec::new();
+    while (step > 0 && at < end) || (step < 0 && at > end) {
+        picked.extend(usize::try_from(at).ok().and_then(|at| items.get(at)).cloned());
+        at = at.saturating_add(step);
+    }
+    Some(picked)
 }
 
 fn int_operator(op: Operator, a: i64, b: i64) -> Option<i64> {
@@ -220,7 +200,7 @@ fn int_operator(op: Operator, a: i64, b: i64) -> Option<i64> {
         Operator::BitAnd => Some(a & b),
         Operator::BitOr => Some(a | b),
         Operator::BitXor => Some(a ^ b),
-        Operator::LShift => a.checked_shl(u32::try_from(b).ok()?),
+        Operator::LShift => a.checked_mul(1i64.checked_shl(u32::try_from(b).ok().filter(|&b| b < 63)?)?),
         Operator::RShift => a.checked_shr(u32::try_from(b).ok()?),
         _ => None,
     }
@@ -232,9 +212,29 @@ pub(super) fn float_operator(op: Operator) -> Option<fn(f64, f64) -> f64> {
         Operator::Sub => |a, b| a - b,
         Operator::Mult => |a, b| a * b,
         Operator::Div => |a, b| a / b,
-        Operator::FloorDiv => |a: f64, b| (a / b).floor(),
-        Operator::Mod => |a: f64, b| a - b * (a / b).floor(),
+        Operator::FloorDiv => |a, b| divided(a, b).0,
+        Operator::Mod => |a, b| divided(a, b).1,
         Operator::Pow => f64::powf,
         _ => return None,
     })
+}
+
+/// `a // b` and `a % b` of floats, as Python computes them.
+fn divided(a: f64, b: f64) -> (f64, f64) {
+    if b == 0.0 {
+        return (a / b, f64::NAN);
+    }
+    let mut rest = a % b;
+    let mut quotient = (a - rest) / b;
+    if rest == 0.0 {
+        rest = 0.0f64.copysign(b);
+    } else if (b < 0.0) != (rest < 0.0) {
+        rest += b;
+        quotient -= 1.0;
+    }
+    if quotient == 0.0 {
+        return (0.0f64.copysign(a / b), rest);
+    }
+    let floor = quotient.floor();
+    (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
 }

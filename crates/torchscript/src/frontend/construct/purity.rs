@@ -1,17 +1,18 @@
 //! Which calls change nothing: those of operators, of functions that only compute, and of modules whose methods set nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::AttributeKind;
-use ruff_python_ast::{Stmt, StmtClassDef};
+use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
 use super::globals::modules;
 use super::mentions::{Callee, Mentions};
 use super::value::{FunctionRef, ObjectRef, Py};
 use super::{MAX_DEPTH, Maker, ancestry};
 use crate::frontend::Result;
+use crate::frontend::annotation::dotted;
 use crate::frontend::source::SourceFile;
 
 /// Functions that change nothing that code is made of. As statements their calls are skipped when their arguments have been evaluated.
@@ -260,6 +261,22 @@ const READS: &[&str] = &[
     "values",
 ];
 
+/// Methods of Python's own that no operator calls.
+const CALLED_BY_NAME: &[&str] = &[
+    "init",
+    "new",
+    "del",
+    "call",
+    "enter",
+    "exit",
+    "getstate",
+    "setstate",
+    "reduce",
+    "repr",
+    "str",
+    "post_init",
+];
+
 /// Whether calls of `path`, as statements, change nothing that code is made of.
 pub(super) fn is_harmless(path: &str) -> bool {
     !ends_program(path)
@@ -319,6 +336,20 @@ impl Maker<'_, '_> {
         for callee in &mentions.calls {
             if callee.writes || !self.is_pure_callee(file, callee, this, seen)? {
                 return Ok(false);
+            }
+        }
+        // So may what attributes and operators call.
+        let place = Arc::as_ptr(&file.text).cast::<()>() as usize;
+        for class in file.classes() {
+            for method in class.body.iter().filter_map(Stmt::as_function_def_stmt) {
+                let key = (place, format!("{} {}", class.name, method.name));
+                if !is_called_unseen(method, &mentions.attributes) || !seen.insert(key) {
+                    continue;
+                }
+                let inner = Mentions::of_body(&method.body, &method.parameters);
+                if !self.is_pure_code(file, &inner, this, seen)? {
+                    return Ok(false);
+                }
             }
         }
         // Functions that are passed on may be called.
@@ -484,7 +515,10 @@ impl Maker<'_, '_> {
         let mut chains = Vec::new();
         for module in &modules {
             let module = module.borrow();
-            let is_training = module.attributes.get("training").is_none_or(|a| a.value.truth());
+            let is_training = module
+                .attributes
+                .get("training")
+                .is_none_or(|a| a.value.truth() != Some(false));
             let has_buffers = module
                 .attributes
                 .values()
@@ -523,6 +557,16 @@ impl Maker<'_, '_> {
             }
         }
         Ok(true)
+    }
+}
+
+/// Whether a method is called without a call: a property that is read as one of `attributes`, or an operator.
+fn is_called_unseen(method: &StmtFunctionDef, attributes: &BTreeSet<String>) -> bool {
+    let name = method.name.as_str();
+    let mut decorators = method.decorator_list.iter().filter_map(|d| dotted(&d.expression));
+    match name.strip_prefix("__").and_then(|name| name.strip_suffix("__")) {
+        Some(operator) => !CALLED_BY_NAME.contains(&operator),
+        None => attributes.contains(name) && decorators.any(|decorator| decorator == "property"),
     }
 }
 

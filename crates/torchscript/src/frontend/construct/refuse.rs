@@ -215,22 +215,7 @@ impl Maker<'_, '_> {
 
     /// Marks all that an impure statement reaches.
     fn taint(&mut self, reach: &Reach, mentions: &Mentions, error: &SourceError) {
-        // What a view shares with another tensor is not kept track of.
-        let has_view = reach.values.iter().any(|value| match value {
-            Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.is_part,
-            _ => false,
-        });
         let mut values = reach.values.clone();
-        if has_view {
-            let all: Vec<Py> = self
-                .globals
-                .names
-                .values()
-                .filter_map(|b| b.value.clone().ok())
-                .collect();
-            all.iter()
-                .for_each(|value| walk(value, &mut |part| values.push(part.clone())));
-        }
         values.retain(|value| !matches!(value, Py::Class(_)));
         for name in mentions.changed.union(&reach.changed) {
             if let Some(Ok(class @ Py::Class(_))) = self.globals.names.get(name).map(|binding| &binding.value) {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use ruff_text_size::Ranged;
 
-use super::globals::modules;
 use super::mentions::Mentions;
 use super::refuse::same_function;
 use super::value::{Attribute, ObjectRef, Py, PyObject};
@@ -29,7 +28,6 @@ impl Maker<'_, '_> {
             Py::Object(object) if object.borrow().scripted.is_some() => return Ok(Some(value.clone())),
             Py::Object(object) => match self.copied(file, value, node, 0)? {
                 Py::Object(copy) => {
-                    self.globals.compiled.extend(modules(object));
                     copy.borrow_mut().scripted = Some(Rc::clone(object));
                     Py::Object(copy)
                 }
@@ -40,15 +38,6 @@ impl Maker<'_, '_> {
         };
         self.snapshot(file, value, node);
         Ok(Some(scripted))
-    }
-
-    /// Whether `torch.jit.script` has made a copy of the module or of one below it, which shares its tensors.
-    pub(super) fn is_compiled(&self, object: &ObjectRef) -> bool {
-        let compiled = &self.globals.compiled;
-        !compiled.is_empty()
-            && modules(object)
-                .iter()
-                .any(|module| compiled.iter().any(|known| Rc::ptr_eq(known, module)))
     }
 
     /// Notes which functions and classes the code of `value` uses now: it is compiled.
@@ -139,6 +128,7 @@ impl Maker<'_, '_> {
             transient: before.transient.clone(),
             hooks: before.hooks.clone(),
             scripted: (depth > 0).then(|| Rc::clone(object)),
+            is_ready: before.is_ready,
         })))
     }
 }

@@ -5,16 +5,26 @@ use std::rc::Rc;
 
 use frazil_ir::{AttributeKind, DType};
 
-use super::builtins::dtype_of;
+use super::arguments::Arguments;
+use super::attributes::iterator;
 use super::globals::{joined, modules, walk_modules};
 use super::tensor::HostTensor;
+use super::tensor_methods::cast_of;
 use super::value::{ObjectRef, Py};
 
-/// The modules that a module holds itself.
-pub(super) fn children(object: &ObjectRef) -> Vec<Py> {
+/// The modules that a module holds itself, each once, with their names.
+pub(super) fn children(object: &ObjectRef) -> Vec<(String, Py)> {
+    let mut known = HashSet::new();
     let attributes = &object.borrow().attributes;
-    let values = attributes.values().map(|attribute| &attribute.value);
-    values.filter(|value| matches!(value, Py::Object(_))).cloned().collect()
+    let mut children = Vec::new();
+    for (name, attribute) in attributes {
+        if let Py::Object(child) = &attribute.value
+            && known.insert(Rc::as_ptr(child))
+        {
+            children.push((name.clone(), attribute.value.clone()));
+        }
+    }
+    children
 }
 
 /// The parameters of a module and those below it, each once, with their names.
@@ -33,7 +43,7 @@ fn tensors(object: &ObjectRef, kind: AttributeKind) -> Vec<(String, Py)> {
     walk_modules(object, &mut |prefix, module| {
         for (name, attribute) in &module.borrow().attributes {
             if let (true, Py::Tensor(tensor) | Py::Parameter(tensor)) = (attribute.kind == kind, &attribute.value)
-                && known.insert(Rc::as_ptr(&tensor.data))
+                && known.insert(tensor.address())
             {
                 found.push((joined(prefix, name), attribute.value.clone()));
             }
@@ -42,19 +52,12 @@ fn tensors(object: &ObjectRef, kind: AttributeKind) -> Vec<(String, Py)> {
     found
 }
 
-/// A list of the values.
-pub(super) fn values(items: Vec<(String, Py)>) -> Py {
-    Py::list(items.into_iter().map(|(_, value)| value).collect())
-}
-
-/// A list of pairs of names and values.
+/// An iterator of pairs of names and values.
 pub(super) fn pairs(items: Vec<(String, Py)>) -> Py {
-    Py::list(
-        items
-            .into_iter()
-            .map(|(name, value)| Py::tuple(vec![Py::str(name), value]))
-            .collect(),
-    )
+    let pairs = items
+        .into_iter()
+        .map(|(name, value)| Py::tuple(vec![Py::str(name), value]));
+    iterator(pairs.collect())
 }
 
 /// `state_dict()`: parameters, then buffers, then what the children have; tensors under several names are there several times.
@@ -70,7 +73,7 @@ fn collect(object: &ObjectRef, prefix: &str, depth: usize, found: &mut Vec<(Py, 
         for (name, attribute) in object.attributes.iter().filter(|(_, a)| a.kind == kind) {
             let is_kept = kind == AttributeKind::Parameter || !object.transient.contains(name);
             if let (true, Py::Tensor(tensor) | Py::Parameter(tensor)) = (is_kept, &attribute.value) {
-                found.push((Py::str(joined(prefix, name)), Py::Tensor(tensor.clone())));
+                found.push((Py::str(joined(prefix, name)), Py::Tensor(tensor.alias())));
             }
         }
     }
@@ -89,11 +92,16 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
     let own = state_dict(object);
     let class = object.borrow().class.qualified.clone();
     let class = class.rsplit('.').next().unwrap_or_default();
-    let find = |items: &[(Py, Py)], key: &Py| items.iter().find(|(name, _)| name.equals(key)).map(|(_, v)| v.clone());
-    let quoted = |keys: Vec<&Py>| -> String {
-        let keys: Vec<String> = keys.into_iter().map(|key| format!("\"{}\"", key.text())).collect();
+    let find = |items: &[(Py, Py)], key: &Py| items.iter().find(|(name, _)| name.is_key(key)).map(|(_, v)| v.clone());
+    let quoted = |keys: &[&Py]| -> String {
+        let keys: Vec<String> = keys
+            .iter()
+            .map(|key| format!("\"{}\"", key.text().unwrap_or_default()))
+            .collect();
         keys.join(", ")
     };
+    // Older states lack the counters of batch norms, which then keep theirs.
+    let is_counter = |key: &Py| matches!(key, Py::Str(name) if name.ends_with("num_batches_tracked"));
     let unexpected: Vec<&Py> = state
         .iter()
         .map(|(key, _)| key)
@@ -102,16 +110,15 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
     let missing: Vec<&Py> = own
         .iter()
         .map(|(key, _)| key)
-        .filter(|key| find(state, key).is_none())
+        .filter(|key| find(state, key).is_none() && !is_counter(key))
         .collect();
-    let keys = |keys: &[&Py]| Py::list(keys.iter().map(|key| (*key).clone()).collect());
-    let result = Py::tuple(vec![keys(&missing), keys(&unexpected)]);
+    let keys = |keys: &[&Py]| Py::list(keys.iter().map(|&key| key.clone()).collect());
     let mut errors = Vec::new();
     if strict && !unexpected.is_empty() {
-        errors.push(format!("Unexpected key(s) in state_dict: {}. ", quoted(unexpected)));
+        errors.push(format!("Unexpected key(s) in state_dict: {}. ", quoted(&unexpected)));
     }
     if strict && !missing.is_empty() {
-        errors.push(format!("Missing key(s) in state_dict: {}. ", quoted(missing)));
+        errors.push(format!("Missing key(s) in state_dict: {}. ", quoted(&missing)));
     }
     let mut copies: Vec<(&HostTensor, HostTensor)> = Vec::new();
     for (key, value) in &own {
@@ -119,24 +126,24 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
         match find(state, key) {
             Some(Py::Tensor(from) | Py::Parameter(from)) => {
                 // A number fits where PyTorch once kept tensors of one element.
-                let from = match (from.sizes.as_slice(), to.sizes.as_slice()) {
-                    ([1], []) => from.view(&[]).unwrap_or(from),
+                let from = match (from.sizes().as_slice(), to.rank()) {
+                    ([1], 0) => from.view(&[]).unwrap_or(from),
                     _ => from,
                 };
-                if from.sizes == to.sizes {
+                if from.sizes() == to.sizes() {
                     copies.push((to, from));
                 } else {
                     errors.push(format!(
                         "size mismatch for {}: copying a param with shape torch.Size({:?}) from checkpoint, the shape in current model is torch.Size({:?}).",
-                        key.text(),
-                        from.sizes,
-                        to.sizes
+                        key.text().unwrap_or_default(),
+                        from.sizes(),
+                        to.sizes()
                     ));
                 }
             }
             Some(other) => errors.push(format!(
                 "While copying the parameter named \"{}\", expected torch.Tensor or Tensor-like object from checkpoint but received {}",
-                key.text(),
+                key.text().unwrap_or_default(),
                 other.type_name()
             )),
             None => {}
@@ -149,48 +156,36 @@ pub(super) fn load(object: &ObjectRef, state: &[(Py, Py)], strict: bool) -> Resu
         ));
     }
     for (to, from) in copies {
-        let _ = to.copy_from(&from);
+        if to.copy_from(&from).is_none() {
+            return Err("the state has numbers that the module's integers do not have".to_owned());
+        }
     }
-    Ok(result)
+    Ok(Py::Keys(Rc::new([keys(&missing), keys(&unexpected)])))
 }
 
 /// Casts the floating-point tensors of a module as `name` says: `float`, `double`, or `to` with arguments. Where they are to be changes nothing
 /// here. `None` where the arguments are others.
-pub(super) fn cast(object: &ObjectRef, name: &str, positional: &[Py], keywords: &[(String, Py)]) -> Option<()> {
-    let mut dtype = match name {
+pub(super) fn cast(object: &ObjectRef, name: &str, arguments: &Arguments) -> Option<()> {
+    let dtype = match name {
         "float" => Some(DType::Float),
         "double" => Some(DType::Double),
-        _ => None,
+        _ => cast_of(arguments)?,
     };
-    let by_name = keywords.iter().map(|(_, value)| value);
-    for argument in positional.iter().chain(by_name) {
-        match argument {
-            Py::Device(_) | Py::Str(_) | Py::Bool(_) | Py::None => {}
-            other => dtype = Some(dtype_of(other).filter(|d| matches!(d, DType::Float | DType::Double))?),
-        }
-    }
     let Some(dtype) = dtype else { return Some(()) };
-    // What is one tensor stays one.
-    let mut known: Vec<(HostTensor, HostTensor)> = Vec::new();
+    dtype.is_floating_point().then_some(())?;
     for module in modules(object) {
         for attribute in module.borrow_mut().attributes.values_mut() {
-            let is_state = attribute.kind != AttributeKind::Plain;
-            let (Py::Tensor(tensor) | Py::Parameter(tensor)) = &mut attribute.value else {
-                continue;
-            };
-            if !is_state || !tensor.dtype.is_floating_point() || tensor.dtype == dtype {
-                continue;
-            }
-            let cast = match known.iter().find(|(old, _)| Rc::ptr_eq(&old.data, &tensor.data)) {
-                Some((_, new)) => new.clone(),
-                None => {
-                    let mut new = tensor.map(dtype, |x| x)?;
-                    new.requires_grad = Rc::clone(&tensor.requires_grad);
-                    known.push((tensor.clone(), new.clone()));
-                    new
+            match &mut attribute.value {
+                // The object stays, its elements are others: `p.data = p.data.double()`.
+                Py::Parameter(tensor) if tensor.dtype().is_floating_point() => {
+                    tensor.set_data(&tensor.cast(dtype)?);
                 }
-            };
-            *tensor = cast;
+                // Another tensor takes the place of a buffer.
+                Py::Tensor(tensor) if attribute.kind == AttributeKind::Buffer && tensor.dtype().is_floating_point() => {
+                    *tensor = tensor.cast(dtype)?;
+                }
+                _ => {}
+            }
         }
     }
     Some(())

@@ -1,6 +1,9 @@
 //! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step.
+//!
+//! A tensor is an object with an identity, as in PyTorch: views share storage, `p.data = x` gives the object `p` another storage, and a
+//! [`HostTensor`] that is cloned is the same object.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,26 +14,39 @@ use super::value::Py;
 /// Most elements of a tensor that a constructor may make.
 const MAX_ELEMENTS: i64 = 1 << 26;
 
-/// A contiguous tensor. Its identity is that of its elements.
+/// Integers beyond this are no longer exact in a double: it has the next one, but rounds to that, too.
+const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
+
+/// A tensor object.
 #[derive(Clone)]
-pub(super) struct HostTensor {
-    pub(super) dtype: DType,
-    pub(super) sizes: Vec<i64>,
-    pub(super) data: Rc<RefCell<Vec<f64>>>,
-    /// Made of elements of another one: to Python a view of that, but here a copy, which is not to be written to.
-    pub(super) is_part: bool,
-    /// Whether a parameter of this tensor is to be trained.
-    pub(super) requires_grad: Rc<Cell<bool>>,
+pub(super) struct HostTensor(Rc<TensorObject>);
+
+struct TensorObject {
+    view: RefCell<View>,
+    requires_grad: Cell<bool>,
 }
 
-/// The nearest value that an element of `dtype` can have.
-fn rounded(dtype: DType, x: f64) -> f64 {
-    match dtype {
+/// Elements of a storage: which ones, in which order.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) dtype: DType,
+    pub(super) sizes: Vec<i64>,
+    pub(super) strides: Vec<usize>,
+    pub(super) offset: usize,
+    pub(super) storage: Rc<RefCell<Vec<f64>>>,
+}
+
+/// The nearest value that an element of `dtype` can have; `None` for integers that are out of range or not exact in a double.
+fn rounded(dtype: DType, x: f64) -> Option<f64> {
+    Some(match dtype {
         DType::Float => f64::from(x as f32),
         DType::Double => x,
         DType::Bool => f64::from(u8::from(x != 0.0)),
-        _ => x.trunc(),
-    }
+        DType::Int if x.trunc() >= f64::from(i32::MIN) && x.trunc() <= f64::from(i32::MAX) => x.trunc() + 0.0,
+        DType::Int => return None,
+        _ if x.abs() <= MAX_EXACT => x.trunc() + 0.0,
+        _ => return None,
+    })
 }
 
 /// How many elements a tensor of these sizes has, if it is not too large.
@@ -41,13 +57,44 @@ fn element_count(sizes: &[i64]) -> Option<i64> {
     count.filter(|&count| count <= MAX_ELEMENTS)
 }
 
+/// The strides of a contiguous tensor of these sizes.
+fn contiguous_strides(sizes: &[i64]) -> Vec<usize> {
+    let mut strides = vec![1usize; sizes.len()];
+    for dim in (1..sizes.len()).rev() {
+        strides[dim - 1] = strides[dim].saturating_mul(usize::try_from(sizes[dim]).unwrap_or(0).max(1));
+    }
+    strides
+}
+
+impl View {
+    /// Where each element is stored, in the order of the tensor.
+    pub(super) fn positions(&self) -> Vec<usize> {
+        let mut positions = vec![self.offset];
+        for (&size, &stride) in self.sizes.iter().zip(&self.strides) {
+            let size = usize::try_from(size).unwrap_or(0);
+            positions = positions
+                .iter()
+                .flat_map(|&p| (0..size).map(move |i| p + i * stride))
+                .collect();
+        }
+        positions
+    }
+
+    fn is_contiguous(&self) -> bool {
+        let wanted = contiguous_strides(&self.sizes);
+        let mut dims = self.sizes.iter().zip(self.strides.iter().zip(&wanted));
+        self.sizes.contains(&0) || dims.all(|(&size, (a, b))| size == 1 || a == b)
+    }
+}
+
 impl HostTensor {
     /// Whether constructors may make a tensor of these sizes.
     pub(super) fn is_allowed(sizes: &[i64]) -> bool {
         element_count(sizes).is_some()
     }
 
-    /// A tensor of these elements; `None` when it would be too large, or of a dtype that constructors do not make.
+    /// A tensor of these elements; `None` when it would be too large, of a dtype that constructors do not make, or has elements that the
+    /// dtype does not have.
     pub(super) fn new(dtype: DType, sizes: Vec<i64>, element: impl FnMut(usize) -> f64) -> Option<HostTensor> {
         let known = matches!(
             dtype,
@@ -58,93 +105,209 @@ impl HostTensor {
             return None;
         }
         let mut element = element;
-        let data = (0..count as usize).map(|i| rounded(dtype, element(i))).collect();
-        Some(HostTensor {
+        let data: Vec<f64> = (0..count as usize)
+            .map(|i| rounded(dtype, element(i)))
+            .collect::<Option<_>>()?;
+        Some(HostTensor::of(View {
             dtype,
+            strides: contiguous_strides(&sizes),
             sizes,
-            data: Rc::new(RefCell::new(data)),
-            is_part: false,
-            requires_grad: Rc::new(Cell::new(true)),
-        })
+            offset: 0,
+            storage: Rc::new(RefCell::new(data)),
+        }))
+    }
+
+    /// A new tensor object with these elements.
+    pub(super) fn of(view: View) -> HostTensor {
+        HostTensor(Rc::new(TensorObject {
+            view: RefCell::new(view),
+            requires_grad: Cell::new(false),
+        }))
+    }
+
+    pub(super) fn view_of(&self) -> Ref<'_, View> {
+        self.0.view.borrow()
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.0.view.borrow().dtype
+    }
+
+    pub(super) fn sizes(&self) -> Vec<i64> {
+        self.0.view.borrow().sizes.clone()
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.0.view.borrow().sizes.len()
+    }
+
+    /// How many elements it has.
+    pub(super) fn len(&self) -> usize {
+        element_count(&self.0.view.borrow().sizes).unwrap_or(0) as usize
+    }
+
+    /// The elements in the order of the tensor.
+    pub(super) fn values(&self) -> Vec<f64> {
+        let view = self.0.view.borrow();
+        let data = view.storage.borrow();
+        if view.is_contiguous() {
+            let end = view.offset + self.len();
+            return data.get(view.offset..end).unwrap_or_default().to_vec();
+        }
+        let element = |p: usize| data.get(p).copied().unwrap_or(0.0);
+        view.positions().into_iter().map(element).collect()
+    }
+
+    pub(super) fn requires_grad(&self) -> bool {
+        self.0.requires_grad.get()
+    }
+
+    pub(super) fn set_requires_grad(&self, flag: bool) {
+        self.0.requires_grad.set(flag);
+    }
+
+    /// Whether both are one object.
+    pub(super) fn is(&self, other: &HostTensor) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The address of the object.
+    pub(super) fn address(&self) -> usize {
+        Rc::as_ptr(&self.0).cast::<()>() as usize
+    }
+
+    /// Whether a write to one may change the other.
+    pub(super) fn shares_storage(&self, other: &HostTensor) -> bool {
+        Rc::ptr_eq(&self.0.view.borrow().storage, &other.0.view.borrow().storage)
+    }
+
+    /// A new object with the same storage: `x.data`, `x.detach()`.
+    pub(super) fn alias(&self) -> HostTensor {
+        HostTensor::of(self.0.view.borrow().clone())
+    }
+
+    /// Gives the object the elements of another one, in one storage: `x.data = y`.
+    pub(super) fn set_data(&self, from: &HostTensor) {
+        let view = from.0.view.borrow().clone();
+        *self.0.view.borrow_mut() = view;
     }
 
     /// A new tensor of the same sizes with `f` of each element.
     pub(super) fn map(&self, dtype: DType, f: impl Fn(f64) -> f64) -> Option<HostTensor> {
-        let data = self.data.borrow();
-        HostTensor::new(dtype, self.sizes.clone(), |i| data.get(i).copied().map_or(0.0, &f))
+        let values = self.values();
+        HostTensor::new(dtype, self.sizes(), |i| values.get(i).copied().map_or(0.0, &f))
     }
 
-    /// The same elements in other sizes, of which one may be -1.
+    /// A copy.
+    pub(super) fn copy(&self) -> Option<HostTensor> {
+        self.map(self.dtype(), |x| x)
+    }
+
+    /// The tensor itself where it has this dtype already, and else a copy: `x.float()`.
+    pub(super) fn cast(&self, dtype: DType) -> Option<HostTensor> {
+        if self.dtype() == dtype {
+            return Some(self.clone());
+        }
+        self.map(dtype, |x| x)
+    }
+
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.0.view.borrow().is_contiguous()
+    }
+
+    /// The same elements in other sizes, of which one may be -1; `None` for tensors that are not contiguous.
     pub(super) fn view(&self, sizes: &[i64]) -> Option<HostTensor> {
-        let count = self.data.borrow().len() as i64;
+        let view = self.0.view.borrow();
+        let count = self.len() as i64;
         let known: i64 = sizes
             .iter()
             .filter(|&&n| n >= 0)
             .try_fold(1i64, |n, &size| n.checked_mul(size))?;
-        let sizes: Vec<i64> = sizes
-            .iter()
-            .map(|&n| {
-                if n < 0 {
-                    count.checked_div(known).unwrap_or(0)
-                } else {
-                    n
-                }
-            })
-            .collect();
-        (sizes.iter().try_fold(1i64, |n, &size| n.checked_mul(size))? == count)
-            .then(|| HostTensor { sizes, ..self.clone() })
-    }
-
-    /// Gives every element a new value.
-    pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) {
-        for (i, x) in self.data.borrow_mut().iter_mut().enumerate() {
-            *x = rounded(self.dtype, element(i));
-        }
-    }
-
-    /// Takes the elements of `from`, if that has the same sizes.
-    pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
-        if self.sizes != from.sizes {
+        if sizes.iter().any(|&n| n < -1) || sizes.iter().filter(|&&n| n < 0).count() > 1 || !view.is_contiguous() {
             return None;
         }
-        let new = from.data.borrow().clone();
-        self.fill(|i| new.get(i).copied().unwrap_or(0.0));
+        let sizes: Vec<i64> = sizes
+            .iter()
+            .map(|&n| if n < 0 { count.checked_div(known) } else { Some(n) })
+            .collect::<Option<_>>()?;
+        (sizes.iter().try_fold(1i64, |n, &size| n.checked_mul(size))? == count).then_some(())?;
+        Some(HostTensor::of(View {
+            strides: contiguous_strides(&sizes),
+            sizes,
+            ..view.clone()
+        }))
+    }
+
+    /// Gives every element a new value; `None`, and no element is changed, where the dtype does not have one of them.
+    pub(super) fn fill(&self, mut element: impl FnMut(usize) -> f64) -> Option<()> {
+        let view = self.0.view.borrow();
+        if view.is_contiguous() && view.dtype.is_floating_point() {
+            // Nothing is out of range, and there is no need for lists of places and elements.
+            let mut data = view.storage.borrow_mut();
+            for (i, slot) in data.iter_mut().skip(view.offset).take(self.len()).enumerate() {
+                *slot = rounded(view.dtype, element(i))?;
+            }
+            return Some(());
+        }
+        let positions = view.positions();
+        let new: Vec<f64> = (0..positions.len())
+            .map(|i| rounded(view.dtype, element(i)))
+            .collect::<Option<_>>()?;
+        let mut data = view.storage.borrow_mut();
+        for (position, x) in positions.into_iter().zip(new) {
+            if let Some(slot) = data.get_mut(position) {
+                *slot = x;
+            }
+        }
         Some(())
+    }
+
+    /// Takes the elements of `from`, broadcast.
+    pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
+        let new = from.values();
+        if from.sizes() == self.sizes() {
+            return self.fill(|i| new.get(i).copied().unwrap_or(0.0));
+        }
+        let places = super::elements::broadcast_positions(&from.sizes(), &self.sizes())?;
+        self.fill(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or(0.0))
     }
 
     /// How many bytes the elements take, if nothing else holds them.
     pub(super) fn fresh_bytes(&self) -> u64 {
-        match Rc::strong_count(&self.data) {
-            1 => (self.data.borrow().len() * size_of::<f64>()) as u64,
+        let view = self.0.view.borrow();
+        match Rc::strong_count(&view.storage) {
+            1 => (view.storage.borrow().len() * size_of::<f64>()) as u64,
             _ => 0,
         }
     }
 
-    /// The constant with these elements.
-    pub(super) fn constant(&self, requires_grad: bool) -> Option<TensorData> {
-        let data = self.data.borrow();
-        let mut bytes = Vec::with_capacity(data.len() * self.dtype.size());
-        for &x in data.iter() {
-            match self.dtype {
-                DType::Float => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
-                DType::Double => bytes.extend_from_slice(&x.to_le_bytes()),
-                DType::Long => bytes.extend_from_slice(&(x as i64).to_le_bytes()),
-                DType::Int => bytes.extend_from_slice(&(x as i32).to_le_bytes()),
-                _ => bytes.push(u8::from(x != 0.0)),
-            }
-        }
-        let mut strides = Shape::from_elem(1, self.sizes.len());
-        for i in (1..self.sizes.len()).rev() {
-            strides[i - 1] = strides[i] * self.sizes[i].max(1);
-        }
-        let storage = Arc::new(Storage::new(Arc::new(bytes), Device::CPU));
-        let sizes = Shape::from_slice(&self.sizes);
-        let tensor = TensorData::new(self.dtype, sizes, strides, 0, storage).ok()?;
+    /// The constant with these elements. `storage` gives the storage that stands for the tensor's one.
+    pub(super) fn constant(&self, storage: impl FnOnce(&View) -> Arc<Storage>) -> Option<TensorData> {
+        let view = self.0.view.borrow();
+        let strides: Shape = view.strides.iter().map(|&stride| stride as i64).collect();
+        let sizes = Shape::from_slice(&view.sizes);
+        let tensor = TensorData::new(view.dtype, sizes, strides, view.offset as i64, storage(&view)).ok()?;
         Some(TensorData {
-            requires_grad: requires_grad && self.requires_grad.get(),
+            requires_grad: self.requires_grad(),
             ..tensor
         })
     }
+}
+
+/// A storage with the elements of the one that `view` is of.
+pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
+    let data = view.storage.borrow();
+    let mut bytes = Vec::with_capacity(data.len() * view.dtype.size());
+    for &x in data.iter() {
+        match view.dtype {
+            DType::Float => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
+            DType::Double => bytes.extend_from_slice(&x.to_le_bytes()),
+            DType::Long => bytes.extend_from_slice(&(x as i64).to_le_bytes()),
+            DType::Int => bytes.extend_from_slice(&(x as i32).to_le_bytes()),
+            _ => bytes.push(u8::from(x != 0.0)),
+        }
+    }
+    Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
 }
 
 /// Random numbers for weights that PyTorch draws at random: the same ones every time.
@@ -178,6 +341,8 @@ pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
             Py::List(_) | Py::Tuple(_) => {
                 let items = value.items()?;
                 match sizes.get(depth) {
+                    // Elements before this one have fewer dimensions.
+                    None if !data.is_empty() => return None,
                     None if depth < 64 => sizes.push(items.len() as i64),
                     Some(&size) if size == items.len() as i64 => {}
                     _ => return None,
@@ -208,7 +373,7 @@ pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
         [false, _, true] => DType::Long,
         _ => DType::Float,
     };
-    let exact = data.iter().all(|x| x.abs() <= (1i64 << 53) as f64 || !x.is_finite());
+    let exact = data.iter().all(|x| x.abs() <= MAX_EXACT || !x.is_finite());
     (exact || found != DType::Long).then_some(())?;
     HostTensor::new(dtype.unwrap_or(found), sizes, |i| data.get(i).copied().unwrap_or(0.0))
 }

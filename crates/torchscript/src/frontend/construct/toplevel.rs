@@ -10,9 +10,10 @@ use ruff_text_size::Ranged;
 
 use super::exec::Flow;
 use super::globals::Known;
+use super::lineage::{is_interface, is_module_path};
 use super::refuse::{is_plain_base, is_plain_path};
 use super::value::{ClassRef, FunctionRef, Py};
-use super::{Base, Maker, Scope, ancestry, class_at, find_class, is_module_path};
+use super::{Base, Maker, Scope, ancestry, class_at, find_class};
 use crate::frontend::annotation::dotted;
 use crate::frontend::program::{Bound, TopName, is_plain_decorator, is_scripted, marker_of};
 use crate::frontend::source::SourceFile;
@@ -53,7 +54,7 @@ impl Maker<'_, '_> {
         match statement {
             Stmt::If(choice) => {
                 let mut body = None;
-                if self.expr(scope, &choice.test)?.truth() {
+                if self.test(scope, &choice.test)? {
                     body = Some(&choice.body);
                 }
                 for clause in &choice.elif_else_clauses {
@@ -61,7 +62,7 @@ impl Maker<'_, '_> {
                         break;
                     }
                     let taken = match &clause.test {
-                        Some(test) => self.expr(scope, test)?.truth(),
+                        Some(test) => self.test(scope, test)?,
                         None => true,
                     };
                     if taken {
@@ -121,13 +122,6 @@ impl Maker<'_, '_> {
             return self.beyond(&file, "a function in a function", def);
         };
         let is_signature = marker_of(&file, def)?;
-        let mut defaults = def
-            .parameters
-            .iter_non_variadic_params()
-            .filter_map(|p| p.default.as_deref());
-        if defaults.any(|default| self.globals.bound.contains_key(&default.range())) {
-            return self.beyond(&file, "a function with defaults that one statement defines twice", def);
-        }
         self.bind_defaults(scope, &def.parameters)?;
         if !is_signature {
             let function = FunctionRef {
@@ -160,6 +154,8 @@ impl Maker<'_, '_> {
         }
         self.bind_bases(scope, def, &class)?;
         let mut inner = Scope::new(&file);
+        inner.is_class = true;
+        self.chains.clear();
         self.globals.class_values.insert(class.statement, Default::default());
         for member in &def.body {
             let (target, value) = match member {
@@ -190,16 +186,16 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    /// Notes what the first base of a class is, and whether it is known if the class is one of modules.
+    /// Notes what the bases of a class are, and whether it is known if the class is one of modules.
     fn bind_bases(&mut self, scope: &mut Scope, def: &StmtClassDef, class: &ClassRef) -> Result<()> {
         let file = Arc::clone(&scope.file);
-        let mut modules = Vec::new();
+        let mut has_module = false;
         for (index, base) in def.bases().iter().enumerate() {
             let head = base.as_subscript_expr().map_or(base, |subscript| &subscript.value);
             let unclear = match self.known(scope, base)? {
                 Ok(Py::Class(found)) => {
                     if ancestry(self.program, &found)?.is_some() {
-                        modules.push(index);
+                        has_module = true;
                     }
                     let unclear = self
                         .globals
@@ -207,36 +203,33 @@ impl Maker<'_, '_> {
                         .get(&found.statement)
                         .filter(|_| found.file.is_by_hand());
                     let unclear = unclear.cloned();
-                    if index == 0 {
-                        self.program.bases.insert(class.statement, Base::Class(found));
-                    }
+                    let bases = &mut self.program.bases;
+                    bases.insert((class.statement, index), Base::Class(found));
                     unclear
                 }
                 Ok(Py::Path(path)) => {
                     if is_module_path(&path) {
-                        modules.push(index);
+                        has_module = true;
                     }
                     let message = format!("whether `{path}` is a class of modules cannot be known without Python");
                     let is_known = is_module_path(&path) || is_plain_base(&path);
-                    if index == 0 {
-                        self.program.bases.insert(class.statement, Base::Path(path.to_string()));
-                    }
+                    let bases = &mut self.program.bases;
+                    bases.insert((class.statement, index), Base::Path(path.to_string()));
                     (!is_known).then(|| file.error("construct", message, base))
                 }
                 Ok(_) => None,
                 // A class of the text that is refused itself.
                 Err(error)
-                    if index == 0
-                        && base
-                            .as_name_expr()
-                            .is_some_and(|base| self.globals.names.contains_key(base.id.as_str())) =>
+                    if base
+                        .as_name_expr()
+                        .is_some_and(|base| self.globals.names.contains_key(base.id.as_str())) =>
                 {
                     return Err(error.into());
                 }
                 Err(error) => {
                     let path = dotted(head).map(|path| file.expand(&path));
                     if path.as_deref().is_some_and(is_module_path) {
-                        modules.push(index);
+                        has_module = true;
                         None
                     } else {
                         (!path.is_some_and(|path| is_plain_base(&path))).then_some(error)
@@ -247,9 +240,9 @@ impl Maker<'_, '_> {
                 self.globals.unclear.entry(class.statement).or_insert(error);
             }
         }
-        match modules.as_slice() {
-            [] | [0] => Ok(()),
-            _ => self.beyond(&file, "a class with a second base that is a class of modules", def),
+        match has_module && !is_interface(def) && ancestry(self.program, class)?.is_none() {
+            true => self.fail(&file, "the bases of this class have no order", def),
+            false => Ok(()),
         }
     }
 
@@ -257,7 +250,14 @@ impl Maker<'_, '_> {
     fn bind_defaults(&mut self, scope: &mut Scope, parameters: &Parameters) -> Result<()> {
         for parameter in parameters.iter_non_variadic_params() {
             if let Some(default) = parameter.default.as_deref() {
-                let known = self.known(scope, default)?;
+                let mut known = self.known(scope, default)?;
+                // A definition that runs again makes another function, which code cannot tell from the first one.
+                if let Some(before) = self.globals.bound.get(&default.range())
+                    && !matches!((before, &known), (Ok(a), Ok(b)) if is_same_default(a, b))
+                {
+                    let message = "a default of a function that is defined several times";
+                    known = Err(self.beyond_error(&scope.file, message, default));
+                }
                 self.globals.bound.insert(default.range(), known);
             }
         }
@@ -329,4 +329,19 @@ fn is_unknown_import(statement: &Stmt) -> bool {
 fn module_name(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".py").unwrap_or(name).to_owned()
+}
+
+/// Whether two defaults are one to all that uses them.
+fn is_same_default(a: &Py, b: &Py) -> bool {
+    match (a, b) {
+        (Py::None, Py::None) => true,
+        (Py::Bool(a), Py::Bool(b)) => a == b,
+        (Py::Int(a), Py::Int(b)) => a == b,
+        (Py::Float(a), Py::Float(b)) => a.to_bits() == b.to_bits(),
+        (Py::Str(a), Py::Str(b)) => a == b,
+        (Py::Tuple(a), Py::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| is_same_default(a, b))
+        }
+        _ => a.type_name() == b.type_name() && a.identical(b) == Some(true),
+    }
 }

@@ -1,6 +1,7 @@
 //! The values of Python that constructors compute with.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,12 +9,8 @@ use frazil_ir::{AttributeKind, Constant, Device, TypeId};
 use indexmap::IndexMap;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
-use super::MAX_DEPTH;
 use super::tensor::HostTensor;
 use crate::frontend::source::SourceFile;
-
-/// Most values that are visited one in another; a list that holds another one twice, and so on, has endlessly many.
-const MAX_VISITED: usize = 1 << 20;
 
 /// A value.
 #[derive(Clone)]
@@ -35,6 +32,14 @@ pub(super) enum Py {
     Function(FunctionRef),
     /// A member of an enumeration.
     Member(TypeId, Box<Constant>),
+    /// What can be gone through once; `None` afterwards.
+    Iterator(Rc<RefCell<Option<VecDeque<Py>>>>),
+    /// The result of `load_state_dict`: missing and unexpected keys.
+    Keys(Rc<[Py; 2]>),
+    /// The handle of a hook of a module.
+    Handle(ObjectRef, Rc<()>),
+    /// Something of which nothing is known but that it is there, and what it is.
+    Opaque(&'static str),
     /// A method of a value, by name.
     Method(Box<Py>, Rc<str>),
     /// `super()` of an object in a method of a class.
@@ -55,6 +60,25 @@ pub(super) struct PyObject {
     pub(super) hooks: Vec<Hook>,
     /// The module that `torch.jit.script` made this one of.
     pub(super) scripted: Option<ObjectRef>,
+    /// Whether `nn.Module.__init__` has been called.
+    pub(super) is_ready: bool,
+}
+
+impl PyObject {
+    /// A module without attributes.
+    pub(super) fn new(class: ClassRef) -> PyObject {
+        let mut object = PyObject {
+            class,
+            attributes: IndexMap::new(),
+            transient: Vec::new(),
+            hooks: Vec::new(),
+            scripted: None,
+            is_ready: true,
+        };
+        // While the text runs. What is compiled is in evaluation mode: it is code to be deployed.
+        super::attributes::set_mode(&mut object, true);
+        object
+    }
 }
 
 /// A function that is called before or after `forward`.
@@ -62,6 +86,8 @@ pub(super) struct PyObject {
 pub(super) struct Hook {
     pub(super) is_before: bool,
     pub(super) function: FunctionRef,
+    /// What tells it from others.
+    pub(super) identity: Rc<()>,
 }
 
 #[derive(Clone)]
@@ -88,13 +114,18 @@ impl ClassRef {
         self.statement == other.statement && self.qualified == other.qualified
     }
 
-    /// The method `name` that the class itself has.
+    /// Its name without what it is qualified by.
+    pub(super) fn simple(&self) -> &str {
+        self.qualified.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// The method `name` that the class itself has: the last one of that name.
     pub(super) fn method(&self, name: &str) -> Option<FunctionRef> {
         let index = self
             .def()?
             .body
             .iter()
-            .position(|member| matches!(member, Stmt::FunctionDef(def) if def.name.as_str() == name))?;
+            .rposition(|member| matches!(member, Stmt::FunctionDef(def) if def.name.as_str() == name))?;
         Some(FunctionRef {
             file: Arc::clone(&self.file),
             statement: self.statement,
@@ -115,6 +146,19 @@ pub(super) struct FunctionRef {
 }
 
 impl FunctionRef {
+    /// Whether it is a method that takes its object as first argument.
+    pub(super) fn is_method(&self) -> bool {
+        let is_static = |def: &StmtFunctionDef| {
+            let names = def.decorator_list.iter().filter_map(|d| d.expression.as_name_expr());
+            names.into_iter().any(|name| name.id.as_str() == "staticmethod")
+        };
+        self.method.is_some() && !self.def().is_some_and(is_static)
+    }
+
+    pub(super) fn is(&self, other: &FunctionRef) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && (self.statement, self.method) == (other.statement, other.method)
+    }
+
     pub(super) fn def(&self) -> Option<&StmtFunctionDef> {
         let statement = self.file.statement(self.statement)?;
         match self.method {
@@ -154,20 +198,10 @@ impl Py {
             Py::Class(_) => "type",
             Py::Function(_) | Py::Method(..) | Py::Path(_) => "function",
             Py::Super(..) => "super",
-        }
-    }
-
-    pub(super) fn truth(&self) -> bool {
-        match self {
-            Py::None => false,
-            Py::Bool(b) => *b,
-            Py::Int(i) => *i != 0,
-            Py::Float(f) => *f != 0.0,
-            Py::Str(s) => !s.is_empty(),
-            Py::List(items) => !items.borrow().is_empty(),
-            Py::Tuple(items) => !items.is_empty(),
-            Py::Dict(items) => !items.borrow().is_empty(),
-            _ => true,
+            Py::Iterator(_) => "iterator",
+            Py::Keys(_) => "_IncompatibleKeys",
+            Py::Handle(..) => "RemovableHandle",
+            Py::Opaque(what) => what,
         }
     }
 
@@ -186,22 +220,16 @@ impl Py {
         }
     }
 
-    /// The elements of a list or tuple, or the keys of a dictionary.
+    /// The elements of a list or tuple, or the keys of a dictionary. An iterator is empty afterwards.
     pub(super) fn items(&self) -> Option<Vec<Py>> {
         Some(match self {
             Py::List(items) => items.borrow().clone(),
             Py::Tuple(items) => items.to_vec(),
             Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
             Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
-            Py::Object(object) => {
-                let object = object.borrow();
-                object
-                    .attributes
-                    .iter()
-                    .filter(|(name, _)| *name != "training")
-                    .map(|(_, attribute)| attribute.value.clone())
-                    .collect()
-            }
+            // What has been gone through once is not gone through again: Python would find the rest of it.
+            Py::Iterator(items) => items.borrow_mut().take()?.into(),
+            Py::Keys(keys) => keys.to_vec(),
             _ => return None,
         })
     }
@@ -210,35 +238,11 @@ impl Py {
     pub(super) fn ints(&self) -> Option<Vec<i64>> {
         match self.as_int() {
             Some(one) => Some(vec![one]),
-            None => self.items()?.iter().map(Py::as_int).collect(),
+            None => match self {
+                Py::List(_) | Py::Tuple(_) => self.items()?.iter().map(Py::as_int).collect(),
+                _ => None,
+            },
         }
-    }
-
-    /// Whether both are equal. Values that are too large to be compared are not: [`Py::is_small`] tells.
-    pub(super) fn equals(&self, other: &Py) -> bool {
-        self.equals_at(other, 0, &mut MAX_VISITED.clone())
-    }
-
-    /// Whether the value holds few enough others for all of them to be visited, shared ones at each place.
-    pub(super) fn is_small(&self) -> bool {
-        fn visit(value: &Py, depth: usize, left: &mut usize) -> bool {
-            if depth > MAX_DEPTH || *left == 0 {
-                return false;
-            }
-            *left -= 1;
-            match value {
-                Py::List(items) => items.borrow().iter().all(|item| visit(item, depth + 1, left)),
-                Py::Tuple(items) => items.iter().all(|item| visit(item, depth + 1, left)),
-                Py::Dict(items) => {
-                    let items = items.borrow();
-                    items
-                        .iter()
-                        .all(|(k, v)| visit(k, depth + 1, left) && visit(v, depth + 1, left))
-                }
-                _ => true,
-            }
-        }
-        visit(self, 0, &mut MAX_VISITED.clone())
     }
 
     /// How many elements an operation on the value may have to go through.
@@ -248,7 +252,7 @@ impl Py {
             Py::List(items) => items.borrow().len(),
             Py::Tuple(items) => items.len(),
             Py::Dict(items) => items.borrow().len(),
-            Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.data.borrow().len(),
+            Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.len(),
             _ => 0,
         };
         length as u64
@@ -264,42 +268,5 @@ impl Py {
             _ => 0,
         };
         bytes as u64
-    }
-
-    /// Lists may contain themselves: what lies deeper than `MAX_DEPTH` counts as different.
-    fn equals_at(&self, other: &Py, depth: usize, left: &mut usize) -> bool {
-        *left = left.saturating_sub(1);
-        match (self, other) {
-            _ if depth > MAX_DEPTH || *left == 0 => false,
-            (Py::None, Py::None) => true,
-            (Py::Str(a), Py::Str(b)) => a == b,
-            (Py::Device(a), Py::Device(b)) => a == b,
-            (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
-                let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
-                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals_at(b, depth + 1, left))
-            }
-            (Py::Class(a), Py::Class(b)) => a.is(b),
-            (Py::Member(_, a), Py::Member(_, b)) => a.same(b),
-            (Py::Path(a), Py::Path(b)) => a == b,
-            (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
-            _ => match (self.as_f64(), other.as_f64()) {
-                (Some(a), Some(b)) => a == b,
-                _ => false,
-            },
-        }
-    }
-
-    /// As `str()` has it, for the values that text is made of.
-    pub(super) fn text(&self) -> String {
-        match self {
-            Py::None => "None".into(),
-            Py::Bool(b) => if *b { "True" } else { "False" }.into(),
-            Py::Int(i) => i.to_string(),
-            Py::Float(f) if f.fract() == 0.0 && f.abs() < 1e16 => format!("{f:.1}"),
-            Py::Float(f) => f.to_string(),
-            Py::Str(s) => s.to_string(),
-            Py::Device(device) => device.to_string(),
-            other => format!("<{}>", other.type_name()),
-        }
     }
 }

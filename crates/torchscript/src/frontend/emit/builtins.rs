@@ -37,6 +37,32 @@ pub(crate) fn special(name: &str) -> Option<Special> {
     })
 }
 
+/// Whether code means the builtin function by `name` even where the text defines a function of that name.
+pub(crate) fn comes_first(name: &str) -> bool {
+    let names = [
+        "abs",
+        "all",
+        "any",
+        "bin",
+        "chr",
+        "divmod",
+        "hash",
+        "hex",
+        "id",
+        "len",
+        "max",
+        "min",
+        "oct",
+        "ord",
+        "pow",
+        "rangelist",
+        "round",
+        "sorted",
+        "sum",
+    ];
+    names.contains(&name)
+}
+
 /// The operator behind a function that Python or a library module has: `len`, `math.sqrt`, `torch.nn.functional.relu`.
 pub(crate) fn operator(name: &str) -> Option<String> {
     let plain = match name {

@@ -201,6 +201,12 @@ impl<'f> Emitter<'_, '_, 'f> {
             "torch" | "ops" | "math" | "__torch__" | "CONSTANTS" => return Ok(Sugared::Path(name.to_owned())),
             _ => {}
         }
+        if self.file.is_by_hand()
+            && builtins::comes_first(name)
+            && let Some(operator) = builtins::operator(name)
+        {
+            return Ok(Sugared::Builtin(self.program.ctx.symbol(&operator), None));
+        }
         if let Some(global) = self.program.global_of(self.file, name)? {
             return Ok(sugared_global(global));
         }

@@ -166,8 +166,8 @@ pub(crate) struct Program<'a> {
     pub(crate) objects: Objects,
     /// What running the text by hand gave.
     top: Option<Top>,
-    /// The bases of the classes of the text by hand, by the number of the class.
-    pub(crate) bases: HashMap<usize, Base>,
+    /// The bases of the classes of the text by hand, by the numbers of the class and of the base.
+    pub(crate) bases: HashMap<(usize, usize), Base>,
     /// Functions that do not compile.
     pub(crate) refusals: Refusals,
     /// Of how many classes the hooks have been checked.

@@ -34,9 +34,23 @@ impl Program<'_> {
         for class in chain {
             let Some(def) = class.def() else { continue };
             let mut signatures: HashMap<&str, Vec<usize>> = HashMap::new();
+            // Of several methods of one name, the last one is there.
+            let mut last: HashMap<(&str, bool), usize> = HashMap::new();
+            for (index, member) in def.body.iter().enumerate() {
+                if let Stmt::FunctionDef(method) = member {
+                    let marker = decorators::marker(&class.file, method).unwrap_or(Marker::Plain);
+                    if marker != Marker::Overload {
+                        last.insert((method.name.as_str(), matches!(marker, Marker::Setter(_))), index);
+                    }
+                }
+            }
             for (index, member) in def.body.iter().enumerate() {
                 let Stmt::FunctionDef(method) = member else { continue };
                 let marker = decorators::marker(&class.file, method).unwrap_or(Marker::Plain);
+                let is_setter = matches!(marker, Marker::Setter(_));
+                if marker != Marker::Overload && last.get(&(method.name.as_str(), is_setter)) != Some(&index) {
+                    continue;
+                }
                 let method = match &marker {
                     Marker::Overload => {
                         signatures.entry(method.name.as_str()).or_default().push(index);

@@ -1,0 +1,99 @@
+//! The arguments of a call of something that Python or `torch` brings along.
+
+use std::cell::RefCell;
+
+use super::value::Py;
+
+/// The arguments of a call. It records which of them have been read: a call with arguments that nothing reads is refused.
+pub(super) struct Arguments {
+    positional: Vec<Py>,
+    keywords: Vec<(String, Py)>,
+    /// Whether each was read, those by position first.
+    read: RefCell<Vec<bool>>,
+}
+
+impl Arguments {
+    pub(super) fn new(positional: Vec<Py>, keywords: Vec<(String, Py)>) -> Arguments {
+        let read = RefCell::new(vec![false; positional.len() + keywords.len()]);
+        Arguments {
+            positional,
+            keywords,
+            read,
+        }
+    }
+
+    fn mark(&self, index: usize) {
+        if let Some(read) = self.read.borrow_mut().get_mut(index) {
+            *read = true;
+        }
+    }
+
+    /// The argument at position `at`.
+    pub(super) fn at(&self, at: usize) -> Option<&Py> {
+        let value = self.positional.get(at)?;
+        self.mark(at);
+        Some(value)
+    }
+
+    pub(super) fn first(&self) -> Option<&Py> {
+        self.at(0)
+    }
+
+    /// The argument `name`.
+    pub(super) fn named(&self, name: &str) -> Option<&Py> {
+        let at = self.keywords.iter().position(|(keyword, _)| keyword == name)?;
+        self.mark(self.positional.len() + at);
+        self.keywords.get(at).map(|(_, value)| value)
+    }
+
+    /// The argument at position `at`, or `name`.
+    pub(super) fn get(&self, at: usize, name: &str) -> Option<&Py> {
+        self.at(at).or_else(|| self.named(name))
+    }
+
+    /// All arguments by position.
+    pub(super) fn positional(&self) -> &[Py] {
+        (0..self.positional.len()).for_each(|at| self.mark(at));
+        &self.positional
+    }
+
+    /// All arguments by name.
+    pub(super) fn keywords(&self) -> &[(String, Py)] {
+        (0..self.keywords.len()).for_each(|at| self.mark(self.positional.len() + at));
+        &self.keywords
+    }
+
+    /// How many there are by position.
+    pub(super) fn count(&self) -> usize {
+        self.positional.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.positional.is_empty() && self.keywords.is_empty()
+    }
+
+    /// The integer at position `at` or named `name`: `default` without one, `None` for another value.
+    pub(super) fn int(&self, at: usize, name: &str, default: i64) -> Option<i64> {
+        self.get(at, name).map_or(Some(default), Py::as_int)
+    }
+
+    /// The number at position `at` or named `name`: `default` without one, `None` for another value.
+    pub(super) fn number(&self, at: usize, name: &str, default: f64) -> Option<f64> {
+        self.get(at, name).map_or(Some(default), Py::as_f64)
+    }
+
+    /// The truth of the argument at position `at` or named `name`: `default` without one, `None` when it has none.
+    pub(super) fn flag(&self, at: usize, name: &str, default: bool) -> Option<bool> {
+        self.get(at, name).map_or(Some(default), Py::truth)
+    }
+
+    /// The first argument that nothing has read, in the words of an error.
+    pub(super) fn unread(&self) -> Option<String> {
+        let read = self.read.borrow();
+        let at = read.iter().position(|read| !read)?;
+        Some(match at.checked_sub(self.positional.len()) {
+            None => format!("argument {}", at + 1),
+            Some(at) => format!("the argument `{}`", self.keywords.get(at)?.0),
+        })
+    }
+}
