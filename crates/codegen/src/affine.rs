@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn overflow_is_no_map() {
         let far = affine(&[1 << 62], 0);
-        assert_eq!(compose(&affine(&[4], 0), &[far.clone()], 1), None);
+        assert_eq!(compose(&affine(&[4], 0), std::slice::from_ref(&far), 1), None);
         assert_eq!(reach(&[far], &[7], &[1]), None);
         assert_eq!(reach(&[affine(&[0], i64::MIN)], &[7], &[1]), None);
         assert_eq!(
