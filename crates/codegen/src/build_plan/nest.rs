@@ -137,6 +137,10 @@ fn index_count(s: &Structured) -> usize {
 fn read_of(graph: &TensorGraph, access: &Access, domain: &[i64], place: Place) -> Read {
     let sizes = &graph.shape(access.tensor).sizes;
     let mut read = Read::new(place, linear(&access.map, sizes, domain.len()));
+    if domain.contains(&0) {
+        // Nothing is read, and the first element may lie outside of the operand.
+        read.index.offset = 0;
+    }
     if let OutOfBounds::Value(fill) = access.out_of_bounds {
         for (map, &extent) in access.map.iter().zip(sizes) {
             if !stays_within(map, domain, extent) {

@@ -2,19 +2,23 @@
 #![cfg(feature = "codegen")]
 
 use frazil::ir::DType;
-use frazil::{CompileOptions, Engine, EngineKind, EngineOptions, InputSpec, Loaded, Session, Tensor, Value};
+use frazil::{
+    CompileOptions, Engine, EngineKind, EngineOptions, FreezeOptions, InputSpec, Loaded, Session, Tensor, Value,
+};
 use std::path::Path;
-
-fn loaded(expression: &str) -> Loaded {
-    let source = format!("def f(x: Tensor, y: Tensor):\n    return {expression}\n");
-    let loaded = Session::new().load_bytes(Path::new("net.py"), source.into_bytes());
-    loaded.expect("it compiles")
-}
 
 /// The refusal of `expression` on tensors `x` and `y` of these sizes.
 fn refusal(expression: &str, dtype: DType, x: &[i64], y: &[i64]) -> String {
+    let source = format!(
+        "class Net(nn.Module):\n    def forward(self, x: Tensor, y: Tensor):\n        return {expression}\nmodel = Net().eval()\n"
+    );
+    let loaded = Session::new().load_bytes(Path::new("net.py"), source.into_bytes());
+    let Loaded::Model(model) = loaded.expect("it compiles") else {
+        panic!("a module is a model");
+    };
+    let model = model.freeze(&FreezeOptions::default()).expect("it can be frozen");
     let specs = [InputSpec::new(dtype, x), InputSpec::new(DType::Float, y)];
-    match loaded(expression).plan("f", &specs, &CompileOptions::default()) {
+    match model.compile(&specs, &CompileOptions::default()) {
         Ok(_) => panic!("{expression} compiles"),
         Err(error) => error.to_string(),
     }
