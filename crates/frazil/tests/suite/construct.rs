@@ -176,7 +176,7 @@ fn classes_that_change_what_objects_do_are_refused_by_name() {
             ),
             "this subscript",
         ),
-        (format!("class M(Net, Unknown):\n{init}"), "`Unknown`"),
+        (format!("class M(Net, Unknown):\n{init}"), "undefined value Unknown"),
         (
             format!(
                 "class M(Net):\n{init}        self.k = self.g\n    if True:\n        def g(self):\n            return 1\n"
