@@ -1,7 +1,8 @@
 //! Operators in the interpreter, in this process: thousands of recorded cases in a minute.
 //!
-//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, in the interpreter and natively, and of the folder that `FRAZIL_CASES` names (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
-//! `--engine=native`, which runs them natively: as they are, with inputs that are not aligned, and, comparing both engines, on inputs with
+//! Runs the cases of `tests/fixtures/operators`, all of which have to pass, in the interpreter and natively, and of the folder that `FRAZIL_CASES`
+//! names (`tests/generate/fixtures/make_operators.py` makes such folders), whose differences are listed. Arguments: parts of case names, and
+//! `--engine=native`, which runs natively only: as they are, with inputs that are not aligned, and, comparing both engines, on inputs with
 //! NaN and infinities in them; with `--target=x86-64-v3` in the code of another processor, with `--threads=2` on several threads.
 
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Graphs that are made.
-const SEEDS: u64 = 3000;
+const SEEDS: u64 = 6000;
 /// By so many units in the last place of the largest element sums may differ: another nest adds their terms in another order.
 const UNITS_OF_SUMS: f64 = 64.0;
 
