@@ -410,7 +410,7 @@ mod tests {
         assert!(compare(Value::Int(1), Value::Bool(true)).is_err());
         let nested = |inner| Value::tuple(vec![Value::None, list(vec![inner])]);
         let error = compare(nested(Value::Int(1)), nested(Value::Int(2)));
-        assert_eq!(error, Err("result[1][0]: Int(2) instead of Int(1)".into()));
+        assert_eq!(error, Err("result[1][0]: 2 instead of 1".into()));
     }
 
     #[test]
