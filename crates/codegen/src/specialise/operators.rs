@@ -37,6 +37,9 @@ impl From<&str> for Refusal {
     }
 }
 
+/// Why a view of negatives is only returned, or viewed again.
+pub(super) const READS_NEGATIVES: &str = "native code does not read or write through a view of negatives";
+
 /// A tensor of a program that is being appended.
 struct Made {
     id: TensorId,
@@ -209,12 +212,7 @@ impl Specialiser<'_> {
             };
         }
         let same = |a: &Tensor, b: &Tensor| {
-            // A view of the negatives has other elements, of which no program says how.
-            a.shares_storage(b)
-                && a.sizes() == b.sizes()
-                && a.strides() == b.strides()
-                && a.offset() == b.offset()
-                && a.marks() == b.marks()
+            a.shares_storage(b) && a.sizes() == b.sizes() && a.strides() == b.strides() && a.offset() == b.offset()
         };
         if cells
             .iter()
@@ -269,6 +267,8 @@ impl Specialiser<'_> {
             let copied = |cell: &TensorCell| eager.is_some_and(|e| !e.shares_storage(&cell.get()));
             let cell = match &made.cell {
                 Some(cell) if !copied(cell) => cell.clone(),
+                // A view that the strides do not allow is a copy, which would have to be one of the negatives.
+                _ if operands.iter().any(|t| !t.marks().is_none()) => return Err(READS_NEGATIVES.into()),
                 _ => {
                     let shape = self.tensors.shape(made.id).clone();
                     let cell = self.store.fresh(made.id, &shape, false)?;
@@ -316,13 +316,19 @@ impl Specialiser<'_> {
     /// Appends the program's steps; `cells` are its arguments.
     fn append(&mut self, program: &Program, cells: &[TensorCell], origins: &[Origin]) -> Result<Vec<Made>, Refusal> {
         let mut tensors: Vec<Made> = Vec::new();
+        let views_only = program.steps.iter().all(|s| matches!(s, Step::View(_)));
         for cell in cells {
             // A view of a tensor that is still to be filled must share its versions.
             if views_argument(program, tensors.len()) {
                 self.track(cell)?;
             }
+            // A view of a view of negatives reads none of them.
+            let base = match views_only {
+                true => self.store.read(&mut self.tensors, cell),
+                false => None,
+            };
             tensors.push(Made {
-                id: self.read(cell)?,
+                id: base.map_or_else(|| self.read(cell), Ok)?,
                 cell: Some(cell.clone()),
             });
         }
@@ -466,6 +472,9 @@ impl Specialiser<'_> {
         self.track(target)?;
         if !self.store.knows(target) {
             return Err("writes to a tensor that is shared with a constant".into());
+        }
+        if !target.get().marks().is_none() {
+            return Err(READS_NEGATIVES.into());
         }
         let value = self.read(result)?;
         let value = self.converted(value, dtype);

@@ -2,7 +2,8 @@
 
 use super::Specialiser;
 use super::bounds::iterations;
-use crate::error::LowerError;
+use super::operators::READS_NEGATIVES;
+use crate::error::{LowerError, Unsupported};
 use crate::graph::{Origin, TensorGraph, TensorOp};
 use frazil_ir::{Constant, DType, TensorData};
 use frazil_runtime::expr::{BinaryOp, Expr, ExprOp, Number};
@@ -261,7 +262,7 @@ impl Store {
     }
 
     /// The present contents of a variable.
-    fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
+    pub fn read(&mut self, graph: &mut TensorGraph, cell: &TensorCell) -> Option<TensorId> {
         let variable = self.variables.get_mut(&cell.address())?;
         let contents = self.contents.get(&variable.storage)?;
         if let Some((version, id)) = variable.seen
@@ -486,6 +487,14 @@ fn spread(
 impl Specialiser<'_> {
     /// The present contents of a tensor variable; a constant when its elements are known.
     pub(super) fn read(&mut self, cell: &TensorCell) -> Result<TensorId, LowerError> {
+        if self.store.knows(cell) && !cell.get().marks().is_none() {
+            // The storage holds the elements of the base.
+            return Err(LowerError::Unsupported(vec![Unsupported {
+                operator: "aten::_neg_view".into(),
+                reason: READS_NEGATIVES.into(),
+                source: None,
+            }]));
+        }
         if let Some(id) = self.store.read(&mut self.tensors, cell) {
             return Ok(id);
         }
