@@ -156,6 +156,10 @@ fn the_model_is_the_one_of_that_name_or_the_only_one() {
         ("a = Net(2)\nmodel = torch.jit.script(a).eval()\na.n = 8", "3"),
         ("a = Net(2)\nscripted = torch.jit.script(a)", "3"),
         (
+            "class Own(Net):\n    @property\n    def items(self):\n        return self.all\n    @items.setter\n    def items(self, v):\n        self.n = 3\nmodel = Own(2)\nmodel.all = [1]\nmodel.items += [2]",
+            "4",
+        ),
+        (
             "class Mixin:\n    def extra(self, x: int):\n        return x * 7\nclass Own(Mixin, nn.Module):\n    def forward(self, x: int):\n        return self.extra(x)",
             "7",
         ),
