@@ -405,8 +405,10 @@ impl CompiledMethod {
             .zip(&snapshots)
             .map(|(t, bytes)| {
                 let size = t.dtype().size();
-                let first = t.offset() as usize * size;
-                bytes.get(first..first + t.numel() as usize * size).unwrap_or_default()
+                // A tensor without elements may be anywhere.
+                let first = (t.offset() as usize).saturating_mul(size);
+                let end = first.saturating_add(t.numel() as usize * size);
+                bytes.get(first..end).unwrap_or_default()
             })
             .collect();
         Ok(run(&mut self.executable, &bytes)?)

@@ -108,15 +108,15 @@ mod tests {
         assert_eq!(FileIdentity::of_this_code(), FileIdentity::of(&program));
         assert!(FileIdentity::of_this_code().is_some());
         let maps = b"55d0-55e0 r-xp 00000000 08:01 123        /usr/bin/python3\n\
-            7f00-7f10 r--p 00000000 08:01 456   /opt/with space/libfrazil_capi.so\n\
-            7f10-7f20 r-xp 00001000 08:01 456   /opt/with space/libfrazil_capi.so\n\
-            7f30-7f40 r-xp 00000000 08:01 457   /opt/old.so (deleted)\n\
+            7f00-7f10 r--p 00000000 08:01 456   /usr/lib/with space/libfrazil_capi.so\n\
+            7f10-7f20 r-xp 00001000 08:01 456   /usr/lib/with space/libfrazil_capi.so\n\
+            7f30-7f40 r-xp 00000000 08:01 457   /usr/lib/old.so (deleted)\n\
             7f50-7f60 rw-p 00000000 00:00 0 \n\
             7f60-7f70 r-xp 00000000 00:00 0     [vdso]\n";
         let found = |address| mapped_at(maps, address).map(|path| path.display().to_string());
         assert_eq!(found(0x55d0).as_deref(), Some("/usr/bin/python3"));
         for inside in [0x7f00, 0x7f10, 0x7f1f] {
-            assert_eq!(found(inside).as_deref(), Some("/opt/with space/libfrazil_capi.so"));
+            assert_eq!(found(inside).as_deref(), Some("/usr/lib/with space/libfrazil_capi.so"));
         }
         for none in [0x10, 0x7f20, 0x7f35, 0x7f55, 0x7f65] {
             assert_eq!(found(none), None);

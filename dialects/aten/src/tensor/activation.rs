@@ -1,7 +1,7 @@
 //! Activation functions.
 
 use super::PointwiseRow;
-use super::arithmetic::scaled;
+use super::arithmetic::times_alpha;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
 use frazil_runtime::op::OpError;
@@ -16,7 +16,9 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     // What the two operators give that it stands for. PyTorch's own clamps infinity to the largest number, and NaN to zero in some places.
     (
         "aten::_add_relu",
-        Pointwise::new(&["self", "other"], Default, |b| (b.x(0) + scaled(b, 1)).maximum(0.0)),
+        Pointwise::new(&["self", "other"], Default, |b| {
+            (b.x(0) + times_alpha(b, 1)).maximum(0.0)
+        }),
     ),
     (
         "aten::relu6",

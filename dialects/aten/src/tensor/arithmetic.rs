@@ -321,6 +321,11 @@ pub(super) fn scaled<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     if let Some(Err(error)) = b.number_argument("alpha").map(|alpha| check_alpha(alpha, b.dtype())) {
         return b.fail(error);
     }
+    times_alpha(b, operand)
+}
+
+/// [`scaled`] for operators that take any `alpha`.
+pub(super) fn times_alpha<'f>(b: &Body<'f, '_>, operand: usize) -> Sym<'f> {
     match b.value("alpha") {
         // Complex numbers are multiplied in any case, which makes NaN of an infinity.
         1.0 if !b.compute().is_complex() => b.x(operand),

@@ -439,6 +439,9 @@ pub(super) fn set_attribute(object: &mut PyObject, name: &str, value: Py) -> std
         Some(_) => detached(&value),
         None => value,
     };
+    if let ("training", Py::Bool(training)) = (name, &value) {
+        object.mode = Some(*training);
+    }
     let before = object
         .attributes
         .get(name)

@@ -132,7 +132,9 @@ impl Maker<'_, '_> {
                     }
                 }
                 for module in modules {
-                    set_mode(&mut module.borrow_mut(), training);
+                    let mut module = module.borrow_mut();
+                    set_mode(&mut module, training);
+                    module.mode = Some(training);
                 }
                 this()
             }

@@ -162,7 +162,9 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     if let Some(root) = &root {
         globals::walk(&Py::Object(Rc::clone(root)), &mut |part| {
             if let Py::Object(module) = part {
-                attributes::set_mode(&mut module.borrow_mut(), false);
+                let mut module = module.borrow_mut();
+                let training = module.mode.unwrap_or(false);
+                attributes::set_mode(&mut module, training);
             }
         });
     }

@@ -128,6 +128,7 @@ impl Maker<'_, '_> {
             transient: before.transient.clone(),
             hooks: before.hooks.clone(),
             scripted: (depth > 0).then(|| Rc::clone(object)),
+            mode: before.mode,
             is_ready: before.is_ready,
         })))
     }

@@ -60,6 +60,8 @@ pub(super) struct PyObject {
     pub(super) hooks: Vec<Hook>,
     /// The module that `torch.jit.script` made this one of.
     pub(super) scripted: Option<ObjectRef>,
+    /// The mode that the text has set, by `train()`, `eval()` or an assignment to `training`: whether it is training mode.
+    pub(super) mode: Option<bool>,
     /// Whether `nn.Module.__init__` has been called.
     pub(super) is_ready: bool,
 }
@@ -73,9 +75,10 @@ impl PyObject {
             transient: Vec::new(),
             hooks: Vec::new(),
             scripted: None,
+            mode: None,
             is_ready: true,
         };
-        // While the text runs. What is compiled is in evaluation mode: it is code to be deployed.
+        // While the text runs. What is compiled is in evaluation mode unless the text has set a mode: it is code to be deployed.
         super::attributes::set_mode(&mut object, true);
         object
     }
