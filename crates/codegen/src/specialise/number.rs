@@ -291,7 +291,12 @@ impl Specialiser<'_> {
                 Vec::new(),
             );
         }
-        self.check_fits(id, kind.dtype())?;
+        // `int` of a Scalar is stricter than `int` of a tensor: it goes through 32 bits.
+        let limit = match (name, self.number(value)) {
+            ("aten::Int", Some(_)) => DType::Int,
+            _ => kind.dtype(),
+        };
+        self.check_fits(id, limit)?;
         let id = self.converted(id, kind.dtype());
         Ok(Some(self.fresh_number(id, kind)?))
     }
