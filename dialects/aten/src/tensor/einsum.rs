@@ -220,7 +220,10 @@ fn multiplied(
         let mut own = o.labels.iter().zip(p.sizes(o.tensor));
         own.any(|(label, size)| label == l && size != 1)
     };
-    if loops[kept.len()..].iter().any(|l| has(a, l) && has(b, l)) {
+    // PyTorch's products of nothing do not look at dtypes.
+    let is_empty = |o: &Operand| p.sizes(o.tensor).contains(&0);
+    let multiplies = !is_empty(a) && !is_empty(b);
+    if multiplies && loops[kept.len()..].iter().any(|l| has(a, l) && has(b, l)) {
         if left == DType::Bool {
             return Err(OpError::raised("\"bmm\" not implemented for 'Bool'"));
         }

@@ -293,8 +293,8 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
             .is_none_or(|i| matches!(i.dtype(), DType::Bool | DType::Byte))
     };
     if values.numel() == 1 && !call.flag(3)? && indices.iter().all(is_mask) {
-        // Masks are filled with one value, whatever its dimensions; one without dimensions says of all places whether they are.
-        values = values.reshape(&[])?;
+        // Masks are filled with one value, whatever its dimensions and dtype; one without dimensions says of all places whether they are.
+        values = values.reshape(&[])?.to_dtype(t.dtype())?;
         let mut masks = indices.iter().filter_map(Value::as_tensor);
         if let (Some(only), None) = (masks.next(), masks.next())
             && only.dim() == 0
