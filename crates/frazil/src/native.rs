@@ -217,7 +217,7 @@ impl Cache {
         let kept_name = kept_name(instance.model()?, method);
         let found = self.kept.as_ref();
         let found = found.and_then(|kept| kept.get(kept_name, keys, &ctx, Some(&types)));
-        // What does not load is made anew, and takes the other's place.
+        // An entry that does not load is compiled again and replaced.
         if let Some((package, results)) = found
             && let Ok(entry) = self.load(method, package, results, "found", start)
         {

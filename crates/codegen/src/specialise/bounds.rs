@@ -13,7 +13,7 @@ const MAX_ITERATIONS: i64 = 1 << 48;
 /// Checks a step that reads the tensors of `shape_of`. Where it fails, the interpreter raises what there is to raise.
 ///
 /// # Errors
-/// What is wrong with the step.
+/// The reason why a step is refused.
 pub(super) fn check<'t>(
     step: &Step,
     shape_of: impl Fn(TensorId) -> Option<&'t TensorShape>,

@@ -23,7 +23,7 @@ impl Specialiser<'_> {
                 && g.checks_values(extent)
                 && self.tensors.shape(*tensor).numel() > 0
             {
-                // What a table of constants names is known here already.
+                // Indices into a table of constants are already known.
                 crate::fold::fold(&mut self.tensors, *tensor);
                 self.check_range(&g, *tensor, extent, origins)?;
             }
@@ -209,7 +209,7 @@ enum Division {
     Valid,
     /// It does.
     ByZero,
-    /// The nest computes that: one truth value.
+    /// The nest computes that: one bool.
     Depends(Box<Structured>),
 }
 
@@ -274,7 +274,7 @@ fn constant_integer(body: &Expr, id: ExprId) -> Option<i64> {
     })
 }
 
-/// Whether any element of a tensor lies outside of `valid`: one truth value.
+/// Whether any element of a tensor lies outside of `valid`: one bool.
 fn outside_program(shape: TensorShape, valid: &std::ops::Range<i64>) -> Result<Program, frazil_runtime::op::OpError> {
     let dims: Vec<usize> = (0..shape.sizes.len()).collect();
     let (low, high) = (valid.start, valid.end);

@@ -271,7 +271,7 @@ impl Specialiser<'_> {
         let (Some(kind), Some(from), 1) = (kind, NumberKind::of_dtype(dtype), tensor.numel()) else {
             return Ok(None);
         };
-        // What converts implicitly is stricter, and the operator itself raises.
+        // Implicit conversions are stricter; the operator itself raises.
         if name.ends_with("Implicit") && (rank > 0 || kind == NumberKind::Int && from != NumberKind::Int) {
             return Ok(None);
         }

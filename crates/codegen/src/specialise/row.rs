@@ -163,7 +163,7 @@ impl Specialiser<'_> {
                     let schema = op.schema();
                     let mut returns = schema.returns.iter();
                     let shares = returns.any(|r| r.alias.is_some() || r.element_alias.is_some());
-                    // What is written may be a list.
+                    // The written value may be a list.
                     (!schema.is_mutable()).then(|| if shares { outputs.to_vec() } else { Vec::new() })
                 }
                 _ => None,

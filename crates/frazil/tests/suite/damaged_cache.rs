@@ -242,7 +242,7 @@ fn planted_files_are_misses() {
     assert_eq!(fs::read(&method).unwrap().len(), whole.len());
 }
 
-/// What an entry says of its size decides neither how much memory is taken nor how long that takes.
+/// The size that an entry claims determines neither the memory that is allocated nor the time that reading takes.
 #[test]
 fn entries_that_claim_to_be_large_are_misses() {
     let subject = Subject::new();

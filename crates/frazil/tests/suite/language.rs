@@ -123,7 +123,7 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
 /// How much one operator may differ.
 const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
 
-/// What the rounding of a whole random program may add up to.
+/// The accumulated rounding error of a whole random program.
 const PROGRAM: Tolerance = Tolerance::new(2e-4, 2e-4).with_half(5e-2);
 
 /// A recorded value; its tensors are in line.

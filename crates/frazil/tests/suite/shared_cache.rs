@@ -61,7 +61,7 @@ impl tracing::Subscriber for Warnings {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// An archive with more than a mebibyte of weights, which are verified once a file, and a method that runs stretch by stretch.
+/// An archive with more than a mebibyte of weights, which are verified once a file, and a method that runs in segments.
 fn archive(folder: &Path) -> PathBuf {
     let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
                   self.w = nn.Parameter(torch.arange(360000.0).reshape(600, 600) / 1000)\n    def forward(self, x):\n        \
