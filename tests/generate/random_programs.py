@@ -7,8 +7,11 @@
 A program is a function of tensors of mixed dtypes (some without dimensions, some empty) and of Python scalars. Its statements make
 views and write through them, read scalars from tensors and compute with them, branch and loop on values, and keep tensors in lists. A
 statement is kept only if it runs in eager mode; all variables are results. Each program is called twice, with different arguments, so
-that a branch may go the other way. Programs whose results depend on rounding (a floor of what is nearly whole) are left out: the same
-program in double precision has to give close results.
+that a branch may go the other way. Programs whose results depend on rounding (a floor of what is nearly whole) are left out: with
+errors of rounding in their arguments they have to give close results.
+
+What is recorded is the scripted function's outcome, and under `eager` that of eager mode where it is another: the executor of TorchScript drops
+statements that raise when nothing uses them, and takes the results of `broadcast_tensors` for copies.
 """
 
 import argparse
@@ -231,12 +234,12 @@ class Program:
 
 def close(a, b):
     if isinstance(a, torch.Tensor):
-        if a.shape != b.shape:
+        if not isinstance(b, torch.Tensor) or a.shape != b.shape:
             return False
         tolerance = 0.05 if a.dtype in (torch.float16, torch.bfloat16) else 1e-4
         return torch.allclose(a.double(), b.double(), rtol=tolerance, atol=tolerance, equal_nan=True)
     if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(close(x, y) for x, y in zip(a, b))
+        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(close(x, y) for x, y in zip(a, b))
     if isinstance(a, float):
         return a == b or (a != a and b != b) or abs(a - b) <= 1e-4 * (1 + abs(b))
     return a == b
@@ -266,21 +269,28 @@ def record(program, rng, name, folder):
     calls = []
     for call in program.calls:
         args = [eval(text, module.__dict__) for text in call]
-        entry = {"args": [encode(a) for a in args]}
-        try:
-            # Its optimisations drop what raises and is not used, and conversions that are none by what it takes for types.
-            with torch.no_grad(), torch.jit.optimized_execution(False):
-                result = script(*[a.clone() if isinstance(a, torch.Tensor) else a for a in args])
-                other = script(*shaken(args, rng))
-        except Exception as error:
-            entry["raises"] = str(error).strip().split("\n")[-1]
-            calls.append(entry)
-            continue
-        if not close(result, other):
+        # Without the optimisations that take conversions for none by what they take for types.
+        with torch.no_grad(), torch.jit.optimized_execution(False):
+            ours, result = outcome(script, args)
+            others = [outcome(script, shaken(args, rng))[1] for _ in range(SHAKES)]
+            eager, eager_result = outcome(module.f, args)
+        if "result" in ours and not all(close(result, other) for other in others):
             return None
-        entry["result"] = encode(result)
+        entry = {"args": [encode(a) for a in args], **ours}
+        same = "raises" in eager if "raises" in ours else "result" in eager and close(result, eager_result)
+        if not same:
+            entry["eager"] = eager
         calls.append(entry)
     return source, calls
+
+
+def outcome(function, arguments):
+    """What a call gives, as it is recorded and as it is; what raises has no value."""
+    try:
+        result = function(*[a.clone() if isinstance(a, torch.Tensor) else a for a in arguments])
+        return {"result": encode(result)}, result
+    except Exception as error:
+        return {"raises": str(error).strip().split("\n")[-1]}, None
 
 
 def main():
@@ -308,6 +318,9 @@ def main():
 
 
 BATCH = 20
+
+# Times that each call is repeated with other errors of rounding.
+SHAKES = 4
 
 
 def in_process(seed, options):

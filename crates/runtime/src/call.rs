@@ -339,6 +339,7 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
                     result.sizes()
                 )));
             }
+            check_overlaps(op, &target, &values[1..])?;
             match op.fills {
                 true => target.once(&target)?.copy_(&result.once(&target)?)?,
                 false => target.copy_(&result)?,
@@ -365,6 +366,28 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
             Ok(given)
         }
     }
+}
+
+/// Whether an in-place operator may write `target` when `operands` are its other arguments.
+///
+/// # Errors
+/// PyTorch's where an operand shares some of the target's elements ([`Tensor::partially_overlaps`]), and a refusal where the target
+/// overlaps itself: PyTorch then computes one element from what it wrote for another.
+pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Result<(), OpError> {
+    let operands = operands.iter().filter_map(|v| match v {
+        Value::Tensor(operand) => Some(operand.get()),
+        _ => None,
+    });
+    if operands.into_iter().any(|operand| target.partially_overlaps(&operand)) {
+        return Err(TensorError::PartialOverlap.into());
+    }
+    let (sizes, strides) = (target.sizes(), target.strides());
+    if !op.fills && !layout::repeats_elements(sizes, strides) && layout::shares_elements(sizes, strides) {
+        return Err(OpError::Unsupported(
+            "an in-place operator on a tensor whose elements share memory, as windows of `unfold` do".into(),
+        ));
+    }
+    Ok(())
 }
 
 fn cast_error(result: &Tensor, target: &Tensor) -> OpError {

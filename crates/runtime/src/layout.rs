@@ -177,6 +177,44 @@ pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
             .any(|(&size, &stride)| size > 1 && stride == 0)
 }
 
+/// True when two elements of a window have the same position: [`repeats_elements`], and windows that overlap themselves, as those of
+/// `unfold` do. Such a window must have no more elements than fit into memory, since positions may have to be listed.
+pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> bool {
+    if sizes.contains(&0) || is_contiguous(sizes, strides) {
+        return false;
+    }
+    let mut dims: Vec<(i64, i64)> = strides
+        .iter()
+        .map(|s| s.saturating_abs())
+        .zip(sizes.iter().copied())
+        .filter(|&(_, size)| size > 1)
+        .collect();
+    dims.sort_unstable();
+    // The largest position in the dimensions so far. A longer stride skips all of them.
+    let mut reach = 0i64;
+    let mut nested = true;
+    for &(stride, size) in &dims {
+        nested &= stride > reach;
+        reach = reach.saturating_add(stride.saturating_mul(size - 1));
+    }
+    if nested {
+        return false;
+    }
+    let numel = checked_numel(sizes).unwrap_or(i64::MAX);
+    if numel > reach.saturating_add(1) {
+        return true;
+    }
+    let mut positions = vec![0i64];
+    for &(stride, size) in &dims {
+        positions = positions
+            .iter()
+            .flat_map(|&p| (0..size).map(move |i| p + i * stride))
+            .collect();
+    }
+    positions.sort_unstable();
+    positions.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 /// The smallest and largest linear offset (relative to the first element) that `sizes` and `strides` reach; `None` for an
 /// empty tensor or on overflow of the arithmetic (`Some(None)` cannot be told apart because callers treat both alike).
 pub fn extent(sizes: &[i64], strides: &[i64]) -> Option<(i64, i64)> {
@@ -296,6 +334,13 @@ mod tests {
         assert!(!repeats_elements(&[2, 3], &[1, 2]));
         assert!(!repeats_elements(&[4, 3], &[1, 1]));
         assert!(!repeats_elements(&[0, 3], &[0, 1]));
+        assert!(shares_elements(&[2, 3], &[0, 1]));
+        assert!(shares_elements(&[3, 2], &[1, 1]));
+        assert!(shares_elements(&[1 << 40, 2], &[1, 1]));
+        assert!(!shares_elements(&[2, 3], &[3, 2]));
+        assert!(!shares_elements(&[3, 2], &[1, 3]));
+        assert!(!shares_elements(&[2, 3], &[-3, 1]));
+        assert!(!shares_elements(&[0, 3], &[0, 1]));
     }
 
     #[test]

@@ -398,9 +398,6 @@ impl Tensor {
     /// same storage is allowed: the old contents are read.
     pub fn copy_(&self, src: &Tensor) -> Result<(), TensorError> {
         let src = src.expand(&self.sizes)?;
-        if src.is_same_window(self) {
-            return Ok(());
-        }
         // Equal marks on both sides are none.
         let same = self.dtype == src.dtype && self.marks == src.marks;
         let (read_as, write_as) = if same {
@@ -410,6 +407,9 @@ impl Tensor {
         };
         if layout::repeats_elements(&self.sizes, &self.strides) {
             return Err(TensorError::Overlap);
+        }
+        if src.is_same_window(self) {
+            return Ok(());
         }
         let numel = self.numel() as usize;
         if numel == 0 {
@@ -450,6 +450,28 @@ impl Tensor {
     }
 
     /// True when both name the same elements in the same order.
+    /// True when both tensors fill ranges of memory without gaps, and the ranges overlap without having the same elements in the same
+    /// places. In-place operators of PyTorch refuse such an operand, and compute where either tensor has gaps.
+    pub fn partially_overlaps(&self, other: &Tensor) -> bool {
+        if !self.shares_storage(other) || self.numel() == 0 || other.numel() == 0 {
+            return false;
+        }
+        let dense = |t: &Tensor| layout::is_non_overlapping_and_dense(&t.sizes, &t.strides);
+        if !dense(self) || !dense(other) {
+            return false;
+        }
+        let bytes = |t: &Tensor| {
+            let size = t.dtype.size() as i64;
+            let start = t.offset.saturating_mul(size);
+            (start, start.saturating_add(t.numel().saturating_mul(size)))
+        };
+        let (a, b) = (bytes(self), bytes(other));
+        match a == b {
+            true => self.strides != other.strides,
+            false => a.0 < b.1 && b.0 < a.1,
+        }
+    }
+
     fn is_same_window(&self, other: &Tensor) -> bool {
         let layout = |t: &Tensor| (t.dtype, t.marks, t.offset);
         self.shares_storage(other)

@@ -57,6 +57,11 @@ pub enum TensorError {
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
     )]
     Overlap,
+    /// The written tensor and an operand share some elements.
+    #[error(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    PartialOverlap,
     /// A scalar was asked of a tensor that has not exactly one element.
     #[error("a Tensor with {0} elements cannot be converted to Scalar")]
     NotOneElement(i64),

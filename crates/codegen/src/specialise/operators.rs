@@ -8,7 +8,7 @@ use crate::error::LowerError;
 use crate::graph::Origin;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{Graph, NodeId, TypeId, types};
-use frazil_runtime::call::{args_of, composite_arguments, invoke, result_strides};
+use frazil_runtime::call::{args_of, check_overlaps, composite_arguments, invoke, result_strides};
 use frazil_runtime::eval::view_layout;
 use frazil_runtime::op::{Form, OpError, Operator, Results};
 use frazil_runtime::promote::can_cast;
@@ -442,6 +442,9 @@ impl Specialiser<'_> {
             let (Value::Tensor(target), Value::Tensor(result)) = (target, result) else {
                 return Err("writes to something other than a tensor".into());
             };
+            if op.variant() == Variant::InPlace {
+                check_overlaps(op, &target.get(), &values[1..]).map_err(|e| self.error(graph, node, e))?;
+            }
             self.write(graph, node, target, result)?;
             given.push(Value::Tensor(target.clone()));
         }

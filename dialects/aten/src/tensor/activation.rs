@@ -5,7 +5,7 @@ use super::arithmetic::times_alpha;
 use frazil_ir::DType;
 use frazil_runtime::Scalar;
 use frazil_runtime::op::OpError;
-use frazil_runtime::pointwise::Promotion::{Default, Float, IntToFloat};
+use frazil_runtime::pointwise::Promotion::{Default, Float};
 use frazil_runtime::pointwise::{Body, Pointwise};
 use frazil_runtime::sym::Sym;
 
@@ -74,7 +74,7 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ("aten::gelu", Pointwise::new(SELF, Float, gelu)),
     (
         "aten::silu",
-        Pointwise::new(SELF, IntToFloat, |b| b.x(0) / (b.constant(1.0) + (-b.x(0)).exp())),
+        Pointwise::new(SELF, Float, |b| b.x(0) / (b.constant(1.0) + (-b.x(0)).exp())),
     ),
     (
         "aten::mish",

@@ -2,7 +2,7 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
-use frazil_runtime::Tensor;
+use frazil_runtime::{Tensor, TensorError};
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
@@ -125,8 +125,15 @@ fn frexp(call: &Call<'_>) -> Result<Results, OpError> {
 fn copy(call: &Call<'_>) -> Result<Results, OpError> {
     let target = call.tensor(0)?;
     match call.arg(1) {
-        Value::Tensor(src) => target.copy_(&src.get())?,
-        _ => target.fill_(call.scalar(1)?)?,
+        Value::Tensor(src) => {
+            let src = src.get();
+            if target.partially_overlaps(&src) {
+                return Err(TensorError::PartialOverlap.into());
+            }
+            target.copy_(&src)?;
+        }
+        // The overloads of numbers fill.
+        _ => target.fill_(call.scalar(1)?.checked_fill(target.dtype(), target.sizes())?)?,
     }
     one(call.arg(0).clone())
 }
