@@ -2,7 +2,6 @@
 
 use super::ProgramRow;
 use frazil_ir::DType;
-use frazil_runtime::{Tensor, TensorError};
 use frazil_runtime::args::Args;
 use frazil_runtime::build::ProgramBuilder;
 use frazil_runtime::call::{laid_out_as, run_as_program};
@@ -12,6 +11,7 @@ use frazil_runtime::op::Form::Pointwise;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::structured::Program;
 use frazil_runtime::value::Value;
+use frazil_runtime::{Tensor, TensorError};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::to", to),
