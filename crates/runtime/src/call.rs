@@ -4,7 +4,7 @@ use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
 use crate::memory;
-use crate::op::{Call, KernelFn, OpError, Operator, ResultLayout, Results, Semantics, Variant};
+use crate::op::{Call, Form, KernelFn, OpError, Operator, ResultLayout, Results, Semantics, Variant};
 use crate::prepared::{self, Look, Seen, Small};
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
@@ -371,14 +371,17 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
 /// Whether an in-place operator may write `target` when `operands` are its other arguments.
 ///
 /// # Errors
-/// PyTorch's where an operand shares some of the target's elements ([`Tensor::partially_overlaps`]), and a refusal where the target
-/// overlaps itself: PyTorch then computes one element from what it wrote for another.
+/// PyTorch's where an operand of an element by element operator shares some of the target's elements ([`Tensor::partially_overlaps`]), and
+/// a refusal where the target overlaps itself: PyTorch then computes one element from what it wrote for another.
 pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Result<(), OpError> {
-    let operands = operands.iter().filter_map(|v| match v {
-        Value::Tensor(operand) => Some(operand.get()),
-        _ => None,
-    });
-    if operands.into_iter().any(|operand| target.partially_overlaps(&operand)) {
+    // Conditions and fill values are not operands: PyTorch reads them before it writes.
+    let compared = match op.semantics {
+        Semantics::Pointwise(entry) => entry.operands.len().saturating_sub(1),
+        Semantics::Program(Form::Pointwise, _) if !op.fills => operands.len(),
+        _ => 0,
+    };
+    let shares = |operand: &Value| operand.as_tensor().is_some_and(|t| target.partially_overlaps(&t));
+    if operands.iter().take(compared).any(shares) {
         return Err(TensorError::PartialOverlap.into());
     }
     let (sizes, strides) = (target.sizes(), target.strides());

@@ -12,7 +12,13 @@ use frazil_runtime::sym::Sym;
 const SELF: &[&str] = &["self"];
 
 pub(super) const POINTWISE: &[PointwiseRow] = &[
-    ("aten::relu", Pointwise::new(SELF, Default, |b| b.x(0).maximum(0.0))),
+    (
+        "aten::relu",
+        Pointwise::new(SELF, Default, |b| match b.dtype() {
+            DType::Bool => b.fail(OpError::raised("Boolean inputs not supported for relu")),
+            _ => b.x(0).maximum(0.0),
+        }),
+    ),
     // What the two operators give that it stands for. PyTorch's own clamps infinity to the largest number, and NaN to zero in some places.
     (
         "aten::_add_relu",

@@ -213,28 +213,35 @@ fn multiplied(
         }
     };
     let domain: Dims = loops.iter().map(own).collect();
-    let (left, right) = (p.dtype(a.tensor), p.dtype(b.tensor));
-    let dtype = promote_types(left, right);
-    // What only one operand has is summed before; what both have makes a matrix product, which does not convert.
+    // What only one operand has is summed before, as `sum` does; what both have makes a matrix product, which does not convert.
     let has = |o: &Operand, l: &Label| {
         let mut own = o.labels.iter().zip(p.sizes(o.tensor));
         own.any(|(label, size)| label == l && size != 1)
     };
-    // PyTorch's products of nothing do not look at dtypes.
+    let contracted = &loops[kept.len()..];
+    let summed = |o: &Operand, other: &Operand| {
+        let dtype = p.dtype(o.tensor);
+        let alone = contracted.iter().any(|l| has(o, l) && !has(other, l));
+        let whole = !dtype.is_floating_point() && !dtype.is_complex();
+        if alone && whole { DType::Long } else { dtype }
+    };
+    let (left, right) = (summed(a, b), summed(b, a));
+    let is_product = contracted.iter().any(|l| has(a, l) && has(b, l));
+    // PyTorch's products of nothing do not compare dtypes: their result is an empty tensor, or zeros, like the second operand.
     let is_empty = |o: &Operand| p.sizes(o.tensor).contains(&0);
-    let multiplies = !is_empty(a) && !is_empty(b);
-    if multiplies && loops[kept.len()..].iter().any(|l| has(a, l) && has(b, l)) {
-        if left == DType::Bool {
-            return Err(OpError::raised("\"bmm\" not implemented for 'Bool'"));
-        }
-        if left != right {
+    let dtype = match is_product {
+        true if is_empty(a) || is_empty(b) => right,
+        true if left == DType::Bool => return Err(OpError::raised("\"bmm\" not implemented for 'Bool'")),
+        true if left != right => {
             return Err(OpError::raised(format!(
                 "expected scalar type {} but found {}",
                 left.type_name(),
                 right.type_name()
             )));
         }
-    }
+        true => left,
+        false => promote_types(left, right),
+    };
     let mut operands = [access(p, a, &loops), access(p, b, &loops)];
     if kept.len() != loops.len() {
         for operand in &mut operands {

@@ -294,7 +294,9 @@ fn index_put(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
     };
     if values.numel() == 1 && !call.flag(3)? && indices.iter().all(is_mask) {
         // Masks are filled with one value, whatever its dimensions and dtype; one without dimensions says of all places whether they are.
-        values = values.reshape(&[])?.to_dtype(t.dtype())?;
+        let value = values.reshape(&[])?;
+        value.item()?.checked_to(t.dtype())?;
+        values = value.to_dtype(t.dtype())?;
         let mut masks = indices.iter().filter_map(Value::as_tensor);
         if let (Some(only), None) = (masks.next(), masks.next())
             && only.dim() == 0
@@ -410,6 +412,14 @@ fn scaled(t: &Tensor, factor: Scalar) -> Result<Tensor, OpError> {
 }
 
 fn index_fill(call: &Call<'_>, t: &Tensor) -> Result<(), OpError> {
+    if let Value::Tensor(value) = call.arg(3)
+        && value.get().dim() != 0
+    {
+        return Err(OpError::raised(format!(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+            value.get().dim()
+        )));
+    }
     let dim = wrap_dim(call.int(1)?, t.dim())?;
     if t.numel() == 0 {
         // Nothing is written, and so no index looked at.

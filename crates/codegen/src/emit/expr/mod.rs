@@ -246,7 +246,8 @@ impl<'e, 'c> ExprEmitter<'e, 'c> {
                 self.unary(UnaryOp::Trunc, q, dtype)
             }
             B::DivFloor => self.floor_divide(a, b, dtype),
-            B::Fmod => self.libm("fmod", &[a, b], dtype),
+            // Not a call of `fmod`: LLVM 22 takes its result for a number where the dividend is finite and the divisor not zero, also of NaN.
+            B::Fmod => self.bin("arith.remf", a, b),
             B::Remainder => {
                 let r = self.binary_float(B::Fmod, a, b, dtype);
                 let zero = self.float(0.0, dtype);
