@@ -2,12 +2,14 @@
 
 use crate::progress::Progress;
 use crate::shape::InputShape;
-use crate::{Failure, print_failure, streams, tracing_to_stderr, tuning_file};
+#[cfg(feature = "codegen")]
+use crate::tuning_file;
+use crate::{Failure, print_failure, streams, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
-use frazil::{
-    CompileOptions, Emit, FreezeOptions, InputSpec, Loaded, PassOptions, SaveOptions, Session, write_atomically,
-};
+#[cfg(feature = "codegen")]
+use frazil::{CompileOptions, Emit, InputSpec};
+use frazil::{FreezeOptions, Loaded, PassOptions, SaveOptions, Session, write_atomically};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +58,8 @@ struct Options {
     /// Tell what passes counted
     #[arg(long)]
     pass_statistics: bool,
-    /// Stop rewriting after so many rewrites of all passes together; for finding by bisection the one that breaks a program
+    /// Stop rewriting after so many rewrites of all passes together, and say which the last was; `jit-reduce --pass-pipeline` finds the one that
+    /// breaks a program
     #[arg(long, value_name = "N")]
     pass_limit: Option<u64>,
     /// When a pass fails or panics, write its input and name to this file, which --run-reproducer runs
@@ -153,9 +156,15 @@ impl EmitKind {
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
+    main_with(Session::new)
+}
+
+/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
+/// passes.
+pub fn main_with(session: impl Fn() -> Session) -> u8 {
     // Asked for by itself, so that no input has to be named.
     if std::env::args().skip(1).eq(["--list-passes"]) {
-        return match streams::print(pass_list().as_bytes()) {
+        return match streams::print(pass_list(&session()).as_bytes()) {
             Ok(()) => 0,
             Err(failure) => print_failure(&failure, Path::new("-")),
         };
@@ -165,16 +174,15 @@ pub fn main() -> u8 {
         Err(status) => return status,
     };
     tracing_to_stderr();
-    match run(&options) {
+    match run(&options, &session()) {
         Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     let emit = output_kind(options)?;
     let progress = Progress::new();
-    let session = Session::new();
     progress.stage("reading");
     let mut loaded = session.load_any(&options.input)?;
     if let Loaded::Graphs(graphs) = &loaded {
@@ -207,6 +215,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         None
     };
     if let Some(report) = report {
+        if let (Some(limit), Some(last)) = (options.pass_limit, &report.last_rewrite) {
+            streams::tell(format_args!("rewrite {limit} is the last: {last}\n"));
+        }
         if options.timing {
             print_timing(&report.timing);
         }
@@ -319,6 +330,12 @@ fn write_bytes(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+#[cfg(not(feature = "codegen"))]
+fn emit_native(_: &Options, _: EmitKind, _: &Loaded, _: &Progress) -> Result<(), Failure> {
+    Err(Failure::without_codegen())
+}
+
+#[cfg(feature = "codegen")]
 fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Progress) -> Result<(), Failure> {
     progress.stage("compiling");
     let inputs: Vec<InputSpec> = options
@@ -356,6 +373,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
 }
 
 /// The name that a library's functions start with: that of the file, without `lib`.
+#[cfg(feature = "codegen")]
 fn library_name(options: &Options) -> String {
     let path = options
         .output
@@ -370,10 +388,10 @@ fn library_name(options: &Options) -> String {
 }
 
 /// The passes with their options and examples, as `--list-passes` prints them.
-fn pass_list() -> String {
-    let passes = frazil::passes::PassRegistry::standard();
+fn pass_list(session: &Session) -> String {
     let mut out = String::new();
-    for pass in passes.passes().chain(frazil::passes::pipeline::STEPS) {
+    let registered = session.passes().passes().map(|pass| &**pass);
+    for pass in registered.chain(frazil::passes::pipeline::STEPS) {
         out += &format!("{}\n    {}\n", pass.name, pass.summary);
         for option in pass.options {
             out += &format!("    {}={}  {}\n", option.name, option.default, option.doc);

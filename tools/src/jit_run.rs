@@ -111,18 +111,25 @@ impl Call {
 }
 
 /// How long `--profile` measures.
+#[cfg(feature = "codegen")]
 const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
+    main_with(Session::new)
+}
+
+/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
+/// passes, once for each job.
+pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,
         Err(status) => return status,
     };
     tracing_to_stderr();
     let result = match &options.model {
-        Some(model) => run(&options, model).map(Some),
-        None => serve(&options).map(|()| None),
+        Some(model) => run(&options, &session(), model).map(Some),
+        None => serve(&options, session).map(|()| None),
     };
     match result {
         Ok(used) => {
@@ -135,12 +142,11 @@ pub fn main() -> u8 {
 }
 
 /// Gives what it worked with.
-fn run(options: &Options, model: &Path) -> Result<Engine, Failure> {
+fn run(options: &Options, session: &Session, model: &Path) -> Result<Engine, Failure> {
     let progress = Progress::new();
-    let session = Session::new();
     match &options.calls {
-        Some(path) => run_case(options, &session, model, path, options.out.as_deref(), &progress),
-        None => run_inputs(options, &session, model, &progress),
+        Some(path) => run_case(options, session, model, path, options.out.as_deref(), &progress),
+        None => run_inputs(options, session, model, &progress),
     }
 }
 
@@ -332,6 +338,12 @@ fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> R
     Ok(())
 }
 
+#[cfg(not(feature = "codegen"))]
+fn profile(_: &Options, _: &mut Engine, _: &Call, _: &Progress) -> Result<(), Failure> {
+    Err(Failure::without_codegen())
+}
+
+#[cfg(feature = "codegen")]
 fn profile(options: &Options, engine: &mut Engine, call: &Call, progress: &Progress) -> Result<(), Failure> {
     progress.stage("measuring");
     // The first call compiles.
@@ -372,21 +384,14 @@ struct Job {
     out: PathBuf,
 }
 
-fn serve(options: &Options) -> Result<(), Failure> {
+fn serve(options: &Options, session: impl Fn() -> Session) -> Result<(), Failure> {
     let progress = Progress::new();
     let stdin = std::io::stdin().lock();
     for line in stdin.lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
         let result = match serde_json::from_str::<Job>(&line) {
             // A session a job, so that nothing of one is left for the next.
-            Ok(job) => run_case(
-                options,
-                &Session::new(),
-                &job.model,
-                &job.calls,
-                Some(&job.out),
-                &progress,
-            ),
+            Ok(job) => run_case(options, &session(), &job.model, &job.calls, Some(&job.out), &progress),
             Err(e) => Err(Failure::Other(format!("not a job: {e}"))),
         };
         let answer = match result {

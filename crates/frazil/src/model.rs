@@ -183,7 +183,7 @@ impl Model {
         let symbol = self.session.ctx().symbol(name);
         match self.module.method_function(symbol) {
             Some(function) => Ok(&function.graph),
-            None => Err(Error::Unsupported(format!("the module has no method `{name}`"))),
+            None => Err(Error::NoSuchMethod(name.to_owned())),
         }
     }
 

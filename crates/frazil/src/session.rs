@@ -2,7 +2,7 @@
 
 use crate::backing::Backing;
 use crate::instance::ModelSource;
-use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result};
+use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result, SessionBuilder};
 use frazil_ir::{Context, Graph};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 /// The operators of the prim and aten dialects.
-fn standard_operators(ctx: Arc<Context>) -> Registry {
+pub(crate) fn standard_operators(ctx: Arc<Context>) -> Registry {
     let mut registry = Registry::new(ctx);
     frazil_prim::register(&mut registry);
     frazil_aten::register(&mut registry);
@@ -61,7 +61,26 @@ impl Session {
         }
     }
 
-    /// A session with the dialects and passes of an embedder.
+    /// Starts a session with operators and passes of an embedder beside the standard ones.
+    ///
+    /// ```
+    /// use frazil::{Session, runtime::pointwise::{Pointwise, Promotion}};
+    ///
+    /// let session = Session::builder()
+    ///     .operators(|registry| {
+    ///         registry.add_schemas("mine::twice(Tensor self) -> Tensor")?;
+    ///         registry.pointwise("mine::twice", Pointwise::new(&["self"], Promotion::Default, |b| b.x(0) + b.x(0)));
+    ///         Ok::<_, frazil::ir::schema::CatalogueError>(())
+    ///     })?
+    ///     .build();
+    /// assert!(session.registry().find("mine::twice", "").is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::standard()
+    }
+
+    /// A session with these operators and passes alone; [`builder`](Self::builder) adds to the standard ones.
     ///
     /// ```
     /// use frazil::{Session, ir::Context, passes::PassRegistry, runtime::Registry};

@@ -137,7 +137,7 @@ pub(crate) fn register(registry: &mut Registry) {
         .into_iter()
         .flatten()
     {
-        registry.pointwise(name, *entry);
+        registry.pointwise(name, entry.clone());
     }
     let programs = [
         arithmetic::PROGRAMS,
