@@ -64,6 +64,8 @@ impl Maker<'_, '_> {
                 })
             }
             Py::Object(object) => return self.object_attribute(file, object, name, node),
+            Py::Instance(object) => return self.field(file, object, name, node),
+            Py::Typed(value, _) if name == "value" => Some((**value).clone()),
             Py::Super(object, class) => return self.super_attribute(file, object, class, name, node).map(Some),
             Py::Class(class) => return self.class_attribute(file, class, name, node).map(Some),
             Py::Tensor(tensor) => match name {
@@ -288,6 +290,7 @@ impl Maker<'_, '_> {
             statement: class.statement,
             method: Some(index),
             class: Some(Rc::new(class.clone())),
+            scripted: false,
         };
         let decorators = |index: usize| -> Vec<String> {
             let def = def.body.get(index).and_then(Stmt::as_function_def_stmt);

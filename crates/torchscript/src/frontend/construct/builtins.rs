@@ -131,6 +131,8 @@ impl Maker<'_, '_> {
                 [value] => self.script(file, value, call)?,
                 _ => None,
             },
+            Some("jit.trace") => self.trace(file, arguments, call)?,
+            Some("jit.trace_module") => self.trace_module(file, arguments, call)?,
             Some("no_grad" | "inference_mode" | "enable_grad" | "set_grad_enabled") => {
                 arguments.positional();
                 Some(Py::Opaque("context of gradients"))

@@ -39,12 +39,15 @@ impl Py {
                 Constant::Enum(_) => true,
                 _ => return None,
             },
-            Py::Object(_) | Py::Opaque(_) => return None,
+            Py::Opaque("function") => true,
+            Py::Object(_) | Py::Instance(_) | Py::Opaque(_) => return None,
             Py::Device(_)
             | Py::Class(_)
             | Py::Function(_)
+            | Py::Traced(_)
             | Py::Method(..)
             | Py::Super(..)
+            | Py::Typed(..)
             | Py::Iterator(_)
             | Py::Handle(..)
             | Py::Keys(_) => true,
@@ -98,6 +101,10 @@ impl Py {
             _ if depth > MAX_DEPTH => None,
             (Py::Opaque(_) | Py::Method(..) | Py::Super(..), _)
             | (_, Py::Opaque(_) | Py::Method(..) | Py::Super(..)) => None,
+            (Py::Instance(_) | Py::Typed(..), _) | (_, Py::Instance(_) | Py::Typed(..)) => match (self, other) {
+                (Py::None, _) | (_, Py::None) => self.identical(other),
+                _ => None,
+            },
             (Py::None, Py::Tensor(_) | Py::Parameter(_)) | (Py::Tensor(_) | Py::Parameter(_), Py::None) => Some(false),
             (Py::Tensor(_) | Py::Parameter(_), _) | (_, Py::Tensor(_) | Py::Parameter(_)) => None,
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
@@ -154,7 +161,8 @@ impl Py {
             (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
             (Py::Iterator(a), Py::Iterator(b)) => Rc::ptr_eq(a, b),
             (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => a.is(b),
-            (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
+            (Py::Object(a), Py::Object(b)) | (Py::Instance(a), Py::Instance(b)) => Rc::ptr_eq(a, b),
+            (Py::Opaque("function" | "set"), Py::None) | (Py::None, Py::Opaque("function" | "set")) => false,
             (Py::Class(a), Py::Class(b)) => a.is(b),
             (Py::Function(a), Py::Function(b)) => a.is(b),
             (Py::Member(a, x), Py::Member(b, y)) => a == b && x.same(y),

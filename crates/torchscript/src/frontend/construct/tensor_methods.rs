@@ -45,6 +45,7 @@ pub(super) const NAMES: &[&str] = &[
     "reciprocal",
     "requires_grad_",
     "reshape",
+    "resize_",
     "rsqrt",
     "sigmoid",
     "sin",
@@ -135,6 +136,14 @@ impl Maker<'_, '_> {
                     many => many.iter().map(Py::as_int).collect::<Option<_>>()?,
                 };
                 tensor.view(&sizes).map(Py::Tensor)
+            }
+            "resize_" => {
+                let sizes = match arguments.positional() {
+                    [list @ (Py::List(_) | Py::Tuple(_))] => list.ints()?,
+                    many => many.iter().map(Py::as_int).collect::<Option<_>>()?,
+                };
+                tensor.resize(&sizes)?;
+                Some(object.clone())
             }
             "unsqueeze" => tensor.unsqueezed(arguments.get(0, "dim")?.as_int()?).map(Py::Tensor),
             "fill_" => {

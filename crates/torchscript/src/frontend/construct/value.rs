@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
 use super::tensor::HostTensor;
+use super::traced::TracedMethod;
 use crate::frontend::source::SourceFile;
 
 /// A value.
@@ -28,6 +29,12 @@ pub(super) enum Py {
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
     Object(ObjectRef),
+    /// An object of a class of the text that is no module.
+    Instance(ObjectRef),
+    /// `torch.jit.Attribute`: a value, and the type that it is to have.
+    Typed(Box<Py>, TypeId),
+    /// A function that `torch.jit.trace` made, by its number.
+    Traced(usize),
     Class(ClassRef),
     Function(FunctionRef),
     /// A member of an enumeration.
@@ -62,6 +69,10 @@ pub(super) struct PyObject {
     pub(super) scripted: Option<ObjectRef>,
     /// The mode that the text has set, by `train()`, `eval()` or an assignment to `training`: whether it is training mode.
     pub(super) mode: Option<bool>,
+    /// The methods that `torch.jit.trace` has recorded, of the module that it made.
+    pub(super) traced: Vec<TracedMethod>,
+    /// Whether the module was in training mode when it was traced; `None` for others.
+    pub(super) trained_when_traced: Option<bool>,
     /// Whether `nn.Module.__init__` has been called.
     pub(super) is_ready: bool,
 }
@@ -76,6 +87,8 @@ impl PyObject {
             hooks: Vec::new(),
             scripted: None,
             mode: None,
+            traced: Vec::new(),
+            trained_when_traced: None,
             is_ready: true,
         };
         // While the text runs. What is compiled is in evaluation mode unless the text has set a mode: it is code to be deployed.
@@ -134,6 +147,7 @@ impl ClassRef {
             statement: self.statement,
             method: Some(index),
             class: Some(Rc::new(self.clone())),
+            scripted: false,
         })
     }
 }
@@ -146,6 +160,8 @@ pub(super) struct FunctionRef {
     pub(super) method: Option<usize>,
     /// The class that the method is of.
     pub(super) class: Option<Rc<ClassRef>>,
+    /// Whether `torch.jit.script` has compiled it.
+    pub(super) scripted: bool,
 }
 
 impl FunctionRef {
@@ -197,9 +213,10 @@ impl Py {
             Py::Dict(_) => "dict",
             Py::Device(_) => "device",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
-            Py::Object(_) | Py::Member(..) => "object",
+            Py::Object(_) | Py::Instance(_) | Py::Member(..) => "object",
+            Py::Typed(..) => "Attribute",
             Py::Class(_) => "type",
-            Py::Function(_) | Py::Method(..) | Py::Path(_) => "function",
+            Py::Function(_) | Py::Traced(_) | Py::Method(..) | Py::Path(_) => "function",
             Py::Super(..) => "super",
             Py::Iterator(_) => "iterator",
             Py::Keys(_) => "_IncompatibleKeys",

@@ -12,6 +12,8 @@ use super::matching::{Arguments, Conversion, Matched, Mismatch, Plan};
 use super::sugared::Sugared;
 use super::{Emitter, UNUSED, builtins, name_attribute};
 use crate::frontend::Result;
+use crate::frontend::program::DefPath;
+use crate::frontend::source::SourceFile;
 use crate::frontend::program::{Alternatives, foreign_method};
 use crate::frontend::source::SourceError;
 
@@ -80,6 +82,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                     other => {
                         let tuple = self.value(other, star)?;
                         if !matches!(self.kind_of(tuple), TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) {
+                            if self.program.traces.is_tracing && self.spread_list(tuple, &mut arguments, star)? {
+                                continue;
+                            }
                             let message = match self.kind_of(tuple) {
                                 TypeKind::List(_) => NO_STATIC_LENGTH.to_owned(),
                                 _ => format!("{} cannot be used as a tuple", self.shown(self.ty(tuple))),
@@ -103,6 +108,33 @@ impl<'f> Emitter<'_, '_, 'f> {
         Ok(arguments)
     }
 
+    /// Spreads a list of integers into arguments that are integers: operators take sizes as a list, too.
+    fn spread_list(&mut self, list: ValueId, arguments: &mut Arguments, node: &impl Ranged) -> Result<bool> {
+        let ctx = Arc::clone(&self.program.ctx);
+        if self.kind_of(list) != TypeKind::List(types::INT) {
+            return Ok(false);
+        }
+        let before = std::mem::take(&mut arguments.positional);
+        let first = match before.as_slice() {
+            [] => {
+                arguments.positional.push(list);
+                return Ok(true);
+            }
+            [one] if self.kind_of(*one) == TypeKind::List(types::INT) => *one,
+            many if many.iter().all(|&value| self.kind_of(value) == TypeKind::Int) => {
+                self.locate(node);
+                self.op("prim::ListConstruct", many, ctx.list_of(types::INT))
+            }
+            _ => {
+                arguments.positional = before;
+                return Ok(false);
+            }
+        };
+        let all = self.builtin("aten::add", Arguments::of(&[first, list]), node)?;
+        arguments.positional.push(all);
+        Ok(true)
+    }
+
     /// Calls what `callee` stands for.
     pub(super) fn call_sugared(
         &mut self,
@@ -117,6 +149,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.builtin(&name, arguments, node).map(Sugared::Value)
             }
             Sugared::Function(id) => {
+                if self.program.traces.is_tracing
+                    && let Some((file, path)) = self.program.python_function(id)
+                {
+                    return self.call_python(&file, path, None, &arguments, node);
+                }
                 let schema = self.program.schema_of(id, self.file, node)?;
                 let matched = self.match_call(schema, &arguments, node)?;
                 let mut inputs = self.carry_out(&matched, node);
@@ -149,7 +186,8 @@ impl<'f> Emitter<'_, '_, 'f> {
                     TypeKind::Interface(_) => symbols::FORWARD,
                     TypeKind::Class(class) => {
                         let forward = self.program.unit.method(class, symbols::FORWARD);
-                        if forward.is_some() || self.program.overloaded_methods(class, "forward").is_some() {
+                        let is_traced = self.program.python_method(class, "forward").is_some();
+                        if is_traced || forward.is_some() || self.program.overloaded_methods(class, "forward").is_some() {
                             symbols::FORWARD
                         } else {
                             self.program.ctx.symbol("__call__")
@@ -387,6 +425,58 @@ impl<'f> Emitter<'_, '_, 'f> {
         self.fault("overload", message, node)
     }
 
+    /// Calls a function or method of the text as Python does while it is traced: its parameters have the types of what they are given.
+    pub(super) fn call_python(
+        &mut self,
+        file: &Arc<SourceFile>,
+        path: DefPath,
+        this: Option<ValueId>,
+        arguments: &Arguments,
+        node: &impl Ranged,
+    ) -> Result<Sugared<'f>> {
+        let Some(def) = path.def(file) else {
+            return self.error("call", "this cannot be called", node);
+        };
+        let star = def.parameters.vararg.as_ref().or(def.parameters.kwarg.as_ref());
+        if star.is_some() {
+            return self.error("call", format!("tracing `{}`, which takes any number of arguments", def.name), node);
+        }
+        let ctx = Arc::clone(&self.program.ctx);
+        let parameters = def.parameters.iter_non_variadic_params();
+        let parameters = parameters.skip(usize::from(this.is_some()));
+        let mut given = Vec::new();
+        let mut inputs: Vec<ValueId> = this.into_iter().collect();
+        let mut positional = arguments.positional.iter();
+        let mut keywords = arguments.keywords.clone();
+        for parameter in parameters {
+            let name = ctx.symbol(&parameter.parameter.name);
+            let at = keywords.iter().position(|&(keyword, _)| keyword == name);
+            let value = match (positional.next(), at) {
+                (Some(&value), _) => value,
+                (None, Some(at)) => keywords.swap_remove(at).1,
+                (None, None) if parameter.default.is_some() => continue,
+                (None, None) => {
+                    let message = format!("{}() is missing the argument '{}'", def.name, ctx.name(name));
+                    return self.error("call", message, node);
+                }
+            };
+            given.push((name, self.unshaped(self.ty(value))));
+            inputs.push(value);
+        }
+        if positional.next().is_some() || !keywords.is_empty() {
+            return self.error("call", format!("{}() is given too many arguments", def.name), node);
+        }
+        let this = this.map(|this| self.ty(this));
+        let id = self.program.define_variant(file, path, symbols::EMPTY, this, given)?;
+        let schema = self.program.schema_of(id, self.file, node)?;
+        self.locate(node);
+        let output = schema.returns.first().map_or(types::NONE, |result| result.ty);
+        let ty = ctx.type_of_kind(TypeKind::Function(schema.name));
+        let function = self.builder().constant_typed(Constant::Function(schema.name), ty);
+        inputs.insert(0, function);
+        Ok(Sugared::Value(self.op("prim::CallFunction", &inputs, output)))
+    }
+
     pub(super) fn call_method(
         &mut self,
         object: ValueId,
@@ -395,6 +485,13 @@ impl<'f> Emitter<'_, '_, 'f> {
         node: &impl Ranged,
     ) -> Result<ValueId> {
         let ctx = Arc::clone(&self.program.ctx);
+        if self.program.traces.is_tracing
+            && let TypeKind::Class(class) = self.kind_of(object)
+            && let Some((file, path)) = self.program.python_method(class, ctx.name(method))
+        {
+            let called = self.call_python(&file, path, Some(object), &arguments, node)?;
+            return self.value(called, node);
+        }
         let method = match self.kind_of(object) {
             TypeKind::Class(class) => self.choose_method(class, object, method, &arguments, node)?,
             _ => method,
