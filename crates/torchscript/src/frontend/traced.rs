@@ -8,9 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use frazil_ir::schema::{Argument, FunctionSchema};
-use frazil_ir::{
-    Constant, Function, FunctionId, Graph, Module, ObjectId, SymbolId, TypeId, TypeKind, symbols, types,
-};
+use frazil_ir::{Constant, Function, FunctionId, Graph, Module, ObjectId, SymbolId, TypeId, TypeKind, symbols, types};
 use ruff_python_ast::Stmt;
 
 use super::program::{DefPath, Program};
@@ -114,7 +112,10 @@ impl Program<'_> {
         }
         let (file, statement) = (Arc::clone(&traced.file), traced.statement);
         let (inputs, strict, error) = (traced.inputs.clone(), traced.strict, traced.error.clone());
-        let names = traced.names.iter().map(|name| self.ctx.symbol(&format!("__torch__.{name}")));
+        let names = traced
+            .names
+            .iter()
+            .map(|name| self.ctx.symbol(&format!("__torch__.{name}")));
         let names = names.collect();
         let Some(Stmt::FunctionDef(def)) = file.statement(statement) else {
             return Ok(None);
@@ -287,14 +288,19 @@ pub(crate) fn run(module: &mut Module, traces: Traces, options: &LoadOptions<'_>
             error.diagnostic.message = reason;
             error
         })?;
-        let returns = graph.outputs().map(|ty| Argument::plain(symbols::EMPTY, plain(graph.ty(ty))));
+        let returns = graph
+            .outputs()
+            .map(|ty| Argument::plain(symbols::EMPTY, plain(graph.ty(ty))));
         let returns = returns.collect();
         let function = module.unit.function_mut(request.function);
         function.schema.returns = returns;
         function.graph = graph;
         let function = function.clone();
         for &name in &request.names {
-            let mut other = Function { name, ..function.clone() };
+            let mut other = Function {
+                name,
+                ..function.clone()
+            };
             other.schema.name = name;
             module.unit.add_function(other);
         }

@@ -244,10 +244,12 @@ pub(super) fn python_class(value: &Py) -> String {
         }
         Py::Path(path) if TYPES.contains(&&**path) => "type".into(),
         Py::Path(path) if MODULES.contains(&&**path) => "module".into(),
-        Py::Path(path) if builtins::constant(path).is_some() => match path.ends_with("format") || path.contains("channels_last") {
-            true => "torch.memory_format".into(),
-            false => "torch.dtype".into(),
-        },
+        Py::Path(path) if builtins::constant(path).is_some() => {
+            match path.ends_with("format") || path.contains("channels_last") {
+                true => "torch.memory_format".into(),
+                false => "torch.dtype".into(),
+            }
+        }
         other => other.type_name().into(),
     }
 }

@@ -73,7 +73,8 @@ impl Maker<'_, '_> {
             // Code cannot use what it is.
             Expr::Set(set) => {
                 let items = self.sequence(scope, &set.elts)?;
-                let is_plain = |item: &Py| matches!(item, Py::None | Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_));
+                let is_plain =
+                    |item: &Py| matches!(item, Py::None | Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_));
                 if !items.iter().all(is_plain) {
                     return self.beyond(&file, "this expression", expr);
                 }
@@ -294,8 +295,7 @@ impl Maker<'_, '_> {
         }
         let file = Arc::clone(&scope.file);
         if file.is_by_hand() && self.is_local(scope, name) {
-            let message =
-                format!("cannot access local variable '{name}' where it is not associated with a value");
+            let message = format!("cannot access local variable '{name}' where it is not associated with a value");
             return self.raise(&file, message, node);
         }
         if file.is_by_hand() {
@@ -453,6 +453,7 @@ impl Maker<'_, '_> {
                     None => self.module_method(file, this, &name, &Arguments::new(positional, keywords), call),
                 }
             }
+            Py::Traced(_) => self.beyond(file, "calling a traced function", call),
             other => self.beyond(file, format!("calling a {}", other.type_name()), call),
         }
     }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use frazil_ir::AttributeKind;
+use indexmap::IndexMap;
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
@@ -40,10 +40,16 @@ impl Maker<'_, '_> {
         let is_plain = |class: &ClassRef| {
             let def = class.def()?;
             let mut bases = def.bases().iter().map(|base| dotted(base).unwrap_or_default());
-            let keywords = def.arguments.as_ref().is_none_or(|arguments| arguments.keywords.is_empty());
+            let keywords = def
+                .arguments
+                .as_ref()
+                .is_none_or(|arguments| arguments.keywords.is_empty());
             // Such decorators leave the class as it is.
             let is_left = |name: &str| name == "script" || name == "torch.jit.script";
-            let mut decorators = def.decorator_list.iter().map(|d| dotted(&d.expression).unwrap_or_default());
+            let mut decorators = def
+                .decorator_list
+                .iter()
+                .map(|d| dotted(&d.expression).unwrap_or_default());
             let plain = bases.all(|base| base == "object") && keywords && decorators.all(|name| is_left(&name));
             Some(plain && class.file.is_by_hand() && HOOKS.iter().all(|hook| class.method(hook).is_none()))
         };
@@ -113,7 +119,10 @@ impl Maker<'_, '_> {
             return self.beyond(file, format!("setting the property `{name}`"), node);
         }
         let kind = AttributeKind::Plain;
-        object.borrow_mut().attributes.insert(name.to_owned(), Attribute { value, kind });
+        object
+            .borrow_mut()
+            .attributes
+            .insert(name.to_owned(), Attribute { value, kind });
         Ok(())
     }
 

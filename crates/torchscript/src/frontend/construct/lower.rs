@@ -7,20 +7,20 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use frazil_ir::types::{TypeStyle, display_type, unify};
 use frazil_ir::{
     AttributeKind, ClassDef, ClassKind, Constant, DictConstant, Object, ObjectId, Storage, SymbolId, TypeId, TypeKind,
     symbols, types,
 };
-use frazil_ir::types::{TypeStyle, display_type, unify};
 use ruff_text_size::Ranged;
 
 use super::declared::{self, Declared, Wanted, python_class};
 use super::tensor::lowered_storage;
 use super::value::{Attribute, ClassRef, ObjectRef, Py};
 use super::{MAX_CALLS, ancestry};
+use crate::frontend::LoadError;
 use crate::frontend::Result;
 use crate::frontend::objects::Objects;
-use crate::frontend::LoadError;
 use crate::frontend::program::{DefPath, Global, Program};
 use crate::frontend::source::{SourceError, SourceFile};
 
@@ -125,7 +125,8 @@ impl Lowering<'_, '_> {
         }
         for method in methods {
             let (inputs, error) = (method.inputs, method.error);
-            self.program.trace_method(id, name, &method.name, inputs, method.strict, error)?;
+            self.program
+                .trace_method(id, name, &method.name, inputs, method.strict, error)?;
         }
         if let Some(object) = self.objects.get_mut(id.as_u32() as usize) {
             *object = Object { class: name, slots };
@@ -224,7 +225,9 @@ impl Lowering<'_, '_> {
         }
         // Constants that only the class bodies give a value.
         for name in &declared.constants {
-            if attributes.iter().any(|(known, _)| known == name) || kind.constants.iter().any(|(known, _)| known == name) {
+            if attributes.iter().any(|(known, _)| known == name)
+                || kind.constants.iter().any(|(known, _)| known == name)
+            {
                 continue;
             }
             match declared::class_level(self.program, &chain, name) {
@@ -511,7 +514,11 @@ impl Lowering<'_, '_> {
         let mut slots = Vec::with_capacity(attributes.len());
         self.depth += 1;
         for (attribute, ty) in attributes {
-            let value = object.borrow().attributes.get(ctx.name(attribute)).map(|a| a.value.clone());
+            let value = object
+                .borrow()
+                .attributes
+                .get(ctx.name(attribute))
+                .map(|a| a.value.clone());
             let lowered = match value {
                 Some(value) => self.value(file, &value, Some(ty))?,
                 None => Err(unknown()),

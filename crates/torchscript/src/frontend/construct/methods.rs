@@ -261,13 +261,7 @@ impl Maker<'_, '_> {
     }
 
     /// `nn.Module.train(object, training)`
-    fn train(
-        &mut self,
-        file: &Arc<SourceFile>,
-        object: &ObjectRef,
-        training: bool,
-        node: &impl Ranged,
-    ) -> Result<()> {
+    fn train(&mut self, file: &Arc<SourceFile>, object: &ObjectRef, training: bool, node: &impl Ranged) -> Result<()> {
         self.step(file, node)?;
         if self.calls >= super::MAX_CALLS {
             return self.fail(file, "calls nest too deeply", node);

@@ -85,7 +85,13 @@ impl Maker<'_, '_> {
     }
 
     /// A copy of what a scripted module has: the tensors are shared, all else is its own, at each place.
-    pub(super) fn copied(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged, depth: usize) -> Result<Py> {
+    pub(super) fn copied(
+        &mut self,
+        file: &Arc<SourceFile>,
+        value: &Py,
+        node: &impl Ranged,
+        depth: usize,
+    ) -> Result<Py> {
         self.step(file, node)?;
         if depth > MAX_CALLS {
             return self.fail(file, "modules, lists or dictionaries nest too deeply", node);

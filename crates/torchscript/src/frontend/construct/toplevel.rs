@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use frazil_ir::Constant;
 use ruff_python_ast::{Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
-use frazil_ir::Constant;
 
 use super::exec::Flow;
 use super::globals::Known;

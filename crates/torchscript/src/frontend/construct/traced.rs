@@ -55,7 +55,9 @@ impl Maker<'_, '_> {
                 let Some(inputs) = self.inputs_of(inputs.as_ref(), None) else {
                     return Ok(None);
                 };
-                return self.trace_object(file, object, vec![(name, inputs)], strict, call).map(Some);
+                return self
+                    .trace_object(file, object, vec![(name, inputs)], strict, call)
+                    .map(Some);
             }
             other => other,
         };
@@ -143,7 +145,9 @@ impl Maker<'_, '_> {
                     if function.is_method() && items.is_empty() && name == "self" {
                         continue;
                     }
-                    let found = named.iter().find(|(key, _)| matches!(key, Py::Str(key) if &**key == name));
+                    let found = named
+                        .iter()
+                        .find(|(key, _)| matches!(key, Py::Str(key) if &**key == name));
                     items.extend(found.map(|(_, value)| value.clone()));
                 }
                 (items.len() == named.len()).then_some(items)?
@@ -161,7 +165,8 @@ impl Maker<'_, '_> {
         if depth > super::MAX_CALLS || !value.is_small() {
             return None;
         }
-        let all = |items: &[Py]| -> Option<Vec<Constant>> { items.iter().map(|item| self.input(item, depth + 1)).collect() };
+        let all =
+            |items: &[Py]| -> Option<Vec<Constant>> { items.iter().map(|item| self.input(item, depth + 1)).collect() };
         match value {
             Py::Tensor(_) | Py::Parameter(_) => super::lower::constant(ctx, value, 0),
             Py::Tuple(items) => Some(Constant::tuple(ctx, all(items)?)),

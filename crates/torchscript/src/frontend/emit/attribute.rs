@@ -250,7 +250,10 @@ impl<'f> Emitter<'_, '_, 'f> {
             TypeKind::Class(class) if self.program.is_module(class) => {
                 let known = self.program.unconverted(class, name).map(|why| format!(" {why}"));
                 let class = self.simple_name(class);
-                format!("Module '{class}' has no attribute '{name}'{}", known.unwrap_or_default())
+                format!(
+                    "Module '{class}' has no attribute '{name}'{}",
+                    known.unwrap_or_default()
+                )
             }
             TypeKind::Class(_) => format!(
                 "'{class}' object has no attribute or method '{name}'. Did you forget to initialize an attribute in __init__()?"

@@ -13,9 +13,9 @@ use super::sugared::Sugared;
 use super::{Emitter, UNUSED, builtins, name_attribute};
 use crate::frontend::Result;
 use crate::frontend::program::DefPath;
-use crate::frontend::source::SourceFile;
 use crate::frontend::program::{Alternatives, foreign_method};
 use crate::frontend::source::SourceError;
+use crate::frontend::source::SourceFile;
 
 /// The message about a list where a tuple is needed.
 pub(super) const NO_STATIC_LENGTH: &str = "cannot statically infer the expected size of a list in this context";
@@ -187,7 +187,8 @@ impl<'f> Emitter<'_, '_, 'f> {
                     TypeKind::Class(class) => {
                         let forward = self.program.unit.method(class, symbols::FORWARD);
                         let is_traced = self.program.python_method(class, "forward").is_some();
-                        if is_traced || forward.is_some() || self.program.overloaded_methods(class, "forward").is_some() {
+                        if is_traced || forward.is_some() || self.program.overloaded_methods(class, "forward").is_some()
+                        {
                             symbols::FORWARD
                         } else {
                             self.program.ctx.symbol("__call__")
@@ -439,7 +440,11 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         let star = def.parameters.vararg.as_ref().or(def.parameters.kwarg.as_ref());
         if star.is_some() {
-            return self.error("call", format!("tracing `{}`, which takes any number of arguments", def.name), node);
+            return self.error(
+                "call",
+                format!("tracing `{}`, which takes any number of arguments", def.name),
+                node,
+            );
         }
         let ctx = Arc::clone(&self.program.ctx);
         let parameters = def.parameters.iter_non_variadic_params();

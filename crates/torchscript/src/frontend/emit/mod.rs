@@ -222,7 +222,11 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                 continue;
             }
             let Some(default) = parameter.default.as_deref() else {
-                return self.error("call", format!("{}() is missing the argument '{name}'", def.name), parameter);
+                return self.error(
+                    "call",
+                    format!("{}() is missing the argument '{name}'", def.name),
+                    parameter,
+                );
             };
             let constant = self.program.python_default(self.file, default)?;
             self.locate(parameter);

@@ -145,7 +145,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         if self.lookup(head).is_some() {
             return None;
         }
-        Some((builtins::special(&self.file.expand(&name))?, call))
+        Some((self.special_form(&self.file.expand(&name))?, call))
     }
 
     /// The truth value of a value, as `bool(...)` has it.

@@ -42,7 +42,10 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
 /// Names under which Python finds what is defined elsewhere.
 const ALIASES: &[(&str, &str)] = &[
     ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
-    ("torch.profiler.record_function", "torch.autograd.profiler.record_function"),
+    (
+        "torch.profiler.record_function",
+        "torch.autograd.profiler.record_function",
+    ),
     ("torch.jit.is_tracing", "torch.jit._trace.is_tracing"),
     ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
 ];

@@ -97,7 +97,11 @@ pub(super) fn is_script_method(file: &SourceFile, def: &StmtFunctionDef) -> bool
 
 /// Whether a property is left to Python, by `@torch.jit.unused` or `@torch.jit.ignore`: code does not know it.
 pub(super) fn is_left_property(file: &SourceFile, def: &StmtFunctionDef) -> bool {
-    let names: Vec<String> = def.decorator_list.iter().map(|decorator| name(file, decorator)).collect();
+    let names: Vec<String> = def
+        .decorator_list
+        .iter()
+        .map(|decorator| name(file, decorator))
+        .collect();
     let is_left = |name: &String| matches!(name.as_str(), "torch.jit.unused" | "torch.jit.ignore");
     names.iter().any(|name| name == "property") && names.iter().any(is_left)
 }

@@ -9,8 +9,8 @@ use ruff_python_ast::Stmt;
 use super::decorators::{self, Marker};
 use super::{DefPath, Global, Program};
 use crate::frontend::Result;
-use crate::frontend::source::SourceFile;
 use crate::frontend::construct::{Base, ClassRef, MethodSource, MethodTable, is_script_module_path};
+use crate::frontend::source::SourceFile;
 
 impl Program<'_> {
     /// A number for a class name that is taken.
@@ -118,7 +118,10 @@ impl Program<'_> {
         let source = self.modules.get(&class)?.methods.get(method)?;
         let def = source.body.def(&source.file)?;
         let marker = decorators::marker(&source.file, def).ok()?;
-        let is_plain = matches!(marker, Marker::Plain | Marker::Export | Marker::Ignored | Marker::Unused);
+        let is_plain = matches!(
+            marker,
+            Marker::Plain | Marker::Export | Marker::Ignored | Marker::Unused
+        );
         (is_plain && source.signature.is_none()).then(|| (Arc::clone(&source.file), source.body))
     }
 
@@ -145,6 +148,19 @@ impl Program<'_> {
     /// Method `method` of a class, which is defined if it is one of a module that nothing has called so far.
     pub(crate) fn module_method(&mut self, class: SymbolId, method: &str) -> Result<Option<FunctionId>> {
         let symbol = self.ctx.symbol(method);
+        if self.traces.context.classes.contains(&class) {
+            // A traced module has the methods that were traced, and those that are exported.
+            let exported = self.python_method(class, method).is_none_or(|(file, path)| {
+                let marker = path.def(&file).map(|def| decorators::marker(&file, def));
+                matches!(marker, Some(Ok(Marker::Export)))
+            });
+            if let Some(id) = self.unit.method(class, symbol) {
+                return Ok(Some(id));
+            }
+            if !exported {
+                return Ok(None);
+            }
+        }
         if let Some(id) = self
             .unit
             .method(class, symbol)

@@ -61,7 +61,9 @@ impl Program<'_> {
             };
             !found.contains_key(name) && !self.refusals.skips(name)
         });
-        let is_empty = remaining.count() == 0;
+        let mut compiled = self.compiled_names().into_iter();
+        let has_compiled = compiled.any(|(name, ..)| !found.contains_key(&name) && !self.refusals.skips(&name));
+        let is_empty = remaining.count() == 0 && !has_compiled;
         let needed = found.iter().find(|(name, _)| {
             let numbers = file.definitions(name).iter();
             is_empty

@@ -173,7 +173,12 @@ impl Program<'_> {
 
     /// The number, string or tensor that a name at the top level of the text has, for code that Python would run.
     pub(crate) fn python_constant(&self, file: &SourceFile, name: &str) -> Option<Constant> {
-        self.top.as_ref().filter(|_| file.is_by_hand())?.constants.get(name).cloned()
+        self.top
+            .as_ref()
+            .filter(|_| file.is_by_hand())?
+            .constants
+            .get(name)
+            .cloned()
     }
 
     /// The constant as a value of type `ty`, where Python's type is not told apart.
