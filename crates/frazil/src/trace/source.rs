@@ -3,6 +3,9 @@
 //! Control flow, numbers that are read from tensors, and calls of functions that Python would run leave nothing behind. Calls of functions and
 //! modules that are compiled by themselves stay calls. Sizes stay computed from the tensors that they are of.
 
+mod sizes;
+mod values;
+
 use super::recorder::{type_of, wrapped_number};
 use frazil_ir::{
     AttributeKind, Builder, Constant, Context, FunctionId, Graph, InsertPoint, Module, NodeId, ObjectId, SymbolId,
@@ -55,16 +58,6 @@ const OF_CONTAINERS: &[&str] = &[
     "aten::slice",
     "aten::update",
     "aten::values",
-];
-
-/// Arithmetic of integers that stays in the trace where it is about sizes.
-const OF_SIZES: &[&str] = &[
-    "aten::add",
-    "aten::floordiv",
-    "aten::mul",
-    "aten::neg",
-    "aten::remainder",
-    "aten::sub",
 ];
 
 /// What the trace has for a value that is no tensor, where it is not a constant.
@@ -640,187 +633,6 @@ impl Tracing<'_> {
             }
         }
         Ok(())
-    }
-
-    /// What the trace has for results that are integers which come from sizes.
-    fn sizes(
-        &mut self,
-        graph: &Graph,
-        node: NodeId,
-        kind: &str,
-        inputs: &[(Value, Noted)],
-        results: &[Value],
-    ) -> Result<Vec<Noted>> {
-        let first = inputs.first();
-        let element = |noted: &Noted, index: i64, length: usize| -> Noted {
-            let index = if index < 0 { index + length as i64 } else { index };
-            match (noted, usize::try_from(index)) {
-                (Noted::Ints(all), Ok(index)) => match all.get(index) {
-                    Some(&Some(value)) => Noted::Int(value),
-                    _ => Noted::Constant,
-                },
-                _ => Noted::Constant,
-            }
-        };
-        Ok(match (kind, first, results) {
-            ("aten::size", Some((Value::Tensor(cell), _)), [Value::Int(_)]) => {
-                let tensor = self.tensor(cell)?;
-                let mut operands = vec![tensor];
-                for (value, noted) in inputs.iter().skip(1) {
-                    operands.push(self.noted(value, noted)?);
-                }
-                vec![Noted::Int(self.integer("aten::size", &operands))]
-            }
-            ("aten::size", Some((Value::Tensor(cell), _)), [Value::List(sizes)]) => {
-                let tensor = self.tensor(cell)?;
-                let mut all = Vec::new();
-                for dim in 0..sizes.items().len() {
-                    let dim = self.builder().constant(dim as i64);
-                    all.push(Some(self.integer("aten::size", &[tensor, dim])));
-                }
-                vec![Noted::Ints(all)]
-            }
-            ("aten::numel", Some((Value::Tensor(cell), _)), [Value::Int(_)]) => {
-                let tensor = self.tensor(cell)?;
-                vec![Noted::Int(self.integer("aten::numel", &[tensor]))]
-            }
-            ("aten::__getitem__", Some((Value::List(list), noted)), [Value::Int(_)]) => match inputs.get(1) {
-                Some(&(Value::Int(index), _)) => vec![element(noted, index, list.items().len())],
-                _ => Vec::new(),
-            },
-            ("prim::ListUnpack", Some((_, Noted::Ints(all))), _) => {
-                let each = all.iter().map(|value| value.map_or(Noted::Constant, Noted::Int));
-                each.collect()
-            }
-            ("prim::ListConstruct", ..) if inputs.iter().any(|(_, noted)| matches!(noted, Noted::Int(_))) => {
-                let all = inputs.iter().map(|(_, noted)| match noted {
-                    Noted::Int(value) => Some(*value),
-                    _ => None,
-                });
-                vec![Noted::Ints(all.collect())]
-            }
-            ("aten::add", Some((Value::List(left), before)), [Value::List(_)]) => {
-                let Some((Value::List(right), after)) = inputs.get(1) else {
-                    return Ok(Vec::new());
-                };
-                let parts = |noted: &Noted, length: usize| match noted {
-                    Noted::Ints(all) => all.clone(),
-                    _ => vec![None; length],
-                };
-                let mut all = parts(before, left.items().len());
-                all.extend(parts(after, right.items().len()));
-                vec![Noted::Ints(all)]
-            }
-            ("aten::slice", Some((Value::List(list), Noted::Ints(all))), [Value::List(_)]) => {
-                // Which elements were picked, the positions show.
-                let positions = frazil_runtime::value::ListValue::new(
-                    types::INT,
-                    (0..list.items().len() as i64).map(Value::Int).collect(),
-                );
-                let mut values: Vec<Value> = inputs.iter().map(|(value, _)| value.clone()).collect();
-                if let Some(first) = values.first_mut() {
-                    *first = Value::List(positions);
-                }
-                let found = self.run(graph, node, &values)?;
-                let found = found.first().and_then(Value::items).unwrap_or_default();
-                let all = found.iter().map(|position| match position {
-                    Value::Int(at) => usize::try_from(*at).ok().and_then(|at| all.get(at).copied().flatten()),
-                    _ => None,
-                });
-                vec![Noted::Ints(all.collect())]
-            }
-            (kind, _, [Value::Int(_)])
-                if OF_SIZES.contains(&kind)
-                    && inputs.iter().all(|(value, _)| matches!(value, Value::Int(_)))
-                    && inputs.iter().any(|(_, noted)| matches!(noted, Noted::Int(_))) =>
-            {
-                let mut operands = Vec::new();
-                for (value, noted) in inputs {
-                    operands.push(self.noted(value, noted)?);
-                }
-                vec![Noted::Int(self.integer(kind, &operands))]
-            }
-            _ => Vec::new(),
-        })
-    }
-
-    fn integer(&mut self, kind: &str, operands: &[ValueId]) -> ValueId {
-        let kind = self.ctx.symbol(kind);
-        self.builder().op(kind, operands, types::INT)
-    }
-
-    /// What the trace has for a value.
-    fn noted(&mut self, value: &Value, noted: &Noted) -> Result<ValueId> {
-        match (value, noted) {
-            (Value::Int(_), Noted::Int(known)) => Ok(*known),
-            (Value::Tensor(cell), _) => self.tensor(cell),
-            (Value::List(list), noted) => {
-                let element = list.element;
-                let mut items = Vec::new();
-                for (index, item) in list.items().iter().enumerate() {
-                    let known = match noted {
-                        Noted::Ints(all) => all.get(index).copied().flatten(),
-                        _ => None,
-                    };
-                    items.push(match known {
-                        Some(known) => known,
-                        None => self.noted(item, &Noted::Constant)?,
-                    });
-                }
-                Ok(self.builder().list(element, &items))
-            }
-            (Value::Tuple(tuple), _) => {
-                let mut items = Vec::new();
-                for item in tuple.items.iter() {
-                    items.push(self.noted(item, &Noted::Constant)?);
-                }
-                Ok(self.builder().tuple(&items))
-            }
-            (Value::Dict(_), _) => Err("an operator or function that is compiled takes a dictionary".to_owned()),
-            (Value::Object(object), _) => self.module_of(object.address()),
-            (value, _) => self.constant(value),
-        }
-    }
-
-    fn constant(&mut self, value: &Value) -> Result<ValueId> {
-        let constant = self.exporter.constant(value).map_err(|e| e.to_string())?;
-        Ok(self.builder().constant(constant))
-    }
-
-    /// The value that a tensor is now: what was noted, an attribute, or else a constant.
-    fn tensor(&mut self, cell: &TensorCell) -> Result<ValueId> {
-        if let Some((value, _)) = self.tensors.get(&cell.address()) {
-            return Ok(*value);
-        }
-        let value = match self.attributes.get(&cell.address()).copied() {
-            Some((owner, name)) => {
-                let owner = self.module_of(owner)?;
-                self.builder().get_attr(owner, name, types::TENSOR)
-            }
-            None => self.constant(&Value::Tensor(cell.clone()))?,
-        };
-        self.define(cell, value);
-        Ok(value)
-    }
-
-    /// The module at an address, got from the one that it is in.
-    fn module_of(&mut self, address: usize) -> Result<ValueId> {
-        if let Some(&known) = self.objects.get(&address) {
-            return Ok(known);
-        }
-        let Some(&(owner, name, ty)) = self.modules.get(&address) else {
-            return Err(
-                "an operator or function that is compiled takes an object that is no part of the module".to_owned(),
-            );
-        };
-        let owner = self.module_of(owner)?;
-        let value = self.builder().get_attr(owner, name, ty);
-        self.objects.insert(address, value);
-        Ok(value)
-    }
-
-    fn define(&mut self, cell: &TensorCell, value: ValueId) {
-        self.tensors.insert(cell.address(), (value, cell.clone()));
     }
 
     fn builder(&mut self) -> Builder<'_> {

@@ -100,6 +100,8 @@ impl Maker<'_, '_> {
                 _ => None,
             },
             Py::Handle(..) if name == "remove" => method(),
+            Py::Size(_) if name == "numel" => method(),
+            Py::Size(_) => return self.attribute_if_any(file, &base.plain(), name, node),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_) => {
                 super::value_methods::is_known(base, name).then(method).flatten()
             }
@@ -390,7 +392,7 @@ impl Maker<'_, '_> {
 /// An attribute of a tensor that is no method.
 fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py> {
     Some(match name {
-        "shape" => Py::tuple(tensor.sizes().into_iter().map(Py::Int).collect()),
+        "shape" => Py::size(tensor.sizes()),
         "data" => Py::Tensor(tensor.alias()),
         "dtype" => Py::Path(tensor.dtype().to_string().into()),
         "device" => Py::Device(frazil_ir::Device::CPU),

@@ -148,7 +148,10 @@ impl Maker<'_, '_> {
             },
             // Models are made for the processor.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
-            Some("Size") => arguments.first().and_then(Py::items).map(Py::tuple),
+            Some("Size") => arguments
+                .first()
+                .and_then(Py::items)
+                .map(|items| Py::Size(items.into())),
             Some("is_tensor") => {
                 let is_tensor = |value: &Py| Py::Bool(matches!(value, Py::Tensor(_) | Py::Parameter(_)));
                 arguments.get(0, "obj").map(is_tensor)

@@ -23,7 +23,7 @@ impl Py {
             Py::Float(f) => *f != 0.0,
             Py::Str(s) => !s.is_empty(),
             Py::List(items) => !items.borrow().is_empty(),
-            Py::Tuple(items) => !items.is_empty(),
+            Py::Tuple(items) | Py::Size(items) => !items.is_empty(),
             Py::Dict(items) => !items.borrow().is_empty(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => match tensor.values().as_slice() {
                 [x] => *x != 0.0,
@@ -99,6 +99,7 @@ impl Py {
         };
         match (self, other) {
             _ if depth > MAX_DEPTH => None,
+            (Py::Size(_), _) | (_, Py::Size(_)) => self.plain().equals_at(&other.plain(), depth + 1, left),
             (Py::Opaque(_) | Py::Method(..) | Py::Super(..), _)
             | (_, Py::Opaque(_) | Py::Method(..) | Py::Super(..)) => None,
             (Py::Instance(_) | Py::Typed(..), _) | (_, Py::Instance(_) | Py::Typed(..)) => match (self, other) {
@@ -147,6 +148,7 @@ impl Py {
     /// `a is b`. Whether equal numbers and strings are one object, only Python knows.
     pub(super) fn identical(&self, other: &Py) -> Option<bool> {
         Some(match (self, other) {
+            (Py::Size(a), Py::Size(b)) => return Rc::ptr_eq(a, b).then_some(true),
             (Py::None, Py::None) => true,
             (Py::Bool(a), Py::Bool(b)) => a == b,
             (Py::Int(a), Py::Int(b)) if a == b => return (-5..=256).contains(a).then_some(true),
@@ -216,6 +218,7 @@ pub(super) fn order(a: &Py, b: &Py) -> Option<Ordering> {
     fn visit(a: &Py, b: &Py, depth: usize) -> Option<Ordering> {
         match (a, b) {
             _ if depth > 64 => None,
+            (Py::Size(_), _) | (_, Py::Size(_)) => visit(&a.plain(), &b.plain(), depth + 1),
             (Py::Str(a), Py::Str(b)) => Some(a.cmp(b)),
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
                 let (a, b) = (a.items()?, b.items()?);
@@ -263,7 +266,7 @@ pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
         (Py::Str(part), Py::Str(text)) => Some(text.contains(&**part)),
         (_, Py::Str(_)) => None,
         (_, Py::Dict(items)) => Some(items.borrow().iter().any(|(key, _)| key.is_key(left))),
-        (_, Py::List(_) | Py::Tuple(_) | Py::Iterator(_)) => is_among(&right.items()?, left),
+        (_, Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Iterator(_)) => is_among(&right.items()?, left),
         _ => None,
     };
     match op {

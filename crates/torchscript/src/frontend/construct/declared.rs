@@ -1,6 +1,6 @@
 //! What class bodies say about attributes: their types, and which are constants.
 
-use frazil_ir::{Constant, TypeId};
+use frazil_ir::{Constant, TypeId, TypeKind};
 use ruff_python_ast::{Expr, Stmt, StmtAnnAssign};
 
 use super::value::{ClassRef, Py};
@@ -189,6 +189,14 @@ pub(super) fn constant(program: &Program<'_>, value: &Py, depth: usize) -> std::
             Some(known) => known,
             None => return Err(python_class(value)),
         },
+        Py::Size(_) => return constant(program, &value.plain(), depth),
+        Py::Member(ty, _) => {
+            let name = match program.ctx.type_kind(*ty) {
+                TypeKind::Enum(name) => program.ctx.name(name),
+                _ => "object",
+            };
+            return Err(format!("__main__.{}", name.rsplit('.').next().unwrap_or(name)));
+        }
         Py::List(_) | Py::Tuple(_) if depth < super::MAX_CALLS && value.is_small() => {
             let items = value.items().unwrap_or_default();
             let items: std::result::Result<Vec<_>, _> =

@@ -431,7 +431,14 @@ impl Maker<'_, '_> {
                 Ok(Py::Opaque("context of gradients"))
             }
             Py::Class(class) => self.instantiate(&class, positional, keywords, file, call),
-            Py::Path(path) => self.call_path(file, &path, &Arguments::new(positional, keywords), call),
+            Py::Path(path) => {
+                // Sizes are a tuple to all that does not show them.
+                let shows = matches!(&*path, "str" | "repr" | "print");
+                let plain = |value: Py| if shows { value } else { value.plain() };
+                let positional = positional.into_iter().map(plain).collect();
+                let keywords = keywords.into_iter().map(|(name, value)| (name, plain(value))).collect();
+                self.call_path(file, &path, &Arguments::new(positional, keywords), call)
+            }
             Py::Method(object, name) => {
                 if let Py::Instance(this) = &*object {
                     return self.call_field(file, this, &name, positional, keywords, call);
@@ -439,6 +446,11 @@ impl Maker<'_, '_> {
                 let (this, chain) = match &*object {
                     Py::Super(this, class) => (this, self.chain_behind(this, class)?),
                     Py::Object(this) => (this, self.chain(this)?),
+                    other @ (Py::Tensor(_) | Py::Parameter(_)) => {
+                        let positional = positional.iter().map(Py::plain).collect();
+                        let arguments = Arguments::new(positional, keywords);
+                        return self.value_method(file, other, &name, &arguments, call);
+                    }
                     other => {
                         let arguments = Arguments::new(positional, keywords);
                         return self.value_method(file, other, &name, &arguments, call);

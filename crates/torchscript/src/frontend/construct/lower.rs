@@ -389,6 +389,7 @@ impl Lowering<'_, '_> {
                 };
                 (types::TENSOR, constant)
             }
+            Py::Size(_) => return self.value(file, &value.plain(), wanted),
             Py::Object(_) => return Ok(Err("Cannot infer concrete type of torch.nn.Module".into())),
             Py::Instance(object) => return self.instance(file, object),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) if self.depth > MAX_CALLS || !value.is_small() => {
@@ -634,7 +635,7 @@ pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Op
         Py::Str(text) => Constant::str(&**text),
         Py::Member(_, member) => (**member).clone(),
         Py::Device(device) => Constant::Device(*device),
-        Py::Tuple(items) => Constant::tuple(ctx, all(items)?),
+        Py::Tuple(items) | Py::Size(items) => Constant::tuple(ctx, all(items)?),
         Py::List(items) => {
             let items = all(&items.borrow())?;
             Constant::list(items.first().map_or(types::TENSOR, |item| item.ty(ctx)), items)

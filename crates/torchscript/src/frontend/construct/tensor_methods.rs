@@ -126,6 +126,7 @@ impl Maker<'_, '_> {
                         let at = if at < 0 { at + all.len() as i64 } else { at };
                         all.get(usize::try_from(at).ok()?).map(|&n| Py::Int(n))
                     }
+                    None if name == "size" => Some(Py::size(all)),
                     None => Some(Py::tuple(all.into_iter().map(Py::Int).collect())),
                 }
             }

@@ -23,6 +23,8 @@ pub(super) enum Py {
     Str(Rc<str>),
     List(Rc<RefCell<Vec<Py>>>),
     Tuple(Rc<[Py]>),
+    /// `torch.Size`: a tuple with another text.
+    Size(Rc<[Py]>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
     Device(Device),
     Tensor(HostTensor),
@@ -200,6 +202,19 @@ impl Py {
         Py::Tuple(items.into())
     }
 
+    /// The value with a tuple for sizes.
+    pub(super) fn plain(&self) -> Py {
+        match self {
+            Py::Size(items) => Py::Tuple(Rc::clone(items)),
+            other => other.clone(),
+        }
+    }
+
+    /// `torch.Size(sizes)`
+    pub(super) fn size(sizes: impl IntoIterator<Item = i64>) -> Py {
+        Py::Size(sizes.into_iter().map(Py::Int).collect())
+    }
+
     /// What Python calls its type.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
@@ -210,6 +225,7 @@ impl Py {
             Py::Str(_) => "str",
             Py::List(_) => "list",
             Py::Tuple(_) => "tuple",
+            Py::Size(_) => "torch.Size",
             Py::Dict(_) => "dict",
             Py::Device(_) => "device",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
@@ -244,7 +260,7 @@ impl Py {
     pub(super) fn items(&self) -> Option<Vec<Py>> {
         Some(match self {
             Py::List(items) => items.borrow().clone(),
-            Py::Tuple(items) => items.to_vec(),
+            Py::Tuple(items) | Py::Size(items) => items.to_vec(),
             Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
             Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
             // What has been gone through once is not gone through again: Python would find the rest of it.
@@ -259,7 +275,7 @@ impl Py {
         match self.as_int() {
             Some(one) => Some(vec![one]),
             None => match self {
-                Py::List(_) | Py::Tuple(_) => self.items()?.iter().map(Py::as_int).collect(),
+                Py::List(_) | Py::Tuple(_) | Py::Size(_) => self.items()?.iter().map(Py::as_int).collect(),
                 _ => None,
             },
         }

@@ -24,6 +24,7 @@ mod operator;
 mod special;
 mod statement;
 mod sugared;
+mod traced;
 pub(crate) mod upgrade;
 mod with;
 

@@ -8,7 +8,7 @@ use ruff_text_size::Ranged;
 
 use super::matching::Arguments;
 use super::sugared::Special;
-use super::{Condition, Emitter, builtins};
+use super::{Condition, Emitter};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 
