@@ -77,7 +77,8 @@ fn graphs_in_braces_are_the_same() {
         "graph(%c : bool) {\n   = prim::If(%c)\n    block0() {\n      -> ()\n    block1() {\n      -> ()\n    }\n  return ();\n}\n",
     ] {
         let error = parse_graph(&Arc::new(Context::new()), wrong).unwrap_err();
-        assert_eq!(error.diagnostics[0].code, "unexpected-token", "{wrong}");
+        let code = error.diagnostics[0].code;
+        assert!(code.starts_with("unexpected-"), "{wrong}: {code}");
     }
 }
 
