@@ -3,12 +3,12 @@
 use crate::backing::Backing;
 use crate::instance::ModelSource;
 use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result, SessionBuilder};
-use frazil_ir::{Context, Graph};
+use frazil_ir::{Context, Graph, Module};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
 use frazil_syntax::FileIdentity;
-use frazil_torchscript::{Known, LoadOptions, Source};
+use frazil_torchscript::{Known, LoadOptions, Source, TraceContext, TraceRequest};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -304,8 +304,12 @@ impl Session {
             };
             let _ = pass.run(graph, &mut PassContext::new(&**self.registry()));
         };
+        let trace = |module: &Module, context: &TraceContext, request: &TraceRequest| {
+            crate::trace::record(self.registry(), module, context, request)
+        };
         let mut options = self.load_options();
         options.fold = Some(&fold);
+        options.trace = Some(&trace);
         act(&options)
     }
 

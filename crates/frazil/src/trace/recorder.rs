@@ -204,7 +204,7 @@ impl Recorder {
     ) -> Result<Vec<ValueId>> {
         let range = self.range(place);
         let schema = Arc::clone(operator.schema());
-        let wrapped = self.wrapped_number(&schema, values);
+        let wrapped = wrapped_number(&self.ctx, &schema, values);
         let mut operands = Vec::new();
         for (i, formal) in schema.arguments.iter().enumerate() {
             let value = values.get(i).unwrap_or(&Value::None);
@@ -220,25 +220,6 @@ impl Recorder {
             Some(error) => Err(error.into()),
             None => Ok(operands),
         }
-    }
-
-    /// The number of an arithmetic operator as the tensor that Python makes of it, where the graph gives the same with it.
-    fn wrapped_number(&self, schema: &FunctionSchema, values: &[Value]) -> Option<Tensor> {
-        let name = self.ctx.name(schema.name);
-        if !WITH_WRAPPED_NUMBERS.contains(&name) || !self.ctx.name(schema.overload).starts_with("Scalar") {
-            return None;
-        }
-        let (tensor, number) = (values.first()?.as_tensor()?, values.get(1)?.as_scalar()?);
-        let of_tensor = tensor.dtype();
-        let (dtype, same) = match number {
-            Scalar::Int(_) => (
-                DType::Long,
-                of_tensor != DType::Bool && (tensor.dim() > 0 || of_tensor == DType::Long),
-            ),
-            Scalar::Float(_) => (DType::Double, of_tensor.is_floating_point() && tensor.dim() > 0),
-            _ => return None,
-        };
-        same.then(|| Tensor::scalar(dtype, number))
     }
 
     fn operand(&mut self, ty: TypeId, given: Option<&Arg<'_>>, value: &Value, range: Option<SourceRange>) -> ValueId {
@@ -436,6 +417,25 @@ impl Recorder {
             length: 0,
         })
     }
+}
+
+/// The number of an arithmetic operator as the tensor that Python makes of it, where the graph gives the same with it.
+pub(super) fn wrapped_number(ctx: &Context, schema: &FunctionSchema, values: &[Value]) -> Option<Tensor> {
+    let name = ctx.name(schema.name);
+    if !WITH_WRAPPED_NUMBERS.contains(&name) || !ctx.name(schema.overload).starts_with("Scalar") {
+        return None;
+    }
+    let (tensor, number) = (values.first()?.as_tensor()?, values.get(1)?.as_scalar()?);
+    let of_tensor = tensor.dtype();
+    let (dtype, same) = match number {
+        Scalar::Int(_) => (
+            DType::Long,
+            of_tensor != DType::Bool && (tensor.dim() > 0 || of_tensor == DType::Long),
+        ),
+        Scalar::Float(_) => (DType::Double, of_tensor.is_floating_point() && tensor.dim() > 0),
+        _ => return None,
+    };
+    same.then(|| Tensor::scalar(dtype, number))
 }
 
 /// The type of a tensor with all that is known of it.

@@ -131,6 +131,8 @@ impl Maker<'_, '_> {
                 [value] => self.script(file, value, call)?,
                 _ => None,
             },
+            Some("jit.trace") => self.trace(file, arguments, call)?,
+            Some("jit.trace_module") => self.trace_module(file, arguments, call)?,
             Some("no_grad" | "inference_mode" | "enable_grad" | "set_grad_enabled") => {
                 arguments.positional();
                 Some(Py::Opaque("context of gradients"))
@@ -146,7 +148,10 @@ impl Maker<'_, '_> {
             },
             // Models are made for the processor.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
-            Some("Size") => arguments.first().and_then(Py::items).map(Py::tuple),
+            Some("Size") => arguments
+                .first()
+                .and_then(Py::items)
+                .map(|items| Py::Size(items.into())),
             Some("is_tensor") => {
                 let is_tensor = |value: &Py| Py::Bool(matches!(value, Py::Tensor(_) | Py::Parameter(_)));
                 arguments.get(0, "obj").map(is_tensor)

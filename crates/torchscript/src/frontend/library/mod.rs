@@ -11,7 +11,9 @@ macro_rules! sources {
 
 const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.autograd.grad_mode" "grad_mode.py";
+    "torch.autograd.profiler" "profiler.py";
     "torch.functional" "torch_functional.py";
+    "torch.jit" "jit.py";
     "torch.jit._trace" "trace.py";
     "torch.nn._losses" "losses.py";
     "torch.nn.functional" "functional.py";
@@ -40,6 +42,10 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
 /// Names under which Python finds what is defined elsewhere.
 const ALIASES: &[(&str, &str)] = &[
     ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
+    (
+        "torch.profiler.record_function",
+        "torch.autograd.profiler.record_function",
+    ),
     ("torch.jit.is_tracing", "torch.jit._trace.is_tracing"),
     ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
 ];
