@@ -63,6 +63,51 @@ def unsafe_chunk(self: Tensor, chunks: int, dim: int) -> List[Tensor]:
 def unsafe_split__Tensor(self: Tensor, split_size: int, dim: int) -> List[Tensor]:
     return torch.split(self.resolve_conj().resolve_neg(), split_size, dim)
 
+def unsafe_split_with_sizes(self: Tensor, split_sizes: List[int], dim: int) -> List[Tensor]:
+    return torch.split_with_sizes(self.resolve_conj().resolve_neg(), split_sizes, dim)
+
+def pad_sequence(sequences: List[Tensor], batch_first: bool, padding_value: float, padding_side: str) -> Tensor:
+    if len(sequences) == 0:
+        raise RuntimeError("received an empty list of sequences")
+    if padding_side != "left" and padding_side != "right":
+        raise RuntimeError("Expected padding_side to be one of left or right, but got " + padding_side + ".")
+    longest = 0
+    for sequence in sequences:
+        longest = max(longest, sequence.size(0))
+    out = torch.full([len(sequences), longest] + sequences[0].size()[1:], padding_value, dtype=sequences[0].dtype)
+    for i in range(len(sequences)):
+        length = sequences[i].size(0)
+        start = 0
+        if padding_side == "left":
+            start = longest - length
+        out.select(0, i).narrow(0, start, length).copy_(sequences[i])
+    if not batch_first:
+        out = out.transpose(0, 1).contiguous()
+    return out
+
+# The elements whose indices are all equal. With wrap the diagonal of a tall matrix begins anew below its end, after a row that is left out.
+def fill_diagonal_(self: Tensor, fill_value: number, wrap: bool) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.dim() > 2:
+        diagonal = torch.diagonal(self, 0, 0, 1)
+        for d in range(2, self.dim()):
+            if self.size(d) != self.size(0) or self.size(1) != self.size(0):
+                raise RuntimeError("all dimensions of input must be of equal length")
+            diagonal = torch.diagonal(diagonal, 0, 0, -1)
+        diagonal.fill_(fill_value)
+    elif wrap and self.size(0) > self.size(1) + 1:
+        step = self.size(1) + 1
+        for start in range(0, self.size(0), step):
+            torch.diagonal(self.narrow(0, start, min(step, self.size(0) - start)), 0, 0, 1).fill_(fill_value)
+    else:
+        torch.diagonal(self, 0, 0, 1).fill_(fill_value)
+    return self
+
+# Time, batch, channels.
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
+    return torch.conv1d(self.permute([1, 2, 0]), weight.permute([2, 1, 0]), bias, [1], [pad]).permute([2, 0, 1])
+
 def narrow__Tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start.dim() != 0 or torch.is_floating_point(start) or torch.is_complex(start) or start.dtype == torch.bool:
         raise RuntimeError("start must be an 0-dim integral Tensor.")

@@ -115,6 +115,35 @@ def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
         out = torch.norm(v.transpose(0, dim).reshape([v.size(dim), -1]), pow, [1], False).reshape(shape)
     return out
 
+# Each slice of v along dim has the norm that g says.
+def _weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
+    if v.dtype != torch.half and (dim == 0 or dim == v.dim() - 1):
+        out, _ = torch._weight_norm_interface(v, g, dim)
+    else:
+        out = v * (g / torch.norm_except_dim(v, 2, dim))
+    return out
+
+# Norms of bfloat16 are float32, and everything is computed in float32 before it is rounded.
+def _weight_norm_interface(v: Tensor, g: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
+    if dim != 0 and dim != v.dim() - 1:
+        raise RuntimeError("fused kernels can only be applied for first or last dim")
+    wide = v
+    if v.dtype == torch.bfloat16:
+        wide = v.to(torch.float)
+    norms = torch.norm_except_dim(wide, 2, dim).reshape(g.size())
+    return (wide * (g.to(wide.dtype) / norms)).to(v.dtype), norms
+
+def frobenius_norm__dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    if len(dim) > 2:
+        raise RuntimeError("Expected at most 2 dimensions, but got " + str(len(dim)) + " dimensions instead.")
+    return torch.linalg_vector_norm(self, 2, dim, keepdim)
+
+def nuclear_norm(self: Tensor, keepdim: bool) -> Tensor:
+    return torch.linalg_matrix_norm(self, "nuc", [-2, -1], keepdim)
+
+def nuclear_norm__dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    return torch.linalg_matrix_norm(self, "nuc", dim, keepdim)
+
 def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     if float(p) <= 0.0:
         raise RuntimeError("renorm: non-positive-norm not supported")
