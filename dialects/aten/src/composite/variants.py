@@ -188,16 +188,14 @@ def _scaled_dot_product_attention_math(query: Tensor, key: Tensor, value: Tensor
     if factor < 0.0:
         q = query * -root
     scores = torch.matmul(q, k.transpose(-2, -1) * root)
-    mask = attn_mask
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-        mask = torch.tril(torch.ones([query.size(-2), key.size(-2)], dtype=torch.bool))
-    if mask is not None:
-        if mask.dtype == torch.bool:
-            scores = scores.masked_fill(torch.logical_not(mask), float("-inf"))
-        else:
-            scores = scores + mask
+        seen = torch.tril(torch.ones([query.size(-2), key.size(-2)], dtype=torch.bool))
+        scores = scores.masked_fill(torch.logical_not(seen), float("-inf"))
+    if attn_mask is not None:
+        # Truth values count as numbers here.
+        scores = scores + attn_mask
     weights = torch._safe_softmax(scores, -1)
     if dropout_p > 0.0:
         if dropout_mask is not None:
@@ -236,7 +234,8 @@ def nll_loss2d_forward(self: Tensor, target: Tensor, weight: Optional[Tensor], r
     return torch.nll_loss_nd(self, target, weight, reduction, ignore_index), helper_total_weight(self, target, weight, reduction, ignore_index)
 
 def log_sigmoid_forward(self: Tensor) -> Tuple[Tensor, Tensor]:
-    return torch.log_sigmoid(self), torch.exp(-torch.abs(self))
+    x = self.contiguous()
+    return torch.log_sigmoid(x), torch.exp(-torch.abs(x))
 
 # Attention weights, where the mask says what is left out.
 def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: Optional[int]) -> Tensor:

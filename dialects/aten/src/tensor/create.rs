@@ -16,9 +16,6 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::ones", |a| filled(a, Scalar::Int(1))),
     // Memory without a value: zero is as good as any, and the same each time.
     (Pointwise, "aten::empty", |a| filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::empty_strided", |a| filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::empty_permuted", |a| filled(a, Scalar::Int(0))),
-    (Pointwise, "aten::new_empty_strided", |a| new_filled(a, Scalar::Int(0))),
     (Pointwise, "aten::full", full),
     (Pointwise, "aten::zeros_like", |a| filled_like(a, Scalar::Int(0))),
     (Pointwise, "aten::ones_like", |a| filled_like(a, Scalar::Int(1))),
@@ -63,15 +60,6 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
     ("aten::ones_like", |c| like(c, Scalar::Int(1), 1)),
     ("aten::empty_like", |c| like(c, Scalar::Int(0), 1)),
     ("aten::full_like", |c| like(c, c.scalar(1)?, 2)),
-    ("aten::empty_strided", |c| {
-        let dtype = c.opt_dtype(2)?.unwrap_or(DType::Float);
-        one(empty_strided(dtype, &c.ints(0)?, &c.ints(1)?)?)
-    }),
-    ("aten::new_empty_strided", |c| {
-        let dtype = c.opt_dtype(3)?.unwrap_or(c.tensor(0)?.dtype());
-        one(empty_strided(dtype, &c.ints(1)?, &c.ints(2)?)?)
-    }),
-    ("aten::empty_permuted", empty_permuted),
     ("aten::full", |c| {
         let value = c.scalar(1)?;
         let dtype = c.opt_dtype(2)?.unwrap_or(value.default_dtype());
@@ -82,66 +70,6 @@ pub(super) const EAGER: &[(&str, KernelFn)] = &[
         one(full_checked(dtype, &c.ints(1)?, c.scalar(2)?)?)
     }),
 ];
-
-/// Memory for elements at these strides.
-fn empty_strided(dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor, OpError> {
-    if sizes.len() != strides.len() {
-        return Err(OpError::raised(format!(
-            "dimensionality of sizes ({}) must match dimensionality of strides ({})",
-            sizes.len(),
-            strides.len()
-        )));
-    }
-    if let Some(stride) = strides.iter().find(|&&s| s < 0) {
-        return Err(OpError::raised(format!(
-            "empty_strided(): strides cannot be negative, but one is {stride}"
-        )));
-    }
-    // Refuses sizes that no tensor can have.
-    let count = layout::checked_numel(sizes)
-        .ok_or_else(|| OpError::raised(format!("empty_strided(): {sizes:?} is no size of a tensor")))?;
-    let items = match count {
-        0 => Some(0),
-        _ => layout::extent(sizes, strides).and_then(|(_, last)| last.checked_add(1)),
-    };
-    let items = items.ok_or_else(|| OpError::raised("empty_strided(): sizes and strides overflow"))?;
-    Ok(Tensor::zeros(dtype, &[items])?.as_strided(sizes, strides, 0)?)
-}
-
-/// `(size, physical_layout, dtype, ...)`: a tensor whose dimensions lie in the order that `physical_layout` names, the outermost first.
-fn empty_permuted(call: &Call<'_>) -> Result<Results, OpError> {
-    let (sizes, order) = (call.ints(0)?, call.ints(1)?);
-    if sizes.len() != order.len() {
-        return Err(OpError::raised(format!(
-            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {} is not equal to len(physical_layout) = {}",
-            sizes.len(),
-            order.len()
-        )));
-    }
-    let mut strides = vec![0; sizes.len()];
-    let mut stride = 1i64;
-    for &dim in order.iter().rev() {
-        let at = usize::try_from(dim).ok().filter(|&d| d < sizes.len());
-        let Some(at) = at else {
-            return Err(OpError::raised(format!(
-                "Dimension out of range (expected to be between 0 and {}, but got {dim})",
-                sizes.len().saturating_sub(1)
-            )));
-        };
-        if strides[at] != 0 {
-            return Err(OpError::raised("Duplicate dim not allowed"));
-        }
-        strides[at] = stride;
-        stride = stride
-            .checked_mul(sizes[at].max(1))
-            .ok_or_else(|| OpError::raised("empty_permuted(): sizes overflow"))?;
-    }
-    one(empty_strided(
-        call.opt_dtype(2)?.unwrap_or(DType::Float),
-        &sizes,
-        &strides,
-    )?)
-}
 
 /// A tensor filled with a number in the range of `dtype`.
 fn full_checked(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor, OpError> {
