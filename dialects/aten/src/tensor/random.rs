@@ -187,7 +187,8 @@ fn normal_scaled(sizes: &[i64], dtype: DType, mean: f64, std: f64) -> Result<Ten
     let mut is_real = false;
     sampled(sizes, dtype, |r, _| {
         is_real = !is_real;
-        if is_real || !complex { mean } else { 0.0 }.mul_add(1.0, std * r.normal())
+        let centre = if is_real || !complex { mean } else { 0.0 };
+        centre + std * r.normal()
     })
 }
 
