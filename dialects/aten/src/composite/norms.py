@@ -120,25 +120,6 @@ def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
         out = torch.norm(first.reshape([first.size(0), -1]), pow, [1], False).reshape([first.size(0)] + [1] * (v.dim() - 1)).transpose(0, dim)
     return out
 
-# Each slice of v along dim has the norm that g says.
-def _weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    dense = v.contiguous()
-    if v.dtype != torch.half and (dim == 0 or dim == v.dim() - 1):
-        out, _ = torch._weight_norm_interface(dense, g.contiguous(), dim)
-    else:
-        out = dense * (g.contiguous() / torch.norm_except_dim(dense, 2, dim))
-    return out
-
-# Norms of bfloat16 are float32, and everything is computed in float32 before it is rounded.
-def _weight_norm_interface(v: Tensor, g: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
-    if dim != 0 and dim != v.dim() - 1:
-        raise RuntimeError("fused kernels can only be applied for first or last dim")
-    wide = v
-    if v.dtype == torch.bfloat16:
-        wide = v.to(torch.float)
-    norms = torch.norm_except_dim(wide, 2, dim).reshape(g.size())
-    return (wide * (g.to(wide.dtype) / norms)).to(v.dtype), norms
-
 def frobenius_norm__dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     if len(dim) > 2:
         raise RuntimeError("Expected at most 2 dimensions, but got " + str(len(dim)) + " dimensions instead.")

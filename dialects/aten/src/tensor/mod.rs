@@ -38,6 +38,7 @@ mod special;
 mod special_functions;
 mod splitting;
 mod views;
+mod weight_norm;
 
 use frazil_runtime::Registry;
 use frazil_runtime::op::{Form, ProgramFn, ResultLayout};
@@ -167,6 +168,7 @@ pub(crate) fn register(registry: &mut Registry) {
         softmax::PROGRAMS,
         splitting::PROGRAMS,
         views::PROGRAMS,
+        weight_norm::PROGRAMS,
     ];
     for (form, name, build) in programs.into_iter().flatten() {
         registry.program(*form, name, *build);
