@@ -4,6 +4,7 @@
 use crate::compiler::Compiler;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_ir::SymbolId;
+use frazil_passes::{FreezeError, PassError};
 use frazil_runtime::Signature;
 use frazil_runtime::interp::Interpreter;
 #[cfg(feature = "codegen")]
@@ -250,15 +251,19 @@ pub(crate) fn compile_options(options: &EngineOptions) -> crate::CompileOptions 
     }
 }
 
-/// The model frozen with all that will be called; as it is when it has been frozen already. A module in training mode, which cannot be frozen,
-/// is only inlined: its methods are compiled with attributes as inputs.
+/// The model frozen with all that will be called; as it is when it has been frozen already. What cannot be frozen, a module in training mode and one that
+/// chooses its submodules at run time, is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
+    let inlined = || Ok(model.restored()?.run_passes("inline,dce", &PassOptions::default())?.0);
     if frazil_passes::is_training(model.module()) {
-        return Ok(model.restored()?.run_passes("inline,dce", &PassOptions::default())?.0);
+        return inlined();
     }
     let mut freeze = FreezeOptions::default();
     freeze.freeze.preserve = kept(options);
-    model.freeze(&freeze)
+    match model.freeze(&freeze) {
+        Err(Error::Pass(PassError::Freeze(FreezeError::ContainerIndex))) => inlined(),
+        other => other,
+    }
 }
 
 /// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.

@@ -248,6 +248,11 @@ impl<'f> Body<'f, '_> {
         self.number(s.rounded_to(self.dtype))
     }
 
+    /// A value in between, where PyTorch's formula rounds it to f16 or bf16 operands' dtype.
+    pub fn stored(&self, x: Sym<'f>) -> Sym<'f> {
+        x.cast(self.dtype).cast(self.compute())
+    }
+
     fn tensor(&self, t: &TensorArg) -> Sym<'f> {
         let n = self.tensors.iter().position(|u| u.id == t.id).unwrap_or(0);
         self.formula.input(n, t.dtype())

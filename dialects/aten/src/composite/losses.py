@@ -7,6 +7,12 @@ def helper_reduced(out: Tensor, reduction: int) -> Tensor:
         out = out.sum()
     return out
 
+def helper_wide(x: Tensor) -> Tensor:
+    out = x
+    if x.dtype == torch.half or x.dtype == torch.bfloat16:
+        out = x.to(torch.float)
+    return out
+
 def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     d = self - target
     out = d * d
@@ -19,17 +25,33 @@ def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
     if beta < 0.0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    d = torch.abs(self - target)
+    if self.dtype == torch.bfloat16 and target.dtype == torch.bfloat16:
+        d = torch.abs(self.to(torch.float) - target.to(torch.float))
+        kind = self.dtype
+    else:
+        d = torch.abs(self - target)
+        kind = d.dtype
+        d = helper_wide(d)
     out = d
     if beta > 0.0:
         out = torch.where(d < beta, d * d * 0.5 / beta, d - 0.5 * beta)
+    out = out.to(kind)
     return helper_reduced(out, reduction)
 
 def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     if delta <= 0.0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    d = torch.abs(self - target)
-    out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta).to(self.dtype)
+    if self.dtype == torch.bfloat16 and target.dtype == torch.bfloat16:
+        # Each operation is rounded, and the limit.
+        limit = torch.full([1], delta, dtype=self.dtype)
+        d = torch.abs(self - target)
+        out = torch.where(d < limit, d * 0.5 * d, (d - limit * 0.5) * limit)
+    else:
+        if self.dtype == torch.half and target.dtype == torch.half:
+            d = torch.abs(self.to(torch.float) - target.to(torch.float))
+        else:
+            d = torch.abs(self - target)
+        out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta).to(self.dtype)
     return helper_reduced(out, reduction)
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
