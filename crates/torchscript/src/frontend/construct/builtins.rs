@@ -233,6 +233,13 @@ impl Maker<'_, '_> {
             }
             _ => return Ok(None),
         };
+        // A function of the library is no number, text or list.
+        if let Py::Path(function) = value
+            && function.starts_with("torch.nn.functional.")
+            && matches!(path, "str" | "int" | "float" | "bool" | "list" | "tuple" | "dict")
+        {
+            return Ok(Some(false));
+        }
         if matches!(
             value,
             Py::Member(..) | Py::Opaque(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)

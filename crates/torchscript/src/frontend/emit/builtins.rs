@@ -18,6 +18,7 @@ pub(crate) fn special(name: &str) -> Option<Special> {
         "torch.jit.wait" | "torch.jit._wait" => Special::Wait,
         "warnings.warn" => Special::Warn,
         "torch._assert" => Special::Assert,
+        "torch.jit._unscriptable" => Special::Unscriptable,
         "print" => Special::Print,
         "range" => Special::Range,
         "enumerate" => Special::Enumerate,

@@ -13,9 +13,13 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.autograd.grad_mode" "grad_mode.py";
     "torch.functional" "torch_functional.py";
     "torch.jit._trace" "trace.py";
+    "torch.nn._attention" "attention.py";
     "torch.nn._losses" "losses.py";
+    "torch.nn._pooling" "pools.py";
+    "torch.nn._resize" "resize.py";
     "torch.nn.functional" "functional.py";
     "torch.nn.modules.activation" "activation.py";
+    "torch.nn.modules.adaptive" "adaptive.py";
     "torch.nn.modules.batchnorm" "batchnorm.py";
     "torch.nn.modules.channelshuffle" "channelshuffle.py";
     "torch.nn.modules.container" "container.py";
@@ -41,13 +45,20 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
 const ALIASES: &[(&str, &str)] = &[
     ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
     ("torch.jit.is_tracing", "torch.jit._trace.is_tracing"),
+    (
+        "torch.nn.Transformer.generate_square_subsequent_mask",
+        "torch.nn.modules.transformer._generate_square_subsequent_mask",
+    ),
     ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
 ];
 
 /// Where functions stand that Python finds under a shorter name.
 const GATHERED: &[(&str, &str)] = &[
     ("torch.", "__torch__.torch.functional"),
+    ("torch.nn.functional.", "__torch__.torch.nn._attention"),
     ("torch.nn.functional.", "__torch__.torch.nn._losses"),
+    ("torch.nn.functional.", "__torch__.torch.nn._pooling"),
+    ("torch.nn.functional.", "__torch__.torch.nn._resize"),
 ];
 
 /// The file, text and qualifier of the source that defines the names under `qualifier`.
