@@ -420,7 +420,7 @@ mod tests {
     fn schemas_parse() {
         assert_eq!(
             shown("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
-            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=…) -> Tensor"
+            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
         );
         assert_eq!(
             shown("aten::format(str self, ...) -> str"),

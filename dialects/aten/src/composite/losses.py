@@ -71,6 +71,14 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     dim = target.dim()
+    if dim == 1:
+        if input1.dim() != 2 or input2.dim() != 2:
+            raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes " + str(input1.size()) + " and " + str(input2.size()) + ".")
+    elif dim == 0:
+        if input1.dim() != 1 or input2.dim() != 1:
+            raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes " + str(input1.size()) + " and " + str(input2.size()) + ".")
+    else:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     product = (input1 * input2).sum([dim])
     norm1 = (input1 * input1).sum([dim]) + 1e-12
     norm2 = (input2 * input2).sum([dim]) + 1e-12
@@ -169,6 +177,8 @@ def nll_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: 
     return torch.nll_loss_nd(self, target, weight, reduction, ignore_index)
 
 def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int, label_smoothing: float) -> Tensor:
+    if label_smoothing < 0.0 or label_smoothing > 1.0:
+        raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: " + str(label_smoothing))
     dim = 1
     if self.dim() == 1:
         dim = 0
@@ -216,6 +226,11 @@ def multi_margin_loss(self: Tensor, target: Tensor, p: number, margin: number, w
     x = torch.atleast_2d(self)
     places = torch.atleast_1d(target).unsqueeze(1)
     classes = x.size(1)
+    if target.dim() > 1 or target.numel() != x.size(0):
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size [" + str(x.size(0)) + "], but got " + str(target.size()) + ". Input has shape " + str(self.size()) + ".")
+    if weight is not None:
+        if weight.dim() != 1 or weight.numel() != classes:
+            raise RuntimeError("inconsistent weight size, expected " + str(classes) + " but got " + str(weight.size()))
     terms = torch.clamp_min(x - torch.gather(x, 1, places) + margin, 0)
     if power == 2.0:
         terms = terms * terms
@@ -258,7 +273,7 @@ def helper_ctc(log_probs: Tensor, target: Tensor, input_length: int, blank: int)
     jump = torch.zeros([states], dtype=torch.bool)
     if states > 2:
         later = symbols.narrow(0, 2, states - 2)
-        torch.slice(jump, 0, 2, states, 1).copy_((later != blank).logical_and(later != symbols.narrow(0, 0, states - 2)))
+        torch.slice(jump, 0, 2, states, 1).copy_(later != symbols.narrow(0, 0, states - 2))
     start = torch.arange(states) < 2
     scores = torch.where(start, torch.index_select(log_probs.select(0, 0), 0, symbols), least)
     for t in range(1, input_length):
@@ -272,6 +287,18 @@ def helper_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: List[int]
     batched = log_probs
     if log_probs.dim() == 2:
         batched = log_probs.unsqueeze(1)
+    batch = batched.size(1)
+    if blank < 0 or blank >= batched.size(2):
+        raise RuntimeError("blank must be in label range")
+    if len(input_lengths) != batch:
+        raise RuntimeError("input_lengths must be of size batch_size")
+    if len(target_lengths) != batch:
+        raise RuntimeError("target_lengths must be of size batch_size")
+    for n in range(batch):
+        if input_lengths[n] < 0:
+            raise RuntimeError("Expected input_lengths to have value at least 0, but got value " + str(input_lengths[n]) + " (while checking arguments for ctc_loss_allocate_outputs)")
+        if input_lengths[n] > batched.size(0):
+            raise RuntimeError("Expected input_lengths to have value at most " + str(batched.size(0)) + ", but got value " + str(input_lengths[n]) + " (while checking arguments for ctc_loss_allocate_outputs)")
     losses: List[Tensor] = []
     start = 0
     for n in range(batched.size(1)):

@@ -65,6 +65,7 @@ const ON_IMAGES: &[&str] = &[
     "aten::_convolution",
     "aten::_upsample_bicubic2d_aa",
     "aten::_upsample_bilinear2d_aa",
+    "aten::_upsample_lanczos2d_aa",
     "aten::_upsample_nearest_exact1d",
     "aten::_upsample_nearest_exact2d",
     "aten::_upsample_nearest_exact3d",

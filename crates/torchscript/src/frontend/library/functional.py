@@ -321,7 +321,14 @@ def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[f
 def rrelu(
     input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    if inplace:
+    if training:
+        if lower > upper:
+            raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+        slopes = torch.empty_like(input).uniform_(lower, upper)
+        result = torch.where(input <= 0, input * slopes, input)
+        if inplace:
+            result = input.copy_(result)
+    elif inplace:
         result = torch.rrelu_(input, lower, upper, training)
     else:
         result = torch.rrelu(input, lower, upper, training)
@@ -435,9 +442,26 @@ def embedding_bag(
     return result
 
 
-def has_torch_function_unary(value: Any) -> bool:
-    return False
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
+    torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+    return mat_a
 
 
-def has_torch_function_variadic(first: Any, second: Any) -> bool:
-    return False
+def scaled_addmm(mat_a: Any, mat_b: Any) -> Tensor:
+    torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+    return mat_a
+
+
+def handle_torch_function(public_api: Any, relevant_args: Any) -> Any:
+    torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+    return public_api
+
+
+def scaled_mm(mat_a: Any, mat_b: Any) -> Any:
+    torch.jit._unscriptable("Unknown type name 'ScalingType'")
+    return mat_a
+
+
+def scaled_grouped_mm(mat_a: Any, mat_b: Any) -> Any:
+    torch.jit._unscriptable("Unknown type name 'ScalingType'")
+    return mat_a

@@ -75,11 +75,12 @@ def binary_cross_entropy(
     reduce: Optional[bool] = None,
     reduction: str = "mean",
 ) -> Tensor:
+    code = _reduction(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. Please ensure they have the same size.")
     if weight is not None:
         weight = weight.expand(torch.broadcast_tensors([target, weight])[0].size())
-    return torch._C._nn.binary_cross_entropy(input, target, weight, _reduction(reduction, size_average, reduce))
+    return torch._C._nn.binary_cross_entropy(input, target, weight, code)
 
 
 def binary_cross_entropy_with_logits(
@@ -91,9 +92,10 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Optional[Tensor] = None,
 ) -> Tensor:
+    code = _reduction(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _reduction(reduction, size_average, reduce))
+    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
 
 
 def kl_div(
@@ -214,9 +216,10 @@ def margin_ranking_loss(
     reduce: Optional[bool] = None,
     reduction: str = "mean",
 ) -> Tensor:
+    code = _reduction(reduction, size_average, reduce)
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
         raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
-    return torch.margin_ranking_loss(input1, input2, target, margin, _reduction(reduction, size_average, reduce))
+    return torch.margin_ranking_loss(input1, input2, target, margin, code)
 
 
 def cosine_embedding_loss(

@@ -96,6 +96,16 @@ pub(crate) fn name_of(path: &str) -> Option<String> {
     SOURCES.iter().any(|(q, ..)| *q == qualifier).then_some(name)
 }
 
+/// Whether `path` is a function of `torch.nn.functional` that is written in Python.
+pub(crate) fn is_functional(path: &str) -> bool {
+    path.strip_prefix("torch.nn.functional.").is_some_and(|name| {
+        let gathered = GATHERED.iter().map(|(_, qualifier)| *qualifier);
+        gathered
+            .chain(["__torch__.torch.nn.functional"])
+            .any(|qualifier| defines(qualifier, name))
+    })
+}
+
 /// Whether the source of `qualifier` defines the function `name`.
 fn defines(qualifier: &str, name: &str) -> bool {
     let heads = [format!("\ndef {name}("), format!("\n{name} = choose(")];

@@ -148,6 +148,8 @@ class _LPPool(Module):
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
+        if norm_type == 0:
+            raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
         self.norm_type = float(norm_type)
         self.kernel_size = kernel_size
         self.stride = stride

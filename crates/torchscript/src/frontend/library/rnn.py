@@ -340,3 +340,21 @@ class RNNCell(_Cell):
         else:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return result if batched else result.squeeze(0)
+
+
+class RNNBase(Module):
+    def __init__(self, mode, input_size, hidden_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        return input
+
+
+class RNNCellBase(Module):
+    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        return input

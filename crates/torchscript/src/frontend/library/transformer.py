@@ -22,6 +22,13 @@ def _activation(name):
     raise RuntimeError("activation should be relu/gelu, not " + str(name))
 
 
+def _is_fused(activation):
+    """Whether PyTorch has a kernel for layers with this activation."""
+    if isinstance(activation, str):
+        return activation in ("relu", "gelu")
+    return isinstance(activation, (nn.ReLU, nn.GELU)) or activation is F.relu or activation is F.gelu
+
+
 class TransformerEncoderLayer(Module):
     __constants__ = ["norm_first"]
 
@@ -50,7 +57,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = nn.Dropout(dropout)
         self.dropout2 = nn.Dropout(dropout)
         self.activation = _activation(activation) if isinstance(activation, str) else activation
-        self._activation_is_fused = isinstance(activation, (nn.ReLU, nn.GELU)) or activation in ("relu", "gelu")
+        self._activation_is_fused = _is_fused(activation)
 
     def _sa_block(
         self, x: Tensor, attn_mask: Optional[Tensor], key_padding_mask: Optional[Tensor], is_causal: bool
@@ -202,11 +209,13 @@ class TransformerEncoder(Module):
         if self._is_nested and not self.training and src.dim() == 3 and mask is None and padding is not None:
             kept = padding == 0
             places = torch.arange(kept.size(1), device=kept.device)
-            packed = places.unsqueeze(0) >= kept.sum(1, keepdim=True)
+            absent = places.unsqueeze(0) >= kept.sum(1, keepdim=True)
+            packed = torch.zeros_like(padding).masked_fill(absent, float("-inf"))
             if self.mask_check:
-                packed = packed.logical_and((packed != kept).all())
-            padding = padding.masked_fill(packed, float("-inf"))
-            absent = packed
+                is_at_end = (absent != kept).all()
+                packed = torch.where(is_at_end, packed, padding)
+                absent = absent.logical_and(is_at_end)
+            padding = packed
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, src_key_padding_mask=padding, is_causal=causal)
