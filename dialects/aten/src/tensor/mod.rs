@@ -7,6 +7,7 @@ mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod ctc;
 mod eigen;
 mod einsum;
 mod embedding;
@@ -177,6 +178,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
     registry.kernels(reflections::KERNELS);
+    registry.kernels(ctc::KERNELS);
     registry.kernels(resample::KERNELS);
     registry.kernels(scans::KERNELS);
     registry.kernels(segments::KERNELS);
