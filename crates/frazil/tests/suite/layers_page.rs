@@ -43,7 +43,9 @@ impl LayersPage {
                     .overloads(*name)
                     .any(|schema| session.registry().operator_of(schema.clone()).is_some())
             });
-            self.known = covered.map(|name| session.registry().ctx().name(name).to_owned()).collect();
+            self.known = covered
+                .map(|name| session.registry().ctx().name(name).to_owned())
+                .collect();
         }
         let class = name.rsplit_once('_').map_or(name, |(class, _)| class);
         // What changes a layer is no layer.
@@ -97,7 +99,10 @@ impl LayersPage {
              native code in parts, with the interpreter between them.\n\n\
              Why a program differs stands in `tests/fixtures/language/differences.txt`.\n",
         );
-        for (topic, title) in [("nn_modules", "Classes of `torch.nn`"), ("nn_functional", "Functions of `torch.nn.functional`")] {
+        for (topic, title) in [
+            ("nn_modules", "Classes of `torch.nn`"),
+            ("nn_functional", "Functions of `torch.nn.functional`"),
+        ] {
             let rows = self.rows.iter().filter(|((t, _), _)| t == topic);
             let rows: Vec<(&str, &Row)> = rows.map(|((_, name), row)| (name.as_str(), row)).collect();
             let whole = rows.iter().filter(|(_, row)| row.same == row.programs).count();
@@ -122,7 +127,11 @@ impl LayersPage {
                     (all, true) => ("yes".to_owned(), of(row.native, all)),
                     (all, false) => (format!("without {}", missing.join(", ")), of(row.native, all)),
                 };
-                let _ = writeln!(out, "| `{name}` | {} | {source} | {archives} | {native} |", row.programs);
+                let _ = writeln!(
+                    out,
+                    "| `{name}` | {} | {source} | {archives} | {native} |",
+                    row.programs
+                );
             }
         }
         out

@@ -86,7 +86,11 @@ fn ctc_loss(call: &Call<'_>) -> Result<Results, OpError> {
         // Of the time steps, this sequence's probabilities of all classes.
         let row = |step: usize| &values[(step * batch as usize + n) * classes as usize..][..classes as usize];
         let loss = negative_log_likelihood(input as usize, target, blank as usize, row);
-        losses.push(if zero_infinity && loss == f64::INFINITY { 0.0 } else { loss });
+        losses.push(if zero_infinity && loss == f64::INFINITY {
+            0.0
+        } else {
+            loss
+        });
     }
     let (losses, sizes) = match reduction {
         0 if log_probs.dim() == 2 => (losses, vec![]),
@@ -101,12 +105,7 @@ fn ctc_loss(call: &Call<'_>) -> Result<Results, OpError> {
 }
 
 /// -log of the probability that `steps` classes, without repetitions and blanks, are `target`. States are the labels with blanks around them.
-fn negative_log_likelihood<'v>(
-    steps: usize,
-    target: &[i64],
-    blank: usize,
-    row: impl Fn(usize) -> &'v [f64],
-) -> f64 {
+fn negative_log_likelihood<'v>(steps: usize, target: &[i64], blank: usize, row: impl Fn(usize) -> &'v [f64]) -> f64 {
     let states = 2 * target.len() + 1;
     if steps == 0 {
         return if target.is_empty() { 0.0 } else { f64::INFINITY };
@@ -116,7 +115,13 @@ fn negative_log_likelihood<'v>(
         _ => target[state / 2] as usize,
     };
     let mut scores: Vec<f64> = (0..states)
-        .map(|state| if state < 2 { row(0)[class(state)] } else { f64::NEG_INFINITY })
+        .map(|state| {
+            if state < 2 {
+                row(0)[class(state)]
+            } else {
+                f64::NEG_INFINITY
+            }
+        })
         .collect();
     for step in 1..steps {
         let now = row(step);
@@ -139,7 +144,11 @@ fn negative_log_likelihood<'v>(
 fn log_sum(values: &[f64]) -> f64 {
     let largest = values.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x));
     if largest == f64::NEG_INFINITY {
-        return if values.iter().any(|x| x.is_nan()) { f64::NAN } else { largest };
+        return if values.iter().any(|x| x.is_nan()) {
+            f64::NAN
+        } else {
+            largest
+        };
     }
     largest + values.iter().map(|x| (x - largest).exp()).sum::<f64>().ln()
 }
