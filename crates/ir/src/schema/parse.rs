@@ -428,7 +428,7 @@ mod tests {
         );
         assert_eq!(
             shown("aten::popitem.complex(Dict(complex, t)(a!) self) -> ((complex, t))"),
-            "aten::popitem.complex(Dict(complex, t) self) -> (complex, t)"
+            "aten::popitem.complex(Dict(complex, t) self) -> ((complex, t))"
         );
         assert_eq!(
             shown("prim::ConstantChunk(...) -> ..."),
