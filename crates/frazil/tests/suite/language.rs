@@ -12,6 +12,7 @@ use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::layers_page::LayersPage;
 use common::{listing, programs, without_constants, without_defaults};
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Loaded, Model, Session, Value};
 use frazil_recorded::compare::{self, Tolerance};
@@ -78,7 +79,8 @@ fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
     }
 }
 
-fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
+/// How a program differs; and whether native code serves it whole, where that is wanted and there is a compiler.
+fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Option<bool>) -> Outcome {
     let session = Session::new();
     let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
     let loaded = loaded.map_err(|e| e.to_string()).and_then(without_refusal);
@@ -104,6 +106,19 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
     // Without LLVM there is the interpreter only.
     let kinds = [EngineKind::Interpreter, EngineKind::Native];
     for &kind in &kinds[..if cfg!(feature = "codegen") { 2 } else { 1 }] {
+        if let (EngineKind::Native, Some(whole)) = (kind, whole.as_mut()) {
+            let options = EngineOptions {
+                kind,
+                strict: true,
+                ..EngineOptions::default()
+            };
+            let strict = model.engine(&options).ok();
+            let difference = strict.map(|mut engine| different_results(&mut engine, method, recorded, tolerance));
+            *whole = matches!(difference, Some(None));
+            if *whole {
+                continue;
+            }
+        }
         if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded, tolerance) {
             return Outcome::Result(format!("{kind:?}: {difference}"));
         }
@@ -182,12 +197,13 @@ fn programs_do_what_pytorch_does() {
     let known = differences();
     let shown = std::env::var("FRAZIL_LANGUAGE").ok();
     let further = std::env::var_os("FRAZIL_PROGRAMS").map(PathBuf::from);
-    let mut topics: Vec<PathBuf> = std::fs::read_dir(further.unwrap_or_else(folder))
+    let mut topics: Vec<PathBuf> = std::fs::read_dir(further.clone().unwrap_or_else(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "py"))
         .collect();
     topics.sort();
+    let mut layers = LayersPage::default();
     let mut wrong = Vec::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for path in topics {
@@ -204,7 +220,12 @@ fn programs_do_what_pytorch_does() {
                 "programs" => PROGRAM,
                 _ => OPERATOR,
             };
-            let outcome = compare(&source, recorded, tolerance);
+            let is_layer = topic.starts_with("nn_");
+            let mut whole = is_layer.then_some(false);
+            let outcome = compare(&source, recorded, tolerance, &mut whole);
+            if is_layer {
+                layers.add(&topic, &name, &source, recorded, outcome.kind(), whole == Some(true));
+            }
             *counts.entry(outcome.kind()).or_default() += 1;
             if shown.as_ref().is_some_and(|prefix| case.starts_with(prefix.as_str())) {
                 eprintln!("{case} {outcome:?}\n");
@@ -219,6 +240,9 @@ fn programs_do_what_pytorch_does() {
         }
     }
     assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+    if further.is_none() {
+        layers.check();
+    }
 }
 
 /// The Python examples of a page with their lines.

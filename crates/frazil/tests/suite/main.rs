@@ -18,6 +18,7 @@ mod deep;
 mod eager;
 mod forks;
 mod language;
+mod layers_page;
 mod methods;
 mod named_results;
 mod pytorch_names;

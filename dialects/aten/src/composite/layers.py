@@ -7,6 +7,11 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
     if weight.dim() > 1:
         raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = " + str(weight.dim()))
     if weight.numel() != 1:
+        channels = 1
+        if self.dim() > 1:
+            channels = self.size(1)
+        if weight.numel() != channels:
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = " + str(weight.numel()) + " and channel size = " + str(channels) + ".")
         shape = [1] * self.dim()
         if self.dim() > 1:
             shape[1] = weight.numel()
@@ -19,7 +24,10 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
 
 def glu(self: Tensor, dim: int) -> Tensor:
     if self.size(dim) % 2 != 0:
-        raise RuntimeError("Halving dimension must be even")
+        at = dim
+        if dim < 0:
+            at += self.dim()
+        raise RuntimeError("Halving dimension must be even, but dimension " + str(at) + " is size " + str(self.size(dim)))
     wide = self
     if self.dtype == torch.half or self.dtype == torch.bfloat16:
         wide = self.to(torch.float)
@@ -236,3 +244,18 @@ def logspace__Tensor_Scalar(start: Tensor, end: number, steps: int, base: float,
 
 def logspace__Scalar_Tensor(start: number, end: Tensor, steps: int, base: float, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
     return torch.logspace(start, end.item(), steps, base, dtype=dtype)
+
+# [time, batch, channels] with weights [kernel, channels in, channels out]
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
+    if self.dim() != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.dim() != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias.dim() != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if self.size(2) != weight.size(1):
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight.size(2) != bias.size(0):
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    out = torch.conv1d(self.permute([1, 2, 0]), weight.permute([2, 1, 0]), bias, [1], [pad])
+    return out.permute([2, 0, 1]).contiguous()

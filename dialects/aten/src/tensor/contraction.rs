@@ -507,6 +507,11 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     if args.float("dropout_p")? > 0.0 {
         return Err(OpError::Unsupported("scaled_dot_product_attention with dropout".into()));
     }
+    if args.flag("is_causal")? && args.opt_tensor("attn_mask")?.is_some() {
+        return Err(OpError::raised(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+        ));
+    }
     let (rank, dtype) = (q.rank(), q.dtype());
     if k.dtype() != dtype || v.dtype() != dtype {
         return Err(OpError::raised(format!(

@@ -7,6 +7,7 @@ mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod ctc;
 mod eigen;
 mod einsum;
 mod embedding;
@@ -67,6 +68,7 @@ const ON_IMAGES: &[&str] = &[
     "aten::_convolution",
     "aten::_upsample_bicubic2d_aa",
     "aten::_upsample_bilinear2d_aa",
+    "aten::_upsample_lanczos2d_aa",
     "aten::_upsample_nearest_exact1d",
     "aten::_upsample_nearest_exact2d",
     "aten::_upsample_nearest_exact3d",
@@ -188,6 +190,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
     registry.kernels(reflections::KERNELS);
+    registry.kernels(ctc::KERNELS);
     registry.kernels(resample::KERNELS);
     registry.kernels(scans::KERNELS);
     registry.kernels(segments::KERNELS);

@@ -240,6 +240,10 @@ impl Maker<'_, '_> {
         let chain = ancestry(self.program, class)?.unwrap_or_else(|| vec![class.clone()]);
         match self.inherited(&chain, name)? {
             Some(Member::Value(value)) => Ok(value),
+            // It would have to make an object of the class of the text.
+            Some(Member::Static(function)) if class.file.is_by_hand() && !function.file.is_by_hand() => {
+                self.beyond(file, format!("`{name}` of a class"), node)
+            }
             Some(Member::Method(function) | Member::Static(function)) => Ok(Py::Function(function)),
             // `nn.Linear.__init__` and the like, of a base that the text does not define.
             None if MODULE_METHODS.contains(&name) => Ok(Py::Path(format!("torch.nn.Module.{name}").into())),

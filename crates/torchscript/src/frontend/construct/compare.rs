@@ -9,6 +9,7 @@ use ruff_python_ast::CmpOp;
 use super::MAX_DEPTH;
 use super::builtins::{dtype_of, is_function_path};
 use super::value::Py;
+use crate::frontend::library;
 
 /// Most values that are visited one in another; a list that holds another one twice, and so on, has endlessly many.
 const MAX_VISITED: usize = 1 << 20;
@@ -169,10 +170,16 @@ impl Py {
             (Py::Function(a), Py::Function(b)) => a.is(b),
             (Py::Member(a, x), Py::Member(b, y)) => a == b && x.same(y),
             (Py::Path(a), Py::Path(b)) if a == b => return is_function_path(a).then_some(true),
-            (Py::Path(_), Py::Path(_)) => match (dtype_of(self), dtype_of(other)) {
+            (Py::Path(a), Py::Path(b)) => match (dtype_of(self), dtype_of(other)) {
                 (Some(a), Some(b)) => a == b,
-                // Two names may be of one thing.
-                _ => return None,
+                // Two names may be of one thing, where one ends as the other.
+                _ => {
+                    let ends = |path: &str| path.rsplit('.').next().map(str::to_owned);
+                    // What Python defines is no function of C++ of the same name.
+                    let is_python = |path: &str| library::is_functional(path);
+                    let differ = ends(a) != ends(b) || is_python(a) != is_python(b);
+                    return (differ && is_function_path(a) && is_function_path(b)).then_some(false);
+                }
             },
             // A path that nothing is known of may be anything; one of a function is nothing that the other variants are.
             (Py::Path(path), other) | (other, Py::Path(path)) => {

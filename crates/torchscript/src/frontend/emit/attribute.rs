@@ -31,6 +31,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                         return Ok(Sugared::Value(self.constant(member)));
                     }
                 }
+                if let TypeKind::Class(class) = ctx.type_kind(ty)
+                    && self.program.is_module(class)
+                {
+                    // Methods of modules are defined when code names them.
+                    self.program.module_method(class, name)?;
+                }
                 match name {
                     "__new__" => Ok(Sugared::New(ty)),
                     _ if matches!(ctx.type_kind(ty), TypeKind::Class(_)) && self.static_of(ty, name).is_some() => {

@@ -97,6 +97,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 self.builtin("aten::warn", Arguments::of(&[message]), call)?
             }
+            (Special::Unscriptable, [Expr::StringLiteral(reason)]) => return wrong(self, reason.value.to_str()),
             (Special::Assert, [condition, message @ ..]) => {
                 self.assertion(condition, message.first(), call)?;
                 self.none()
