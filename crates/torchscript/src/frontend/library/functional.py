@@ -181,6 +181,14 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 
+def _check_values_per_channel(size: List[int]) -> None:
+    values = size[0]
+    for extent in size[2:]:
+        values *= extent
+    if values == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
 def batch_norm(
     input: Tensor,
     running_mean: Optional[Tensor],
@@ -191,6 +199,12 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
+    if training:
+        _check_values_per_channel(input.size())
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
@@ -204,6 +218,13 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
+    if use_input_stats:
+        size = input.size()
+        values = 1
+        for extent in size[2:]:
+            values *= extent
+        if values == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {size}")
     return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
@@ -220,6 +241,10 @@ def layer_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5
 ) -> Tensor:
+    size = input.size()
+    if len(size) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(size)}")
+    _check_values_per_channel([size[0] * size[1] // num_groups, num_groups] + size[2:])
     return torch.group_norm(input, num_groups, weight, bias, eps, True)
 
 
