@@ -94,6 +94,15 @@ impl Parser<'_> {
         }
     }
 
+    /// The error where a container goes on without a comma, or does not end.
+    fn missing(&mut self, close: char) -> String {
+        self.rest = self.rest.trim_start();
+        match self.rest {
+            "" => format!("`{close}` is missing at the end"),
+            rest => format!("expected `,` before `{rest}`"),
+        }
+    }
+
     /// A value; before a colon, if it is the key of a dictionary.
     fn value(&mut self, is_key: bool) -> Result<Literal, String> {
         self.rest = self.rest.trim_start();
@@ -130,10 +139,7 @@ impl Parser<'_> {
         let (mut items, mut comma) = (Vec::new(), false);
         while !self.takes(close) {
             if !items.is_empty() && !comma {
-                return Err(self
-                    .expect(',')
-                    .err()
-                    .unwrap_or_else(|| format!("`{close}` is missing")));
+                return Err(self.missing(close));
             }
             items.push(self.value(false)?);
             comma = self.takes(',');
@@ -146,7 +152,7 @@ impl Parser<'_> {
         let (mut entries, mut comma) = (Vec::new(), true);
         while !self.takes('}') {
             if !comma {
-                return Err(self.expect(',').err().unwrap_or_else(|| "`}` is missing".to_owned()));
+                return Err(self.missing('}'));
             }
             let key = self.value(true)?;
             if !matches!(
