@@ -10,6 +10,11 @@ use frazil::passes::manager::{PrintOptions, Report, Timing};
 #[cfg(feature = "codegen")]
 use frazil::{CompileOptions, Emit, InputSpec};
 use frazil::{FreezeOptions, Loaded, PassOptions, SaveOptions, Session, write_atomically};
+#[cfg(feature = "codegen")]
+use frazil_ir::{
+    TypeKind,
+    types::{TypeStyle, display_type},
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +30,9 @@ struct Options {
     /// What to write
     #[arg(long, value_enum)]
     emit: Option<EmitKind>,
+    /// Put the module into evaluation mode first; functions and graphs have no mode
+    #[arg(long)]
+    eval: bool,
     /// Freeze as torch.jit.freeze does: attributes become constants, and the frozen graph is optimised
     #[arg(long)]
     freeze: bool,
@@ -190,6 +198,9 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
             streams::tell(format_args!("warning: `{name}` is left out: {why}\n"));
         }
     }
+    if let (true, Loaded::Model(model)) = (options.eval, &mut loaded) {
+        model.eval();
+    }
     let reproduced = match options.run_reproducer {
         true => Some(reproduced_pipeline(&options.input)?),
         false => None,
@@ -272,6 +283,8 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
     match (options.emit, file) {
         (Some(kind), _) => Ok(kind),
         (None, None) => Ok(EmitKind::Ir),
+        // A device, such as /dev/null, or a pipe.
+        (None, Some(path)) if path.exists() && !path.is_file() => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
                 "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .mlir, .ll, .s, .o, .so or .a, or --emit",
@@ -347,6 +360,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         let message = "--tune keeps what it measures beside the model, and standard input has no such place";
         return Err(Failure::usage(message.into()));
     }
+    check_native(options, loaded)?;
     let compile = CompileOptions {
         target_cpu: options.target_cpu.clone(),
         threads: options.threads.max(1),
@@ -370,6 +384,43 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         }
     };
     write_bytes(options, &plan.emit(kind)?)
+}
+
+/// Fails where native code cannot be made for want of an option.
+#[cfg(feature = "codegen")]
+fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
+    let graph = loaded.graph(&options.method)?;
+    let name = options.input.display();
+    let is_object = |value| matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Class(_));
+    let was_frozen = options.freeze || options.optimize_for_inference || !options.preserve.is_empty();
+    let uses_object = graph
+        .inputs()
+        .iter()
+        .any(|&v| is_object(v) && graph.uses(v).next().is_some());
+    if loaded.is_model() && uses_object && !was_frozen {
+        return Err(Failure::Other(format!(
+            "{name} is not frozen, and native code is made of frozen modules: add --freeze"
+        )));
+    }
+    let inputs: Vec<_> = graph.inputs().iter().copied().filter(|&v| !is_object(v)).collect();
+    if inputs.len() != options.input_shape.len() {
+        let shown = inputs.iter().map(|&v| {
+            format!(
+                "{} : {}",
+                graph.show_value(v),
+                display_type(graph.ctx(), graph.ty(v), TypeStyle::Declared)
+            )
+        });
+        let shown: Vec<String> = shown.collect();
+        return Err(Failure::Other(format!(
+            "`{}` takes {} input(s): {}; {} shape(s) are given: give --input-shape=SIZES[:DTYPE],..., such as --input-shape=1x3x224x224",
+            options.method,
+            inputs.len(),
+            shown.join(", "),
+            options.input_shape.len()
+        )));
+    }
+    Ok(())
 }
 
 /// The name that a library's functions start with: that of the file, without `lib`.

@@ -22,6 +22,10 @@ pub(crate) struct ModelSource {
     path: PathBuf,
     /// When it has been read.
     model: Option<Model>,
+    /// Whether the model is put into evaluation mode.
+    pub(crate) eval: bool,
+    /// Whether that has been done.
+    is_evaluating: bool,
 }
 
 impl ModelSource {
@@ -32,6 +36,8 @@ impl ModelSource {
             origin: model.origin().cloned(),
             path: PathBuf::new(),
             model: Some(model.clone()),
+            eval: false,
+            is_evaluating: false,
         }
     }
 
@@ -42,6 +48,8 @@ impl ModelSource {
             origin: Some(origin),
             path: path.to_owned(),
             model: None,
+            eval: false,
+            is_evaluating: false,
         }
     }
 
@@ -63,7 +71,7 @@ impl ModelSource {
 
     /// The model, read now at the latest.
     fn read(&mut self) -> Result<&Model> {
-        let model = match self.model.take() {
+        let mut model = match self.model.take() {
             Some(model) => model,
             None => {
                 let model = self.session.load(&self.path)?;
@@ -77,6 +85,12 @@ impl ModelSource {
                 model
             }
         };
+        if self.eval && !self.is_evaluating {
+            // Objects that restore themselves bring their own flag along.
+            model = model.restored_as_known()?;
+            model.eval();
+            self.is_evaluating = true;
+        }
         Ok(self.model.insert(model))
     }
 }
@@ -152,12 +166,8 @@ impl Instance {
             return Ok(Arc::clone(known));
         }
         let model = self.source.read()?;
-        let name = model.session().ctx().symbol(method);
-        let Some(signature) = Signature::of_method(model.module(), name).map(Arc::new) else {
-            return Err(Error::Unsupported(match model.module().unit.refused.get(method) {
-                Some(why) => format!("`{method}` does not compile: {why}"),
-                None => format!("the module has no method `{method}`"),
-            }));
+        let Some(signature) = Signature::of_method(model.module(), method).map(Arc::new) else {
+            return Err(model.no_method(method));
         };
         self.signatures.push((method.to_owned(), Arc::clone(&signature)));
         Ok(signature)
@@ -209,10 +219,10 @@ impl Instance {
 }
 
 impl Running {
-    /// The instance of the model, with its state.
+    /// The object that the method at a dotted path is called on, with its state.
     #[cfg(feature = "codegen")]
-    pub(crate) fn root(&self) -> Option<&ObjectValue> {
-        self.interpreter.root()
+    pub(crate) fn receiver(&self, method: &str) -> Option<ObjectValue> {
+        self.interpreter.receiver(method)
     }
 
     fn new(model: &Model, options: &EngineOptions, #[cfg(feature = "codegen")] compiler: &Compiler) -> Result<Running> {

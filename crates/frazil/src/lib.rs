@@ -55,6 +55,8 @@ mod native;
 mod partition;
 #[cfg(feature = "codegen")]
 mod parts;
+#[cfg(feature = "codegen")]
+mod port_names;
 mod script_module;
 mod session;
 mod session_builder;
@@ -71,7 +73,7 @@ pub use frazil_codegen::profile::Profile;
 pub use hooks::{Hook, HookId, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
-pub use script_module::{IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
+pub use script_module::{ConstMap, IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
 pub use session::Session;
 pub use session_builder::SessionBuilder;
 

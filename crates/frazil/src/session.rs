@@ -8,7 +8,8 @@ use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
 use frazil_syntax::FileIdentity;
-use frazil_torchscript::{Known, LoadOptions, Source, TraceContext, TraceRequest};
+use frazil_torchscript::archive::foreign;
+use frazil_torchscript::{Known, LoadError, LoadOptions, Source, TraceContext, TraceRequest};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -133,8 +134,8 @@ impl Session {
         self.shared.passes.get_or_init(|| Arc::new(PassRegistry::standard()))
     }
 
-    /// Reads a model: a `.pt` archive, the module form of `.ir`, or TorchScript source, whose functions become methods. What the file
-    /// is, is told by its content.
+    /// Reads a model: a `.pt` archive, `.ir` text, or TorchScript source. Functions become methods, and a bare graph becomes `forward`. What the
+    /// file is, is told by its content.
     ///
     /// ```
     /// # use frazil::Session;
@@ -147,17 +148,9 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// When the file cannot be read, has mistakes, or holds no module.
+    /// When the file cannot be read, has mistakes, or holds a bare graph that uses the object that it was a method of.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
-        let path = path.as_ref();
-        match self.load_any(path)? {
-            Loaded::Model(model) => Ok(model),
-            Loaded::Graphs(graphs) if path.extension().is_some_and(|e| e == "py") => Ok(graphs.to_model()),
-            Loaded::Graphs(_) => Err(Error::Unsupported(format!(
-                "{} holds graphs without a module, which cannot be run",
-                path.display()
-            ))),
-        }
+        self.load_any(path.as_ref())?.runnable()
     }
 
     /// An engine for the model at `path`, as of [`load`](Self::load) and [`Model::engine`]. With a `cache_dir`, an archive is read only when something
@@ -242,6 +235,9 @@ impl Session {
         if is_archive(&bytes) || path.extension().is_some_and(|e| e == "pt" || e == "pth") {
             let module = frazil_torchscript::load_bytes(bytes, &self.load_options()).map_err(load)?;
             return Ok(Loaded::Model(Model::of(self.clone(), module)));
+        }
+        if let Some(foreign) = foreign::of_bytes(&bytes).filter(|_| !bytes.is_empty()) {
+            return Err(load(LoadError::Archive(foreign.into())));
         }
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();

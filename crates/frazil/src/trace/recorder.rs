@@ -213,8 +213,8 @@ impl Recorder {
                 _ => self.operand(formal.ty, given.get(i).and_then(Option::as_ref), value, range),
             });
         }
-        if operator.variant() == Variant::InPlace && self.force_outplace {
-            self.warn_of_shared_write(values, self.ctx.clone().name(schema.name), place);
+        if self.force_outplace {
+            self.warn_of_shared_write(values, schema.name, place);
         }
         match self.failure.take() {
             Some(error) => Err(error.into()),
@@ -376,23 +376,31 @@ impl Recorder {
         }
     }
 
-    /// Warns when a write that the graph will not do in place would be seen through other variables.
-    fn warn_of_shared_write(&mut self, values: &[Value], operator: &str, place: &Location<'_>) {
+    /// Warns when an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch, those
+    /// count that are still there, and the written one itself.
+    fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
+        let ctx = Arc::clone(&self.ctx);
+        let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();
+        if !name.ends_with('_') || name.ends_with("__") {
+            return;
+        }
         let Some(target) = values.first().and_then(Value::as_tensor) else {
             return;
         };
-        let references = self
-            .values
-            .values()
-            .filter(|(_, cell)| cell.get().shares_storage(&target))
-            .count();
+        let refers = |(_, cell): &&(ValueId, TensorCell)| cell.is_shared() && cell.get().shares_storage(&target);
+        let references = self.values.values().filter(refers).count();
         if references > 1 {
+            let assignment = if name == "copy_" {
+                " (possibly due to an assignment)"
+            } else {
+                ""
+            };
             self.warn(
                 WarningKind::SharedWrite,
                 place,
                 format!(
-                    "{operator} writes to memory that {references} tensors refer to: the graph has a new tensor in its place, and the others do not see \
-                     the change"
+                    "There are {references} live references to the data region being modified when tracing in-place operator {name}{assignment}. The graph may \
+                     have a new tensor in place of the written one, and then the other references do not have the change"
                 ),
             );
         }

@@ -98,10 +98,17 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Opti
             };
         }
     };
-    let model = match &loaded {
+    let mut model = match &loaded {
         Loaded::Model(model) => model.clone(),
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
+    if source.contains("# mode: train\n") {
+        model.train(true);
+    }
+    let called = recorded["calls"].as_array().unwrap().iter();
+    let called: Vec<String> = called
+        .filter_map(|call| Some(call.get("method")?.as_str()?.to_owned()))
+        .collect();
     let method = (!loaded.is_model()).then_some("f");
     // Without LLVM there is the interpreter only.
     let kinds = [EngineKind::Interpreter, EngineKind::Native];
@@ -110,6 +117,7 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Opti
             let options = EngineOptions {
                 kind,
                 strict: true,
+                methods: called.clone(),
                 ..EngineOptions::default()
             };
             let strict = model.engine(&options).ok();
@@ -119,7 +127,7 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Opti
                 continue;
             }
         }
-        if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded, tolerance) {
+        if let Some(difference) = different_results(&mut engine(&model, kind, &called), method, recorded, tolerance) {
             return Outcome::Result(format!("{kind:?}: {difference}"));
         }
     }
@@ -157,6 +165,7 @@ fn different_results(
 ) -> Option<String> {
     for call in recorded["calls"].as_array().unwrap() {
         let args: Vec<_> = call["args"].as_array().unwrap().iter().map(value).collect();
+        let method = call.get("method").map_or(method, |method| method.as_str());
         let result = match method {
             Some(method) => engine.call(method, &args),
             None => engine.call_module(&args),
@@ -265,14 +274,17 @@ fn evaluated(expr: &str) -> Value {
     let Loaded::Graphs(graphs) = session.load_bytes(Path::new("value.py"), text.into()).unwrap() else {
         panic!("{expr} is no module");
     };
-    engine(&graphs.to_model(), EngineKind::Interpreter)
+    engine(&graphs.to_model(), EngineKind::Interpreter, &[])
         .call("value", &[])
         .unwrap()
 }
 
-fn engine(model: &Model, kind: EngineKind) -> Engine {
+/// An engine for a module whose submodules' methods `called` are called besides its own.
+fn engine(model: &Model, kind: EngineKind, called: &[String]) -> Engine {
+    let own = EngineOptions::default().methods;
     let options = EngineOptions {
         kind,
+        methods: own.iter().chain(called).cloned().collect(),
         ..EngineOptions::default()
     };
     model.engine(&options).unwrap()
@@ -302,7 +314,7 @@ fn the_examples_of_the_page_are_right() {
             Loaded::Model(model) => model,
             Loaded::Graphs(graphs) => graphs.to_model(),
         };
-        let mut engine = engine(&model, EngineKind::Interpreter);
+        let mut engine = engine(&model, EngineKind::Interpreter, &[]);
         for check in checks {
             calls += 1;
             let (name, rest) = check.split_once('(').unwrap();

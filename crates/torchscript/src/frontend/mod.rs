@@ -18,7 +18,7 @@ use std::sync::Arc;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{CompilationUnit, Context, Graph, Module};
 
-use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
+use crate::archive::{Archive, ArchiveError, Limits, SharedBytes, foreign};
 use program::{ArchiveSources, Program};
 
 pub(crate) use emit::python_function;
@@ -116,6 +116,9 @@ pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
 /// # Errors
 /// As [`load`].
 pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Module> {
+    if let Some(foreign) = foreign::of_entries(&archive.names().collect::<Vec<_>>()) {
+        return Err(ArchiveError::from(foreign).into());
+    }
     with_stack(|stack| {
         let sources = ArchiveSources { archive };
         let mut program = Program::new(options, &sources, stack);
