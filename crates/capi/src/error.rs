@@ -15,7 +15,7 @@ pub enum FrazilErrorKind {
     Argument = 1,
     /// A file could not be read or written.
     Io = 2,
-    /// What was loaded is malformed.
+    /// What was loaded is malformed, or what is asked of it does not fit: a method that it does not have, a tensor of another shape.
     Input = 3,
     /// Something that is not there, or cannot be done with this model or in this build.
     Unsupported = 4,
@@ -60,7 +60,9 @@ impl From<Error> for FrazilError {
     fn from(error: Error) -> FrazilError {
         let kind = match &error {
             Error::Io { .. } => FrazilErrorKind::Io,
-            Error::Text(_) | Error::Load { .. } | Error::Pipeline(_) => FrazilErrorKind::Input,
+            Error::Text(_) | Error::Load { .. } | Error::Pipeline(_) | Error::NoSuchMethod(_) => FrazilErrorKind::Input,
+            #[cfg(feature = "codegen")]
+            Error::NativeRun(_) => FrazilErrorKind::Input,
             #[cfg(feature = "codegen")]
             Error::Lower(_) => FrazilErrorKind::Unsupported,
             Error::Unsupported(_) | Error::Pass(_) => FrazilErrorKind::Unsupported,

@@ -264,7 +264,12 @@ pub(crate) fn compile_options(options: &EngineOptions) -> crate::CompileOptions 
 /// The model frozen with all that will be called; as it is when it has been frozen already. What cannot be frozen, a module in training mode and one that
 /// chooses its submodules at run time, is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
-    let inlined = || Ok(model.restored()?.run_passes("inline,dce", &PassOptions::default())?.0);
+    let inlined = || {
+        Ok(model
+            .restored()?
+            .run_passes("inline,erase-shape-information,dce", &PassOptions::default())?
+            .0)
+    };
     if frazil_passes::is_training(model.module()) {
         return inlined();
     }

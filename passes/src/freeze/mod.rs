@@ -38,6 +38,7 @@ use crate::constant_propagation::ConstantPropagation;
 use crate::cse::CommonSubexpressionElimination;
 use crate::dce::DeadCodeElimination;
 use crate::eliminate_no_ops::EliminateNoOps;
+use crate::erase_shape_information::EraseShapeInformation;
 use crate::inline::inline_functions;
 use crate::loop_unrolling;
 use crate::manager::{AnyPass, ModulePass, PassContext, PassError, PassManager, Report};
@@ -287,6 +288,10 @@ impl ModulePass for Freeze {
             };
             kept.methods.iter().map(copy).collect()
         };
+        // What a trace or a profile saw is not what every call gives.
+        for Method { graph, .. } in &mut methods {
+            cx.run(&EraseShapeInformation, graph)?;
+        }
         for Method { graph, .. } in &methods {
             let kinds = graph.all_nodes();
             if kinds

@@ -285,7 +285,12 @@ fn check(registry: &Arc<Registry>, seed: u64, manager: &PassManager, told: &str)
     let graph = parse_graph(registry.ctx(), &text)
         .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"))
         .graph;
-    let before = results(registry, &graph).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    let before = match results(registry, &graph) {
+        Ok(before) => before,
+        // Some programs write to memory that an operand shares, which PyTorch refuses, too.
+        Err(e) if e.contains("unsupported operation") => return None,
+        Err(e) => panic!("seed {seed}: {e}\n{text}"),
+    };
     let mut after = graph.clone();
     if let Err(e) = manager.run_on_graph(&mut after, &**registry) {
         return Some(format!("seed {seed}, {told}: {e}\n{text}"));

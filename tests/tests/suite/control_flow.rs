@@ -12,7 +12,7 @@ use frazil_recorded::workspace::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Kinds that no source has: passes make them.
+/// Kinds that no source of a function has, and where else they are run.
 const MADE_BY_PASSES: &[(&str, &str)] = &[
     (
         "prim::TensorExprGroup",
@@ -21,6 +21,10 @@ const MADE_BY_PASSES: &[(&str, &str)] = &[
     (
         "prim::FunctionalGraph",
         "create-functional-graphs makes them; passes/tests/suite/properties.rs runs them in the interpreter",
+    ),
+    (
+        "prim::ModuleContainerIndex",
+        "modules alone have such nodes; forms/interface_module_list of tests/fixtures/language runs one on both engines",
     ),
     ("prim::EnumValue.int", "one kind with its other overloads"),
     ("prim::EnumValue.float", "one kind with its other overloads"),

@@ -46,7 +46,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("frazil-tools", 5),
     ("frazil-tests", 5),
     ("frazil-fuzz", 5),
-    ("frazil-embed", 5),
+    ("frazil-embed", 6),
 ];
 
 /// What links LLVM; only `frazil-codegen` may depend on it.
