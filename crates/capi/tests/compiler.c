@@ -108,7 +108,7 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   ok(frazil_compiled_run(compiled, inputs, 1, &result));
   check_result(result);
   frazil_value_free(result);
-  CHECK(is_error(frazil_compiled_run(compiled, inputs, 0, &result), FRAZIL_ERROR_KIND_FAILED, "input"));
+  CHECK(is_error(frazil_compiled_run(compiled, inputs, 0, &result), FRAZIL_ERROR_KIND_INPUT, "input"));
   /* As many bytes are not enough: the types of elements and the sizes have to be those. */
   const int64_t other_sizes[] = {1, 3, 16, 64};
   const struct { int32_t dtype; const int64_t *sizes; const char *text; } others[] = {
@@ -118,7 +118,7 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     FrazilTensor *other;
     ok(frazil_tensor_new(others[i].dtype, others[i].sizes, 4, image, sizeof image, &other));
     const FrazilTensor *wrong[] = {other};
-    CHECK(is_error(frazil_compiled_run(compiled, wrong, 1, &result), FRAZIL_ERROR_KIND_FAILED, others[i].text));
+    CHECK(is_error(frazil_compiled_run(compiled, wrong, 1, &result), FRAZIL_ERROR_KIND_INPUT, others[i].text));
     frazil_tensor_free(other);
   }
   frazil_compiled_free(compiled);

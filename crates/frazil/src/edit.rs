@@ -18,11 +18,11 @@ impl Model {
     ///
     /// let session = Session::new();
     /// let model = session.script("f.py".as_ref(), "def f(x): return torch.relu(x)\n", &[])?.to_model("f")?;
-    /// let gelu = session.ctx().symbol("aten::sigmoid");
-    /// let edited = model.edit("f", |graph| {
+    /// let sigmoid = session.ctx().symbol("aten::sigmoid");
+    /// let edited = model.edit("forward", |graph| {
     ///     for node in graph.all_nodes() {
     ///         if graph.kind_name(node) == "aten::relu" {
-    ///             graph.set_kind(node, gelu);
+    ///             graph.set_kind(node, sigmoid);
     ///         }
     ///     }
     ///     Ok(())
