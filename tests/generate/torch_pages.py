@@ -23,10 +23,10 @@ LAYOUT = {
         "examples": [(28, 38), (42, 55)],
     },
     "torch-jit-_freeze.py.txt": {
-        "furniture": [(1, 16), (252, 360)],
+        "furniture": [(1, 17), (24, 27), (252, 360)],
         "headings": [],
         "examples": [(60, 77), (82, 102), (172, 187), (223, 234)],
-        "source": [(17, 17), (24, 32), (119, 144), (189, 203), (236, 250)],
+        "source": [(30, 32), (119, 144), (189, 203), (236, 250)],
     },
     "TorchScript.txt": {
         "furniture": [(1, 7), (10, 11), (592, 595)],
@@ -44,12 +44,18 @@ LAYOUT = {
 MEMBER = re.compile(r"- ((?:property |class )?[\w.]+(?:\([^¶\n]*\))?)(?:\[source\])?¶")
 # Where a unit begins inside of a text.
 BREAK = re.compile(
-    r"\n\n|(?<=[.:?!)”\]])\s*(?=Note\b|Warning\b|Example\b|Args:|Returns:|See Inspecting)|\s*(?=- (?:Parameters|Returns|Return type|Yields|Raises)\b)|"
+    r"\n\n|\s+(?=(?:mod|preserved_attrs|optimize_numerics) \([^)]*\):)|(?<=[.:?!)”\]])\s*(?=Note\b|Warning\b|Example\b|Args:|Returns:|See Inspecting)|\s*(?=- (?:Parameters|Returns|Return type|Yields|Raises)\b)|"
     r"(?<=[.?!:”)`])\s+(?=[A-Z`@“(\[])|(?<=\.)(?=@)|(?<=\.)\s+(?=(?:torch|forward|aten)\b)|\s+(?=[•] )|\.?\s+(?=- (?:On|To|Most|Python|Invoking|Constants|Classes|Tracing|As|The)\b)|"
     r"\s+(?=- (?:Dropout|Pretranspose|Concat|Conv)\b)"
 )
 # An argument: `name (type) – what it is`.
 ARGUMENT = re.compile(r"(?<=\s)(?=\w+ \([^()]*(?:\([^()]*\))?[^()]*\) – )")
+
+# What only says what follows.
+LABEL = re.compile(
+    r'^r?"""|"""$|^- (?:Parameters|Return type)\b|^(?:Parameters$|Return type$|Args:|Returns:?$|Notes?:?$|Warning$|Examples?:?$|The$|- The$)|^\.\. testcode::$|'
+    r"^Example \(.*\):*$|^For example:$|^Return type Examples?:$|(?:Old|New) API:$|^(?:Q:|T|RuntimeError:|optimize_numerics \(bool\):|None|Freezing\.)$|^Default(?:s to|:)(?: ?True| ?False|:)?\.?$|^Default ?: ?\w+ ?\.?$"
+)
 
 
 def fnv(text: str) -> str:
@@ -62,8 +68,8 @@ def fnv(text: str) -> str:
 def sentences(text: str):
     for piece in BREAK.split(text):
         for unit in ARGUMENT.split(piece):
-            unit = " ".join(unit.split())
-            if re.search(r"\w", unit) and unit not in ("Note", "Warning", "Example:", "Examples:", "- Returns self", "- Return type", "- The"):
+            unit = LABEL.sub("", LABEL.sub("", " ".join(unit.split())).strip()).strip()
+            if re.search(r"\w\w", unit):
                 yield unit
 
 

@@ -40,7 +40,7 @@ fn differences() -> BTreeMap<String, String> {
 
 /// How a program of ours differs from what PyTorch recorded.
 #[derive(Debug, PartialEq, Eq, Clone)]
-enum Outcome {
+pub enum Outcome {
     Same,
     /// We compile what PyTorch refuses.
     Accepts,
@@ -55,7 +55,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn kind(&self) -> &'static str {
+    /// The kind, as lists of differences name it.
+    pub fn kind(&self) -> &'static str {
         match self {
             Outcome::Same => "same",
             Outcome::Accepts => "accepts",
@@ -78,7 +79,8 @@ fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
     }
 }
 
-fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
+/// What becomes of a program here, against what was recorded.
+pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
     let session = Session::new();
     let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
     let loaded = loaded.map_err(|e| e.to_string()).and_then(without_refusal);
@@ -123,13 +125,13 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
 }
 
 /// How much one operator may differ.
-const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
+pub const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
 
 /// The accumulated rounding error of a whole random program.
 const PROGRAM: Tolerance = Tolerance::new(2e-4, 2e-4).with_half(5e-2);
 
 /// A recorded value; its tensors are in line.
-fn value(json: &Json) -> Value {
+pub fn value(json: &Json) -> Value {
     value_from_json(json, &Tensors::default()).unwrap()
 }
 
