@@ -357,7 +357,7 @@ impl Module {
         };
         let own = || Object::Module(self.clone());
         let none = || Object::Value(Value::None);
-        let run = || {
+        let run = || -> Outcome {
             let arguments = Arguments::of(name, args, kwargs, known)?;
             if name == "load_state_dict" {
                 return self.loads(&arguments);
@@ -366,9 +366,15 @@ impl Module {
             match name {
                 "train" => {
                     let mode = arguments.flag(0, "mode", true)?;
-                    self.change(name, |m| Ok(m.train(mode)))?;
+                    self.change(name, |m| {
+                        m.train(mode);
+                        Ok(())
+                    })?;
                 }
-                "eval" => self.change(name, |m| Ok(m.eval()))?,
+                "eval" => self.change(name, |m| {
+                    m.eval();
+                    Ok(())
+                })?,
                 "half" => self.change(name, Model::half)?,
                 "bfloat16" => self.change(name, Model::bfloat16)?,
                 "float" => self.change(name, Model::float)?,

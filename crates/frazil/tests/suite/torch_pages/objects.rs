@@ -215,7 +215,7 @@ impl Object {
     /// The dtype that a step names.
     pub fn dtype(&self) -> Option<DType> {
         match self {
-            Object::DType(name) => DType::ALL.into_iter().find(|dtype| dtype.python_name() == name),
+            Object::DType(name) => DType::ALL.into_iter().find(|dtype| dtype.python_name() == name.as_str()),
             _ => None,
         }
     }

@@ -253,7 +253,7 @@ impl Scope {
                     false => Err(format!("{}\nPyTorch:\n{}", ours.join("\n"), theirs.join("\n"))),
                 }
             }
-            ("str", Object::DType(name)) => listed(body.as_str() == Some(&format!("torch.{name}"))),
+            ("str", Object::DType(name)) => listed(body.as_str() == Some(format!("torch.{name}").as_str())),
             ("str", Object::Value(Value::Str(text))) => {
                 let theirs = without_mangling(body.as_str().unwrap());
                 match theirs == without_mangling(text) {
