@@ -1252,3 +1252,93 @@ class M(nn.Module):
 #> f = torch.jit.freeze(torch.jit.script(M().eval()))
 #> f.sub
 #> f.get_submodule("sub")
+
+### preserved_attribute_of_a_list_element
+class A(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = 3
+    def forward(self, x):
+        return x * self.k
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([A(), A()])
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+#> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["layers.0.k"])
+#> names(f.named_modules())
+#> f(torch.ones(1))
+
+### preserved_and_modified_together
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+        self.k = 2
+        self.w = nn.Parameter(torch.ones(1))
+    def forward(self, x):
+        self.n += 1
+        return x * self.w + self.n * self.k
+#> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["k"])
+#> f(torch.zeros(1))
+#> f.k = 10
+#> f(torch.zeros(1))
+#> f.n
+
+### frozen_and_original_do_not_share_numbers
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+    def forward(self, x):
+        self.n += 1
+        return x + self.n
+#> m = torch.jit.script(M().eval())
+#> m(torch.zeros(1))
+#> f = torch.jit.freeze(m)
+#> f(torch.zeros(1))
+#> f.n
+#> m.n
+
+### recurrent_layer
+#< class Net(nn.Module):
+#<     def __init__(self):
+#<         super().__init__()
+#<         self.rnn = nn.LSTM(3, 2, batch_first=True)
+#<     def forward(self, x):
+#<         y, _ = self.rnn(x)
+#<         return y
+#< m = torch.jit.script(Net().eval())
+#> f = torch.jit.freeze(m)
+#> names(f.named_parameters())
+#> f(torch.ones(1, 2, 3))
+
+### attention_layer
+#< class Net(nn.Module):
+#<     def __init__(self):
+#<         super().__init__()
+#<         self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+#<     def forward(self, x):
+#<         return self.attention(x, x, x)[0]
+#< m = torch.jit.script(Net().eval())
+#> f = torch.jit.freeze(m)
+#> names(f.named_parameters())
+#> f(torch.ones(1, 3, 4))
+
+### residual_block
+#< class Block(nn.Module):
+#<     def __init__(self):
+#<         super().__init__()
+#<         self.a = nn.Conv2d(2, 2, 3, padding=1, bias=False)
+#<         self.n = nn.BatchNorm2d(2)
+#<         self.b = nn.Conv2d(2, 2, 3, padding=1, bias=False)
+#<         self.o = nn.BatchNorm2d(2)
+#<     def forward(self, x):
+#<         return F.relu(self.o(self.b(F.relu(self.n(self.a(x))))) + x)
+#< m = torch.jit.script(Block().eval())
+#> f = torch.jit.freeze(m)
+#> kinds(f.graph)
+#> f(torch.ones(1, 2, 4, 4))
