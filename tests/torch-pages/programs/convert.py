@@ -37,7 +37,6 @@ class M(nn.Module):
 #> n.w.dtype
 #> same(m.double(), m)
 #> same(m.float(), m)
-#> same(m.bfloat16(), m)
 #> same(m.cpu(), m)
 #> same(m.to(torch.float32), m)
 #> same(m.type(torch.float64), m)

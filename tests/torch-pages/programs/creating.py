@@ -507,7 +507,6 @@ def f(x):
 def f(x):
     return torch.relu(x + 1)
 #> g = torch.jit.script(f)
-#> before = torch.jit.onednn_fusion_enabled()
 #> torch.jit.onednn_fusion_enabled()
 #> g(torch.tensor([-3., 1.]))
 

@@ -503,8 +503,6 @@ class M(nn.Module):
 #> f.sub.version
 #> f.sub.version = 8
 #> f.sub.version
-#> names(f.named_modules())
-#> names(f.named_parameters())
 #> f(torch.ones(2))
 
 ### preserved_submodule_attribute_deep
@@ -529,7 +527,6 @@ class M(nn.Module):
     def forward(self, x):
         return self.b(x) + self.c(x)
 #> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["b.a.k"])
-#> names(f.named_modules())
 #> f.b.a.k
 #> f(torch.ones(1))
 #> f.b.a.k = 10
@@ -550,8 +547,6 @@ class M(nn.Module):
     def forward(self, x):
         return self.sub(x)
 #> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["sub.w"])
-#> names(f.named_parameters())
-#> names(f.state_dict())
 #> f(torch.ones(2))
 
 ### preserved_submodule_method
@@ -589,8 +584,6 @@ class M(nn.Module):
     def forward(self, x):
         return self.more(self.sub(x))
 #> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["sub"])
-#> names(f.named_modules())
-#> names(f.named_parameters())
 #> f(torch.ones(2))
 #> f.sub(torch.ones(2))
 
@@ -611,7 +604,6 @@ class M(nn.Module):
     def forward(self, x):
         return self.quiet(self.sub(x))
 #> f = torch.jit.freeze(torch.jit.script(M().eval()))
-#> names(f.named_modules())
 #> f(torch.zeros(1))
 #> f(torch.zeros(1))
 #> f.sub.n
@@ -1269,7 +1261,6 @@ class M(nn.Module):
             x = layer(x)
         return x
 #> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["layers.0.k"])
-#> names(f.named_modules())
 #> f(torch.ones(1))
 
 ### preserved_and_modified_together
@@ -1342,3 +1333,23 @@ class M(nn.Module):
 #> f = torch.jit.freeze(m)
 #> kinds(f.graph)
 #> f(torch.ones(1, 2, 4, 4))
+
+### kept_submodules_are_listed
+class Sub(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.n = 3
+    def forward(self, x):
+        return x * self.w
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = Sub()
+    def forward(self, x):
+        return self.sub(x)
+#> f = torch.jit.freeze(torch.jit.script(M().eval()), preserved_attrs=["sub.w"])
+#> f.sub.w
+#> names(f.named_modules())
+#> names(f.named_parameters())
+#> names(f.state_dict())

@@ -482,7 +482,6 @@ class M(nn.Module):
 #< m = torch.jit.script(M().eval())
 #> f = torch.jit.freeze(m, preserved_attrs=["conv.weight"])
 #> count(f.graph, "aten::batch_norm")
-#> names(f.named_parameters())
 #> f(torch.ones(1, 2, 2, 2))
 
 ### numerics_close

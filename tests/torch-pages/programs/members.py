@@ -348,8 +348,8 @@ class M(nn.Module):
         self.fc = nn.Linear(2, 1)
     def forward(self, x):
         return self.fc(x)
-#< m = eager(M().eval())
-#> m.get_parameter("fc.weight")
+#> m = eager(M().eval())
+#> m.get_parameter("fc.weight").shape
 
 ### get_buffer
 class M(nn.Module):

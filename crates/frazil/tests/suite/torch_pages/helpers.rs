@@ -18,7 +18,11 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
                 freeze: preserving(methods)?,
                 ..FreezeOptions::default()
             };
-            Ok(made(module(model)?.whole("optimize_for_inference")?.optimize_for_inference(&options)?))
+            Ok(made(
+                module(model)?
+                    .whole("optimize_for_inference")?
+                    .optimize_for_inference(&options)?,
+            ))
         }
         "torch.jit.run_frozen_optimizations" => {
             let [target, numerics, _] = bound(args, kwargs, ["mod", "optimize_numerics", "preserved_methods"])?;
@@ -33,7 +37,11 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
         "OrderedDict" => Ok(Object::Dict(Vec::new())),
         "kinds" => {
             let pairs = kinds(first)?.into_iter();
-            Ok(Object::Dict(pairs.map(|(kind, n)| (Object::str(kind), Object::Value(Value::Int(n)))).collect()))
+            Ok(Object::Dict(
+                pairs
+                    .map(|(kind, n)| (Object::str(kind), Object::Value(Value::Int(n))))
+                    .collect(),
+            ))
         }
         "count" => {
             let kind = args.pop().ok_or_else(|| Failure::lacks(name))?.text()?;
@@ -133,7 +141,9 @@ fn pairs(object: Option<Object>) -> Vec<(Object, Object)> {
 
 /// The names with what `tell` tells about each tensor.
 fn with_each(object: Option<Object>, tell: impl Fn(&Object) -> Outcome) -> Outcome {
-    let told = pairs(object).into_iter().map(|(name, tensor)| Ok(Object::Tuple(vec![name, tell(&tensor)?])));
+    let told = pairs(object)
+        .into_iter()
+        .map(|(name, tensor)| Ok(Object::Tuple(vec![name, tell(&tensor)?])));
     Ok(Object::List(told.collect::<Result<_, Failure>>()?))
 }
 
@@ -151,7 +161,9 @@ fn extra_files(args: Vec<Object>) -> Outcome {
     };
     let mut options = SaveOptions::default();
     for (name, text) in pairs(Some(given.clone())) {
-        options.extra_files.insert(name.text()?, text.text()?.into_bytes().into());
+        options
+            .extra_files
+            .insert(name.text()?, text.text()?.into_bytes().into());
     }
     let model = again(&module(Some(target.clone()))?.saved()?, options)?;
     let found = asked.items().unwrap_or_default().into_iter().map(|name| {

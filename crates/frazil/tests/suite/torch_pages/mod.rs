@@ -117,7 +117,10 @@ fn programs_of_the_pages_do_what_pytorch_recorded() {
                     text.replace('\n', "\n    ")
                 }
             };
-            wrong.push(format!("{case} {} (expected {expected:?})\n    {detail}", outcome.kind()));
+            wrong.push(format!(
+                "{case} {} (expected {expected:?})\n    {detail}",
+                outcome.kind()
+            ));
         }
         outcomes.insert(program.case, outcome.kind());
     }
@@ -125,6 +128,15 @@ fn programs_of_the_pages_do_what_pytorch_recorded() {
         bless(&outcomes);
     }
     let unknown: Vec<_> = known.keys().filter(|name| !outcomes.contains_key(*name)).collect();
-    assert!(unknown.is_empty(), "differences of programs that are not there: {unknown:?}");
-    assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), outcomes.len(), wrong.join("\n"));
+    assert!(
+        unknown.is_empty(),
+        "differences of programs that are not there: {unknown:?}"
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} of {} programs:\n{}",
+        wrong.len(),
+        outcomes.len(),
+        wrong.join("\n")
+    );
 }

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use super::objects::{Failure, Kwargs, Object, Outcome};
 use super::steps::applied;
 use frazil::ir::{DType, Graph};
-use frazil::{CallError, Engine, EngineKind, EngineOptions, HookId, Loaded, Model, PassOptions, StateDict, Tensor, Value};
+use frazil::{
+    CallError, Engine, EngineKind, EngineOptions, HookId, Loaded, Model, PassOptions, StateDict, Tensor, Value,
+};
 
 /// What all names of one module share.
 struct Shared {
@@ -34,7 +36,11 @@ fn join(path: &str, name: &str) -> String {
 }
 
 fn tensors(pairs: Vec<(String, Tensor)>) -> Object {
-    Object::pairs(pairs.into_iter().map(|(name, tensor)| (name, Object::Value(tensor.into()))))
+    Object::pairs(
+        pairs
+            .into_iter()
+            .map(|(name, tensor)| (name, Object::Value(tensor.into()))),
+    )
 }
 
 /// The arguments of a call: the one at `index` or of that name. What none of `known` names is an error.
@@ -73,7 +79,9 @@ impl<'a> Arguments<'a> {
 
     fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
         let value = self.get(index, name).map(Object::value).transpose()?;
-        value.and_then(|value| value.as_tensor()).ok_or_else(|| Failure::lacks("this argument"))
+        value
+            .and_then(|value| value.as_tensor())
+            .ok_or_else(|| Failure::lacks("this argument"))
     }
 }
 
@@ -121,7 +129,10 @@ impl Module {
     pub fn original_name(&self) -> String {
         let model = self.model();
         let Ok(model) = model else { return String::new() };
-        let found = model.root().get_submodule(&self.path).map(|m| m.original_name().to_owned());
+        let found = model
+            .root()
+            .get_submodule(&self.path)
+            .map(|m| m.original_name().to_owned());
         found.unwrap_or_default()
     }
 
@@ -180,7 +191,13 @@ impl Module {
         if shared.engine.is_none() {
             let options = EngineOptions {
                 kind: EngineKind::Interpreter,
-                methods: shared.model.root().method_names().into_iter().map(str::to_owned).collect(),
+                methods: shared
+                    .model
+                    .root()
+                    .method_names()
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect(),
                 ..EngineOptions::default()
             };
             shared.engine = Some(shared.model.engine(&options)?);
@@ -217,6 +234,18 @@ impl Module {
         })
     }
 
+    /// The name of a function with its module's.
+    fn qualified_name(&self) -> Outcome {
+        let shared = self.shared.borrow();
+        let Loaded::Graphs(graphs) = &shared.loaded else {
+            return Err(Failure::lacks("names of methods"));
+        };
+        let ctx = graphs.session().ctx();
+        let mut names = graphs.unit().functions().map(|(_, function)| ctx.name(function.name));
+        let name = names.find(|name| name.rsplit('.').next() == self.method.as_deref());
+        Ok(Object::str(name.unwrap_or_default()))
+    }
+
     fn code(&self) -> Result<String, Failure> {
         let name = self.method.as_deref().unwrap_or("forward");
         let model = self.model()?;
@@ -225,7 +254,9 @@ impl Module {
         }
         // All functions of the source are printed.
         let text = self.shared.borrow().loaded.code(None, false)?;
-        let begin = text.find(&format!("def {name}(")).ok_or_else(|| Failure::lacks("code"))?;
+        let begin = text
+            .find(&format!("def {name}("))
+            .ok_or_else(|| Failure::lacks("code"))?;
         let end = text[begin..].find("\ndef ").map_or(text.len(), |end| begin + end + 1);
         Ok(text[begin..end].to_owned())
     }
@@ -237,6 +268,7 @@ impl Module {
             "code" => return Ok(Object::str(self.code()?)),
             "code_with_constants" => return Ok(Object::Tuple(vec![Object::str(self.code()?)])),
             "name" if self.method.is_some() => return Ok(Object::str(self.method.as_deref().unwrap_or_default())),
+            "qualified_name" if self.method.is_some() => return self.qualified_name(),
             "inlined_graph" => {
                 let method = self.method.as_deref().unwrap_or("forward");
                 let mut loaded = match self.is_function() {
@@ -304,11 +336,23 @@ impl Module {
         let submodule = |path: &str| self.part(join(&self.path, path), None);
         let parts = |names: Vec<String>| {
             Object::pairs(names.into_iter().map(|path| {
-                let object = if path.is_empty() { Object::Module(self.clone()) } else { submodule(&path) };
+                let object = if path.is_empty() {
+                    Object::Module(self.clone())
+                } else {
+                    submodule(&path)
+                };
                 (path, object)
             }))
         };
-        let children = || parts(module.named_children().into_iter().map(|(name, _)| name.to_owned()).collect());
+        let children = || {
+            parts(
+                module
+                    .named_children()
+                    .into_iter()
+                    .map(|(name, _)| name.to_owned())
+                    .collect(),
+            )
+        };
         let modules = || parts(module.named_modules().into_iter().map(|(name, _)| name).collect());
         Ok(match name {
             "named_parameters" => tensors(module.named_parameters(arguments.flag(0, "recurse", true)?)?),
@@ -321,7 +365,11 @@ impl Module {
             "modules" => second(modules()),
             "state_dict" => {
                 let pairs = module.state_dict()?.into_iter();
-                Object::Dict(pairs.map(|(name, t)| (Object::str(name), Object::Value(t.into()))).collect())
+                Object::Dict(
+                    pairs
+                        .map(|(name, t)| (Object::str(name), Object::Value(t.into())))
+                        .collect(),
+                )
             }
             "get_parameter" => Object::Value(module.get_parameter(&arguments.text(0, "target")?)?.into()),
             "get_buffer" => Object::Value(module.get_buffer(&arguments.text(0, "target")?)?.into()),
@@ -427,13 +475,18 @@ impl Module {
     }
 
     fn loads(&self, arguments: &Arguments<'_>) -> Outcome {
-        let Some(Object::Dict(pairs)) = arguments.get(0, "state_dict") else {
+        let given = arguments.get(0, "state_dict");
+        let Some(dict @ (Object::Dict(_) | Object::Value(Value::Dict(_)))) = given else {
             return Err(Failure::lacks("state that is no dictionary"));
         };
         let mut state = StateDict::new();
-        for (key, value) in pairs {
-            let tensor = value.value()?.as_tensor().ok_or_else(|| Failure::lacks("state without tensors"))?;
-            state.insert(key.text()?, tensor);
+        for pair in dict.items().unwrap_or_default() {
+            let pair = pair.items().unwrap_or_default();
+            let tensor = pair[1]
+                .value()?
+                .as_tensor()
+                .ok_or_else(|| Failure::lacks("state without tensors"))?;
+            state.insert(pair[0].text()?, tensor);
         }
         let strict = arguments.flag(1, "strict", true)?;
         let keys = self.change("load_state_dict", |m| m.load_state_dict(&state, strict))?;

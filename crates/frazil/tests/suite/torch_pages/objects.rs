@@ -7,8 +7,8 @@ pub use super::helpers::helper;
 pub use super::module::Module;
 use super::steps::applied;
 use frazil::ir::{DType, Graph};
-use frazil::{CallError, EngineKind, EngineOptions, Error, HookId, Session, Value};
 use frazil::runtime::value::{DictValue, Key, ListValue};
+use frazil::{CallError, EngineKind, EngineOptions, Error, HookId, Session, Value};
 use frazil_recorded::value::common_type;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -90,7 +90,9 @@ impl Object {
 
     /// Pairs of names and objects, as PyTorch's iterators have them.
     pub fn pairs(pairs: impl IntoIterator<Item = (String, Object)>) -> Object {
-        let pairs = pairs.into_iter().map(|(name, object)| Object::Tuple(vec![Object::str(name), object]));
+        let pairs = pairs
+            .into_iter()
+            .map(|(name, object)| Object::Tuple(vec![Object::str(name), object]));
         Object::List(pairs.collect())
     }
 
@@ -105,8 +107,14 @@ impl Object {
                 Value::List(ListValue::new(common_type(&items), items))
             }
             Object::Dict(pairs) => {
-                let keys = pairs.iter().map(|(key, _)| key.value()).collect::<Result<Vec<_>, _>>()?;
-                let values = pairs.iter().map(|(_, value)| value.value()).collect::<Result<Vec<_>, _>>()?;
+                let keys = pairs
+                    .iter()
+                    .map(|(key, _)| key.value())
+                    .collect::<Result<Vec<_>, _>>()?;
+                let values = pairs
+                    .iter()
+                    .map(|(_, value)| value.value())
+                    .collect::<Result<Vec<_>, _>>()?;
                 let (key, value) = (common_type(&keys), common_type(&values));
                 let entries: IndexMap<Key, Value> = keys.into_iter().map(Key).zip(values).collect();
                 Value::Dict(DictValue::new(key, value, entries))
@@ -142,7 +150,8 @@ impl Object {
                 Some(pairs.collect())
             }
             Object::Value(Value::Dict(dict)) => {
-                let pair = |(k, v): (&Key, &Value)| Object::Tuple(vec![Object::Value(k.0.clone()), Object::Value(v.clone())]);
+                let pair =
+                    |(k, v): (&Key, &Value)| Object::Tuple(vec![Object::Value(k.0.clone()), Object::Value(v.clone())]);
                 Some(dict.with(|entries| entries.iter().map(pair).collect()))
             }
             Object::Value(value) => Some(value.items()?.into_iter().map(Object::Value).collect()),
@@ -154,8 +163,12 @@ impl Object {
     pub fn item(&self, at: &Object) -> Outcome {
         let at = at.value()?;
         if let Object::Dict(pairs) = self {
-            let found = pairs.iter().find(|(key, _)| key.value().is_ok_and(|key| key.as_str() == at.as_str()));
-            return found.map(|(_, value)| value.clone()).ok_or_else(|| Failure(format!("no key {at:?}")));
+            let found = pairs
+                .iter()
+                .find(|(key, _)| key.value().is_ok_and(|key| key.as_str() == at.as_str()));
+            return found
+                .map(|(_, value)| value.clone())
+                .ok_or_else(|| Failure(format!("no key {at:?}")));
         }
         let items = self.items().unwrap_or_default();
         let index = at.as_int().and_then(|i| usize::try_from(i).ok());
@@ -175,9 +188,10 @@ impl Object {
                 let device = computed("str(a.device)", std::slice::from_ref(value))?;
                 Ok(Object::Value(device))
             }
-            (Object::Value(value), _) => {
-                Ok(Object::Value(computed(&format!("a.{name}"), std::slice::from_ref(value))?))
-            }
+            (Object::Value(value), _) => Ok(Object::Value(computed(
+                &format!("a.{name}"),
+                std::slice::from_ref(value),
+            )?)),
             (Object::Name(of), _) => Ok(Object::Name(format!("{of}.{name}"))),
             _ => Err(Failure::lacks(name)),
         }
@@ -197,7 +211,10 @@ impl Object {
                 let values: Result<Vec<Value>, Failure> =
                     std::iter::once(self).chain(args).map(Object::value).collect();
                 let names: Vec<&str> = NAMES[1..=args.len()].to_vec();
-                Ok(Object::Value(computed(&format!("a.{name}({})", names.join(", ")), &values?)?))
+                Ok(Object::Value(computed(
+                    &format!("a.{name}({})", names.join(", ")),
+                    &values?,
+                )?))
             }
             _ => Err(Failure::lacks(name)),
         }
@@ -215,7 +232,9 @@ impl Object {
     /// The dtype that a step names.
     pub fn dtype(&self) -> Option<DType> {
         match self {
-            Object::DType(name) => DType::ALL.into_iter().find(|dtype| dtype.python_name() == name.as_str()),
+            Object::DType(name) => DType::ALL
+                .into_iter()
+                .find(|dtype| dtype.python_name() == name.as_str()),
             _ => None,
         }
     }
@@ -233,7 +252,11 @@ pub fn computed(expression: &str, values: &[Value]) -> Result<Value, Failure> {
         Value::Tensor(_) => "Tensor",
         _ => "Any",
     };
-    let parameters: Vec<String> = values.iter().zip(NAMES).map(|(v, name)| format!("{name}: {}", ty(v))).collect();
+    let parameters: Vec<String> = values
+        .iter()
+        .zip(NAMES)
+        .map(|(v, name)| format!("{name}: {}", ty(v)))
+        .collect();
     let source = format!("def f({}):\n    return {expression}\n", parameters.join(", "));
     let loaded = Session::new().script(Path::new("expression.py"), &source, &[])?;
     let options = EngineOptions {

@@ -84,7 +84,9 @@ fn is_test(name: &str) -> bool {
     let Some((file, test)) = name.split_once("::") else {
         return false;
     };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite").join(format!("{file}.rs"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/suite")
+        .join(format!("{file}.rs"));
     std::fs::read_to_string(path).is_ok_and(|text| text.contains(&format!("fn {test}(")))
 }
 
@@ -96,7 +98,11 @@ fn every_unit_of_the_pages_has_a_row() {
         .filter(|(unit, _)| !rows.contains_key(unit))
         .map(|((_, hash), place)| format!("{place} {hash}"))
         .collect();
-    assert!(missing.is_empty(), "units without a row in tests/torch-pages/rows:\n{}", missing.join("\n"));
+    assert!(
+        missing.is_empty(),
+        "units without a row in tests/torch-pages/rows:\n{}",
+        missing.join("\n")
+    );
     let known: BTreeSet<&Unit> = units.iter().map(|(unit, _)| unit).collect();
     let stray: Vec<&str> = rows
         .iter()
@@ -149,6 +155,11 @@ fn the_list_of_units_is_that_of_the_pages() {
         return;
     };
     let script = folder().join("../generate/torch_pages.py");
-    let output = Command::new("python3").arg(script).arg(pages).arg("--check").output().unwrap();
+    let output = Command::new("python3")
+        .arg(script)
+        .arg(pages)
+        .arg("--check")
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

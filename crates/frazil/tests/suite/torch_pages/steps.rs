@@ -35,7 +35,7 @@ pub fn compare(source: &str, recorded: &Json) -> Outcome {
     for (name, json) in recorded.get("values").and_then(Json::as_object).into_iter().flatten() {
         scope.names.insert(name.clone(), Object::Value(value(json)));
     }
-    let mut message = None;
+    let (mut results, mut accepted, mut messages) = (Vec::new(), false, Vec::new());
     for step in recorded["steps"].as_array().unwrap() {
         let text = step["text"].as_str().unwrap();
         match (scope.run(step), step.get("raises")) {
@@ -43,19 +43,24 @@ pub fn compare(source: &str, recorded: &Json) -> Outcome {
                 if let Some(expected) = step.get("value")
                     && let Err(difference) = scope.agrees(expected, &object)
                 {
-                    return Outcome::Result(format!("{text}\n{difference}"));
+                    results.push(format!("{text}\n{difference}"));
                 }
             }
-            (Ok(_), Some(_)) => return Outcome::Accepts,
+            (Ok(_), Some(_)) => accepted = true,
             (Err(failure), None) => return Outcome::Refuses(format!("{text}\n{failure}")),
             (Err(failure), Some(raises)) => {
                 if !is_message(&failure.to_string(), raises) {
-                    message.get_or_insert_with(|| format!("{text}\n{failure}\nPyTorch: {}", raises["text"]));
+                    messages.push(format!("{text}\n{failure}\nPyTorch: {}", raises["text"]));
                 }
             }
         }
     }
-    message.map_or(Outcome::Same, Outcome::Message)
+    match (results.is_empty(), accepted, messages.is_empty()) {
+        (false, _, _) => Outcome::Result(results.join("\n")),
+        (true, true, _) => Outcome::Accepts,
+        (true, false, false) => Outcome::Message(messages.join("\n")),
+        (true, false, true) => Outcome::Same,
+    }
 }
 
 /// The value of a lambda of a step on arguments.
@@ -74,7 +79,9 @@ fn without_mangling(text: &str) -> String {
     let mut parts = text.split("___torch_mangle_");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        out += part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('.');
+        out += part
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .trim_start_matches('.');
     }
     out
 }
@@ -109,7 +116,12 @@ impl Scope {
     }
 
     fn all(&self, items: &Json) -> Result<Vec<Object>, Failure> {
-        items.as_array().unwrap().iter().map(|item| self.evaluate(item)).collect()
+        items
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| self.evaluate(item))
+            .collect()
     }
 
     fn evaluate(&self, tree: &Json) -> Evaluated {
@@ -182,7 +194,9 @@ impl Scope {
     }
 
     fn loaded(&self, source: &str) -> Result<Loaded, Failure> {
-        Ok(self.session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec())?)
+        Ok(self
+            .session
+            .load_bytes(Path::new("program.py"), source.as_bytes().to_vec())?)
     }
 
     /// The module that an expression such as `M().eval()` makes. PyTorch's modules begin in training mode.
@@ -264,11 +278,13 @@ impl Scope {
             ("list" | "tuple" | "dict", _) => {
                 let items = body.as_array().unwrap();
                 match (kind.as_str(), found.items()) {
-                    ("dict", Some(found)) if found.len() == items.len() => items.iter().zip(found).try_for_each(|(e, f)| {
-                        let f = f.items().ok_or_else(shown)?;
-                        self.agrees(&e[0], &f[0])?;
-                        self.agrees(&e[1], &f[1])
-                    }),
+                    ("dict", Some(found)) if found.len() == items.len() => {
+                        items.iter().zip(found).try_for_each(|(e, f)| {
+                            let f = f.items().ok_or_else(shown)?;
+                            self.agrees(&e[0], &f[0])?;
+                            self.agrees(&e[1], &f[1])
+                        })
+                    }
                     (_, Some(found)) if found.len() == items.len() => {
                         items.iter().zip(found).try_for_each(|(e, f)| self.agrees(e, &f))
                     }
