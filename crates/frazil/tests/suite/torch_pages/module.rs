@@ -5,10 +5,12 @@ use std::rc::Rc;
 
 use super::objects::{Failure, Kwargs, Object, Outcome};
 use super::steps::applied;
+use crate::language::OPERATOR;
 use frazil::ir::{DType, Graph};
 use frazil::{
     CallError, Engine, EngineKind, EngineOptions, HookId, Loaded, Model, PassOptions, StateDict, Tensor, Value,
 };
+use frazil_recorded::compare;
 
 /// What all names of one module share.
 struct Shared {
@@ -16,6 +18,9 @@ struct Shared {
     model: Model,
     /// The instance that calls run on; what they change is part of the module.
     engine: Option<Engine>,
+    /// An instance on native code, which makes the same calls; none where hooks were registered.
+    native: Option<Engine>,
+    hooked: bool,
 }
 
 /// A module with all that its calls changed, or a part of it.
@@ -85,6 +90,15 @@ impl<'a> Arguments<'a> {
     }
 }
 
+fn engine(model: &Model, kind: EngineKind) -> frazil::Result<Engine> {
+    let options = EngineOptions {
+        kind,
+        methods: model.root().method_names().into_iter().map(str::to_owned).collect(),
+        ..EngineOptions::default()
+    };
+    model.engine(&options)
+}
+
 impl Module {
     pub fn new(model: Model) -> Module {
         Module::of(Loaded::Model(model.clone()), model, None)
@@ -100,8 +114,13 @@ impl Module {
     }
 
     fn of(loaded: Loaded, model: Model, method: Option<String>) -> Module {
-        let engine = None;
-        let shared = Shared { loaded, model, engine };
+        let shared = Shared {
+            loaded,
+            model,
+            engine: None,
+            native: None,
+            hooked: false,
+        };
         Module {
             shared: Rc::new(RefCell::new(shared)),
             path: String::new(),
@@ -174,6 +193,7 @@ impl Module {
     pub fn becomes(&self, model: Model) {
         let shared = &mut *self.shared.borrow_mut();
         shared.engine = None;
+        shared.native = None;
         shared.loaded = Loaded::Model(model.clone());
         shared.model = model;
     }
@@ -188,22 +208,11 @@ impl Module {
 
     fn with_engine<R>(&self, run: impl FnOnce(&mut Engine) -> Result<R, CallError>) -> Result<R, Failure> {
         let shared = &mut *self.shared.borrow_mut();
-        if shared.engine.is_none() {
-            let options = EngineOptions {
-                kind: EngineKind::Interpreter,
-                methods: shared
-                    .model
-                    .root()
-                    .method_names()
-                    .into_iter()
-                    .map(str::to_owned)
-                    .collect(),
-                ..EngineOptions::default()
-            };
-            shared.engine = Some(shared.model.engine(&options)?);
-        }
-        let engine = shared.engine.as_mut().expect("it was just made");
-        Ok(run(engine)?)
+        let engine = match shared.engine.take() {
+            Some(engine) => engine,
+            None => engine(&shared.model, EngineKind::Interpreter)?,
+        };
+        Ok(run(shared.engine.insert(engine))?)
     }
 
     /// `module(args)`, or a call of the method or function.
@@ -211,12 +220,48 @@ impl Module {
         let args = args.iter().map(Object::value).collect::<Result<Vec<_>, _>>()?;
         let named = kwargs.iter().map(|(name, object)| Ok((name.as_str(), object.value()?)));
         let named = named.collect::<Result<Vec<_>, Failure>>()?;
-        let result = self.with_engine(|engine| match &self.method {
-            None if self.path.is_empty() => engine.call_module_with(&args, &named),
-            None => engine.call_with(&join(&self.path, "forward"), &args, &named),
-            Some(method) => engine.call_with(&join(&self.path, method), &args, &named),
-        });
+        let native = self.native_result(&args, &named)?;
+        let result = self.with_engine(|engine| self.run(engine, &args, &named));
+        match (&result, native) {
+            (Ok(value), Some(Ok(native))) => compare::values(value, &native, OPERATOR)
+                .map_err(|difference| Failure::new(format!("native code differs: {difference}")))?,
+            (Ok(_), Some(Err(e))) => return Err(Failure::new(format!("native code: {e}"))),
+            (Err(_), Some(Ok(native))) => return Err(Failure::new(format!("native code gives {native:?}"))),
+            _ => {}
+        }
         Ok(Object::Value(result?))
+    }
+
+    fn run(&self, engine: &mut Engine, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        match &self.method {
+            None if self.path.is_empty() => engine.call_module_with(args, named),
+            None => engine.call_with(&join(&self.path, "forward"), args, named),
+            Some(method) => engine.call_with(&join(&self.path, method), args, named),
+        }
+    }
+
+    /// The same call on native code, which is for modules in evaluation mode without hooks of ours.
+    fn native_result(
+        &self,
+        args: &[Value],
+        named: &[(&str, Value)],
+    ) -> Result<Option<Result<Value, CallError>>, Failure> {
+        let model = self.model()?;
+        let shared = &mut *self.shared.borrow_mut();
+        if !cfg!(feature = "codegen") || shared.hooked || model.root().is_training() || !self.path.is_empty() {
+            return Ok(None);
+        }
+        let native = match shared.native.take() {
+            Some(native) => native,
+            None => engine(&model, EngineKind::Native)?,
+        };
+        // A call may write to its arguments, which the interpreter's call gets, too.
+        let copies = args.iter().map(|value| match value {
+            Value::Tensor(cell) => Ok(cell.get().deep_copy_preserving_strides()?.into()),
+            other => Ok(other.clone()),
+        });
+        let copies = copies.collect::<Result<Vec<Value>, frazil::Error>>()?;
+        Ok(Some(self.run(shared.native.insert(native), &copies, named)))
     }
 
     pub fn remove_hook(&self, hook: HookId) -> bool {
@@ -537,6 +582,7 @@ impl Module {
         let Some(Object::Function(tree)) = arguments.get(0, "hook").cloned() else {
             return Err(Failure::lacks("hooks that are no functions"));
         };
+        self.shared.borrow_mut().hooked = true;
         let raised = |failure: Failure| CallError::Raised(failure.to_string());
         let module = || Object::Value(Value::None);
         let hook = self.with_engine(|engine| {

@@ -24,6 +24,10 @@ pub type Outcome = Result<Object, Failure>;
 pub struct Failure(String);
 
 impl Failure {
+    pub fn new(text: String) -> Failure {
+        Failure(text)
+    }
+
     /// Our interface does not have `what`.
     pub fn lacks(what: &str) -> Failure {
         Failure(format!("our interface has no counterpart of {what}"))
