@@ -3,7 +3,7 @@
 //! Linears that read the same tensor become one whose weight has the rows of all of them; each result is a slice of its features. One large matrix
 //! product is faster than several small ones.
 //!
-//! **Sound when** weights and biases are constants that nobody writes to, of one dtype and one number of columns, all with a bias or all without; the
+//! **Sound when** weights and biases are constants that nobody writes to, of different tensors (one linear that is called twice gains nothing), of one dtype and one number of columns, all with a bias or all without; the
 //! linears stand in one block; and each can move up to the first of them: nobody writes to the input in between. A slice is not contiguous as a linear's result
 //! is: where somebody may tell (it is returned, stored, viewed, or given to an operator that is not known to look at elements only) it is
 //! made so.
@@ -86,14 +86,24 @@ fn merge_compatible(graph: &mut Graph, group: &[NodeId], db: &mut AliasDb, cx: &
         let Some(base) = fold::Layer::linear(graph, first, db) else {
             break;
         };
-        let fits = |node: &NodeId| {
+        // A linear that is called twice is not computed twice in one product: each call stays on its own.
+        let mut weights = vec![graph.operand(first, 1)];
+        let mut is_new = |node: &NodeId| {
+            let weight = graph.operand(*node, 1);
+            let known = weights.iter().any(|&w| w == weight || same_tensor(graph, w, weight));
+            if !known {
+                weights.push(weight);
+            }
+            !known
+        };
+        let mut fits = |node: &NodeId| {
             *node == first
                 || fold::Layer::linear(graph, *node, db).is_some_and(|l| {
                     l.weight.dtype == base.weight.dtype
                         && l.weight.sizes[1] == base.weight.sizes[1]
                         && l.bias.is_some() == base.bias.is_some()
                         && db.could_move(graph, *node, first, Side::Before, catalogue)
-                })
+                }) && is_new(node)
         };
         let (chosen, others): (Vec<NodeId>, Vec<NodeId>) = left.iter().partition(|n| fits(n));
         left = others;
@@ -158,11 +168,28 @@ fn merge(graph: &mut Graph, nodes: &[NodeId], db: &mut AliasDb) -> Option<()> {
     Some(())
 }
 
-/// True when every user of `value` looks at its elements only.
+/// True when both are constants of one tensor.
+fn same_tensor(graph: &Graph, a: Option<ValueId>, b: Option<ValueId>) -> bool {
+    let tensor = |value: Option<ValueId>| match value.and_then(|v| graph.constant(v)) {
+        Some(Constant::Tensor(t)) => Some(t),
+        _ => None,
+    };
+    match (tensor(a), tensor(b)) {
+        (Some(a), Some(b)) => {
+            Arc::ptr_eq(&a, &b)
+                || (Arc::ptr_eq(&a.storage, &b.storage)
+                    && (a.offset, &a.sizes, &a.strides) == (b.offset, &b.sizes, &b.strides))
+        }
+        _ => false,
+    }
+}
+
+/// True when every user of `value` looks at its elements, sizes or dtype only.
 fn only_elements(graph: &Graph, value: ValueId) -> bool {
-    graph
-        .uses(value)
-        .all(|u| ELEMENTS_ONLY.contains(&graph.kind_name(u.user)))
+    graph.uses(value).all(|u| {
+        let kind = graph.kind_name(u.user);
+        ELEMENTS_ONLY.contains(&kind) || fold::SHAPE_QUESTIONS.contains(&kind)
+    })
 }
 
 /// The rows of all of these, one after the other; for vectors, their elements.

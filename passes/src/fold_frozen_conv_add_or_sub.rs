@@ -38,7 +38,7 @@ impl GraphPass for FoldFrozenConvAddOrSub {
             |graph, node, db| {
                 let producer = fold::sole_producer(graph, node, db)?;
                 let layer = fold::Layer::convolution(graph, producer, db)?;
-                let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
+                let other = fold::per_channel(graph, node, &layer, db)?;
                 let alpha = match graph.operand(node, 2) {
                     Some(v) => graph.constant(v)?.as_float()?,
                     None => 1.0,

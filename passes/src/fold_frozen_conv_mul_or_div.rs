@@ -37,7 +37,7 @@ impl GraphPass for FoldFrozenConvMulOrDiv {
                 }
                 let producer = fold::sole_producer(graph, node, db)?;
                 let layer = fold::Layer::convolution(graph, producer, db)?;
-                let other = fold::per_channel(graph, graph.operand(node, 1)?, &layer, db)?;
+                let other = fold::per_channel(graph, node, &layer, db)?;
                 let divides = graph.kind_name(node) == "aten::div";
                 let scale: Vec<f64> = other
                     .values

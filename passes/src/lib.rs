@@ -95,5 +95,5 @@ pub use freeze::{FreezeError, FreezeOptions, freeze_module, freeze_with, is_trai
 pub use manager::{AnyPass, GraphPass, ModulePass, PassContext, PassError, PassManager};
 pub use optimize_for_inference::{optimize_for_inference_with, optimize_module_for_inference};
 pub use pipeline::PipelineError;
-pub use registry::{OptionInfo, OptionKind, PassInfo, PassOptions, PassRegistry};
+pub use registry::{OptionInfo, OptionKind, PassInfo, PassOptions, PassRegistry, RegisteredPass};
 pub use support::operators::Operators;

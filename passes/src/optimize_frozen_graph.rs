@@ -1,8 +1,9 @@
 //! The frozen-graph optimisations: `optimize-frozen-graph`.
 //!
-//! In PyTorch's order: dropouts that are switched off go; then, if numerics may change in the last bits, linears on one input become one, and batch norms,
-//! additions and multiplications are folded into convolutions and batch norms into linears, again and again until nothing more folds. Each is a pass of its own with
-//! its own conditions; dead code goes last.
+//! Removes dropouts that are switched off. Then, if numerics may change in the last bits, folds batch norms, additions and multiplications into convolutions and
+//! batch norms into linears until nothing more folds, and merges linears on one input. Each is a pass of its own with its own conditions; dead code goes last.
+//!
+//! PyTorch merges linears first, on CUDA only; a batch norm behind one of them is then not folded.
 
 use crate::concat_frozen_linear::ConcatFrozenLinear;
 use crate::dce::DeadCodeElimination;
@@ -45,7 +46,6 @@ impl GraphPass for OptimizeFrozenGraph {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {
         cx.run(&RemoveDropout, graph)?;
         if self.optimize_numerics {
-            cx.run(&ConcatFrozenLinear, graph)?;
             // Every folding removes a node, so that this ends.
             loop {
                 let revision = graph.revision();
@@ -57,6 +57,8 @@ impl GraphPass for OptimizeFrozenGraph {
                     break;
                 }
             }
+            // Last: a batch norm folds into a linear of its own only.
+            cx.run(&ConcatFrozenLinear, graph)?;
         }
         cx.run(&DeadCodeElimination::default(), graph)
     }

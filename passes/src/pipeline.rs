@@ -10,7 +10,7 @@
 //! until it changes nothing.
 
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
-use crate::registry::{OptionInfo, OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry};
+use crate::registry::{OptionInfo, OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry, RegisteredPass};
 use frazil_ir::Graph;
 use std::fmt;
 use std::ops::Range;
@@ -130,7 +130,7 @@ fn excerpt(text: &str, span: &Range<usize>) -> (String, Range<usize>) {
 #[derive(Clone, Debug)]
 pub struct PipelineEntry {
     /// The pass.
-    pub info: &'static PassInfo,
+    pub info: RegisteredPass,
     /// Its options, defaults filled in.
     pub options: PassOptions,
     /// The pipeline in parentheses behind it, for those that run one.
@@ -241,8 +241,10 @@ impl<'a> Parser<'a> {
             return Err(self.expected("the name of a pass"));
         }
         let step = STEPS.iter().find(|s| s.name == name);
-        let Some(info) = step.or_else(|| self.registry.find(name)) else {
-            let names = self.registry.passes().chain(STEPS).map(|p| p.name);
+        let registered = || self.registry.find(name).cloned();
+        let Some(info) = step.map(RegisteredPass::from).or_else(registered) else {
+            let steps = STEPS.iter().map(|s| s.name);
+            let names = self.registry.passes().map(|p| p.name).chain(steps);
             let near = nearest(name, names);
             return Err(self.error(span, PipelineErrorKind::UnknownPass(name.to_owned(), near)));
         };
@@ -250,7 +252,7 @@ impl<'a> Parser<'a> {
         self.skip_space();
         if self.rest().starts_with('{') {
             self.at += 1;
-            self.options(info, &mut options)?;
+            self.options(&info, &mut options)?;
         }
         let nested = match step {
             Some(_) => Some(self.nested()?),
@@ -264,7 +266,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn options(&mut self, info: &'static PassInfo, options: &mut PassOptions) -> Result<(), PipelineError> {
+    fn options(&mut self, info: &PassInfo, options: &mut PassOptions) -> Result<(), PipelineError> {
         loop {
             self.skip_space();
             match self.rest().chars().next() {

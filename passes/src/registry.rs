@@ -1,7 +1,11 @@
 //! Passes by name: what each declares about itself, once, for pipelines, help texts and documents.
 
-use crate::manager::AnyPass;
+use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
+use frazil_ir::Graph;
 use indexmap::IndexMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// What a pass declares about itself.
 #[derive(Debug)]
@@ -134,10 +138,71 @@ impl PassInfo {
     }
 }
 
+/// A pass of a registry: its declaration, and what makes it.
+#[derive(Clone)]
+pub struct RegisteredPass {
+    info: Declaration,
+    /// Makes the pass in the place of [`PassInfo::build`].
+    closure: Option<BuildClosure>,
+}
+
+/// What makes a pass that has state.
+type BuildClosure = Arc<dyn Fn(&PassOptions) -> AnyPass + Send + Sync>;
+
+#[derive(Clone)]
+enum Declaration {
+    Static(&'static PassInfo),
+    Shared(Arc<PassInfo>),
+}
+
+impl RegisteredPass {
+    /// Makes the pass from options that hold a value for each of [`PassInfo::options`].
+    pub fn build(&self, options: &PassOptions) -> AnyPass {
+        match &self.closure {
+            Some(closure) => closure(options),
+            None => (self.info.build)(options),
+        }
+    }
+}
+
+impl Deref for RegisteredPass {
+    type Target = PassInfo;
+
+    fn deref(&self) -> &PassInfo {
+        &self.info
+    }
+}
+
+impl Deref for Declaration {
+    type Target = PassInfo;
+
+    fn deref(&self) -> &PassInfo {
+        match self {
+            Declaration::Static(info) => info,
+            Declaration::Shared(info) => info,
+        }
+    }
+}
+
+impl From<&'static PassInfo> for RegisteredPass {
+    fn from(info: &'static PassInfo) -> RegisteredPass {
+        RegisteredPass {
+            info: Declaration::Static(info),
+            closure: None,
+        }
+    }
+}
+
+impl fmt::Debug for RegisteredPass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
 /// The passes that pipelines can name. An embedder adds its own.
 #[derive(Clone, Debug, Default)]
 pub struct PassRegistry {
-    passes: IndexMap<&'static str, &'static PassInfo>,
+    passes: IndexMap<&'static str, RegisteredPass>,
 }
 
 impl PassRegistry {
@@ -155,17 +220,74 @@ impl PassRegistry {
 
     /// Adds a pass, replacing one of its name.
     pub fn add(&mut self, info: &'static PassInfo) {
-        self.passes.insert(info.name, info);
+        self.passes.insert(info.name, info.into());
+    }
+
+    /// Adds a pass that `build` makes, which may have state: a table, a cost model, the settings of the compiler around it. Replaces a pass of
+    /// its name.
+    ///
+    /// ```
+    /// use frazil_ir::Graph;
+    /// use frazil_passes::{AnyPass, GraphPass, PassContext, PassError, PassRegistry};
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    ///
+    /// /// Counts nodes of one kind.
+    /// struct Count(String, Arc<AtomicUsize>);
+    ///
+    /// impl GraphPass for Count {
+    ///     fn run(&self, graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
+    ///         let nodes = graph.all_nodes();
+    ///         let found = nodes.iter().filter(|&&node| graph.kind_name(node) == self.0);
+    ///         self.1.fetch_add(found.count(), Ordering::Relaxed);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let count = Arc::new(AtomicUsize::new(0));
+    /// let (kind, shared) = (String::from("aten::relu"), Arc::clone(&count));
+    /// let mut passes = PassRegistry::standard();
+    /// passes.add_closure("count", "Counts nodes.", &[], move |_| AnyPass::graph(Count(kind.clone(), Arc::clone(&shared))));
+    /// assert!(passes.find("count").is_some());
+    /// ```
+    pub fn add_closure(
+        &mut self,
+        name: &'static str,
+        summary: &'static str,
+        options: &'static [OptionInfo],
+        build: impl Fn(&PassOptions) -> AnyPass + Send + Sync + 'static,
+    ) {
+        let info = PassInfo {
+            name,
+            summary,
+            before: "",
+            after: "",
+            options,
+            build: |_| AnyPass::graph(Unused),
+        };
+        let pass = RegisteredPass {
+            info: Declaration::Shared(Arc::new(info)),
+            closure: Some(Arc::new(build)),
+        };
+        self.passes.insert(name, pass);
     }
 
     /// The pass called `name`.
-    pub fn find(&self, name: &str) -> Option<&'static PassInfo> {
-        self.passes.get(name).copied()
+    pub fn find(&self, name: &str) -> Option<&RegisteredPass> {
+        self.passes.get(name)
     }
 
     /// All passes in the order of their addition.
-    pub fn passes(&self) -> impl Iterator<Item = &'static PassInfo> + '_ {
-        self.passes.values().copied()
+    pub fn passes(&self) -> impl Iterator<Item = &RegisteredPass> {
+        self.passes.values()
+    }
+}
+
+/// Stands in declarations whose pass a closure makes.
+struct Unused;
+
+impl GraphPass for Unused {
+    fn run(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
+        Ok(())
     }
 }
 
@@ -258,7 +380,7 @@ mod tests {
                 "a default of {} does not parse",
                 info.name
             );
-            let _ = (info.build)(&info.default_options());
+            let _ = info.build(&info.default_options());
         }
     }
 }

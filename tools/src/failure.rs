@@ -48,6 +48,12 @@ impl Failure {
         Failure::Usage(message)
     }
 
+    /// Native code from tools that were built without it.
+    #[cfg(not(feature = "codegen"))]
+    pub(crate) fn without_codegen() -> Failure {
+        Failure::usage("this program was built without code generation (Cargo's feature `codegen`)".into())
+    }
+
     /// A file that could not be read or written.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Failure {
         Failure::Io {

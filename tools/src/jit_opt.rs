@@ -2,11 +2,18 @@
 
 use crate::progress::Progress;
 use crate::shape::InputShape;
-use crate::{Failure, print_failure, streams, tracing_to_stderr, tuning_file};
+#[cfg(feature = "codegen")]
+use crate::tuning_file;
+use crate::{Failure, print_failure, streams, tracing_to_stderr};
 use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
-use frazil::{
-    CompileOptions, Emit, FreezeOptions, InputSpec, Loaded, PassOptions, SaveOptions, Session, write_atomically,
+#[cfg(feature = "codegen")]
+use frazil::{CompileOptions, Emit, InputSpec};
+use frazil::{FreezeOptions, Loaded, PassOptions, SaveOptions, Session, write_atomically};
+#[cfg(feature = "codegen")]
+use frazil_ir::{
+    TypeKind,
+    types::{TypeStyle, display_type},
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,6 +30,9 @@ struct Options {
     /// What to write
     #[arg(long, value_enum)]
     emit: Option<EmitKind>,
+    /// Put the module into evaluation mode first; functions and graphs have no mode
+    #[arg(long)]
+    eval: bool,
     /// Freeze as torch.jit.freeze does: attributes become constants, and the frozen graph is optimised
     #[arg(long)]
     freeze: bool,
@@ -56,7 +66,8 @@ struct Options {
     /// Tell what passes counted
     #[arg(long)]
     pass_statistics: bool,
-    /// Stop rewriting after so many rewrites of all passes together; for finding by bisection the one that breaks a program
+    /// Stop rewriting after so many rewrites of all passes together, and say which the last was; `jit-reduce --pass-pipeline` finds the one that
+    /// breaks a program
     #[arg(long, value_name = "N")]
     pass_limit: Option<u64>,
     /// When a pass fails or panics, write its input and name to this file, which --run-reproducer runs
@@ -153,9 +164,15 @@ impl EmitKind {
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
+    main_with(Session::new)
+}
+
+/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
+/// passes.
+pub fn main_with(session: impl Fn() -> Session) -> u8 {
     // Asked for by itself, so that no input has to be named.
     if std::env::args().skip(1).eq(["--list-passes"]) {
-        return match streams::print(pass_list().as_bytes()) {
+        return match streams::print(pass_list(&session()).as_bytes()) {
             Ok(()) => 0,
             Err(failure) => print_failure(&failure, Path::new("-")),
         };
@@ -165,22 +182,24 @@ pub fn main() -> u8 {
         Err(status) => return status,
     };
     tracing_to_stderr();
-    match run(&options) {
+    match run(&options, &session()) {
         Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     let emit = output_kind(options)?;
     let progress = Progress::new();
-    let session = Session::new();
     progress.stage("reading");
     let mut loaded = session.load_any(&options.input)?;
     if let Loaded::Graphs(graphs) = &loaded {
         for (name, why) in &graphs.unit().refused {
             streams::tell(format_args!("warning: `{name}` is left out: {why}\n"));
         }
+    }
+    if let (true, Loaded::Model(model)) = (options.eval, &mut loaded) {
+        model.eval();
     }
     let reproduced = match options.run_reproducer {
         true => Some(reproduced_pipeline(&options.input)?),
@@ -207,6 +226,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         None
     };
     if let Some(report) = report {
+        if let (Some(limit), Some(last)) = (options.pass_limit, &report.last_rewrite) {
+            streams::tell(format_args!("rewrite {limit} is the last: {last}\n"));
+        }
         if options.timing {
             print_timing(&report.timing);
         }
@@ -261,6 +283,8 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
     match (options.emit, file) {
         (Some(kind), _) => Ok(kind),
         (None, None) => Ok(EmitKind::Ir),
+        // A device, such as /dev/null, or a pipe.
+        (None, Some(path)) if path.exists() && !path.is_file() => Ok(EmitKind::Ir),
         (None, Some(path)) => EmitKind::from_extension(path).ok_or_else(|| {
             Failure::usage(format!(
                 "cannot tell what to write from the name `{}`: expected .ir, .pt, .py, .dot, .mlir, .ll, .s, .o, .so or .a, or --emit",
@@ -319,6 +343,12 @@ fn write_bytes(options: &Options, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+#[cfg(not(feature = "codegen"))]
+fn emit_native(_: &Options, _: EmitKind, _: &Loaded, _: &Progress) -> Result<(), Failure> {
+    Err(Failure::without_codegen())
+}
+
+#[cfg(feature = "codegen")]
 fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Progress) -> Result<(), Failure> {
     progress.stage("compiling");
     let inputs: Vec<InputSpec> = options
@@ -330,6 +360,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         let message = "--tune keeps what it measures beside the model, and standard input has no such place";
         return Err(Failure::usage(message.into()));
     }
+    check_native(options, loaded)?;
     let compile = CompileOptions {
         target_cpu: options.target_cpu.clone(),
         threads: options.threads.max(1),
@@ -355,7 +386,45 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
     write_bytes(options, &plan.emit(kind)?)
 }
 
+/// Fails where native code cannot be made for want of an option.
+#[cfg(feature = "codegen")]
+fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
+    let graph = loaded.graph(&options.method)?;
+    let name = options.input.display();
+    let is_object = |value| matches!(graph.ctx().type_kind(graph.ty(value)), TypeKind::Class(_));
+    let was_frozen = options.freeze || options.optimize_for_inference || !options.preserve.is_empty();
+    let uses_object = graph
+        .inputs()
+        .iter()
+        .any(|&v| is_object(v) && graph.uses(v).next().is_some());
+    if loaded.is_model() && uses_object && !was_frozen {
+        return Err(Failure::Other(format!(
+            "{name} is not frozen, and native code is made of frozen modules: add --freeze"
+        )));
+    }
+    let inputs: Vec<_> = graph.inputs().iter().copied().filter(|&v| !is_object(v)).collect();
+    if inputs.len() != options.input_shape.len() {
+        let shown = inputs.iter().map(|&v| {
+            format!(
+                "{} : {}",
+                graph.show_value(v),
+                display_type(graph.ctx(), graph.ty(v), TypeStyle::Declared)
+            )
+        });
+        let shown: Vec<String> = shown.collect();
+        return Err(Failure::Other(format!(
+            "`{}` takes {} input(s): {}; {} shape(s) are given: give --input-shape=SIZES[:DTYPE],..., such as --input-shape=1x3x224x224",
+            options.method,
+            inputs.len(),
+            shown.join(", "),
+            options.input_shape.len()
+        )));
+    }
+    Ok(())
+}
+
 /// The name that a library's functions start with: that of the file, without `lib`.
+#[cfg(feature = "codegen")]
 fn library_name(options: &Options) -> String {
     let path = options
         .output
@@ -370,10 +439,10 @@ fn library_name(options: &Options) -> String {
 }
 
 /// The passes with their options and examples, as `--list-passes` prints them.
-fn pass_list() -> String {
-    let passes = frazil::passes::PassRegistry::standard();
+fn pass_list(session: &Session) -> String {
     let mut out = String::new();
-    for pass in passes.passes().chain(frazil::passes::pipeline::STEPS) {
+    let registered = session.passes().passes().map(|pass| &**pass);
+    for pass in registered.chain(frazil::passes::pipeline::STEPS) {
         out += &format!("{}\n    {}\n", pass.name, pass.summary);
         for option in pass.options {
             out += &format!("    {}={}  {}\n", option.name, option.default, option.doc);

@@ -6,8 +6,9 @@ use crate::streams::tell;
 use crate::{Failure, print_failure, tracing_to_stderr};
 use clap::Parser;
 use frazil::ir::{FunctionId, Graph, Module};
-use frazil::write_atomically;
+use frazil::passes::manager::LastRewrite;
 use frazil::{Loaded, Session};
+use frazil::{PassOptions, write_atomically};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,14 +18,21 @@ use std::time::{Duration, Instant};
 /// methods, attributes, submodules and tensors.
 ///
 /// jit-reduce bad.ir -o small.ir -- jit-opt {} --pass-pipeline=cse --verify-each
+///
+/// With --pass-pipeline the input stays as it is, and the first rewrite of these passes is found after which the command fails:
+///
+/// jit-reduce good.ir --pass-pipeline=constant-propagation,cse -o bad.ir -- ./check.sh {}
 #[derive(Parser, Debug)]
 #[command(name = "jit-reduce", version, max_term_width = 110)]
 struct Options {
     /// An .ir, .pt or .py file. What it is, is told by its content
     input: PathBuf,
-    /// Where to write the smallest input that still fails
+    /// Where to write the smallest input that still fails, or with --pass-pipeline what the rewrite leaves that makes the command fail
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Run these passes, and find by bisection the rewrite after which the command fails
+    #[arg(long, value_name = "PIPELINE")]
+    pass_pipeline: Option<String>,
     /// The command fails when it ends with this status; with any but 0 if absent
     #[arg(long, value_name = "N")]
     status: Option<i32>,
@@ -44,19 +52,24 @@ struct Options {
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
+    main_with(Session::new)
+}
+
+/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
+/// passes.
+pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,
         Err(status) => return status,
     };
     tracing_to_stderr();
-    match run(&options) {
+    match run(&options, &session()) {
         Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let session = Session::new();
+fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     let mut loaded = session.load_any(&options.input)?;
     let folder = tempfile::tempdir().map_err(|e| Failure::io("write", Path::new("a temporary folder"), e))?;
     let file = folder.path().join("candidate.ir");
@@ -64,6 +77,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         std::fs::write(&file, text).map_err(|e| Failure::io("write", &file, e))?;
         command_fails(options, &file)
     };
+    if let Some(pipeline) = &options.pass_pipeline {
+        return bisect(options, &loaded, pipeline, &fails);
+    }
     if !fails(&loaded.ir_text(None))? {
         return Err(Failure::Other(
             "the command does not fail on the input as it is, so that there is nothing to keep".to_owned(),
@@ -91,6 +107,58 @@ fn run(options: &Options) -> Result<(), Failure> {
         nodes(&loaded),
         search.runs
     ));
+    Ok(())
+}
+
+/// Finds the first rewrite of `pipeline` after which the command fails, and writes what it leaves.
+fn bisect(
+    options: &Options,
+    loaded: &Loaded,
+    pipeline: &str,
+    fails: &dyn Fn(&str) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    // What the pipeline leaves after `rewrites` of them, whether the command fails on it, and the last rewrite if there were as many.
+    let after = |rewrites: u64| -> Result<(String, bool, Option<LastRewrite>), Failure> {
+        let mut loaded = loaded.clone();
+        let limited = PassOptions {
+            limit: Some(rewrites),
+            ..PassOptions::default()
+        };
+        let report = loaded.run_passes(pipeline, &limited)?;
+        let text = loaded.ir_text(None);
+        let failed = fails(&text)?;
+        Ok((text, failed, report.last_rewrite))
+    };
+    if after(0)?.1 {
+        let message = "the command fails before any rewrite: the passes are not at fault";
+        return Err(Failure::Other(message.to_owned()));
+    }
+    // The command does not fail after `good` rewrites, and fails after `bad`.
+    let (mut good, mut bad) = (0, 1);
+    let mut found = loop {
+        let (text, failed, last) = after(bad)?;
+        match (failed, last) {
+            (true, last) => break (text, last),
+            (false, None) => {
+                let message = "the command does not fail on what the whole pipeline leaves";
+                return Err(Failure::Other(message.to_owned()));
+            }
+            (false, Some(_)) => (good, bad) = (bad, bad * 2),
+        }
+    };
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        let (text, failed, last) = after(middle)?;
+        match failed {
+            true => (bad, found) = (middle, (text, last)),
+            false => good = middle,
+        }
+    }
+    let (text, last) = found;
+    write_atomically(&options.output, |f| f.write_all(text.as_bytes()))
+        .map_err(|e| Failure::io("write", &options.output, e))?;
+    let last = last.map_or_else(String::new, |last| format!(": {last}"));
+    tell(format_args!("rewrite {bad} makes the command fail{last}\n"));
     Ok(())
 }
 

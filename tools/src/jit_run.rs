@@ -2,12 +2,14 @@
 
 use crate::bench::{Measurement, measure, measure_turn};
 use crate::case::Case;
-use crate::npy::{Input, npy_bytes};
+use crate::literal::Literal;
+use crate::npy::npy_bytes;
 use crate::progress::Progress;
 use crate::streams::{self, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Session, Value, write_atomically};
+use frazil::runtime::python_repr::repr;
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
 use frazil_recorded::RecordedError;
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::{Results, value_from_json};
@@ -16,16 +18,27 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const EXAMPLES: &str = "\
+Inputs and results are written as in Python:
+  jit-run model.pt --input zeros:1x3x224x224
+  jit-run model.pt --input image.npy --input 3 --input '\"text\"' --input '[1, 2.5]' --input '{\"a\": ones:2:int64}'
+  jit-run model.pt --method=encoder.forward --input 'tensor([[1., 2.]])'
+docs/jit-run.md describes them, and the files of --calls.";
+
 /// Runs a TorchScript model (.pt, .ir, or .py source), natively or in the reference interpreter.
 #[derive(Parser, Debug)]
-#[command(name = "jit-run", version, max_term_width = 110)]
+#[command(name = "jit-run", version, max_term_width = 110, after_help = EXAMPLES)]
 struct Options {
     /// The model
     #[arg(required_unless_present = "serve")]
     model: Option<PathBuf>,
-    /// The method to call; without it the module is called, which runs `forward` with the module's hooks
+    /// The method to call, one of a submodule by its dotted path (encoder.forward); without it the module is called, which runs `forward` with
+    /// the module's hooks, or the only function of a source file
     #[arg(long)]
     method: Option<String>,
+    /// Put the module into evaluation mode first; without it a module in training mode runs as it is, with dropout and statistics of batches
+    #[arg(long)]
+    eval: bool,
     /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is, as does FRAZIL_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
@@ -38,13 +51,14 @@ struct Options {
     /// Fail where native code cannot be made, instead of running that method in the interpreter
     #[arg(long)]
     strict: bool,
-    /// An argument: a .npy file, or zeros:1x3x224x224[:dtype], ones:...; once for each
-    #[arg(long = "input", value_name = "TENSOR")]
-    inputs: Vec<Input>,
+    /// An argument, once for each: a .npy file, zeros:1x3x224x224[:dtype], ones:..., or a literal (3, 2.5, '"text"', true, None, '[1, 2]', '(1, 2)',
+    /// '{"a": zeros:2}', 'tensor([1., 2.])')
+    #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
+    inputs: Vec<Literal>,
     /// Write the results to DIR as output_0.npy, ...
     #[arg(long, value_name = "DIR")]
     save_output: Option<PathBuf>,
-    /// Make the calls of this case, in order, on one instance
+    /// Make the calls of this case, in order, on one instance; docs/jit-run.md describes the format
     #[arg(long, value_name = "CASE.json", conflicts_with = "inputs")]
     calls: Option<PathBuf>,
     /// Write the case's results to DIR/results.json and DIR/tensors.safetensors
@@ -111,18 +125,25 @@ impl Call {
 }
 
 /// How long `--profile` measures.
+#[cfg(feature = "codegen")]
 const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
 /// The program; gives its exit status.
 pub fn main() -> u8 {
+    main_with(Session::new)
+}
+
+/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
+/// passes, once for each job.
+pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,
         Err(status) => return status,
     };
     tracing_to_stderr();
     let result = match &options.model {
-        Some(model) => run(&options, model).map(Some),
-        None => serve(&options).map(|()| None),
+        Some(model) => run(&options, &session(), model).map(Some),
+        None => serve(&options, session).map(|()| None),
     };
     match result {
         Ok(used) => {
@@ -135,12 +156,11 @@ pub fn main() -> u8 {
 }
 
 /// Gives what it worked with.
-fn run(options: &Options, model: &Path) -> Result<Engine, Failure> {
+fn run(options: &Options, session: &Session, model: &Path) -> Result<Engine, Failure> {
     let progress = Progress::new();
-    let session = Session::new();
     match &options.calls {
-        Some(path) => run_case(options, &session, model, path, options.out.as_deref(), &progress),
-        None => run_inputs(options, &session, model, &progress),
+        Some(path) => run_case(options, session, model, path, options.out.as_deref(), &progress),
+        None => run_inputs(options, session, model, &progress),
     }
 }
 
@@ -155,6 +175,7 @@ fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>
             EngineName::Native if !native_code_is_off() => EngineKind::Native,
             _ => EngineKind::Interpreter,
         },
+        eval: options.eval,
         threads: options.threads.max(1),
         strict: options.strict,
         methods,
@@ -244,14 +265,26 @@ fn run_case(
 
 fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Progress) -> Result<Engine, Failure> {
     progress.stage("reading");
-    let args = options.inputs.iter().map(|i| i.tensor().map(Value::from));
+    let source = match model.extension().is_some_and(|e| e == "py") {
+        true => Some(session.load(model)?),
+        false => None,
+    };
+    let method = match (&options.method, &source) {
+        (None, Some(source)) => entry(source, model)?,
+        (method, _) => method.clone(),
+    };
+    let args = options.inputs.iter().map(Literal::value);
     let call = Call {
-        method: options.method.clone(),
+        method,
         args: args.collect::<Result<_, Failure>>()?,
         named: Vec::new(),
     };
     let methods = vec![call.method_name().to_owned()];
-    let mut engine = session.engine(model, &engine_options(options, methods, Vec::new()))?;
+    let engine_options = engine_options(options, methods, Vec::new());
+    let mut engine = match source {
+        Some(source) => source.engine(&engine_options)?,
+        None => session.engine(model, &engine_options)?,
+    };
     progress.stage("running");
     if options.bench {
         return bench(options, &mut engine, &call, progress).map(|()| engine);
@@ -275,9 +308,32 @@ fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Pro
                 write_atomically(&path, |file| file.write_all(&bytes)).map_err(|e| Failure::io("write", &path, e))?;
             }
         }
-        None => print_line(format_args!("{value:?}"))?,
+        None => print_line(repr(session.ctx(), &value))?,
     }
     Ok(engine)
+}
+
+/// The method that runs when none is named: `None` for `forward`, or the only method.
+///
+/// # Errors
+/// When there are several, which are listed with their signatures.
+fn entry(source: &Model, path: &Path) -> Result<Option<String>, Failure> {
+    let names = source.root().method_names();
+    match names.as_slice() {
+        names if names.contains(&"forward") => Ok(None),
+        [only] => Ok(Some((*only).to_owned())),
+        [] => Err(Failure::Other(format!(
+            "{} has no method that could be called",
+            path.display()
+        ))),
+        several => {
+            let mut message = format!("{} has several functions; choose one with --method:", path.display());
+            for name in several {
+                message += &format!("\n  {}", source.root().signature(name)?);
+            }
+            Err(Failure::usage(message))
+        }
+    }
 }
 
 /// The tensors of a result, through tuples and lists.
@@ -332,6 +388,12 @@ fn turns(mut measure: impl FnMut(Duration) -> Result<Measurement, Failure>) -> R
     Ok(())
 }
 
+#[cfg(not(feature = "codegen"))]
+fn profile(_: &Options, _: &mut Engine, _: &Call, _: &Progress) -> Result<(), Failure> {
+    Err(Failure::without_codegen())
+}
+
+#[cfg(feature = "codegen")]
 fn profile(options: &Options, engine: &mut Engine, call: &Call, progress: &Progress) -> Result<(), Failure> {
     progress.stage("measuring");
     // The first call compiles.
@@ -372,21 +434,14 @@ struct Job {
     out: PathBuf,
 }
 
-fn serve(options: &Options) -> Result<(), Failure> {
+fn serve(options: &Options, session: impl Fn() -> Session) -> Result<(), Failure> {
     let progress = Progress::new();
     let stdin = std::io::stdin().lock();
     for line in stdin.lines() {
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
         let result = match serde_json::from_str::<Job>(&line) {
             // A session a job, so that nothing of one is left for the next.
-            Ok(job) => run_case(
-                options,
-                &Session::new(),
-                &job.model,
-                &job.calls,
-                Some(&job.out),
-                &progress,
-            ),
+            Ok(job) => run_case(options, &session(), &job.model, &job.calls, Some(&job.out), &progress),
             Err(e) => Err(Failure::Other(format!("not a job: {e}"))),
         };
         let answer = match result {

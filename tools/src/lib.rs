@@ -7,6 +7,7 @@ pub mod jit_opt;
 pub mod jit_reduce;
 pub mod jit_run;
 mod leave;
+pub mod literal;
 pub mod multicall;
 pub mod npy;
 pub mod progress;

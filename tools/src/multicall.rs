@@ -4,23 +4,24 @@
 //! `make install` and the tests install it so. Cargo links one file for each name, all alike.
 
 use crate::{jit_opt, jit_reduce, jit_run};
+use frazil::Session;
 use std::ffi::OsStr;
 use std::path::Path;
 
 /// Runs the tool that the process was started as, by the first argument's file name; under any other name, the tool called `default`.
 /// Returns the exit status.
 pub fn main(default: &str) -> u8 {
-    let started_as = std::env::args_os().next().unwrap_or_default();
-    let name = Path::new(&started_as).file_stem().and_then(OsStr::to_str);
-    let tool = name.and_then(tool_named).or_else(|| tool_named(default));
-    tool.unwrap_or(jit_opt::main)()
+    main_with(default, Session::new)
 }
 
-fn tool_named(name: &str) -> Option<fn() -> u8> {
-    match name {
-        "jit-opt" => Some(jit_opt::main),
-        "jit-run" => Some(jit_run::main),
-        "jit-reduce" => Some(jit_reduce::main),
-        _ => None,
+/// [`main`] with sessions of the caller's, which have its operators and passes.
+pub fn main_with(default: &str, session: impl Fn() -> Session) -> u8 {
+    let started_as = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&started_as).file_stem().and_then(OsStr::to_str);
+    let is_tool = |name: &&str| ["jit-opt", "jit-run", "jit-reduce"].contains(name);
+    match name.filter(is_tool).unwrap_or(default) {
+        "jit-run" => jit_run::main_with(session),
+        "jit-reduce" => jit_reduce::main_with(session),
+        _ => jit_opt::main_with(session),
     }
 }

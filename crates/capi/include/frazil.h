@@ -266,6 +266,16 @@ void frazil_model_free(FrazilModel *model);
 // The frozen form of a model, as `torch.jit.freeze` gives.
 FrazilError *frazil_model_freeze(const FrazilModel *model, const FrazilOptions *options, FrazilModel **out);
 
+// The model in evaluation mode: the training flag of the module and of all below it is off. Functions and graphs have no mode.
+FrazilError *frazil_model_eval(const FrazilModel *model,
+                               FrazilModel **out);
+
+// The model in training mode, or in evaluation mode where `mode` is false. Functions and graphs have no mode.
+FrazilError *frazil_model_train(const FrazilModel *model, bool mode, FrazilModel **out);
+
+// Whether a model is in training mode; functions and graphs are not.
+FrazilError *frazil_model_is_training(const FrazilModel *model, bool *out);
+
 // The form of a model that is best to run, as `torch.jit.optimize_for_inference` gives.
 FrazilError *frazil_model_optimize_for_inference(const FrazilModel *model,
                                                  const FrazilOptions *options,

@@ -43,7 +43,7 @@ pub extern "C" fn frazil_engine_new(
     out: Option<&mut MaybeUninit<Option<Box<FrazilEngine>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        let model = get(model, "the model")?.to_model();
+        let model = get(model, "the model")?.to_model()?;
         let options = options.cloned().unwrap_or_default().engine;
         give(out, || Ok(FrazilEngine(Mutex::new(model.engine(&options)?))))
     })

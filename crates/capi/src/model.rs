@@ -15,11 +15,8 @@ pub struct FrazilModel(pub(crate) Loaded);
 
 impl FrazilModel {
     /// Something that methods can be called of.
-    pub(crate) fn to_model(&self) -> Model {
-        match &self.0 {
-            Loaded::Model(model) => model.clone(),
-            Loaded::Graphs(graphs) => graphs.to_model(),
-        }
+    pub(crate) fn to_model(&self) -> Result<Model, FrazilError> {
+        Ok(self.0.runnable()?)
     }
 }
 
@@ -97,6 +94,46 @@ pub extern "C" fn frazil_model_freeze(
     })
 }
 
+/// The model in evaluation mode: the training flag of the module and of all below it is off. Functions and graphs have no mode.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_eval(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    frazil_model_train(model, false, out)
+}
+
+/// The model in training mode, or in evaluation mode where `mode` is false. Functions and graphs have no mode.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_train(
+    model: Option<&FrazilModel>,
+    mode: bool,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let mut changed = get(model, "the model")?.0.clone();
+        if let Loaded::Model(model) = &mut changed {
+            model.train(mode);
+        }
+        give(out, || Ok(FrazilModel(changed)))
+    })
+}
+
+/// Whether a model is in training mode; functions and graphs are not.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_is_training(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<bool>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        put(
+            out,
+            matches!(&model.0, Loaded::Model(model) if model.root().is_training()),
+        )
+    })
+}
+
 /// The form of a model that is best to run, as `torch.jit.optimize_for_inference` gives.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_optimize_for_inference(
@@ -140,7 +177,7 @@ pub unsafe extern "C" fn frazil_model_save(
         let model = get(model, "the model")?;
         // SAFETY: the caller keeps the rules.
         let path = unsafe { text(path, "the path") }?;
-        Ok(model.to_model().save(path, &SaveOptions::default())?)
+        Ok(model.to_model()?.save(path, &SaveOptions::default())?)
     })
 }
 
@@ -185,7 +222,7 @@ pub extern "C" fn frazil_model_method_count(
     out: Option<&mut MaybeUninit<usize>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        let model = get(model, "the model")?.to_model();
+        let model = get(model, "the model")?.to_model()?;
         put(out, model.root().method_names().len())
     })
 }
@@ -198,7 +235,7 @@ pub extern "C" fn frazil_model_method_name(
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        let model = get(model, "the model")?.to_model();
+        let model = get(model, "the model")?.to_model()?;
         let names = model.root().method_names();
         let name = names.get(index).ok_or_else(|| {
             let message = format!("there is no method {index}: the model has {}", names.len());

@@ -297,6 +297,73 @@ static void values_of_every_kind(const FrazilSession *session) {
   frazil_model_free(model);
 }
 
+static const char modes[] =
+    "class Net(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.norm = nn.BatchNorm1d(1, affine=False)\n"
+    "        self.act = nn.ReLU()\n"
+    "    def forward(self, x):\n"
+    "        return self.act(self.norm(x))\n";
+
+/* Training mode: the statistics of the batch, which running ones take over; evaluation mode: the running ones. */
+static void training_and_evaluation(const FrazilSession *session) {
+  FrazilModel *made, *training, *evaluating, *refused;
+  ok(frazil_model_load_bytes(session, "net.py", (const uint8_t *)modes, sizeof modes - 1, &made));
+  ok(frazil_model_train(made, true, &training));
+  ok(frazil_model_eval(training, &evaluating));
+  bool is_training;
+  ok(frazil_model_is_training(training, &is_training));
+  CHECK(is_training);
+  ok(frazil_model_is_training(evaluating, &is_training));
+  CHECK(!is_training);
+  CHECK(is_error(frazil_model_freeze(training, NULL, &refused), FRAZIL_ERROR_KIND_UNSUPPORTED, "in eval mode"));
+
+  const int64_t sizes[] = {2, 1};
+  const float elements[] = {1, 3};
+  FrazilTensor *x;
+  ok(frazil_tensor_new(FRAZIL_DTYPE_FLOAT32, sizes, 2, elements, sizeof elements, &x));
+  FrazilValue *argument;
+  ok(frazil_value_tensor(x, &argument));
+  const FrazilValue *arguments[] = {argument};
+  const FrazilModel *models[] = {training, evaluating};
+  const float expected[] = {1, 3};
+  for (int i = 0; i < 4; i++) {
+    FrazilOptions *options = frazil_options_new();
+    ok(frazil_options_set_interpret(options, i >= 2));
+    ok(frazil_options_add_method(options, "act.forward"));
+    FrazilEngine *engine;
+    ok(frazil_engine_new(models[i % 2], options, &engine));
+    frazil_options_free(options);
+    FrazilValue *result;
+    FrazilTensor *tensor;
+    float got[2];
+    ok(frazil_engine_call(engine, "forward", arguments, 1, &result));
+    ok(frazil_value_as_tensor(result, &tensor));
+    ok(frazil_tensor_read(tensor, got, sizeof got));
+    CHECK(fabsf(got[1] - expected[i % 2]) < 1e-3f);
+    frazil_tensor_free(tensor);
+    frazil_value_free(result);
+    /* A submodule's method, by its dotted path. */
+    ok(frazil_engine_call(engine, "act.forward", arguments, 1, &result));
+    ok(frazil_value_as_tensor(result, &tensor));
+    ok(frazil_tensor_read(tensor, got, sizeof got));
+    CHECK(got[0] == 1 && got[1] == 3);
+    frazil_tensor_free(tensor);
+    frazil_value_free(result);
+    frazil_engine_free(engine);
+  }
+  char *code;
+  ok(frazil_model_code(made, "act.forward", &code));
+  CHECK(strstr(code, "def forward(") != NULL);
+  frazil_string_free(code);
+  frazil_value_free(argument);
+  frazil_tensor_free(x);
+  frazil_model_free(made);
+  frazil_model_free(training);
+  frazil_model_free(evaluating);
+}
+
 static void mistakes(const FrazilSession *session) {
   FrazilModel *model;
   CHECK(is_error(frazil_model_load(session, "no/such/file.pt", &model), FRAZIL_ERROR_KIND_IO, "no/such/file.pt"));
@@ -326,6 +393,7 @@ int main(int argc, char **argv) {
   mistakes(session);
   values_of_every_kind(session);
   aliases_of_a_graph(session);
+  training_and_evaluation(session);
   FrazilModel *model, *frozen;
   ok(frazil_model_load(session, argv[1], &model));
   /* Nothing is freed by what it was made of. */

@@ -1,17 +1,20 @@
 //! TorchScript source of whatever has been loaded.
 
-use crate::{Error, Loaded, Result};
-use frazil_ir::{Builder, CompilationUnit, Constant, Context, Function, FunctionId, Graph, Module, TypeKind};
+use crate::{Error, Loaded, Model, Result};
+use frazil_ir::{Builder, CompilationUnit, Constant, Context, Function, FunctionId, Graph, TypeKind};
 use frazil_torchscript::code::{self, CodeError, CodeSource, ConstantTable, PrintedCode, TableEntry};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
 impl Loaded {
-    /// TorchScript source. Of a module: `method`, or all methods, as PyTorch's `.code` shows them; calls of submodules stay calls. Of functions,
-    /// graphs and classes: all definitions.
+    /// TorchScript source. Of a module: `method`, or all methods, as PyTorch's `.code` shows them; calls of submodules stay calls. A submodule's
+    /// method is named by its dotted path (`encoder.forward`). Of functions, graphs and classes: all definitions.
     ///
-    /// With `constants`, comments behind each piece tell what the constants are that it names (`CONSTANTS.c0`), as `.code_with_constants` does.
+    /// With `constants`, comments after each piece list the constants that it names (`CONSTANTS.c0`). [`ScriptModule::code_with_constants`] returns
+    /// their values.
+    ///
+    /// [`ScriptModule::code_with_constants`]: crate::ScriptModule::code_with_constants
     ///
     /// ```
     /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
@@ -23,7 +26,7 @@ impl Loaded {
     /// When a graph cannot be written as TorchScript, or there is nothing to write.
     pub fn code(&self, method: Option<&str>, constants: bool) -> Result<String> {
         let (unit, pieces) = match self {
-            Loaded::Model(model) => (&model.module().unit, methods(model.module(), method)?),
+            Loaded::Model(model) => (&model.module().unit, methods(model, method)?),
             Loaded::Graphs(graphs) => (graphs.unit(), definitions(graphs.unit())),
         };
         if pieces.is_empty() {
@@ -58,18 +61,14 @@ enum Piece {
 }
 
 /// The methods of a module that are asked for.
-fn methods(module: &Module, method: Option<&str>) -> Result<Vec<Piece>> {
+fn methods(model: &Model, method: Option<&str>) -> Result<Vec<Piece>> {
+    if let Some(path) = method {
+        return Ok(vec![Piece::Method(model.method_at(path)?.1)]);
+    }
+    let module = model.module();
     let all = module.class_of(module.root).map(|class| &class.methods);
-    let Some(name) = method else {
-        return Ok(all
-            .into_iter()
-            .flat_map(|all| all.values())
-            .map(|&id| Piece::Method(id))
-            .collect());
-    };
-    let id = module.ctx().find_symbol(name).and_then(|name| module.method(name));
-    id.map(|id| vec![Piece::Method(id)])
-        .ok_or_else(|| Error::Unsupported(format!("the module has no method `{name}`")))
+    let all = all.into_iter().flat_map(|all| all.values());
+    Ok(all.map(|&id| Piece::Method(id)).collect())
 }
 
 /// The classes of a unit, and the functions that are no methods.

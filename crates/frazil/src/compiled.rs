@@ -4,6 +4,7 @@ use crate::backing::Backing;
 use crate::compiler::Compiler;
 use crate::describe::tensor_spec;
 use crate::instance::OwnHooks;
+use crate::port_names::name_ports;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::compile::RunError;
@@ -176,6 +177,12 @@ impl NativePlan {
             target,
             backing: Backing::default(),
         })
+    }
+
+    /// The plan, whose inputs and outputs are called as in `graph`, from which it was made.
+    fn named(mut self, graph: &Graph) -> NativePlan {
+        name_ports(&mut self.plan, graph, &self.results);
+        self
     }
 
     /// The plan, whose constants are read from `backing`.
@@ -446,12 +453,8 @@ impl Loaded {
             has_no_hooks(model, method)?;
         }
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        let plan = NativePlan::new(
-            self.graph(method)?,
-            &inputs,
-            self.session().registry(),
-            &Compiler::of(options),
-        )?;
+        let graph = self.graph(method)?;
+        let plan = NativePlan::new(graph, &inputs, self.session().registry(), &Compiler::of(options))?.named(graph);
         Ok(match self {
             Loaded::Model(model) => plan.reading(model.backing()),
             Loaded::Graphs(_) => plan,
@@ -481,7 +484,8 @@ impl Model {
         has_no_hooks(self, "forward")?;
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
         let compiler = Compiler::of(options);
-        let plan = NativePlan::new(self.graph("forward")?, &inputs, self.session().registry(), &compiler)?;
+        let graph = self.graph("forward")?;
+        let plan = NativePlan::new(graph, &inputs, self.session().registry(), &compiler)?.named(graph);
         plan.reading(self.backing()).compile_with(&compiler)
     }
 }

@@ -25,7 +25,7 @@ use tracing::warn;
 /// See [`EngineOptions`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EngineKind {
-    /// Freezes the model, specialises each method on the shapes that it is called with, and compiles it.
+    /// Freezes the model, unless it is in training mode, specialises each method on the shapes that it is called with, and compiles it.
     #[default]
     Native,
     /// Runs the model as it is.
@@ -47,6 +47,9 @@ pub enum EngineKind {
 pub struct EngineOptions {
     /// Which engine.
     pub kind: EngineKind,
+    /// Put the module into evaluation mode first, as [`Model::eval`] does. Without it a module in training mode runs as it is: not frozen, and with
+    /// PyTorch's training semantics (dropout, statistics of batch norms).
+    pub eval: bool,
     /// Threads that a run may use.
     pub threads: usize,
     /// The processor that native code is made for, which has to be one whose instructions this machine has; see
@@ -55,7 +58,7 @@ pub struct EngineOptions {
     /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
     /// parts of it that can be compiled.
     pub strict: bool,
-    /// The methods that will be called; freezing keeps them.
+    /// The methods that will be called, those of submodules by their dotted paths (`encoder.forward`); freezing keeps them.
     pub methods: Vec<String>,
     /// Further names that freezing keeps.
     pub preserve: Vec<String>,
@@ -73,6 +76,7 @@ impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
             kind: EngineKind::default(),
+            eval: false,
             threads: 1,
             target_cpu: "host".to_owned(),
             strict: false,
@@ -149,7 +153,8 @@ impl Engine {
         cfg!(feature = "codegen") && options.kind == EngineKind::Native && options.cache_dir.is_some()
     }
 
-    pub(crate) fn of(source: ModelSource, options: &EngineOptions) -> Result<Engine> {
+    pub(crate) fn of(mut source: ModelSource, options: &EngineOptions) -> Result<Engine> {
+        source.eval = options.eval;
         #[cfg(not(feature = "codegen"))]
         if options.kind == EngineKind::Native {
             return Err(Error::Unsupported(
@@ -165,7 +170,10 @@ impl Engine {
             let methods = folder.zip(source.origin()).and_then(|(folder, origin)| {
                 let compile = &compiler.options;
                 let (target, threads) = (compile.target(), compile.threads);
-                let target = format!("{target:?} {} {:?} {threads}", compile.fuse, compile.tune);
+                let target = format!(
+                    "{target:?} {} {:?} {threads} {}",
+                    compile.fuse, compile.tune, options.eval
+                );
                 CodeCache::new(folder, origin, &kept(options), &target)
             });
             let mut native = crate::native::Cache::new(compiler.clone(), options, methods);
@@ -277,7 +285,7 @@ impl Engine {
         self.hooks.remove(hook)
     }
 
-    /// Calls the method `method`. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing take
+    /// Calls the method `method`; one of a submodule by its dotted path (`encoder.forward`), which [`EngineOptions::methods`] has to list. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing take
     /// their defaults. No hooks run, not even for `forward`: see [`call_module`](Self::call_module).
     ///
     /// ```

@@ -98,6 +98,21 @@ pub enum Error {
     /// A trace that gives another graph, or other constants, for other inputs.
     #[error(transparent)]
     TracingCheck(#[from] crate::trace::TracingCheckError),
+    /// A graph that an edit left invalid.
+    #[error("the edited graph of `{method}` is invalid: {source}")]
+    Invalid {
+        /// The method.
+        method: String,
+        /// What is wrong with its graph.
+        #[source]
+        source: frazil_ir::verify::VerifyError,
+    },
+    /// A method that is not there.
+    #[error("the module has no method `{0}`")]
+    NoSuchMethod(String),
+    /// Whatever an embedder's own operator, pass or edit fails with.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
     /// Something of PyTorch's that has no counterpart here.
     #[error("`{name}` has no counterpart here: {reason}")]
     NoCounterpart {

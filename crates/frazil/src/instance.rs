@@ -4,6 +4,7 @@
 use crate::compiler::Compiler;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_ir::SymbolId;
+use frazil_passes::{FreezeError, PassError};
 use frazil_runtime::Signature;
 use frazil_runtime::interp::Interpreter;
 #[cfg(feature = "codegen")]
@@ -21,6 +22,10 @@ pub(crate) struct ModelSource {
     path: PathBuf,
     /// When it has been read.
     model: Option<Model>,
+    /// Whether the model is put into evaluation mode.
+    pub(crate) eval: bool,
+    /// Whether that has been done.
+    is_evaluating: bool,
 }
 
 impl ModelSource {
@@ -31,6 +36,8 @@ impl ModelSource {
             origin: model.origin().cloned(),
             path: PathBuf::new(),
             model: Some(model.clone()),
+            eval: false,
+            is_evaluating: false,
         }
     }
 
@@ -41,6 +48,8 @@ impl ModelSource {
             origin: Some(origin),
             path: path.to_owned(),
             model: None,
+            eval: false,
+            is_evaluating: false,
         }
     }
 
@@ -62,7 +71,7 @@ impl ModelSource {
 
     /// The model, read now at the latest.
     fn read(&mut self) -> Result<&Model> {
-        let model = match self.model.take() {
+        let mut model = match self.model.take() {
             Some(model) => model,
             None => {
                 let model = self.session.load(&self.path)?;
@@ -76,6 +85,12 @@ impl ModelSource {
                 model
             }
         };
+        if self.eval && !self.is_evaluating {
+            // Objects that restore themselves bring their own flag along.
+            model = model.restored_as_known()?;
+            model.eval();
+            self.is_evaluating = true;
+        }
         Ok(self.model.insert(model))
     }
 }
@@ -151,12 +166,8 @@ impl Instance {
             return Ok(Arc::clone(known));
         }
         let model = self.source.read()?;
-        let name = model.session().ctx().symbol(method);
-        let Some(signature) = Signature::of_method(model.module(), name).map(Arc::new) else {
-            return Err(Error::Unsupported(match model.module().unit.refused.get(method) {
-                Some(why) => format!("`{method}` does not compile: {why}"),
-                None => format!("the module has no method `{method}`"),
-            }));
+        let Some(signature) = Signature::of_method(model.module(), method).map(Arc::new) else {
+            return Err(model.no_method(method));
         };
         self.signatures.push((method.to_owned(), Arc::clone(&signature)));
         Ok(signature)
@@ -208,10 +219,10 @@ impl Instance {
 }
 
 impl Running {
-    /// The instance of the model, with its state.
+    /// The object that the method at a dotted path is called on, with its state.
     #[cfg(feature = "codegen")]
-    pub(crate) fn root(&self) -> Option<&ObjectValue> {
-        self.interpreter.root()
+    pub(crate) fn receiver(&self, method: &str) -> Option<ObjectValue> {
+        self.interpreter.receiver(method)
     }
 
     fn new(model: &Model, options: &EngineOptions, #[cfg(feature = "codegen")] compiler: &Compiler) -> Result<Running> {
@@ -250,15 +261,19 @@ pub(crate) fn compile_options(options: &EngineOptions) -> crate::CompileOptions 
     }
 }
 
-/// The model frozen with all that will be called; as it is when it has been frozen already. A module in training mode, which cannot be frozen,
-/// is only inlined: its methods are compiled with attributes as inputs.
+/// The model frozen with all that will be called; as it is when it has been frozen already. What cannot be frozen, a module in training mode and one that
+/// chooses its submodules at run time, is only inlined: its methods are compiled with attributes as inputs.
 fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
+    let inlined = || Ok(model.restored()?.run_passes("inline,dce", &PassOptions::default())?.0);
     if frazil_passes::is_training(model.module()) {
-        return Ok(model.restored()?.run_passes("inline,dce", &PassOptions::default())?.0);
+        return inlined();
     }
     let mut freeze = FreezeOptions::default();
     freeze.freeze.preserve = kept(options);
-    model.freeze(&freeze)
+    match model.freeze(&freeze) {
+        Err(Error::Pass(PassError::Freeze(FreezeError::ContainerIndex))) => inlined(),
+        other => other,
+    }
 }
 
 /// The names that freezing keeps, in order. It keeps `forward` anyway where there is one; where there is none, and nothing else is asked for, all methods.

@@ -42,6 +42,7 @@ mod course;
 #[cfg(feature = "codegen")]
 mod describe;
 pub mod eager;
+mod edit;
 mod engine;
 mod error;
 mod hooks;
@@ -54,8 +55,11 @@ mod native;
 mod partition;
 #[cfg(feature = "codegen")]
 mod parts;
+#[cfg(feature = "codegen")]
+mod port_names;
 mod script_module;
 mod session;
+mod session_builder;
 mod text;
 pub mod trace;
 
@@ -69,12 +73,13 @@ pub use frazil_codegen::profile::Profile;
 pub use hooks::{Hook, HookId, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
-pub use script_module::{IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
+pub use script_module::{ConstMap, IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
 pub use session::Session;
+pub use session_builder::SessionBuilder;
 
 pub use frazil_ir as ir;
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};
-pub use frazil_syntax::{from_safetensors, to_safetensors, write_atomically};
+pub use frazil_syntax::{from_safetensors, print_graph, to_safetensors, write_atomically};
 pub use frazil_torchscript::SaveOptions;

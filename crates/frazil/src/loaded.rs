@@ -4,9 +4,10 @@ use crate::model::manager;
 use crate::{Error, FreezeOptions, Model, PassOptions, Result, Session};
 use crate::{alias_text, text};
 use frazil_ir::schema::Argument;
+use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
     Builder, ClassDef, ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, Module, SymbolId,
-    TypeKind, symbols, types,
+    TypeKind, ValueId, symbols, types,
 };
 use frazil_passes::manager::Report;
 use frazil_torchscript::function_module;
@@ -48,10 +49,14 @@ impl Graphs {
         &self.session
     }
 
-    /// A model whose methods are the functions, each with the module as an unused first argument, so that they can be run.
+    /// A model whose methods are the functions, each with the module as an unused first argument, so that they can be run. A bare graph becomes
+    /// `forward`.
     ///
     /// See [`Graphs`] for an example.
     pub fn to_model(&self) -> Model {
+        if let Some(id) = self.bare_graph() {
+            return self.bare_model(id);
+        }
         let ctx = self.session.ctx();
         let mut unit = self.unit.clone();
         let name = ctx.symbol("__torch__.Functions");
@@ -96,6 +101,26 @@ impl Graphs {
         }
     }
 
+    /// The only function, if it is a graph without a signature.
+    fn bare_graph(&self) -> Option<FunctionId> {
+        let mut functions = self.unit.functions();
+        match (functions.next(), functions.next()) {
+            (Some((id, function)), None) if function.schema.is_vararg => Some(id),
+            _ => None,
+        }
+    }
+
+    /// A module whose `forward` is a bare graph. An object that the graph takes first and does not use, as frozen graphs do, is the module.
+    fn bare_model(&self, id: FunctionId) -> Model {
+        let mut unit = self.unit.clone();
+        let graph = &mut unit.function_mut(id).graph;
+        if first_object(graph).is_some_and(|input| graph.uses(input).next().is_none()) {
+            graph.remove_parameter(graph.root(), 0);
+        }
+        let module = function_module(self.session.ctx(), &unit, id);
+        Model::of(self.session.clone(), module)
+    }
+
     fn run_passes(&self, pipeline: &str, options: &PassOptions) -> Result<(Graphs, Report)> {
         let manager = manager(&self.session, pipeline, options)?;
         let mut out = self.clone();
@@ -106,6 +131,12 @@ impl Graphs {
         }
         Ok((out, report))
     }
+}
+
+/// The first input of a graph, if it is an object.
+fn first_object(graph: &Graph) -> Option<ValueId> {
+    let first = *graph.inputs().first()?;
+    matches!(graph.ctx().type_kind(graph.ty(first)), TypeKind::Class(_)).then_some(first)
 }
 
 /// A method of `class` that calls `function` with all arguments but the first.
@@ -271,6 +302,38 @@ impl Loaded {
                 Ok(Model::of(graphs.session.clone(), module))
             }
         }
+    }
+
+    /// Something that engines run: the module, or one whose methods are the functions, or whose `forward` is the bare graph.
+    ///
+    /// ```
+    /// # use frazil::{EngineKind, EngineOptions, Session, Tensor};
+    /// let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
+    /// let model = Session::new().load_bytes("graph.ir".as_ref(), text.into())?.runnable()?;
+    /// let options = EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() };
+    /// let result = model.engine(&options)?.call("forward", &[Tensor::from_f32(&[-1.0, 2.0], &[2])?.into()])?;
+    /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![0.0, 2.0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a bare graph uses the object that it was a method of.
+    pub fn runnable(&self) -> Result<Model> {
+        let graphs = match self {
+            Loaded::Model(model) => return Ok(model.clone()),
+            Loaded::Graphs(graphs) => graphs,
+        };
+        if let Some(id) = graphs.bare_graph() {
+            let graph = &graphs.unit.function(id).graph;
+            if let Some(object) = first_object(graph).filter(|&object| graph.uses(object).next().is_some()) {
+                let ty = display_type(graph.ctx(), graph.ty(object), TypeStyle::Declared);
+                return Err(Error::Unsupported(format!(
+                    "the graph uses an object of class {ty}, which is not in the text: the form with the module's attributes can be run, which \
+                     `jit-opt MODEL.pt -o MODEL.ir` writes"
+                )));
+            }
+        }
+        Ok(graphs.to_model())
     }
 
     /// The session. See [`Session`] for an example.

@@ -2,7 +2,7 @@
 
 use crate::backing::Backing;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
-use frazil_ir::{Graph, Module};
+use frazil_ir::{FunctionId, Graph, Module, ObjectId};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_runtime::interp::state;
@@ -165,7 +165,7 @@ impl Model {
         Arc::make_mut(&mut self.module)
     }
 
-    /// The graph of method `name`.
+    /// The graph of method `name`; of a submodule's method by its dotted path: `encoder.forward`.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -173,6 +173,8 @@ impl Model {
     /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
     /// let graph = model.graph("forward")?;
     /// assert!(graph.all_nodes().iter().any(|&node| graph.kind_name(node) == "prim::CallMethod"));
+    /// let linear = model.graph("fc.forward")?;
+    /// assert!(linear.all_nodes().iter().any(|&node| linear.kind_name(node) == "aten::linear"));
     /// assert!(model.graph("backward").is_err());
     /// # Ok::<(), frazil::Error>(())
     /// ```
@@ -180,10 +182,22 @@ impl Model {
     /// # Errors
     /// When the module has no such method.
     pub fn graph(&self, name: &str) -> Result<&Graph> {
-        let symbol = self.session.ctx().symbol(name);
-        match self.module.method_function(symbol) {
-            Some(function) => Ok(&function.graph),
-            None => Err(Error::Unsupported(format!("the module has no method `{name}`"))),
+        Ok(&self.module.unit.function(self.method_at(name)?.1).graph)
+    }
+
+    /// The method at a dotted path, and the object that it is called on.
+    ///
+    /// # Errors
+    /// When there is no such method.
+    pub(crate) fn method_at(&self, path: &str) -> Result<(ObjectId, FunctionId)> {
+        self.module.method_at(path).ok_or_else(|| self.no_method(path))
+    }
+
+    /// The error for a method that does not exist, or whose source does not compile.
+    pub(crate) fn no_method(&self, path: &str) -> Error {
+        match self.module.unit.refused.get(path) {
+            Some(why) => Error::Unsupported(format!("`{path}` does not compile: {why}")),
+            None => Error::NoSuchMethod(path.to_owned()),
         }
     }
 
@@ -209,7 +223,7 @@ impl Model {
     }
 
     /// Like [`restored`](Self::restored) for what does not run: objects whose `__setstate__` needs operators without semantics stay as the archive has them.
-    fn restored_as_known(&self) -> Result<Model> {
+    pub(crate) fn restored_as_known(&self) -> Result<Model> {
         Ok(match state::restore_known(&self.module, self.session.registry())? {
             Some(module) => self.derived(module),
             None => self.clone(),

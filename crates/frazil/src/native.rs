@@ -158,7 +158,7 @@ impl Cache {
             let attribute = module.unit.class(class).and_then(|c| c.attributes.get_index(slot));
             attribute.is_some_and(|(name, _)| sets.contains(&(class, *name)))
         };
-        let Some(situation) = Situation::new(module.ctx(), running.root(), args, &changes) else {
+        let Some(situation) = Situation::new(module.ctx(), running.receiver(method).as_ref(), args, &changes) else {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), situation.keys.clone());

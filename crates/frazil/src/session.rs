@@ -2,13 +2,14 @@
 
 use crate::backing::Backing;
 use crate::instance::ModelSource;
-use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result};
-use frazil_ir::{Context, Graph};
+use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result, SessionBuilder};
+use frazil_ir::{Context, Graph, Module};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
 use frazil_syntax::FileIdentity;
-use frazil_torchscript::{Known, LoadOptions, Source};
+use frazil_torchscript::archive::foreign;
+use frazil_torchscript::{Known, LoadError, LoadOptions, Source, TraceContext, TraceRequest};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -39,7 +40,7 @@ struct Shared {
 }
 
 /// The operators of the prim and aten dialects.
-fn standard_operators(ctx: Arc<Context>) -> Registry {
+pub(crate) fn standard_operators(ctx: Arc<Context>) -> Registry {
     let mut registry = Registry::new(ctx);
     frazil_prim::register(&mut registry);
     frazil_aten::register(&mut registry);
@@ -61,7 +62,26 @@ impl Session {
         }
     }
 
-    /// A session with the dialects and passes of an embedder.
+    /// Starts a session with operators and passes of an embedder beside the standard ones.
+    ///
+    /// ```
+    /// use frazil::{Session, runtime::pointwise::{Pointwise, Promotion}};
+    ///
+    /// let session = Session::builder()
+    ///     .operators(|registry| {
+    ///         registry.add_schemas("mine::twice(Tensor self) -> Tensor")?;
+    ///         registry.pointwise("mine::twice", Pointwise::new(&["self"], Promotion::Default, |b| b.x(0) + b.x(0)));
+    ///         Ok::<_, frazil::ir::schema::CatalogueError>(())
+    ///     })?
+    ///     .build();
+    /// assert!(session.registry().find("mine::twice", "").is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::standard()
+    }
+
+    /// A session with these operators and passes alone; [`builder`](Self::builder) adds to the standard ones.
     ///
     /// ```
     /// use frazil::{Session, ir::Context, passes::PassRegistry, runtime::Registry};
@@ -114,8 +134,8 @@ impl Session {
         self.shared.passes.get_or_init(|| Arc::new(PassRegistry::standard()))
     }
 
-    /// Reads a model: a `.pt` archive, the module form of `.ir`, or TorchScript source, whose functions become methods. What the file
-    /// is, is told by its content.
+    /// Reads a model: a `.pt` archive, `.ir` text, or TorchScript source. Functions become methods, and a bare graph becomes `forward`. What the
+    /// file is, is told by its content.
     ///
     /// ```
     /// # use frazil::Session;
@@ -128,17 +148,9 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// When the file cannot be read, has mistakes, or holds no module.
+    /// When the file cannot be read, has mistakes, or holds a bare graph that uses the object that it was a method of.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
-        let path = path.as_ref();
-        match self.load_any(path)? {
-            Loaded::Model(model) => Ok(model),
-            Loaded::Graphs(graphs) if path.extension().is_some_and(|e| e == "py") => Ok(graphs.to_model()),
-            Loaded::Graphs(_) => Err(Error::Unsupported(format!(
-                "{} holds graphs without a module, which cannot be run",
-                path.display()
-            ))),
-        }
+        self.load_any(path.as_ref())?.runnable()
     }
 
     /// An engine for the model at `path`, as of [`load`](Self::load) and [`Model::engine`]. With a `cache_dir`, an archive is read only when something
@@ -224,6 +236,9 @@ impl Session {
             let module = frazil_torchscript::load_bytes(bytes, &self.load_options()).map_err(load)?;
             return Ok(Loaded::Model(Model::of(self.clone(), module)));
         }
+        if let Some(foreign) = foreign::of_bytes(&bytes).filter(|_| !bytes.is_empty()) {
+            return Err(load(LoadError::Archive(foreign.into())));
+        }
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
             Error::Text(format!(
@@ -285,8 +300,12 @@ impl Session {
             };
             let _ = pass.run(graph, &mut PassContext::new(&**self.registry()));
         };
+        let trace = |module: &Module, context: &TraceContext, request: &TraceRequest| {
+            crate::trace::record(self.registry(), module, context, request)
+        };
         let mut options = self.load_options();
         options.fold = Some(&fold);
+        options.trace = Some(&trace);
         act(&options)
     }
 

@@ -365,6 +365,22 @@ impl Module {
     pub fn method_function(&self, name: SymbolId) -> Option<&Function> {
         self.method(name).map(|id| self.unit.function(id))
     }
+
+    /// The method at a dotted path, and the object that it is called on: `forward` of the root, `encoder.forward` of a submodule.
+    pub fn method_at(&self, path: &str) -> Option<(ObjectId, FunctionId)> {
+        let (owners, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let mut object = self.root;
+        for owner in owners.split('.').filter(|_| !owners.is_empty()) {
+            let Constant::Object(inner) = self.attribute(object, self.ctx().find_symbol(owner)?)? else {
+                return None;
+            };
+            object = *inner;
+        }
+        let method = self
+            .unit
+            .method(self.object(object).class, self.ctx().find_symbol(name)?)?;
+        Some((object, method))
+    }
 }
 
 #[cfg(test)]

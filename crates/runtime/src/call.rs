@@ -4,7 +4,7 @@ use crate::args::{Arg, Args};
 use crate::eval::eval_program;
 use crate::layout;
 use crate::memory;
-use crate::op::{Call, Form, KernelFn, OpError, Operator, ResultLayout, Results, Semantics, Variant};
+use crate::op::{Call, Callback, Form, Kernel, OpError, Operator, ResultLayout, Results, Semantics, Variant};
 use crate::prepared::{self, Look, Seen, Small};
 use crate::promote::can_cast;
 use crate::registry::out_arguments;
@@ -44,7 +44,7 @@ pub fn invoke(
             attributes,
         };
         check_elements(ctx, op, args)?;
-        let results = kernel(&call)?;
+        let results = kernel.run(&call)?;
         let results = if op.copies { copied(results)? } else { results };
         return write_results(op, values, results);
     }
@@ -106,10 +106,10 @@ impl Look for Given<'_> {
 }
 
 /// What runs in the place of a program.
-fn kernel_of(op: &Operator) -> Option<KernelFn> {
+fn kernel_of(op: &Operator) -> Option<Kernel> {
     match (op.eager, &op.semantics) {
-        (Some(kernel), _) => Some(kernel),
-        (None, Semantics::Kernel(kernel)) => Some(*kernel),
+        (Some(kernel), _) => Some(Callback::Plain(kernel)),
+        (None, Semantics::Kernel(kernel)) => Some(kernel.clone()),
         _ => None,
     }
 }
@@ -122,20 +122,21 @@ const BYTES_PER_ELEMENT: usize = 32;
 /// Checks that there is memory for the copies of their arguments' elements that kernels make. Views of few bytes may have very many
 /// elements; operators that only make further views of them copy nothing.
 fn check_elements(ctx: &Context, op: &Operator, args: &[Value]) -> Result<(), OpError> {
-    let size = |v: &Value| match v {
-        Value::Tensor(cell) => cell.with(|t| (t.numel(), t.dtype().size())),
-        _ => (0, 0),
-    };
-    let (most, width) = args.iter().map(size).max().unwrap_or((0, 0));
-    if most < MANY {
-        return Ok(());
-    }
+    // Views, which are most of what small models call, copy nothing: that is seen without a look at the arguments.
     let copies = |r: &Argument| match &r.alias {
         Some(alias) => alias.is_write,
         None if r.element_alias.is_some() => false,
         None => r.ty == types::TENSOR || matches!(ctx.type_kind(r.ty), TypeKind::List(types::TENSOR)),
     };
-    if op.schema.returns.iter().any(copies) {
+    if !op.schema.returns.iter().any(copies) {
+        return Ok(());
+    }
+    let size = |v: &Value| match v {
+        Value::Tensor(cell) => cell.with(|t| (t.numel(), t.dtype().size())),
+        _ => (0, 0),
+    };
+    let (most, width) = args.iter().map(size).max().unwrap_or((0, 0));
+    if most >= MANY {
         // The text names one copy of the tensor, which is what PyTorch would allocate.
         let bytes = (most as usize).saturating_mul(width);
         memory::check_available((most as usize).saturating_mul(BYTES_PER_ELEMENT))
@@ -375,12 +376,15 @@ pub(crate) fn write_results(op: &Operator, values: &[Value], results: Results) -
 /// a refusal where the target overlaps itself: PyTorch then computes one element from what it wrote for another.
 pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Result<(), OpError> {
     // Conditions and fill values are not operands: PyTorch reads them before it writes.
-    let compared = match op.semantics {
+    let compared = match &op.semantics {
         Semantics::Pointwise(entry) => entry.operands.len().saturating_sub(1),
         Semantics::Program(Form::Pointwise, _) if !op.fills => operands.len(),
         _ => 0,
     };
-    let shares = |operand: &Value| operand.as_tensor().is_some_and(|t| target.partially_overlaps(&t));
+    let shares = |operand: &Value| match operand {
+        Value::Tensor(cell) => cell.with(|t| target.partially_overlaps(t)),
+        _ => false,
+    };
     if operands.iter().take(compared).any(shares) {
         return Err(TensorError::PartialOverlap.into());
     }

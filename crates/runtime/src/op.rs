@@ -127,6 +127,55 @@ pub type ProgramFn = fn(&Args<'_>) -> Result<Program, OpError>;
 /// A Rust function over values; gives one value a result of the schema.
 pub type KernelFn = fn(&Call<'_>) -> Result<Results, OpError>;
 
+/// A function of an operator's entry: one without state, as tables hold them, or a closure.
+pub enum Callback<P: Copy, C: ?Sized> {
+    /// A function.
+    Plain(P),
+    /// A closure; clones share it.
+    Closure(Arc<C>),
+}
+
+impl<P: Copy, C: ?Sized> Clone for Callback<P, C> {
+    fn clone(&self) -> Self {
+        match self {
+            Callback::Plain(function) => Callback::Plain(*function),
+            Callback::Closure(closure) => Callback::Closure(Arc::clone(closure)),
+        }
+    }
+}
+
+/// What makes the programs of an operator.
+pub type ProgramBuild = Callback<ProgramFn, dyn Fn(&Args<'_>) -> Result<Program, OpError> + Send + Sync>;
+
+/// What computes an operator.
+pub type Kernel = Callback<KernelFn, dyn Fn(&Call<'_>) -> Result<Results, OpError> + Send + Sync>;
+
+impl ProgramBuild {
+    /// The program for a call site.
+    ///
+    /// # Errors
+    /// When the arguments are not accepted.
+    pub fn build(&self, args: &Args<'_>) -> Result<Program, OpError> {
+        match self {
+            Callback::Plain(build) => build(args),
+            Callback::Closure(build) => build(args),
+        }
+    }
+}
+
+impl Kernel {
+    /// Computes the results of a call.
+    ///
+    /// # Errors
+    /// When the arguments are not accepted, or what the operator raises.
+    pub fn run(&self, call: &Call<'_>) -> Result<Results, OpError> {
+        match self {
+            Callback::Plain(kernel) => kernel(call),
+            Callback::Closure(kernel) => kernel(call),
+        }
+    }
+}
+
 /// Results of an operator.
 pub type Results = SmallVec<[Value; 1]>;
 
@@ -136,9 +185,9 @@ pub enum Semantics {
     /// A scalar expression with a promotion rule.
     Pointwise(Pointwise),
     /// A program made for the call site.
-    Program(Form, ProgramFn),
+    Program(Form, ProgramBuild),
     /// A function on values.
-    Kernel(KernelFn),
+    Kernel(Kernel),
     /// A graph over other operators, compiled from TorchScript source by the dialect.
     Composite(Arc<Graph>),
 }
@@ -265,7 +314,7 @@ impl Operator {
     pub fn program(&self, args: &Args<'_>) -> Result<Option<Program>, OpError> {
         let program = match &self.semantics {
             Semantics::Pointwise(p) => p.program(args)?,
-            Semantics::Program(_, build) => build(args)?,
+            Semantics::Program(_, build) => build.build(args)?,
             Semantics::Kernel(_) | Semantics::Composite(_) => return Ok(None),
         };
         if self.copies { program.copied() } else { Ok(program) }.map(Some)

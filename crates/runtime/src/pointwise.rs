@@ -3,13 +3,14 @@
 use crate::args::{Arg, Args, TensorArg};
 use crate::build::ProgramBuilder;
 use crate::expr::Expr;
-use crate::op::OpError;
+use crate::op::{Callback, OpError};
 use crate::promote::{ResultType, compute_dtype, real_of};
 use crate::scalar::Scalar;
 use crate::structured::{Program, TensorId};
 use crate::sym::{Formula, Sym};
 use frazil_ir::DType;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// How the operands' dtypes give the dtype of the computation and of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +31,12 @@ pub enum Promotion {
     Logical,
 }
 
+/// A scalar formula: a function, or a closure with state.
+pub type PointwiseFormula =
+    Callback<for<'f> fn(&Body<'f, '_>) -> Sym<'f>, dyn for<'f, 'a, 'b> Fn(&'b Body<'f, 'a>) -> Sym<'f> + Send + Sync>;
+
 /// A pointwise entry.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Pointwise {
     /// Names of the operands in the schema: tensors, or numbers where an overload takes one.
     pub operands: &'static [&'static str],
@@ -40,7 +45,7 @@ pub struct Pointwise {
     /// The dtype rule.
     pub promotion: Promotion,
     /// The formula.
-    pub formula: for<'f> fn(&Body<'f, '_>) -> Sym<'f>,
+    pub formula: PointwiseFormula,
 }
 
 impl Pointwise {
@@ -54,7 +59,29 @@ impl Pointwise {
             operands,
             others: &[],
             promotion,
-            formula,
+            formula: Callback::Plain(formula),
+        }
+    }
+
+    /// An entry whose formula is a closure, which may have state.
+    ///
+    /// ```
+    /// use frazil_runtime::pointwise::{Pointwise, Promotion};
+    ///
+    /// let slope = 0.1; // known only at run time
+    /// let leaky = Pointwise::with_closure(&["self"], Promotion::IntToFloat, move |b| b.x(0).maximum(b.x(0) * slope));
+    /// # let _ = leaky;
+    /// ```
+    pub fn with_closure(
+        operands: &'static [&'static str],
+        promotion: Promotion,
+        formula: impl for<'f, 'a, 'b> Fn(&'b Body<'f, 'a>) -> Sym<'f> + Send + Sync + 'static,
+    ) -> Pointwise {
+        Pointwise {
+            operands,
+            others: &[],
+            promotion,
+            formula: Callback::Closure(Arc::new(formula)),
         }
     }
 
@@ -134,7 +161,11 @@ impl Pointwise {
             dtype: compute,
             error: RefCell::new(None),
         };
-        let id = (self.formula)(&body).cast(result).id();
+        let result_of = match &self.formula {
+            Callback::Plain(formula) => formula(&body),
+            Callback::Closure(formula) => formula(&body),
+        };
+        let id = result_of.cast(result).id();
         if let Some(error) = body.error.into_inner() {
             return Err(error);
         }
@@ -215,6 +246,11 @@ impl<'f> Body<'f, '_> {
     /// A number, converted to the operands' common dtype first as PyTorch's operands are: f16 and bf16 round it.
     pub fn rounded(&self, s: Scalar) -> Sym<'f> {
         self.number(s.rounded_to(self.dtype))
+    }
+
+    /// A value in between, where PyTorch's formula rounds it to f16 or bf16 operands' dtype.
+    pub fn stored(&self, x: Sym<'f>) -> Sym<'f> {
+        x.cast(self.dtype).cast(self.compute())
     }
 
     fn tensor(&self, t: &TensorArg) -> Sym<'f> {

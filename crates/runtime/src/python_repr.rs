@@ -162,7 +162,7 @@ fn tensor(tensor: &Tensor) -> String {
             notes.push(format!("dtype={dtype}"));
         }
     }
-    let mut column = text.len() - text.rfind('\n').map_or(0, |at| at + 1) + 1;
+    let mut column = text.len() - text.rfind('\n').map_or(0, |at| at + 1) + 2;
     for note in notes {
         if column + note.len() + 2 > LINE {
             let _ = write!(text, ",\n{:indent$}{note}", "");
@@ -178,10 +178,12 @@ fn tensor(tensor: &Tensor) -> String {
 /// The elements of a tensor as they are printed, in one width.
 struct Printed {
     strides: Vec<i64>,
+    /// The elements that are shown, in row-major order.
     elements: Vec<String>,
     /// The width that elements take in a line. Some may be wider.
     width: usize,
-    in_part: bool,
+    /// Of a tensor that is printed in part, the positions of what is shown, in order.
+    positions: Option<Vec<i64>>,
 }
 
 /// The real and the imaginary parts of the elements.
@@ -198,60 +200,44 @@ fn parts(tensor: &Tensor) -> (Vec<f64>, Vec<f64>) {
         .unzip()
 }
 
-/// Numbers in one notation and width: those of the elements that are shown, finite and not zero.
-fn numbers(all: &[f64], shown: &[f64]) -> (Vec<String>, usize) {
+/// Numbers in one notation and width: those of the elements that are finite and not zero.
+fn numbers(shown: &[f64]) -> (Vec<String>, usize) {
     let style = FloatStyle::of(shown);
     let counted = shown.iter().filter(|x| x.is_finite() && **x != 0.0);
     let width = counted.map(|&x| style.text(x).len()).max().unwrap_or(1);
-    (
-        all.iter().map(|&x| format!("{:>width$}", style.text(x))).collect(),
-        width,
-    )
+    let texts = shown.iter().map(|&x| format!("{:>width$}", style.text(x)));
+    (texts.collect(), width)
 }
 
 impl Printed {
     fn new(tensor: &Tensor) -> Printed {
-        let in_part = tensor.numel() > THRESHOLD;
         let strides = frazil_ir::contiguous_strides(tensor.sizes()).to_vec();
         let dtype = tensor.dtype();
+        let in_part = tensor.numel() > THRESHOLD;
         let positions: Option<Vec<i64>> = in_part.then(|| shown_positions(tensor.sizes(), &strides).collect());
-        let shown = |all: &[f64]| match &positions {
-            Some(positions) => positions
-                .iter()
-                .filter_map(|&at| all.get(at as usize).copied())
-                .collect(),
-            None => all.to_vec(),
-        };
         let (elements, width) = match dtype {
             d if d.is_complex() => {
                 let (re, im) = parts(tensor);
-                let (re, width) = numbers(&re, &shown(&re));
-                let (im, imaginary) = numbers(&im, &shown(&im));
+                let (re, width) = numbers(&picked(re, positions.as_deref()));
+                let (im, imaginary) = numbers(&picked(im, positions.as_deref()));
                 let joined = re.iter().zip(&im).map(|(re, im)| {
                     let im = im.trim_start();
                     format!("{re}{}{im}j", if im.starts_with('-') { "" } else { "+" })
                 });
                 (joined.collect(), width + imaginary + 1)
             }
-            d if d.is_floating_point() => {
-                let all = tensor.to_f64_vec();
-                numbers(&all, &shown(&all))
-            }
+            d if d.is_floating_point() => numbers(&picked(tensor.to_f64_vec(), positions.as_deref())),
             _ => {
                 let text = |&x: &i64| match (dtype, x) {
                     (DType::Bool, 0) => "False".to_owned(),
                     (DType::Bool, _) => "True".to_owned(),
                     _ => x.to_string(),
                 };
-                let plain: Vec<String> = tensor.to_i64_vec().iter().map(text).collect();
-                let width = match &positions {
-                    Some(positions) => positions
-                        .iter()
-                        .filter_map(|&at| plain.get(at as usize).map(String::len))
-                        .max(),
-                    None => plain.iter().map(String::len).max(),
-                };
-                let width = width.unwrap_or(1);
+                let plain: Vec<String> = picked(tensor.to_i64_vec(), positions.as_deref())
+                    .iter()
+                    .map(text)
+                    .collect();
+                let width = plain.iter().map(String::len).max().unwrap_or(1);
                 (plain.iter().map(|text| format!("{text:>width$}")).collect(), width)
             }
         };
@@ -259,13 +245,17 @@ impl Printed {
             strides,
             elements,
             width,
-            in_part,
+            positions,
         }
     }
 
     fn element(&self, index: &[i64]) -> String {
         let at: i64 = index.iter().zip(&self.strides).map(|(i, s)| i * s).sum();
-        self.elements.get(at as usize).cloned().unwrap_or_default()
+        let number = match &self.positions {
+            Some(positions) => positions.binary_search(&at).ok(),
+            None => usize::try_from(at).ok(),
+        };
+        number.and_then(|n| self.elements.get(n).cloned()).unwrap_or_default()
     }
 
     /// The part of the tensor at `index`, whose dimensions have the sizes `sizes`.
@@ -273,7 +263,7 @@ impl Printed {
         let Some((&size, inner)) = sizes.split_first() else {
             return self.element(index);
         };
-        let is_cut = self.in_part && size > 2 * EDGE;
+        let is_cut = self.positions.is_some() && size > 2 * EDGE;
         let mut parts = Vec::new();
         for i in 0..size {
             if is_cut && i == EDGE {
@@ -293,6 +283,17 @@ impl Printed {
         let per_line = (LINE.saturating_sub(indent) / (self.width + 2)).max(1);
         let lines: Vec<String> = parts.chunks(per_line).map(|line| line.join(", ")).collect();
         format!("[{}]", lines.join(&separator(1)))
+    }
+}
+
+/// The elements at `positions`; all, where there are none.
+fn picked<T: Copy>(all: Vec<T>, positions: Option<&[i64]>) -> Vec<T> {
+    match positions {
+        Some(positions) => positions
+            .iter()
+            .filter_map(|&at| all.get(at as usize).copied())
+            .collect(),
+        None => all,
     }
 }
 
@@ -435,6 +436,10 @@ mod tests {
                 .collect::<Vec<_>>(),
             [10, 10]
         );
+        // The dtype gets a line of its own where it would end behind the 80th column.
+        let bytes = |n: i64| tensor(&Tensor::zeros(DType::Char, &[n]).expect("fits"));
+        assert!(bytes(17).ends_with("0], dtype=torch.int8)"));
+        assert!(bytes(18).ends_with("0],\n       dtype=torch.int8)"));
         let ints = tensor(&Tensor::zeros(DType::Int, &[2]).expect("fits"));
         assert_eq!(ints, "tensor([0, 0], dtype=torch.int32)");
     }

@@ -1,7 +1,11 @@
 //! The registry: schemas and entries of the dialects that an embedder wants. There is no global one.
 
-use crate::op::{Form, KernelFn, Operator, ProgramFn, ResultLayout, Semantics, Variant};
+use crate::args::Args;
+use crate::op::{
+    Call, Callback, Form, KernelFn, OpError, Operator, ProgramFn, ResultLayout, Results, Semantics, Variant,
+};
 use crate::pointwise::Pointwise;
+use crate::structured::Program;
 use frazil_ir::schema::{Argument, Catalogue, CatalogueError, FunctionSchema, Resolution};
 use frazil_ir::{Context, Graph, NodeId, SymbolId, TypeKind};
 use indexmap::IndexMap;
@@ -144,12 +148,41 @@ impl Registry {
 
     /// Registers an entry that makes a program.
     pub fn program(&mut self, form: Form, name: &str, build: ProgramFn) {
-        self.register(name, Semantics::Program(form, build));
+        self.register(name, Semantics::Program(form, Callback::Plain(build)));
+    }
+
+    /// Registers an entry that makes a program by a closure, which may have state.
+    pub fn program_closure(
+        &mut self,
+        form: Form,
+        name: &str,
+        build: impl Fn(&Args<'_>) -> Result<Program, OpError> + Send + Sync + 'static,
+    ) {
+        self.register(name, Semantics::Program(form, Callback::Closure(Arc::new(build))));
     }
 
     /// Registers a kernel.
     pub fn kernel(&mut self, name: &str, kernel: KernelFn) {
-        self.register(name, Semantics::Kernel(kernel));
+        self.register(name, Semantics::Kernel(Callback::Plain(kernel)));
+    }
+
+    /// Registers a kernel that is a closure, which may have state.
+    ///
+    /// ```
+    /// use frazil_runtime::{Registry, value::Value};
+    ///
+    /// let mut registry = Registry::new(std::sync::Arc::default());
+    /// registry.add_schemas("mine::limit() -> int")?;
+    /// let limit = std::env::args().count() as i64; // known only at run time
+    /// registry.kernel_closure("mine::limit", move |_| Ok([Value::Int(limit)].into_iter().collect()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn kernel_closure(
+        &mut self,
+        name: &str,
+        kernel: impl Fn(&Call<'_>) -> Result<Results, OpError> + Send + Sync + 'static,
+    ) {
+        self.register(name, Semantics::Kernel(Callback::Closure(Arc::new(kernel))));
     }
 
     /// Registers a table of kernels.
@@ -390,7 +423,7 @@ impl Registry {
         let general = schema.arguments.iter().any(tensors) || schema.returns.iter().any(tensors);
         if !general {
             if let Some(kernel) = self.host.get(name) {
-                return found(&Semantics::Kernel(*kernel), Variant::Functional);
+                return found(&Semantics::Kernel(Callback::Plain(*kernel)), Variant::Functional);
             }
             // An operator that is a kernel for everything (`prim::ListConstruct`).
             return own

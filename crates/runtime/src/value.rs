@@ -41,6 +41,11 @@ impl TensorCell {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// True when there are further handles on the variable than this one.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// A number that is the same for the same variable while it lives.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<()>() as usize

@@ -12,6 +12,6 @@ mod versions;
 
 pub use export::{SaveError, SaveOptions, function_module, save, save_bytes};
 pub use frontend::{
-    Fold, Known, LoadError, LoadOptions, Source, SourceError, compile_source, define_methods, load, load_archive,
-    load_bytes, load_open, load_source, load_source_with,
+    Fold, Known, LoadError, LoadOptions, Source, SourceError, TraceContext, TraceRequest, Tracer, compile_source,
+    define_methods, load, load_archive, load_bytes, load_open, load_source, load_source_with,
 };

@@ -1,11 +1,18 @@
 //! What is asked of a tensor or a device.
 
 use frazil_ir::Device;
+use frazil_runtime::layout;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::value::Value;
 
 /// Questions that a tensor's dtype answers.
-pub(crate) const FIXED_SIZES: &[&str] = &["prim::dtype", "prim::device", "prim::itemsize", "prim::nbytes"];
+pub(crate) const FIXED_SIZES: &[&str] = &[
+    "prim::dtype",
+    "prim::device",
+    "prim::itemsize",
+    "prim::nbytes",
+    "aten::is_leaf",
+];
 
 pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
     ("prim::dtype", |c| one(c.tensor(0)?.dtype().code())),
@@ -36,6 +43,19 @@ pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
     ("prim::nbytes", |c| {
         c.tensor(0).and_then(|t| one(t.numel() * t.dtype().size() as i64))
     }),
+    ("aten::is_leaf", |c| c.tensor(0).and_then(|_| one(true))),
+    ("aten::is_distributed", no),
+    ("aten::is_pinned", no),
+    ("aten::retains_grad", no),
+    ("aten::_is_zerotensor", no),
+    ("aten::output_nr", |c| c.tensor(0).and_then(|_| one(0i64))),
+    ("aten::data", |c| one(c.tensor(0)?)),
+    ("aten::is_non_overlapping_and_dense", |c| {
+        let t = c.tensor(0)?;
+        one(layout::is_non_overlapping_and_dense(t.sizes(), t.strides()))
+    }),
+    ("aten::is_set_to", is_set_to),
+    ("aten::_local_scalar_dense", |c| one(Value::from(c.tensor(0)?.item()?))),
     ("prim::type", device_type),
     ("prim::index", device_index),
 ];
@@ -44,6 +64,12 @@ pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
 fn no(call: &Call<'_>) -> Result<Results, OpError> {
     call.tensor(0)?;
     one(false)
+}
+
+/// Whether both tensors are the same window on the same memory.
+fn is_set_to(call: &Call<'_>) -> Result<Results, OpError> {
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    one(a.shares_storage(&b) && (a.offset(), a.sizes(), a.strides()) == (b.offset(), b.sizes(), b.strides()))
 }
 
 fn device(call: &Call<'_>) -> Result<Device, OpError> {

@@ -7,28 +7,79 @@ use crate::support::operators::Operators;
 use crate::support::overloads::Overloads;
 use frazil_ir::{Graph, NodeId, symbols};
 use indexmap::IndexMap;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number of rewrites that may still be done: for finding the one that breaks a program by bisection.
 #[derive(Debug)]
-pub struct Fuel(AtomicU64);
+pub struct Fuel {
+    left: AtomicU64,
+    /// The rewrite that took the last of it.
+    last: Mutex<Option<LastRewrite>>,
+}
+
+/// The last rewrite that a limit allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastRewrite {
+    /// The pass, as the pipeline names it.
+    pub pass: String,
+    /// The qualified name of the function; empty for a graph without a module, and for a pass over a whole module.
+    pub function: String,
+    /// The statistic that the pass counts such rewrites as: "nodes merged".
+    pub statistic: &'static str,
+}
+
+impl fmt::Display for LastRewrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.statistic, self.pass)?;
+        match self.function.as_str() {
+            "" => Ok(()),
+            function => write!(f, " in {function}"),
+        }
+    }
+}
 
 impl Fuel {
     /// Fuel for `limit` rewrites.
     pub fn new(limit: u64) -> Fuel {
-        Fuel(AtomicU64::new(limit))
+        Fuel {
+            left: AtomicU64::new(limit),
+            last: Mutex::default(),
+        }
     }
 
-    /// Takes fuel for one rewrite; false when none is left.
-    fn take(&self) -> bool {
+    /// Takes fuel for one rewrite, which is counted as `statistic`; false when none is left.
+    fn take(&self, statistic: &'static str) -> bool {
         let less = |n: u64| n.checked_sub(1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        if before == Ok(1) {
+            let last = LastRewrite {
+                statistic,
+                ..LastRewrite::default()
+            };
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+        }
+        before.is_ok()
+    }
+
+    /// Says where the last rewrite was done, unless that is known.
+    pub(super) fn locate_last(&self, pass: &str, function: &str) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_mut().filter(|last| last.pass.is_empty()) {
+            last.pass = pass.to_owned();
+            last.function = function.to_owned();
+        }
+    }
+
+    /// The rewrite that took the last fuel, if there is none left.
+    pub fn last(&self) -> Option<LastRewrite> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Rewrites that may still be done.
     pub fn left(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.left.load(Ordering::Relaxed)
     }
 }
 
@@ -80,7 +131,7 @@ impl<'a> PassContext<'a> {
     /// the place alone when the answer is no.
     #[must_use]
     pub fn rewrite(&mut self, name: &'static str) -> bool {
-        let allowed = self.fuel.is_none_or(Fuel::take);
+        let allowed = self.fuel.is_none_or(|fuel| fuel.take(name));
         if allowed {
             *self.statistics.entry(name).or_default() += 1;
         }

@@ -17,7 +17,7 @@ use frazil_ir::verify::VerifyError;
 use frazil_ir::{Graph, Module};
 use std::time::Duration;
 
-pub use context::{Fuel, PassContext};
+pub use context::{Fuel, LastRewrite, PassContext};
 
 /// A pass over one graph.
 pub trait GraphPass: Send + Sync {
@@ -217,6 +217,8 @@ pub struct Report {
     pub timing: Timing,
     /// What passes counted: pass, name, number.
     pub statistics: Vec<(String, &'static str, u64)>,
+    /// With a limit that was reached: the last rewrite that was done.
+    pub last_rewrite: Option<LastRewrite>,
 }
 
 impl Report {
@@ -231,6 +233,7 @@ impl Report {
             own.time += theirs.time;
             own.children.extend(theirs.children);
         }
+        self.last_rewrite = self.last_rewrite.take().or(other.last_rewrite);
         for (pass, name, n) in other.statistics {
             match self.statistics.iter_mut().find(|(p, s, _)| *p == pass && *s == name) {
                 Some((_, _, sum)) => *sum += n,
@@ -385,7 +388,7 @@ fn build(entries: Vec<PipelineEntry>) -> Vec<Entry> {
             max: u64::try_from(e.options.int("max")).unwrap_or(0),
             entries: build(nested),
         },
-        _ => Step::Pass((e.info.build)(&e.options)),
+        _ => Step::Pass(e.info.build(&e.options)),
     };
     entries
         .into_iter()
@@ -514,7 +517,12 @@ mod tests {
             manager.add("add", AnyPass::graph(AddsConstant));
         }
         manager.limit(Some(3));
-        manager.run_on_graph(&mut graph, &catalogue).unwrap();
+        let report = manager.run_on_graph(&mut graph, &catalogue).unwrap();
         assert_eq!(graph.all_nodes().len(), 3);
+        let last = report.last_rewrite.unwrap();
+        assert_eq!((last.pass.as_str(), last.statistic), ("add", "constants added"));
+        manager.limit(Some(30));
+        let report = manager.run_on_graph(&mut graph, &catalogue).unwrap();
+        assert_eq!(report.last_rewrite, None);
     }
 }

@@ -135,6 +135,7 @@ pub(super) fn run(
     Ok(Report {
         timing,
         statistics: run.statistics,
+        last_rewrite: fuel.and_then(|fuel| fuel.last()),
     })
 }
 
@@ -254,13 +255,16 @@ impl<'a> Run<'a> {
         timings: &mut Vec<Timing>,
     ) -> Result<(), PassError> {
         match (pass, target) {
-            (AnyPass::Graph(pass), Target::Graph(_, graph)) => {
+            (AnyPass::Graph(pass), Target::Graph(function, graph)) => {
                 let mut cx = PassContext::new(self.operators).with_fuel(self.fuel);
                 cx.keeps_analyses = true;
                 cx.alias_db = self.known.remove(&THIS).flatten();
                 let result = guarded(|| pass.run(graph, &mut cx));
                 self.known.insert(THIS, cx.alias_db.take());
                 self.count(name, &cx);
+                if let Some(fuel) = self.fuel {
+                    fuel.locate_last(name, function);
+                }
                 result
             }
             (AnyPass::Graph(_), Target::Module(module)) => {
@@ -278,6 +282,9 @@ impl<'a> Run<'a> {
                 });
                 self.known.clear();
                 self.count(name, &cx);
+                if let Some(fuel) = self.fuel {
+                    fuel.locate_last(name, "");
+                }
                 result
             }
         }

@@ -5,6 +5,7 @@
 //! weights are computed in f64 and rounded once.
 
 use super::constants::{from_f64, insert_constant, is_none, tensor, to_f64};
+use super::rank::rank;
 use super::scaled::{Channels, scaled};
 use crate::{AliasDb, PassContext};
 use frazil_ir::{Builder, Constant, DType, Graph, NodeId, SymbolId, TensorData, TypeKind, ValueId, symbols, types};
@@ -27,7 +28,7 @@ pub struct Layer {
 const LINEAR: &str = "aten::linear";
 
 /// Questions whose answer does not depend on a tensor's elements.
-const SHAPE_QUESTIONS: &[&str] = &[
+pub(crate) const SHAPE_QUESTIONS: &[&str] = &[
     "aten::dim",
     "aten::size",
     "prim::device",
@@ -165,20 +166,38 @@ pub fn is_real(dtype: DType) -> bool {
     matches!(dtype, DType::Float | DType::Double | DType::Half | DType::BFloat16)
 }
 
-/// The node that gives operand 0 of `user`, if the shared conditions hold: one block, nothing else uses the result's elements, and nobody writes to it
-/// in between.
+/// The node that computes operand 0 of `user`, if the shared conditions hold: one block, nothing else uses the result's elements, and nobody writes to it
+/// in between. A test of the rank that [`bypass_keeping_rank`] made between them is looked through: what is done to each channel may be done before it.
 pub fn sole_producer(graph: &Graph, user: NodeId, db: &AliasDb) -> Option<NodeId> {
     let value = graph.operand(user, 0)?;
     let producer = graph.defining_node(value)?;
-    let only_user = graph
-        .uses(value)
-        .all(|u| (u.user == user && u.index == 0) || SHAPE_QUESTIONS.contains(&graph.kind_name(u.user)));
-    let same_block = graph.parent(producer).is_some() && graph.parent(producer) == graph.parent(user);
-    (only_user
-        && same_block
-        && graph.output(producer).is_some()
-        && db.unwritten_between(graph, producer, user, &[value]))
-    .then_some(producer)
+    let only_user = |value: ValueId, allowed: &dyn Fn(NodeId) -> bool| {
+        graph
+            .uses(value)
+            .all(|u| allowed(u.user) || SHAPE_QUESTIONS.contains(&graph.kind_name(u.user)))
+    };
+    let same_block = |node: NodeId| graph.parent(node).is_some() && graph.parent(node) == graph.parent(user);
+    let is_operand_alone = graph.operands(user).filter(|&v| v == value).count() == 1;
+    if !is_operand_alone || !only_user(value, &|n| n == user) || !same_block(producer) {
+        return None;
+    }
+    let (layer, values) = match ranked(graph, producer) {
+        Some(test) => {
+            let own = |n: NodeId| {
+                n == producer
+                    || graph
+                        .parent(n)
+                        .is_some_and(|b| graph.node_blocks(producer).contains(&b))
+            };
+            let layer = graph.defining_node(test.tested)?;
+            if !only_user(test.tested, &own) || !same_block(layer) {
+                return None;
+            }
+            (layer, vec![test.tested, value])
+        }
+        None => (producer, vec![value]),
+    };
+    (graph.output(layer).is_some() && db.unwritten_between(graph, layer, user, &values)).then_some(layer)
 }
 
 /// Replaces `node` by its operand 0, whose producer does its work from now on. The result's name goes to the producer's.
@@ -219,6 +238,36 @@ pub fn bypass_keeping_rank(graph: &mut Graph, node: NodeId, layer: &Layer, other
     }
 }
 
+/// A test of the rank at run time, as [`bypass_keeping_rank`] makes it.
+pub struct Ranked {
+    /// The tensor that may lack its batch dimension.
+    pub tested: ValueId,
+    /// The rank of the result.
+    pub rank: usize,
+}
+
+/// The test of the rank that `node` is.
+pub fn ranked(graph: &Graph, node: NodeId) -> Option<Ranked> {
+    let [then, otherwise] = *graph.node_blocks(node) else {
+        return None;
+    };
+    if graph.kind(node) != symbols::PRIM_IF || graph.node_outputs(node).len() != 1 {
+        return None;
+    }
+    let tested = graph.results(otherwise).next()?;
+    let of_kind = |value: ValueId, kind: &str| graph.defining_node(value).filter(|&n| graph.kind_name(n) == kind);
+    let number = |node: NodeId, i: usize| graph.constant(graph.operand(node, i)?)?.as_int();
+    let lacks = of_kind(graph.operand(node, 0)?, "aten::lt")?;
+    let dim = of_kind(graph.operand(lacks, 0)?, "aten::dim")?;
+    let unsqueezed = of_kind(graph.results(then).next()?, "aten::unsqueeze")?;
+    let is_test = graph.operand(dim, 0) == Some(tested)
+        && graph.operand(unsqueezed, 0) == Some(tested)
+        && number(unsqueezed, 1) == Some(0)
+        && graph.nodes(otherwise).next().is_none();
+    let rank = usize::try_from(number(lacks, 1)?).ok()?;
+    is_test.then_some(Ranked { tested, rank })
+}
+
 /// What a constant operand gives each output channel.
 pub struct PerChannel {
     /// One number a channel.
@@ -227,10 +276,11 @@ pub struct PerChannel {
     adds_batch: bool,
 }
 
-/// The constant `other`, added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not constant, varies along
-/// other dimensions, or would change the result's rank or dtype.
-pub fn per_channel(graph: &Graph, other: ValueId, layer: &Layer, db: &AliasDb) -> Option<PerChannel> {
+/// The constant operand 1 of `node`, which is added to or multiplied with the result of a convolution, as one number a channel; `None` when it is not
+/// constant, varies along other dimensions, or would change the result's rank or dtype.
+pub fn per_channel(graph: &Graph, node: NodeId, layer: &Layer, db: &AliasDb) -> Option<PerChannel> {
     let channels = usize::try_from(layer.channels()).ok()?;
+    let (value, other) = (graph.operand(node, 0)?, graph.operand(node, 1)?);
     match graph.constant(other)? {
         c @ (Constant::Int(_) | Constant::Float(_) | Constant::Bool(_)) => Some(PerChannel {
             values: vec![c.as_float()?; channels],
@@ -239,7 +289,7 @@ pub fn per_channel(graph: &Graph, other: ValueId, layer: &Layer, db: &AliasDb) -
         Constant::Tensor(t) if !db.has_writers(other) => {
             // A tensor of no dimensions never decides the dtype; others must not be of a wider one.
             let keeps_dtype = t.rank() == 0 || !is_real(t.dtype) || t.dtype == layer.weight.dtype;
-            let batched = known_rank(graph, graph.operand(layer.node, 0)?) == Some(layer.weight.rank());
+            let batched = rank(graph, value, db) == Some(layer.weight.rank());
             let adds_batch = t.rank() == layer.weight.rank() && !batched;
             if !keeps_dtype || t.rank() > layer.weight.rank() || t.dtype.is_complex() || t.dtype.is_quantized() {
                 return None;

@@ -1,6 +1,6 @@
 //! The rank of a tensor, where the graph says it: by its type, or by the operators that it comes from.
 
-use super::fold::known_rank;
+use super::fold::{known_rank, ranked};
 use crate::AliasDb;
 use frazil_ir::{Constant, Graph, ValueId, symbols};
 
@@ -9,9 +9,23 @@ const MAX_STEPS: usize = 64;
 
 /// Operators whose result has the rank of their first operand.
 const SAME_RANK: &[&str] = &[
+    "aten::_convolution",
+    "aten::adaptive_avg_pool1d",
+    "aten::adaptive_avg_pool2d",
+    "aten::adaptive_avg_pool3d",
+    "aten::avg_pool1d",
+    "aten::avg_pool2d",
+    "aten::avg_pool3d",
     "aten::batch_norm",
     "aten::clone",
     "aten::contiguous",
+    "aten::conv1d",
+    "aten::conv2d",
+    "aten::conv3d",
+    "aten::conv_transpose1d",
+    "aten::conv_transpose2d",
+    "aten::conv_transpose3d",
+    "aten::convolution",
     "aten::detach",
     "aten::dropout",
     "aten::elu",
@@ -21,6 +35,10 @@ const SAME_RANK: &[&str] = &[
     "aten::layer_norm",
     "aten::leaky_relu",
     "aten::log_softmax",
+    "aten::max_pool1d",
+    "aten::max_pool2d",
+    "aten::max_pool3d",
+    "aten::mish",
     "aten::relu",
     "aten::relu6",
     "aten::sigmoid",
@@ -32,8 +50,14 @@ const SAME_RANK: &[&str] = &[
 /// The rank of `value`, if every run that gets there agrees about it; `None` also when somebody writes to one of the tensors on the way, since that may change its
 /// shape.
 pub fn rank(graph: &Graph, value: ValueId, db: &AliasDb) -> Option<usize> {
+    rank_within(graph, value, db, &mut MAX_STEPS.clone())
+}
+
+/// [`rank`], which looks at no more than `steps` nodes.
+fn rank_within(graph: &Graph, value: ValueId, db: &AliasDb, steps: &mut usize) -> Option<usize> {
     let mut value = value;
-    for _ in 0..MAX_STEPS {
+    while *steps > 0 {
+        *steps -= 1;
         if db.has_writers(value) {
             return None;
         }
@@ -57,6 +81,17 @@ pub fn rank(graph: &Graph, value: ValueId, db: &AliasDb) -> Option<usize> {
                 }
                 value = graph.operand(node, 0)?;
             }
+            // Broadcast: the larger rank of both. Constants and numbers have theirs at hand.
+            "aten::add" | "aten::sub" | "aten::mul" | "aten::div" => {
+                let other = graph.operand(node, 1)?;
+                let other = match graph.constant(other) {
+                    Some(Constant::Tensor(t)) => t.rank(),
+                    Some(_) => 0,
+                    None => rank_within(graph, other, db, steps)?,
+                };
+                return Some(rank_within(graph, graph.operand(node, 0)?, db, steps)?.max(other));
+            }
+            "prim::If" => return ranked(graph, node).map(|r| r.rank),
             kind if SAME_RANK.contains(&kind) => value = graph.operand(node, 0)?,
             _ => return None,
         }

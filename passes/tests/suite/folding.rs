@@ -381,6 +381,9 @@ const LINEAR: &[(&str, &[i64])] = &[
     ("w", &[4, 3]),
     ("v", &[2, 3]),
     ("narrow", &[4, 2]),
+    ("other", &[4, 2]),
+    ("mean", &[4]),
+    ("var", &[4]),
     ("b", &[4]),
     ("c", &[2]),
     ("vector", &[3]),
@@ -421,12 +424,35 @@ const REWRITES: &[(&str, &str, &str, &str, usize)] = &[
         "  %p : Tensor = aten::linear(%x, %v, %c)
   %q : Tensor = aten::linear(%x, %w, %b)
   %r : Tensor = aten::linear(%p, %narrow, %b)
-  %s : Tensor = aten::linear(%p, %narrow, %b)
+  %s : Tensor = aten::linear(%p, %other, %b)
   %t : Tensor = aten::mul(%r, %s)
   %y : Tensor = aten::mul(%q, %t)
   return (%y)",
         "aten::linear",
         2,
+    ),
+    (
+        "one that is called twice stays two, and whole",
+        "concat-frozen-linear",
+        "  %p : Tensor = aten::linear(%x, %w, %b)
+  %q : Tensor = aten::linear(%x, %w, %b)
+  %u : Tensor = aten::mul_(%p, %two)
+  %y : Tensor = aten::mul(%p, %q)
+  return (%y)",
+        "aten::linear",
+        2,
+    ),
+    (
+        "a batch norm is folded before linears are merged",
+        "optimize-frozen-graph",
+        "  %p : Tensor = aten::linear(%x, %w, %b)
+  %n : Tensor = aten::batch_norm(%p, %none, %none, %mean, %var, %no, %eps, %eps, %yes)
+  %q : Tensor = aten::linear(%x, %v, %c)
+  %sum : Tensor = aten::sum(%q, %none)
+  %y : Tensor = aten::mul(%n, %sum)
+  return (%y)",
+        "aten::batch_norm",
+        0,
     ),
     (
         "one with a bias and one without stay two",

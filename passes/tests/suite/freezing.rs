@@ -33,15 +33,13 @@ fn run(
 ) -> Vec<Result<Value, String>> {
     let module = Arc::new(module.clone());
     let interpreter = Interpreter::with_module(registry.clone(), module.clone()).unwrap();
-    let ctx = module.ctx();
     let calls = case["calls"].as_array().unwrap().iter();
     calls
         .map(|call| {
             let name = call["method"].as_str().or(case["method"].as_str()).unwrap_or("forward");
             let args = call["args"].as_array().unwrap().iter();
             let args: Vec<_> = args.map(|a| value_from_json(a, tensors).unwrap()).collect();
-            let signature =
-                Signature::of_method(&module, ctx.symbol(name)).ok_or_else(|| format!("no method {name}"))?;
+            let signature = Signature::of_method(&module, name).ok_or_else(|| format!("no method {name}"))?;
             let args = signature.bind(&args, &[]).map_err(|e| e.to_string())?;
             interpreter.call(name, &args).map_err(|e| e.to_string())
         })

@@ -1,5 +1,6 @@
 //! The dialect: a type of images, their pixels, and scaling.
 
+use frazil::ir::schema::CatalogueError;
 use frazil::runtime::Registry;
 use frazil::runtime::pointwise::{Pointwise, Promotion};
 
@@ -11,7 +12,11 @@ toy::scale(Tensor self, float by) -> Tensor";
 const SCALE: Pointwise = Pointwise::new(&["self"], Promotion::IntToFloat, |b| b.x(0) * b.scalar("by"));
 
 /// Adds the dialect. `toy::pixels` has no semantics: programs with it are compiled, and not run here.
-pub fn register(registry: &mut Registry) {
-    registry.add_schemas(SCHEMAS).expect("the schemas parse");
+///
+/// # Errors
+/// When the schemas do not parse.
+pub fn register(registry: &mut Registry) -> Result<(), CatalogueError> {
+    registry.add_schemas(SCHEMAS)?;
     registry.pointwise("toy::scale", SCALE);
+    Ok(())
 }

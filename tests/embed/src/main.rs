@@ -1,52 +1,26 @@
 //! A compiler for the made-up language "toy", of Frazil's parts: the IR, the passes, freezing, the interpreter and, with the feature `native`, code
 //! generation. Everything hangs on a session; nothing is registered globally, and sessions with other dialects can stand beside.
 //!
-//! It reads a graph from standard input, fuses, and prints.
-//! The tests below are what `make test` runs.
+//! The program is `jit-opt` with that session: `toy-opt graph.ir --pass-pipeline=fuse-scales,dce`. The tests below and in `tests/` are what
+//! `make test-full` runs.
 
 mod dialect;
 mod fuse_scales;
 
-use frazil::passes::PassRegistry;
-use frazil::{Loaded, PassOptions, Session};
-use std::path::Path;
-use std::process::ExitCode;
+use frazil::Session;
 
 /// A session with our dialect and our pass beside Frazil's.
 fn session() -> Session {
-    let mut registry = frazil::runtime::Registry::new(std::sync::Arc::default());
-    frazil_prim::register(&mut registry);
-    frazil_aten::register(&mut registry);
-    dialect::register(&mut registry);
-    let mut passes = PassRegistry::standard();
-    passes.add(&fuse_scales::INFO);
-    Session::with(registry, passes)
+    Session::builder()
+        .operators(dialect::register)
+        .expect("the schemas parse")
+        .pass(&fuse_scales::INFO)
+        .build()
 }
 
-/// Reads text, runs our pass, and gives the graph back.
-fn compile(session: &Session, text: String) -> Result<Loaded, frazil::Error> {
-    let mut loaded = session.load_bytes(Path::new("graph.ir"), text.into_bytes())?;
-    loaded.run_passes("fuse-scales,dce", &PassOptions::default())?;
-    Ok(loaded)
-}
-
-fn main() -> ExitCode {
-    let result = std::io::read_to_string(std::io::stdin()).map_err(|e| e.to_string());
-    let result = result.and_then(|text| {
-        compile(&session(), text)
-            .map(|l| l.ir_text(None))
-            .map_err(|e| e.to_string())
-    });
-    match result {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+/// The driver: every option of `jit-opt`, with our operators and our pass.
+fn main() {
+    frazil_tools::leave(frazil_tools::jit_opt::main_with(session))
 }
 
 #[cfg(test)]
@@ -54,7 +28,15 @@ mod tests {
     use super::*;
     use frazil::runtime::interp::Interpreter;
     use frazil::trace::{Method, Parameters, TraceOptions};
-    use frazil::{FreezeOptions, Model, Tensor};
+    use frazil::{FreezeOptions, Loaded, Model, PassOptions, Tensor};
+    use std::path::Path;
+
+    /// Reads text, runs our pass, and gives the graph back.
+    fn compile(session: &Session, text: String) -> Result<Loaded, frazil::Error> {
+        let mut loaded = session.load_bytes(Path::new("graph.ir"), text.into_bytes())?;
+        loaded.run_passes("fuse-scales,dce", &PassOptions::default())?;
+        Ok(loaded)
+    }
 
     const TWO_SCALES: &str = "graph(%image : __torch__.torch.classes.toy.Image):
   %two : float = prim::Constant[value=2.]()

@@ -95,24 +95,32 @@ pub fn value_from_json(json: &Json, tensors: &Tensors) -> Result<Value, Recorded
             None => inline_tensor(body)?.ok_or_else(wrong)?.into(),
         },
         "tuple" => Value::tuple(items(body)?),
-        "list" => {
-            let items = items(body)?;
-            Value::List(ListValue::new(common_type(&items), items))
-        }
+        "list" => list(items(body)?),
         "dict" => {
-            let mut entries = IndexMap::new();
+            let mut entries = Vec::new();
             for pair in body.as_array().ok_or_else(wrong)? {
                 match <[Value; 2]>::try_from(items(pair)?) {
-                    Ok([key, value]) => entries.insert(Key(key), value),
+                    Ok([key, value]) => entries.push((key, value)),
                     Err(_) => return Err(wrong()),
-                };
+                }
             }
-            let keys: Vec<Value> = entries.keys().map(|k| k.0.clone()).collect();
-            let values: Vec<Value> = entries.values().cloned().collect();
-            Value::Dict(DictValue::new(common_type(&keys), common_type(&values), entries))
+            dict(entries)
         }
         _ => return Err(wrong()),
     })
+}
+
+/// A list of these elements, whose type is theirs where all have one.
+pub fn list(items: Vec<Value>) -> Value {
+    Value::List(ListValue::new(common_type(&items), items))
+}
+
+/// A dictionary of these entries; types are those of keys and values where all have one.
+pub fn dict(entries: Vec<(Value, Value)>) -> Value {
+    let entries: IndexMap<Key, Value> = entries.into_iter().map(|(key, value)| (Key(key), value)).collect();
+    let keys: Vec<Value> = entries.keys().map(|k| k.0.clone()).collect();
+    let values: Vec<Value> = entries.values().cloned().collect();
+    Value::Dict(DictValue::new(common_type(&keys), common_type(&values), entries))
 }
 
 fn only_member(json: &Json) -> Option<(&str, &Json)> {

@@ -10,6 +10,7 @@
 mod add_a_pass;
 mod add_an_operator;
 mod archives;
+mod build_a_compiler;
 #[cfg(feature = "codegen")]
 mod control_flow;
 mod frozen;

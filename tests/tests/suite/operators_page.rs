@@ -58,7 +58,11 @@ fn page(registry: &Registry) -> String {
             .iter()
             .chain(&schema.returns)
             .any(|a| speaks_of_tensors(registry, a.ty));
-        let variant = schema.is_mutable() || name.ends_with('_');
+        // An in-place operator without a functional one is one of its own.
+        let derived = name
+            .strip_suffix('_')
+            .is_some_and(|base| ctx.find_symbol(base).is_some_and(|base| catalogue.contains(base)));
+        let variant = derived || (schema.is_mutable() && !name.ends_with('_'));
         if !name.starts_with("aten::") || !tensors || variant {
             continue;
         }

@@ -668,6 +668,7 @@ class M(nn.Module):
         return x.mm(self.w)
 #> f = torch.jit.freeze(torch.jit.script(M().eval()))
 #> f.code_with_constants[0]
+#> f.code_with_constants[1].c0
 #> f.code
 
 ### code_with_constants_of_submodule_method
@@ -786,3 +787,16 @@ class M(nn.Module):
 #> m.get_submodule("b.c.conv")
 #> m.get_submodule("b.c.nothing")
 #> names(m.named_modules())
+
+### code_with_constants_of_two_tensors
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.arange(4.).reshape(2, 2))
+        self.b = nn.Parameter(torch.full((2,), 7.))
+    def forward(self, x):
+        return x.mm(self.a) * self.b
+#> f = torch.jit.freeze(torch.jit.script(M().eval()))
+#> f.code_with_constants[0]
+#> f.code_with_constants[1].c0
+#> f.code_with_constants[1].c1

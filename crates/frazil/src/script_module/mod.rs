@@ -5,16 +5,18 @@
 
 mod adopt;
 mod attributes;
+mod code;
 mod convert;
 mod rewrite;
 mod state_dict;
 mod tensor_file;
 mod unavailable;
 
+pub use code::ConstMap;
 pub use state_dict::{IncompatibleKeys, StateDict};
 pub use tensor_file::{read_safetensors, write_safetensors};
 
-use crate::{Error, Model, Result};
+use crate::{Error, Model, Result, Session};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};
 use frazil_runtime::import::Importer;
 use frazil_runtime::{Tensor, Value};
@@ -33,7 +35,8 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy)]
 pub struct ScriptModule<'m> {
-    module: &'m Module,
+    session: &'m Session,
+    module: &'m Arc<Module>,
     object: ObjectId,
 }
 
@@ -43,6 +46,7 @@ impl Model {
     /// See [`ScriptModule`] for an example.
     pub fn root(&self) -> ScriptModule<'_> {
         ScriptModule {
+            session: self.session(),
             module: self.module(),
             object: self.module().root,
         }
@@ -70,6 +74,7 @@ impl<'m> ScriptModule<'m> {
 
     fn at(self, object: ObjectId) -> ScriptModule<'m> {
         ScriptModule {
+            session: self.session,
             module: self.module,
             object,
         }
@@ -261,7 +266,7 @@ impl<'m> ScriptModule<'m> {
                 let submodule = matches!(value, Constant::Object(id)
                     if module.at(*id).class().is_some_and(|c| c.kind == ClassKind::Module));
                 if !submodule {
-                    out.push((join(&path, name), importer.value(value, Some(self.module))?));
+                    out.push((join(&path, name), importer.value(value, Some(&**self.module))?));
                 }
             }
         }
@@ -349,7 +354,7 @@ impl<'m> ScriptModule<'m> {
     pub fn attribute(self, path: &str) -> Result<Value> {
         let (owner, name) = self.owner(path)?;
         match owner.slot(name) {
-            Some((_, value)) => Ok(Importer::new().value(value, Some(self.module))?),
+            Some((_, value)) => Ok(Importer::new().value(value, Some(&**self.module))?),
             None => Err(owner.missing(name)),
         }
     }

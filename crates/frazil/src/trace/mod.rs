@@ -23,10 +23,12 @@ mod closeness;
 mod module;
 mod ndiff;
 mod recorder;
+mod source;
 
 pub use check::TracingCheckError;
 pub use module::{Parameters, Scope};
 pub(crate) use recorder::Recorder;
+pub(crate) use source::record;
 
 use crate::eager::{Ops, Var};
 use crate::{Error, Graphs, Loaded, Model, PassOptions, Result, Session};

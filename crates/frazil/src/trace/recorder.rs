@@ -204,7 +204,7 @@ impl Recorder {
     ) -> Result<Vec<ValueId>> {
         let range = self.range(place);
         let schema = Arc::clone(operator.schema());
-        let wrapped = self.wrapped_number(&schema, values);
+        let wrapped = wrapped_number(&self.ctx, &schema, values);
         let mut operands = Vec::new();
         for (i, formal) in schema.arguments.iter().enumerate() {
             let value = values.get(i).unwrap_or(&Value::None);
@@ -213,32 +213,13 @@ impl Recorder {
                 _ => self.operand(formal.ty, given.get(i).and_then(Option::as_ref), value, range),
             });
         }
-        if operator.variant() == Variant::InPlace && self.force_outplace {
-            self.warn_of_shared_write(values, self.ctx.clone().name(schema.name), place);
+        if self.force_outplace {
+            self.warn_of_shared_write(values, schema.name, place);
         }
         match self.failure.take() {
             Some(error) => Err(error.into()),
             None => Ok(operands),
         }
-    }
-
-    /// The number of an arithmetic operator as the tensor that Python makes of it, where the graph gives the same with it.
-    fn wrapped_number(&self, schema: &FunctionSchema, values: &[Value]) -> Option<Tensor> {
-        let name = self.ctx.name(schema.name);
-        if !WITH_WRAPPED_NUMBERS.contains(&name) || !self.ctx.name(schema.overload).starts_with("Scalar") {
-            return None;
-        }
-        let (tensor, number) = (values.first()?.as_tensor()?, values.get(1)?.as_scalar()?);
-        let of_tensor = tensor.dtype();
-        let (dtype, same) = match number {
-            Scalar::Int(_) => (
-                DType::Long,
-                of_tensor != DType::Bool && (tensor.dim() > 0 || of_tensor == DType::Long),
-            ),
-            Scalar::Float(_) => (DType::Double, of_tensor.is_floating_point() && tensor.dim() > 0),
-            _ => return None,
-        };
-        same.then(|| Tensor::scalar(dtype, number))
     }
 
     fn operand(&mut self, ty: TypeId, given: Option<&Arg<'_>>, value: &Value, range: Option<SourceRange>) -> ValueId {
@@ -395,23 +376,31 @@ impl Recorder {
         }
     }
 
-    /// Warns when a write that the graph will not do in place would be seen through other variables.
-    fn warn_of_shared_write(&mut self, values: &[Value], operator: &str, place: &Location<'_>) {
+    /// Warns when an in-place operator, which the graph may have out of place, writes to memory that other variables refer to. As in PyTorch, those
+    /// count that are still there, and the written one itself.
+    fn warn_of_shared_write(&mut self, values: &[Value], operator: SymbolId, place: &Location<'_>) {
+        let ctx = Arc::clone(&self.ctx);
+        let name = ctx.name(operator).rsplit(':').next().unwrap_or_default();
+        if !name.ends_with('_') || name.ends_with("__") {
+            return;
+        }
         let Some(target) = values.first().and_then(Value::as_tensor) else {
             return;
         };
-        let references = self
-            .values
-            .values()
-            .filter(|(_, cell)| cell.get().shares_storage(&target))
-            .count();
+        let refers = |(_, cell): &&(ValueId, TensorCell)| cell.is_shared() && cell.get().shares_storage(&target);
+        let references = self.values.values().filter(refers).count();
         if references > 1 {
+            let assignment = if name == "copy_" {
+                " (possibly due to an assignment)"
+            } else {
+                ""
+            };
             self.warn(
                 WarningKind::SharedWrite,
                 place,
                 format!(
-                    "{operator} writes to memory that {references} tensors refer to: the graph has a new tensor in its place, and the others do not see \
-                     the change"
+                    "There are {references} live references to the data region being modified when tracing in-place operator {name}{assignment}. The graph may \
+                     have a new tensor in place of the written one, and then the other references do not have the change"
                 ),
             );
         }
@@ -436,6 +425,25 @@ impl Recorder {
             length: 0,
         })
     }
+}
+
+/// The number of an arithmetic operator as the tensor that Python makes of it, where the graph gives the same with it.
+pub(super) fn wrapped_number(ctx: &Context, schema: &FunctionSchema, values: &[Value]) -> Option<Tensor> {
+    let name = ctx.name(schema.name);
+    if !WITH_WRAPPED_NUMBERS.contains(&name) || !ctx.name(schema.overload).starts_with("Scalar") {
+        return None;
+    }
+    let (tensor, number) = (values.first()?.as_tensor()?, values.get(1)?.as_scalar()?);
+    let of_tensor = tensor.dtype();
+    let (dtype, same) = match number {
+        Scalar::Int(_) => (
+            DType::Long,
+            of_tensor != DType::Bool && (tensor.dim() > 0 || of_tensor == DType::Long),
+        ),
+        Scalar::Float(_) => (DType::Double, of_tensor.is_floating_point() && tensor.dim() > 0),
+        _ => return None,
+    };
+    same.then(|| Tensor::scalar(dtype, number))
 }
 
 /// The type of a tensor with all that is known of it.

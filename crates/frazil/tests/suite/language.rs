@@ -12,6 +12,7 @@ use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::layers_page::LayersPage;
 use common::{listing, programs, without_constants, without_defaults};
 use frazil::{CallError, Engine, EngineKind, EngineOptions, Loaded, Model, Session, Value};
 use frazil_recorded::compare::{self, Tolerance};
@@ -79,8 +80,8 @@ fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
     }
 }
 
-/// What becomes of a program here, against what was recorded.
-pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
+/// How a program differs; and whether native code serves it whole, where that is wanted and there is a compiler.
+pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Option<bool>) -> Outcome {
     let session = Session::new();
     let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
     let loaded = loaded.map_err(|e| e.to_string()).and_then(without_refusal);
@@ -98,15 +99,36 @@ pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance) -> Outcome {
             };
         }
     };
-    let model = match &loaded {
+    let mut model = match &loaded {
         Loaded::Model(model) => model.clone(),
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
+    if source.contains("# mode: train\n") {
+        model.train(true);
+    }
+    let called = recorded["calls"].as_array().unwrap().iter();
+    let called: Vec<String> = called
+        .filter_map(|call| Some(call.get("method")?.as_str()?.to_owned()))
+        .collect();
     let method = (!loaded.is_model()).then_some("f");
     // Without LLVM there is the interpreter only.
     let kinds = [EngineKind::Interpreter, EngineKind::Native];
     for &kind in &kinds[..if cfg!(feature = "codegen") { 2 } else { 1 }] {
-        if let Some(difference) = different_results(&mut engine(&model, kind), method, recorded, tolerance) {
+        if let (EngineKind::Native, Some(whole)) = (kind, whole.as_mut()) {
+            let options = EngineOptions {
+                kind,
+                strict: true,
+                methods: called.clone(),
+                ..EngineOptions::default()
+            };
+            let strict = model.engine(&options).ok();
+            let difference = strict.map(|mut engine| different_results(&mut engine, method, recorded, tolerance));
+            *whole = matches!(difference, Some(None));
+            if *whole {
+                continue;
+            }
+        }
+        if let Some(difference) = different_results(&mut engine(&model, kind, &called), method, recorded, tolerance) {
             return Outcome::Result(format!("{kind:?}: {difference}"));
         }
     }
@@ -144,6 +166,7 @@ fn different_results(
 ) -> Option<String> {
     for call in recorded["calls"].as_array().unwrap() {
         let args: Vec<_> = call["args"].as_array().unwrap().iter().map(value).collect();
+        let method = call.get("method").map_or(method, |method| method.as_str());
         let result = match method {
             Some(method) => engine.call(method, &args),
             None => engine.call_module(&args),
@@ -184,12 +207,13 @@ fn programs_do_what_pytorch_does() {
     let known = differences();
     let shown = std::env::var("FRAZIL_LANGUAGE").ok();
     let further = std::env::var_os("FRAZIL_PROGRAMS").map(PathBuf::from);
-    let mut topics: Vec<PathBuf> = std::fs::read_dir(further.unwrap_or_else(folder))
+    let mut topics: Vec<PathBuf> = std::fs::read_dir(further.clone().unwrap_or_else(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "py"))
         .collect();
     topics.sort();
+    let mut layers = LayersPage::default();
     let mut wrong = Vec::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for path in topics {
@@ -206,7 +230,12 @@ fn programs_do_what_pytorch_does() {
                 "programs" => PROGRAM,
                 _ => OPERATOR,
             };
-            let outcome = compare(&source, recorded, tolerance);
+            let is_layer = topic.starts_with("nn_");
+            let mut whole = is_layer.then_some(false);
+            let outcome = compare(&source, recorded, tolerance, &mut whole);
+            if is_layer {
+                layers.add(&topic, &name, &source, recorded, outcome.kind(), whole == Some(true));
+            }
             *counts.entry(outcome.kind()).or_default() += 1;
             if shown.as_ref().is_some_and(|prefix| case.starts_with(prefix.as_str())) {
                 eprintln!("{case} {outcome:?}\n");
@@ -221,6 +250,9 @@ fn programs_do_what_pytorch_does() {
         }
     }
     assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+    if further.is_none() {
+        layers.check();
+    }
 }
 
 /// The Python examples of a page with their lines.
@@ -243,14 +275,17 @@ fn evaluated(expr: &str) -> Value {
     let Loaded::Graphs(graphs) = session.load_bytes(Path::new("value.py"), text.into()).unwrap() else {
         panic!("{expr} is no module");
     };
-    engine(&graphs.to_model(), EngineKind::Interpreter)
+    engine(&graphs.to_model(), EngineKind::Interpreter, &[])
         .call("value", &[])
         .unwrap()
 }
 
-fn engine(model: &Model, kind: EngineKind) -> Engine {
+/// An engine for a module whose submodules' methods `called` are called besides its own.
+fn engine(model: &Model, kind: EngineKind, called: &[String]) -> Engine {
+    let own = EngineOptions::default().methods;
     let options = EngineOptions {
         kind,
+        methods: own.iter().chain(called).cloned().collect(),
         ..EngineOptions::default()
     };
     model.engine(&options).unwrap()
@@ -280,7 +315,7 @@ fn the_examples_of_the_page_are_right() {
             Loaded::Model(model) => model,
             Loaded::Graphs(graphs) => graphs.to_model(),
         };
-        let mut engine = engine(&model, EngineKind::Interpreter);
+        let mut engine = engine(&model, EngineKind::Interpreter, &[]);
         for check in checks {
             calls += 1;
             let (name, rest) = check.split_once('(').unwrap();

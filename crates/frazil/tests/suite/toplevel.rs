@@ -266,7 +266,7 @@ fn a_refused_statement_taints_all_that_it_reaches() {
         ("def go(m=model):\n    m.n = frob()\ngo()", "frob"),
         (
             "class T:\n    def run(self):\n        model.n = frob()\ntrainer = T()\ntrainer.run()",
-            "no module",
+            "frob",
         ),
         (
             "class T:\n    @staticmethod\n    def run():\n        model.n = frob()\nT.run()",

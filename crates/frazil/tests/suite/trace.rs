@@ -214,6 +214,88 @@ fn writes_out_of_place_warn_when_others_refer_to_the_memory() -> Result<()> {
     Ok(())
 }
 
+/// What PyTorch 2.15 warns of with `_force_outplace=True`, word by word up to the first full stop.
+#[test]
+fn warnings_count_the_references_that_are_still_there() -> Result<()> {
+    type Traced = fn(&[Var]) -> Result<Outputs>;
+    let cases: [(Traced, Option<&str>); 8] = [
+        (
+            |x| {
+                let y = (&x[0] + 1)?;
+                y.set_at(0, 5)?; // y[0] = 5
+                Ok(y.into())
+            },
+            Some("There are 2 live references to the data region being modified when tracing in-place operator fill_."),
+        ),
+        (
+            |x| {
+                let y = (&x[0] + 1)?;
+                y.set_at((.., 0), x[0].at((.., 1))?)?; // y[:, 0] = x[:, 1]
+                Ok(y.into())
+            },
+            Some(
+                "There are 2 live references to the data region being modified when tracing in-place operator copy_ (possibly due to an assignment).",
+            ),
+        ),
+        (
+            |x| {
+                let y = (&x[0] + 1)?;
+                let v = y.detach().call()?;
+                y.at(0)?.set_at(0, 1)?; // y[0][0] = 1
+                Ok(Outputs::Tuple(vec![y.into(), v.into()]))
+            },
+            Some("There are 4 live references to the data region being modified when tracing in-place operator fill_."),
+        ),
+        (
+            |x| {
+                let y = (&x[0] + 1)?;
+                let v = y.at(0)?;
+                v.add_(1).call()?;
+                Ok(y.into())
+            },
+            Some("There are 2 live references to the data region being modified when tracing in-place operator add_."),
+        ),
+        (
+            |x| {
+                let y = (&x[0] + 1)?;
+                y.t().call()?; // dropped
+                Ok(y.relu_().call()?.into())
+            },
+            None,
+        ),
+        (|x| Ok((&x[0] + 1)?.add_(1).call()?.into()), None),
+        (|x| Ok(x[0].add_(1).call()?.into()), None),
+        (
+            |x| {
+                let y = (&x[0] + 1)?;
+                let z = y.clone();
+                z.add_(1).call()?;
+                Ok(y.into())
+            },
+            None,
+        ),
+    ];
+    for (number, (traced, expected)) in cases.into_iter().enumerate() {
+        for force_outplace in [true, false] {
+            let options = TraceOptions {
+                force_outplace,
+                check_trace: false,
+                ..TraceOptions::default()
+            };
+            let trace = Session::new().trace(traced, &[counting(&[2, 2])], &options)?;
+            let texts: Vec<&str> = trace.warnings.iter().map(|w| w.text.as_str()).collect();
+            match expected.filter(|_| force_outplace) {
+                Some(expected) => assert!(
+                    texts.len() == 1 && texts[0].starts_with(expected),
+                    "{number}: {texts:?}"
+                ),
+                None => assert!(texts.is_empty(), "{number}: {texts:?}"),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A convolution, a normalisation and a linear layer, in submodules.
 fn net(p: &Scope, x: &[Var]) -> Result<Outputs> {
     let (conv, bn, fc) = (p.sub("features.0"), p.sub("features.1"), p.sub("fc"));

@@ -100,6 +100,33 @@ pub enum AliasSet {
     Wildcard,
 }
 
+/// Writes a default as PyTorch does in messages.
+fn write_default(f: &mut fmt::Formatter<'_>, default: &Constant) -> fmt::Result {
+    match default {
+        Constant::None => f.write_str("None"),
+        Constant::Bool(true) => f.write_str("True"),
+        Constant::Bool(false) => f.write_str("False"),
+        Constant::Int(value) => write!(f, "{value}"),
+        Constant::Float(value) => {
+            let mut text = String::new();
+            crate::literal::double(*value, &mut text);
+            f.write_str(&text)
+        }
+        Constant::Str(text) => write!(f, "\"{text}\""),
+        other => match other.items() {
+            Some(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    f.write_str(if i > 0 { ", " } else { "" })?;
+                    write_default(f, item)?;
+                }
+                f.write_str("]")
+            }
+            None => f.write_str("…"),
+        },
+    }
+}
+
 impl FunctionSchema {
     /// The argument called `name` and its index.
     pub fn argument(&self, name: SymbolId) -> Option<(usize, &Argument)> {
@@ -133,9 +160,14 @@ impl FunctionSchema {
                     keyword_only = true;
                     f.write_str("*, ")?;
                 }
-                write!(f, "{} {}", ctx.show_type(a.ty), ctx.name(a.name))?;
-                if a.default.is_some() {
-                    f.write_str("=…")?;
+                let ty = ctx.show_type(a.ty).to_string();
+                match (a.broadcast, ty.strip_suffix("[]")) {
+                    (Some(count), Some(element)) => write!(f, "{element}[{count}] {}", ctx.name(a.name))?,
+                    _ => write!(f, "{ty} {}", ctx.name(a.name))?,
+                }
+                if let Some(default) = &a.default {
+                    f.write_str("=")?;
+                    write_default(f, default)?;
                 }
             }
             f.write_str(match (self.is_vararg, self.arguments.is_empty()) {
@@ -145,7 +177,10 @@ impl FunctionSchema {
             })?;
             match self.returns.as_slice() {
                 _ if self.is_varret => f.write_str("..."),
-                [one] => write!(f, "{}", ctx.show_type(one.ty)),
+                [one] => match ctx.show_type(one.ty).to_string() {
+                    tuple if tuple.starts_with('(') => write!(f, "({tuple})"),
+                    ty => f.write_str(&ty),
+                },
                 many => {
                     f.write_str("(")?;
                     for (i, a) in many.iter().enumerate() {

@@ -420,7 +420,7 @@ mod tests {
     fn schemas_parse() {
         assert_eq!(
             shown("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
-            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=…) -> Tensor"
+            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
         );
         assert_eq!(
             shown("aten::format(str self, ...) -> str"),
@@ -428,7 +428,7 @@ mod tests {
         );
         assert_eq!(
             shown("aten::popitem.complex(Dict(complex, t)(a!) self) -> ((complex, t))"),
-            "aten::popitem.complex(Dict(complex, t) self) -> (complex, t)"
+            "aten::popitem.complex(Dict(complex, t) self) -> ((complex, t))"
         );
         assert_eq!(
             shown("prim::ConstantChunk(...) -> ..."),

@@ -2,10 +2,13 @@
 
 mod binary;
 mod complex;
+#[cfg(feature = "fast")]
 mod contraction;
+#[cfg(feature = "fast")]
 mod direct;
 mod elementwise;
 mod gather;
+#[cfg(feature = "fast")]
 mod gemm;
 mod nest;
 mod program;

@@ -1,7 +1,9 @@
 //! Running [`Structured`] loop nests: generic strided loops over chunks, in parallel where there is enough to do.
 
+#[cfg(feature = "fast")]
+use super::contraction;
 use super::nest::Nest;
-use super::{EvalError, ExprEval, LaneSource, contraction};
+use super::{EvalError, ExprEval, LaneSource};
 use crate::access::{OperandBytes, Walk};
 use crate::element::{Element, with_element};
 use crate::expr::{BinaryOp, Expr};
@@ -31,6 +33,7 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
     };
     let bytes: Vec<OperandBytes> = tensors.iter().map(OperandBytes::of).collect::<Result<_, _>>()?;
     let nest = Nest::new(s, tensors, &bytes)?;
+    #[cfg(feature = "fast")]
     if let Some(result) = contraction::run(s, &nest)? {
         return Ok(result);
     }

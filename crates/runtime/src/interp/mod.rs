@@ -222,7 +222,7 @@ impl Interpreter {
         Ok(invoke(self.registry.ctx(), operator, values, &output_types, &[])?)
     }
 
-    /// Calls method `name` of the module's instance with `args` (without self), which are checked and converted as PyTorch does; missing ones
+    /// Calls the method at a dotted path (`forward`, or `encoder.forward` of a submodule) with `args` (without self), which are checked and converted as PyTorch does; missing ones
     /// take their defaults.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ impl Interpreter {
         let signature = match known {
             Some(signature) => signature,
             None => {
-                let signature = Signature::of_method(module, module.ctx().symbol(name));
+                let signature = Signature::of_method(module, name);
                 let signature = Arc::new(signature.ok_or_else(|| no_method(module, name))?);
                 lock(&self.signatures).insert(name.to_owned(), Arc::clone(&signature));
                 signature
@@ -242,14 +242,14 @@ impl Interpreter {
         self.call_bound(name, &signature.bind(args, &[])?)
     }
 
-    /// Calls method `name` of the module's instance with what [`Signature::bind`] gave.
+    /// Calls the method at a dotted path with what [`Signature::bind`] gave.
     ///
     /// # Errors
     /// What the program raises, and what is missing to run it.
     pub fn call_bound(&self, name: &str, args: &[Value]) -> Result<Value, ExecError> {
-        let (_, root, function) = self.method(name)?;
+        let (_, receiver, function) = self.method(name)?;
         let mut all = Vec::with_capacity(args.len() + 1);
-        all.push(Value::Object(root.clone()));
+        all.push(Value::Object(receiver));
         all.extend_from_slice(args);
         self.function(function, &all)
     }
@@ -259,28 +259,42 @@ impl Interpreter {
         self.run(|run| run.function(function, args))
     }
 
-    fn method(&self, name: &str) -> Result<(&Arc<Module>, &ObjectValue, FunctionId), ExecError> {
-        let (Some(module), Some(root)) = (&self.module, &self.root) else {
+    /// The module, the object that the method at the dotted path `path` is called on, and the method.
+    fn method(&self, path: &str) -> Result<(&Arc<Module>, ObjectValue, FunctionId), ExecError> {
+        let Some(module) = &self.module else {
             return Err(ExecError::malformed("there is no module to call a method of"));
         };
-        let function = module
-            .ctx()
-            .find_symbol(name)
-            .and_then(|name| module.unit.method(root.class(), name))
-            .ok_or_else(|| no_method(module, name))?;
-        Ok((module, root, function))
+        let (_, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let found = self.receiver(path).and_then(|receiver| {
+            let name = module.ctx().find_symbol(name)?;
+            let function = module.unit.method(receiver.class(), name)?;
+            Some((receiver, function))
+        });
+        let (receiver, function) = found.ok_or_else(|| no_method(module, path))?;
+        Ok((module, receiver, function))
+    }
+
+    /// The object that the method at a dotted path is called on: the module's instance, or a submodule of it.
+    pub fn receiver(&self, path: &str) -> Option<ObjectValue> {
+        let (module, mut object) = (self.module.as_ref()?, self.root.clone()?);
+        let (owners, _) = path.rsplit_once('.').unwrap_or(("", path));
+        for owner in owners.split('.').filter(|_| !owners.is_empty()) {
+            let class = module.unit.class(object.class())?;
+            let slot = class.attributes.get_index_of(&module.ctx().find_symbol(owner)?)?;
+            object = match object.slot(slot)? {
+                Value::Object(inner) => inner,
+                _ => return None,
+            };
+        }
+        Some(object)
     }
 
     /// The operators without semantics that method `name` and what it calls would need. Branches that are never taken count.
     pub fn missing_operators(&self, name: &str) -> Vec<MissingOperator> {
-        let (Some(module), Some(root)) = (&self.module, &self.root) else {
+        let Ok((module, _, start)) = self.method(name) else {
             return Vec::new();
         };
-        let start = module
-            .ctx()
-            .find_symbol(name)
-            .and_then(|n| module.unit.method(root.class(), n));
-        let mut pending: Vec<FunctionId> = start.into_iter().collect();
+        let mut pending = vec![start];
         let mut seen = std::collections::HashSet::new();
         let mut missing = Vec::new();
         while let Some(id) = pending.pop() {

@@ -41,6 +41,8 @@ pub(super) enum Action {
     Loop(BlockPlan),
     GetAttr(SymbolId),
     SetAttr(SymbolId),
+    /// A module of a container, by its number or key.
+    ContainerItem,
     CallMethod(SymbolId),
     CallFunction,
     /// `with x`: calls `__enter__`, and `__exit__` if what follows in the block raises.
@@ -146,6 +148,7 @@ impl Planner<'_> {
             },
             symbols::PRIM_GET_ATTR => name().map(Action::GetAttr),
             symbols::PRIM_SET_ATTR => name().map(Action::SetAttr),
+            symbols::PRIM_MODULE_CONTAINER_INDEX => Some(Action::ContainerItem),
             symbols::PRIM_CALL_METHOD => name().map(Action::CallMethod),
             symbols::PRIM_CALL_FUNCTION => Some(Action::CallFunction),
             symbols::PRIM_CREATE_OBJECT => match graph.output(node).map(|v| graph.ctx().type_kind(graph.ty(v))) {

@@ -182,6 +182,7 @@ impl Frame<'_> {
                 let slot = self.slot_of(&object, *name)?;
                 object.slot(slot).unwrap_or_default()
             }
+            Action::ContainerItem => self.container_item(&input(0), &input(1))?,
             Action::SetAttr(name) => {
                 let object = self.object(&input(0))?;
                 let slot = self.slot_of(&object, *name)?;
@@ -314,6 +315,28 @@ impl Frame<'_> {
                 ctx.name(name)
             ))
         })
+    }
+
+    /// The module of a `ModuleList` with a number, or of a `ModuleDict` with a key: the attribute of that name.
+    fn container_item(&self, container: &Value, index: &Value) -> Result<Value, ExecError> {
+        let object = self.object(container)?;
+        let key = match index {
+            Value::Int(number) => number.to_string(),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        let ctx = self.graph.ctx();
+        let slot = ctx.find_symbol(&key).and_then(|name| self.slot_of(&object, name).ok());
+        let item = slot.and_then(|slot| object.slot(slot));
+        match item {
+            Some(Value::Object(module)) => Ok(Value::Object(module)),
+            _ => Err(ExecError::raised(
+                "RuntimeError",
+                format!(
+                    "'{}' object has no attribute or method '{key}'",
+                    ctx.name(object.class())
+                ),
+            )),
+        }
     }
 
     /// `prim::Loop(max_trip_count, condition, carried...)`; the body gives the next condition and the carried values.

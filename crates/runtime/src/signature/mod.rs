@@ -10,7 +10,7 @@ use crate::value::Value;
 use convert::{Converter, Mismatch};
 use frazil_ir::schema::{Argument, FunctionSchema, TypeHint};
 use frazil_ir::types::{TypeStyle, display_type};
-use frazil_ir::{Constant, Context, FunctionId, Module, SymbolId, TypeId, TypeKind};
+use frazil_ir::{Constant, Context, FunctionId, Module, ObjectId, TypeId, TypeKind};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -65,20 +65,25 @@ impl Plain {
 }
 
 impl Signature {
-    /// The signature of method `name` of the module's root; `None` where there is no such method.
-    pub fn of_method(module: &Arc<Module>, name: SymbolId) -> Option<Signature> {
-        let function = module.method(name)?;
+    /// The signature of the method at a dotted path (`forward`, or `encoder.forward` of a submodule); `None` where there is no such method.
+    pub fn of_method(module: &Arc<Module>, path: &str) -> Option<Signature> {
+        let (receiver, function) = module.method_at(path)?;
+        Some(Signature::of_function(module, receiver, function))
+    }
+
+    /// The signature of a method that is called on object `receiver`.
+    pub fn of_function(module: &Arc<Module>, receiver: ObjectId, function: FunctionId) -> Signature {
         let arguments = &module.unit.function(function).schema.arguments;
         let plain = arguments.iter().skip(1);
         let plain = plain.map(|a| Plain::of(module.ctx().type_kind(a.ty))).collect();
-        let class = module.class_of(module.root);
+        let class = module.class_of(receiver);
         let is_function = class.is_some_and(|c| c.attributes.is_empty() && module.ctx().name(c.name) == FUNCTIONS);
-        Some(Signature {
+        Signature {
             module: Arc::clone(module),
             function,
             plain,
             is_function,
-        })
+        }
     }
 
     /// The complete arguments (without self) of a call with these by position and by name: converted where PyTorch converts, and with
@@ -235,7 +240,7 @@ impl Signature {
     }
 
     /// The signature as PyTorch prints it: `forward(__torch__.Net self, Tensor x, int n=3) -> Tensor`.
-    fn declaration(&self) -> impl fmt::Display + '_ {
+    pub fn declaration(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| {
             let (ctx, schema) = (self.ctx(), self.schema());
             write!(f, "{}(", self.name())?;

@@ -172,6 +172,8 @@ struct Frame {
     block: BlockId,
     /// The node that a following `block0(...)` belongs to.
     last: Option<NodeId>,
+    /// Whether the block is in braces, as PyTorch printed graphs once.
+    in_braces: bool,
 }
 
 impl<'p, 'a> GraphParser<'p, 'a> {
@@ -220,8 +222,8 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             return Err(self.cur.unexpected("`graph(`"));
         }
         let root = self.graph.root();
-        self.parameters(root)?;
-        self.body(root)?;
+        let in_braces = self.parameters(root)?;
+        self.body(root, in_braces)?;
         self.subgraphs(depth)?;
         self.place_nodes();
         if self.options.verify && !self.cur.sink.has_errors() {
@@ -230,8 +232,8 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         Ok((self.graph, self.spans))
     }
 
-    /// `(%a : T, %b : U):`
-    fn parameters(&mut self, block: BlockId) -> Parsed<()> {
+    /// `(%a : T, %b : U):`, or `{` in place of the colon. Gives whether it is a brace.
+    fn parameters(&mut self, block: BlockId) -> Parsed<bool> {
         self.cur.expect(b'(', "before the parameters")?;
         if !self.cur.eat(b')') {
             let first_span = self.cur.pos;
@@ -251,14 +253,28 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             }
             self.cur.expect(b')', "behind the parameters")?;
         }
-        self.cur.expect(b':', "behind the parameters")
+        if self.cur.eat(b'{') {
+            return Ok(true);
+        }
+        self.cur.expect(b':', "behind the parameters").map(|()| false)
+    }
+
+    /// The end of a block or graph in braces.
+    fn closing_brace(&mut self, in_braces: bool) -> Parsed<()> {
+        match in_braces {
+            true => self
+                .cur
+                .expect(b'}', "behind the results, where the block begins with `{`"),
+            false => Ok(()),
+        }
     }
 
     /// The statements of the graph, up to and with `return`.
-    fn body(&mut self, root: BlockId) -> Parsed<()> {
+    fn body(&mut self, root: BlockId, in_braces: bool) -> Parsed<()> {
         let mut frames = vec![Frame {
             block: root,
             last: None,
+            in_braces,
         }];
         loop {
             self.cur.skip_space();
@@ -277,7 +293,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
                 }
                 b'-' if self.cur.peek_at(1) == b'>' => {
                     self.cur.pos += 2;
-                    let block = frame.block;
+                    let (block, in_braces) = (frame.block, frame.in_braces);
                     if frames.len() == 1 {
                         let span = self.cur.span_from(start);
                         let diagnostic =
@@ -288,7 +304,8 @@ impl<'p, 'a> GraphParser<'p, 'a> {
                         self.cur.skip_line();
                         continue;
                     }
-                    if self.results(block, start).is_err() {
+                    let ended = self.results(block, start).and_then(|()| self.closing_brace(in_braces));
+                    if ended.is_err() {
                         self.cur.skip_line();
                     }
                     frames.pop();
@@ -307,12 +324,20 @@ impl<'p, 'a> GraphParser<'p, 'a> {
                     self.unended_block(start);
                 }
                 let root = frames.first().map_or(root, |f| f.block);
-                return self.results(root, start);
+                self.results(root, start)?;
+                if in_braces {
+                    self.cur.eat(b';');
+                }
+                return self.closing_brace(in_braces);
             }
             if !word.is_empty() && next == b'(' {
                 let owner = frame.last;
-                let block = self.block(owner, frames.len())?;
-                frames.push(Frame { block, last: None });
+                let (block, in_braces) = self.block(owner, frames.len())?;
+                frames.push(Frame {
+                    block,
+                    last: None,
+                    in_braces,
+                });
                 continue;
             }
             if !word.is_empty() && next == b':' || self.cur.peek() == b'^' {
@@ -371,7 +396,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
     }
 
     /// `block0(%i : int):`, the header of a block of `owner`.
-    fn block(&mut self, owner: Option<NodeId>, depth: usize) -> Parsed<BlockId> {
+    fn block(&mut self, owner: Option<NodeId>, depth: usize) -> Parsed<(BlockId, bool)> {
         let start = self.cur.pos;
         self.cur.word();
         let span = self.cur.span_from(start);
@@ -392,10 +417,11 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         }
         let block = self.graph.add_block(owner);
         self.scopes.enter();
-        if self.parameters(block).is_err() {
+        let in_braces = self.parameters(block).unwrap_or_else(|Reported| {
             self.cur.skip_line();
-        }
-        Ok(block)
+            false
+        });
+        Ok((block, in_braces))
     }
 
     /// `with prim::fork_0 = graph(...)`, `with graph<1> = graph(...)`, as long as a node of this graph asks for it.

@@ -40,6 +40,49 @@ fn blocks_nest() {
 }
 
 #[test]
+fn graphs_in_braces_are_the_same() {
+    // As PyTorch's documentation shows them.
+    let text = "graph(%x : Tensor) {
+  %5 : bool = prim::Constant[value=1]()
+  %1 : int = prim::Constant[value=0]()
+  %result.1 : Tensor = aten::select(%x, %1, %1)
+  %4 : int = aten::size(%x, %1)
+  %result : Tensor = prim::Loop(%4, %5, %result.1)
+    block0(%i : int, %7 : Tensor) {
+      %10 : Tensor = aten::select(%x, %1, %i)
+      %result.2 : Tensor = aten::mul(%7, %10)
+      -> (%5, %result.2)
+    }
+  return (%result);
+}
+";
+    let today = text
+        .replace(") {\n", "):\n")
+        .replace("    }\n", "")
+        .replace(";\n}\n", "\n");
+    assert_eq!(printed(text), printed(&today));
+    assert_eq!(
+        printed("graph(%0 : Float(3, 4)) {\n  return (%0);\n}\n"),
+        "graph(%0 : Float(3, 4)):\n  return (%0)\n"
+    );
+    // Without the semicolon, and with a comment behind the brace.
+    assert_eq!(
+        printed("graph(%x : Tensor) { # test.py:1:2\n  return (%x)\n}\n"),
+        "graph(%x : Tensor):\n  return (%x)\n"
+    );
+    for wrong in [
+        "graph(%x : Tensor) {\n  return (%x);\n",
+        "graph(%x : Tensor):\n  return (%x);\n",
+        "graph(%x : Tensor):\n  return (%x)\n}\n",
+        "graph(%c : bool) {\n   = prim::If(%c)\n    block0() {\n      -> ()\n    block1() {\n      -> ()\n    }\n  return ();\n}\n",
+    ] {
+        let error = parse_graph(&Arc::new(Context::new()), wrong).unwrap_err();
+        let code = error.diagnostics[0].code;
+        assert!(code.starts_with("unexpected-"), "{wrong}: {code}");
+    }
+}
+
+#[test]
 fn types_are_pytorchs() {
     for ty in [
         "Tensor",

@@ -25,6 +25,14 @@ pub enum ArchiveError {
         /// The length of the input in bytes.
         length: usize,
     },
+    /// The file is of another, known kind.
+    #[error("this is {what}, not a TorchScript archive: {advice}")]
+    Foreign {
+        /// The kind of file, with its article.
+        what: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
     /// One entry of the archive is damaged or uses a feature that `.pt` files do not have.
     #[error("archive entry `{entry}` (header at byte {offset}): {reason}")]
     Entry {

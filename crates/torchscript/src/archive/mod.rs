@@ -16,6 +16,7 @@
 mod bytes;
 mod debug;
 mod error;
+pub mod foreign;
 mod pickle;
 mod zip;
 
@@ -143,13 +144,15 @@ impl Archive {
 
 fn read_version(directory: &ZipDirectory) -> Result<u64, ArchiveError> {
     let names = ["version", ".data/version"];
-    let entry = names
-        .into_iter()
-        .find(|name| directory.contains(name))
-        .ok_or_else(|| ArchiveError::Missing {
-            entry: "version".into(),
-            hint: "a TorchScript archive states its format version; is this a file made by torch.save of a state_dict?",
-        })?;
+    let entry = names.into_iter().find(|name| directory.contains(name)).ok_or_else(|| {
+        match foreign::of_entries(&directory.names().collect::<Vec<_>>()) {
+            Some(foreign) => foreign.into(),
+            None => ArchiveError::Missing {
+                entry: "version".into(),
+                hint: "a TorchScript archive states its format version",
+            },
+        }
+    })?;
     let text = directory.text(entry)?;
     let refuse = || ArchiveError::Version {
         entry: entry.to_owned(),

@@ -3,6 +3,7 @@
 //! PyTorch stores every record uncompressed, so that a tensor's bytes are a range of the file, to be read when they are needed.
 //! Records that other tools have deflated are accepted too, and are inflated on each read.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::ops::Range;
 
@@ -13,6 +14,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::bytes::{Cursor, SharedBytes};
 use super::error::ArchiveError;
+use super::foreign;
 
 /// Bounds on what an untrusted archive may claim.
 #[derive(Debug, Clone)]
@@ -82,7 +84,13 @@ impl ZipDirectory {
     pub fn open(bytes: SharedBytes, limits: Limits) -> Result<ZipDirectory, ArchiveError> {
         let length = bytes.len();
         let damaged = |reason: String| ArchiveError::NotAnArchive { reason, length };
-        let mut zip = open_at_start(&bytes).map_err(|e| damaged(e.to_string()))?;
+        let mut zip = open_at_start(&bytes).map_err(|e| match foreign::of_bytes(&head(&bytes)) {
+            Some(foreign) => foreign.into(),
+            None if bytes_start_as_zip(&bytes) => {
+                damaged(format!("{e}; it begins as one, so the file is cut off or damaged"))
+            }
+            None => damaged(e.to_string()),
+        })?;
         if zip.len() > limits.entries {
             return Err(ArchiveError::Limit {
                 entry: String::new(),
@@ -94,7 +102,17 @@ impl ZipDirectory {
         if zip.has_duplicate_names() {
             return Err(damaged("two entries have the same name".into()));
         }
-        let top = top_directory(&zip, &limits)?;
+        let top = top_directory(&zip, &limits).map_err(|error| {
+            let names: Vec<&str> = zip
+                .file_names_raw()
+                .filter_map(|n| std::str::from_utf8(n).ok())
+                .collect();
+            match foreign::of_entries(&names) {
+                // Names that no PyTorch writes, and that do no harm.
+                Some(foreign) if is_layout(&error) => foreign.into(),
+                _ => error,
+            }
+        })?;
         let mut entries = IndexMap::with_capacity(zip.len());
         let (mut stored_bytes, mut inflated_bytes) = (0_u64, 0_u64);
         let most = SMALL_BYTES.max(limits.inflation.saturating_mul(length as u64));
@@ -260,6 +278,24 @@ impl ZipDirectory {
     }
 }
 
+const NO_DIRECTORY: &str = "it lies in no directory";
+const OTHER_DIRECTORY: &str = "it lies in another top directory than the first entry";
+
+fn bytes_start_as_zip(bytes: &SharedBytes) -> bool {
+    head(bytes).starts_with(b"PK")
+}
+
+/// Whether a name is refused because archives have one top directory.
+fn is_layout(error: &ArchiveError) -> bool {
+    matches!(error, ArchiveError::EntryName { reason, .. } if [NO_DIRECTORY, OTHER_DIRECTORY].contains(reason))
+}
+
+/// The first bytes, which tell most kinds of files.
+fn head(bytes: &SharedBytes) -> Vec<u8> {
+    let range = 0..bytes.len().min(foreign::HEAD);
+    bytes.read(range).map(Cow::into_owned).unwrap_or_default()
+}
+
 /// Checks all names and finds the directory that they share, as PyTorch does: the part of the first name up to the first slash.
 fn top_directory(zip: &ZipArchive<Cursor>, limits: &Limits) -> Result<String, ArchiveError> {
     let mut top: Option<String> = None;
@@ -290,11 +326,11 @@ fn top_directory(zip: &ZipArchive<Cursor>, limits: &Limits) -> Result<String, Ar
         let first = name
             .split_once('/')
             .map(|(first, _)| first)
-            .ok_or_else(|| bad("it lies in no directory"))?;
+            .ok_or_else(|| bad(NO_DIRECTORY))?;
         match &top {
             None => top = Some(format!("{first}/")),
             Some(top) if name.starts_with(top.as_str()) => {}
-            Some(_) => return Err(bad("it lies in another top directory than the first entry")),
+            Some(_) => return Err(bad(OTHER_DIRECTORY)),
         }
     }
     top.ok_or(ArchiveError::Missing {

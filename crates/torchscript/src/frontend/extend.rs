@@ -1,9 +1,10 @@
 //! Source that goes with what is there: functions that call functions of other units, and methods that are added to a class.
 
 use super::program::{NoSources, Program};
-use super::{LoadOptions, Result, Source, SourceError, with_stack};
-use frazil_ir::{CompilationUnit, FunctionId, ObjectId, SymbolId};
+use super::{LoadOptions, Result, Source, SourceError, traced, with_stack};
+use frazil_ir::{CompilationUnit, FunctionId, Module, ObjectId, SymbolId, symbols};
 use indexmap::IndexMap;
+use std::sync::Arc;
 
 /// A function of another unit, and the name that source calls it by. Its unit has the source's context.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +32,15 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
             for known in known {
                 program.know(known);
             }
-            program.refusals.left_out = left_out.keys().cloned().collect();
+            program.refusals.left_out = left_out.clone();
             program.refusals.tolerates = true;
             let root = program.define_text(file, text)?;
             if let Some(root) = root {
                 program.refusals.tolerates = false;
                 program.compile_all()?;
-                let module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
+                let traces = std::mem::take(&mut program.traces);
+                let mut module = root.into_module(ObjectId::from_u32(0), options.ctx, program.unit);
+                traced::run(&mut module, traces, options)?;
                 return Ok(Source::Module(Box::new(module)));
             }
             program.compile_all()?;
@@ -45,7 +48,10 @@ pub fn load_source_with(file: &str, text: &str, known: &[Known<'_>], options: &L
             if found.is_empty() {
                 let refused = left_out.into_iter();
                 program.unit.refused = refused.map(|(name, error)| (name, error.to_string())).collect();
-                return Ok(Source::Unit(program.unit));
+                let traces = std::mem::take(&mut program.traces);
+                let mut module = Module::new(Arc::clone(options.ctx), program.unit, symbols::EMPTY, Vec::new());
+                traced::run(&mut module, traces, options)?;
+                return Ok(Source::Unit(module.unit));
             }
             // What compiles does not need what does not: once more without that.
             left_out.extend(found);

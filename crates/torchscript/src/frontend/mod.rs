@@ -9,6 +9,7 @@ mod objects;
 mod program;
 mod source;
 mod stack;
+mod traced;
 
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{CompilationUnit, Context, Graph, Module};
 
-use crate::archive::{Archive, ArchiveError, Limits, SharedBytes};
+use crate::archive::{Archive, ArchiveError, Limits, SharedBytes, foreign};
 use program::{ArchiveSources, Program};
 
 pub(crate) use emit::python_function;
@@ -26,6 +27,7 @@ pub(crate) use stack::{Stack, with_stack};
 
 pub use extend::{Known, define_methods, load_source_with};
 pub use source::SourceError;
+pub use traced::{TraceContext, TraceRequest, Tracer};
 
 /// Why a module cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +58,8 @@ pub struct LoadOptions<'a> {
     pub fold: Option<Fold<'a>>,
     /// Whether `torch.x` is the operator where Python has a function around it. Set for sources that define what operators do.
     pub operators_first: bool,
+    /// What records functions and modules that source traces.
+    pub trace: Option<Tracer<'a>>,
 }
 
 /// Folds constants in a graph, see [`LoadOptions::fold`].
@@ -69,6 +73,7 @@ impl<'a> LoadOptions<'a> {
             catalogue,
             fold: None,
             operators_first: false,
+            trace: None,
         }
     }
 }
@@ -111,6 +116,9 @@ pub fn load_bytes(bytes: Vec<u8>, options: &LoadOptions<'_>) -> Result<Module> {
 /// # Errors
 /// As [`load`].
 pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Module> {
+    if let Some(foreign) = foreign::of_entries(&archive.names().collect::<Vec<_>>()) {
+        return Err(ArchiveError::from(foreign).into());
+    }
     with_stack(|stack| {
         let sources = ArchiveSources { archive };
         let mut program = Program::new(options, &sources, stack);

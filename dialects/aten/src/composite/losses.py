@@ -7,6 +7,12 @@ def helper_reduced(out: Tensor, reduction: int) -> Tensor:
         out = out.sum()
     return out
 
+def helper_wide(x: Tensor) -> Tensor:
+    out = x
+    if x.dtype == torch.half or x.dtype == torch.bfloat16:
+        out = x.to(torch.float)
+    return out
+
 def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     d = self - target
     out = d * d
@@ -19,17 +25,33 @@ def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
     if beta < 0.0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    d = torch.abs(self - target)
+    if self.dtype == torch.bfloat16 and target.dtype == torch.bfloat16:
+        d = torch.abs(self.to(torch.float) - target.to(torch.float))
+        kind = self.dtype
+    else:
+        d = torch.abs(self - target)
+        kind = d.dtype
+        d = helper_wide(d)
     out = d
     if beta > 0.0:
         out = torch.where(d < beta, d * d * 0.5 / beta, d - 0.5 * beta)
+    out = out.to(kind)
     return helper_reduced(out, reduction)
 
 def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     if delta <= 0.0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    d = torch.abs(self - target)
-    out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta).to(self.dtype)
+    if self.dtype == torch.bfloat16 and target.dtype == torch.bfloat16:
+        # Each operation is rounded, and the limit.
+        limit = torch.full([1], delta, dtype=self.dtype)
+        d = torch.abs(self - target)
+        out = torch.where(d < limit, d * 0.5 * d, (d - limit * 0.5) * limit)
+    else:
+        if self.dtype == torch.half and target.dtype == torch.half:
+            d = torch.abs(self.to(torch.float) - target.to(torch.float))
+        else:
+            d = torch.abs(self - target)
+        out = torch.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta).to(self.dtype)
     return helper_reduced(out, reduction)
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
@@ -71,6 +93,14 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     dim = target.dim()
+    if dim == 1:
+        if input1.dim() != 2 or input2.dim() != 2:
+            raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes " + str(input1.size()) + " and " + str(input2.size()) + ".")
+    elif dim == 0:
+        if input1.dim() != 1 or input2.dim() != 1:
+            raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes " + str(input1.size()) + " and " + str(input2.size()) + ".")
+    else:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     product = (input1 * input2).sum([dim])
     norm1 = (input1 * input1).sum([dim]) + 1e-12
     norm2 = (input2 * input2).sum([dim]) + 1e-12
@@ -169,6 +199,8 @@ def nll_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: 
     return torch.nll_loss_nd(self, target, weight, reduction, ignore_index)
 
 def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int, label_smoothing: float) -> Tensor:
+    if label_smoothing < 0.0 or label_smoothing > 1.0:
+        raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: " + str(label_smoothing))
     dim = 1
     if self.dim() == 1:
         dim = 0
@@ -216,6 +248,11 @@ def multi_margin_loss(self: Tensor, target: Tensor, p: number, margin: number, w
     x = torch.atleast_2d(self)
     places = torch.atleast_1d(target).unsqueeze(1)
     classes = x.size(1)
+    if target.dim() > 1 or target.numel() != x.size(0):
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size [" + str(x.size(0)) + "], but got " + str(target.size()) + ". Input has shape " + str(self.size()) + ".")
+    if weight is not None:
+        if weight.dim() != 1 or weight.numel() != classes:
+            raise RuntimeError("inconsistent weight size, expected " + str(classes) + " but got " + str(weight.size()))
     terms = torch.clamp_min(x - torch.gather(x, 1, places) + margin, 0)
     if power == 2.0:
         terms = terms * terms
@@ -246,67 +283,3 @@ def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tens
     if self.dim() < 2 and reduction == 0:
         out = out.squeeze(0)
     return out
-
-# Alpha recursions over the label with blanks between its symbols, in logarithms.
-def helper_ctc(log_probs: Tensor, target: Tensor, input_length: int, blank: int) -> Tensor:
-    length = target.size(0)
-    states = 2 * length + 1
-    symbols = torch.full([states], blank, dtype=torch.int64)
-    if length > 0:
-        torch.slice(symbols, 0, 1, states, 2).copy_(target)
-    least = torch.full([1], float("-inf"), dtype=log_probs.dtype)
-    jump = torch.zeros([states], dtype=torch.bool)
-    if states > 2:
-        later = symbols.narrow(0, 2, states - 2)
-        torch.slice(jump, 0, 2, states, 1).copy_((later != blank).logical_and(later != symbols.narrow(0, 0, states - 2)))
-    start = torch.arange(states) < 2
-    scores = torch.where(start, torch.index_select(log_probs.select(0, 0), 0, symbols), least)
-    for t in range(1, input_length):
-        before = torch.cat([least, scores.narrow(0, 0, states - 1)], 0)
-        skipped = torch.cat([least, before.narrow(0, 0, states - 1)], 0)
-        skipped = torch.where(jump, skipped, least)
-        scores = torch.logsumexp(torch.stack([scores, before, skipped], 0), [0]) + torch.index_select(log_probs.select(0, t), 0, symbols)
-    return -torch.logsumexp(scores.narrow(0, max(0, states - 2), min(2, states)), [0])
-
-def helper_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: List[int], target_lengths: List[int], blank: int, reduction: int, zero_infinity: bool) -> Tensor:
-    batched = log_probs
-    if log_probs.dim() == 2:
-        batched = log_probs.unsqueeze(1)
-    losses: List[Tensor] = []
-    start = 0
-    for n in range(batched.size(1)):
-        length = target_lengths[n]
-        if targets.dim() == 1:
-            target = targets.narrow(0, start, length)
-            start += length
-        else:
-            target = targets.select(0, n).narrow(0, 0, length)
-        if input_lengths[n] == 0:
-            loss = torch.full([], float("inf"), dtype=log_probs.dtype)
-            if length == 0:
-                loss = torch.zeros([], dtype=log_probs.dtype)
-        else:
-            loss = helper_ctc(batched.select(1, n), target.to(torch.int64), input_lengths[n], blank)
-        losses.append(loss)
-    out = torch.stack(losses, 0)
-    if zero_infinity:
-        out = torch.where(out == float("inf"), torch.zeros_like(out), out)
-    if reduction == 1:
-        out = (out / torch.clamp_min(torch.tensor(target_lengths), 1).to(out.dtype)).mean()
-    elif reduction == 2:
-        out = out.sum()
-    elif log_probs.dim() == 2:
-        out = out.squeeze(0)
-    return out
-
-def ctc_loss__IntList(log_probs: Tensor, targets: Tensor, input_lengths: List[int], target_lengths: List[int], blank: int, reduction: int, zero_infinity: bool) -> Tensor:
-    return helper_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
-
-def ctc_loss__Tensor(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int, reduction: int, zero_infinity: bool) -> Tensor:
-    inputs: List[int] = []
-    for i in range(input_lengths.numel()):
-        inputs.append(int(input_lengths.reshape([-1]).select(0, i)))
-    lengths: List[int] = []
-    for i in range(target_lengths.numel()):
-        lengths.append(int(target_lengths.reshape([-1]).select(0, i)))
-    return helper_ctc_loss(log_probs, targets, inputs, lengths, blank, reduction, zero_infinity)

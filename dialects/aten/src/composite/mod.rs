@@ -21,13 +21,14 @@ macro_rules! sources {
 }
 
 /// The sources, by subject. Each is compiled when one of its operators is first looked up.
-const SOURCES: [Source; 19] = sources![
+const SOURCES: [Source; 21] = sources![
     "attention.py",
     "backward.py",
     "combinatorics.py",
     "differences.py",
     "dropout.py",
     "factorizations.py",
+    "fake_quantization.py",
     "histograms.py",
     "layers.py",
     "least_squares.py",
@@ -39,6 +40,7 @@ const SOURCES: [Source; 19] = sources![
     "segments.py",
     "spectra.py",
     "statistics.py",
+    "variants.py",
     "weighting.py",
     "windows.py",
 ];

@@ -1,5 +1,9 @@
 # Norms of vectors and matrices, and normalisations that give their statistics.
 
+# What is left of dimensions a and b: ones, which were the last two.
+def helper_with_dims(self: Tensor, a: int, b: int) -> Tensor:
+    return torch.movedim(self.unsqueeze(-1).unsqueeze(-1), [-2, -1], [a, b])
+
 def helper_matrix_norm(self: Tensor, ord: float, dim: List[int], keepdim: bool) -> Tensor:
     if len(dim) != 2:
         raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + str(dim))
@@ -40,7 +44,7 @@ def helper_matrix_norm(self: Tensor, ord: float, dim: List[int], keepdim: bool) 
     else:
         raise RuntimeError("linalg.matrix_norm: Order " + str(ord) + " not supported.")
     if keepdim and size == 2.0:
-        out = out.unsqueeze(min(a, b)).unsqueeze(max(a, b))
+        out = helper_with_dims(out, a, b)
     return out
 
 def helper_named_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool) -> Tensor:
@@ -57,7 +61,7 @@ def helper_named_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool) -> 
             b += self.dim()
         out = torch.linalg_svdvals(torch.movedim(self, [a, b], [-2, -1])).sum([-1])
         if keepdim:
-            out = out.unsqueeze(min(a, b)).unsqueeze(max(a, b))
+            out = helper_with_dims(out, a, b)
     else:
         raise RuntimeError("linalg.matrix_norm: Order " + ord + " not supported.")
     return out
@@ -109,11 +113,23 @@ def linalg_norm__ord_str(self: Tensor, ord: str, dim: Optional[List[int]], keepd
 def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
     if dim == -1:
         out = torch.norm(v, pow)
+    elif dim > 0 and dim == v.dim() - 1:
+        out = torch.norm(v.reshape([-1, v.size(dim)]), pow, [0], False).reshape([1] * dim + [v.size(dim)])
     else:
-        shape = [1] * v.dim()
-        shape[dim] = v.size(dim)
-        out = torch.norm(v.transpose(0, dim).reshape([v.size(dim), -1]), pow, [1], False).reshape(shape)
+        first = v.transpose(0, dim)
+        out = torch.norm(first.reshape([first.size(0), -1]), pow, [1], False).reshape([first.size(0)] + [1] * (v.dim() - 1)).transpose(0, dim)
     return out
+
+def frobenius_norm__dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    if len(dim) > 2:
+        raise RuntimeError("Expected at most 2 dimensions, but got " + str(len(dim)) + " dimensions instead.")
+    return torch.linalg_vector_norm(self, 2, dim, keepdim)
+
+def nuclear_norm(self: Tensor, keepdim: bool) -> Tensor:
+    return torch.linalg_matrix_norm(self, "nuc", [-2, -1], keepdim)
+
+def nuclear_norm__dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
+    return torch.linalg_matrix_norm(self, "nuc", dim, keepdim)
 
 def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     if float(p) <= 0.0:

@@ -250,7 +250,5 @@ def mvlgamma(self: Tensor, p: int) -> Tensor:
     x = self
     if not torch.is_floating_point(self):
         x = self.to(torch.float)
-    out = torch.lgamma(x) + float(p * (p - 1)) * 0.28618247146235
-    for j in range(1, p):
-        out = out + torch.lgamma(x - 0.5 * float(j))
-    return out
+    steps = torch.arange(1 - p, 1).to(x.dtype) * 0.5
+    return torch.lgamma(x.unsqueeze(-1) + steps).sum([-1]) + float(p * (p - 1)) * 0.28618247146235

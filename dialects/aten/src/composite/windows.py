@@ -14,7 +14,7 @@ def col2im(self: Tensor, output_size: List[int], kernel_size: List[int], dilatio
     if columns.size(1) % (kh * kw) != 0:
         raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=" + str(columns.size(1)))
     if columns.size(2) != rows * cols:
-        raise RuntimeError("Given output_size, expected size of input's dimension 2 to match the calculated number of sliding blocks " + str(rows * cols) + ", but got input.size(2)=" + str(columns.size(2)))
+        raise RuntimeError("Given output_size=(" + str(output_size[0]) + ", " + str(output_size[1]) + "), kernel_size=(" + str(kh) + ", " + str(kw) + "), dilation=(" + str(dilation[0]) + ", " + str(dilation[1]) + "), padding=(" + str(padding[0]) + ", " + str(padding[1]) + "), stride=(" + str(stride[0]) + ", " + str(stride[1]) + "), expected size of input's dimension 2 to match the calculated number of sliding blocks " + str(rows) + " * " + str(cols) + " = " + str(rows * cols) + ", but got input.size(2)=" + str(columns.size(2)) + ".")
     channels = columns.size(1) // (kh * kw)
     columns = columns.reshape([batch, channels, kh, kw, rows, cols])
     out = torch.zeros([batch, channels, height, width], dtype=self.dtype)
@@ -88,7 +88,15 @@ def helper_fractional(self: Tensor, kernel_size: List[int], output_size: List[in
     for i in range(n):
         size = x.size(2 + i)
         if output_size[i] + kernel_size[i] - 1 > size - (n - 2):
-            raise RuntimeError("fractional_max_pool" + str(n) + "d(): pool " + str(kernel_size[i]) + " too large relative to input " + str(size))
+            name = "width"
+            if i == n - 2:
+                name = "height"
+            elif i == n - 3:
+                name = "time"
+            suffix = "d(): pool "
+            if n == 3:
+                suffix = "d_out(): pool "
+            raise RuntimeError("fractional_max_pool" + str(n) + suffix + name + " " + str(kernel_size[i]) + " too large relative to input " + name + " " + str(size))
         sample = i
         if n == 2:
             sample = 1 - i

@@ -373,6 +373,8 @@ fn integer<'f>(b: &Body<'f, '_>) -> Sym<'f> {
 
 fn rounded_division<'f>(b: &Body<'f, '_>) -> Sym<'f> {
     match b.text("rounding_mode").as_str() {
+        // Quotients of f16 and bf16 are rounded before they are cut off.
+        "trunc" if b.compute() != b.dtype() => b.stored(b.x(0) / b.x(1)).trunc(),
         "trunc" => b.x(0).binary(BinaryOp::DivTrunc, b.unrounded(1)),
         "floor" => b.x(0).binary(BinaryOp::DivFloor, b.unrounded(1)),
         other => b.fail(OpError::raised(format!(

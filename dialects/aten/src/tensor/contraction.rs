@@ -486,10 +486,18 @@ fn scaled_sum(p: &mut ProgramBuilder, args: &Args<'_>, product: TensorId, dtype:
             bias.sizes()
         )));
     }
+    // A vector is scaled in place before the product is added to it.
+    let rounds_bias = args.ctx().name(args.schema().name).starts_with("aten::addmv");
     p.map(&[product, bias.id], dtype, |_, x| {
         let scaled = if is(alpha, 1) { x[0] } else { x[0] * x[0].number(alpha) };
-        let bias = x[1].cast(x[0].dtype());
-        scaled + if is(beta, 1) { bias } else { bias * bias.number(beta) }
+        let wide = x[0].dtype();
+        let bias = x[1].cast(wide);
+        scaled
+            + match (is(beta, 1), rounds_bias) {
+                (true, _) => bias,
+                (false, true) => (bias * bias.number(beta)).cast(dtype).cast(wide),
+                (false, false) => bias * bias.number(beta),
+            }
     })
 }
 
@@ -498,6 +506,11 @@ fn attention(args: &Args<'_>) -> Result<Program, OpError> {
     let (q, k, v) = (args.tensor("query")?, args.tensor("key")?, args.tensor("value")?);
     if args.float("dropout_p")? > 0.0 {
         return Err(OpError::Unsupported("scaled_dot_product_attention with dropout".into()));
+    }
+    if args.flag("is_causal")? && args.opt_tensor("attn_mask")?.is_some() {
+        return Err(OpError::raised(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+        ));
     }
     let (rank, dtype) = (q.rank(), q.dtype());
     if k.dtype() != dtype || v.dtype() != dtype {

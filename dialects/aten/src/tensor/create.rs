@@ -9,7 +9,7 @@ use frazil_runtime::op::{Call, Form::Pointwise, KernelFn, OpError, Results, one}
 use frazil_runtime::structured::Program;
 use frazil_runtime::sym::Formula;
 use frazil_runtime::value::{ListValue, Value};
-use frazil_runtime::{Scalar, Tensor};
+use frazil_runtime::{Scalar, Tensor, layout};
 
 pub(super) const PROGRAMS: &[ProgramRow] = &[
     (Pointwise, "aten::zeros", |a| filled(a, Scalar::Int(0))),
@@ -81,10 +81,15 @@ fn like(call: &Call<'_>, value: Scalar, at: usize) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
     let dtype = call.opt_dtype(at)?.unwrap_or(t.dtype());
     let out = full_checked(dtype, t.sizes(), value)?;
-    one(match call.opt_int(at + 4)? {
-        None | Some(frazil_runtime::layout::PRESERVE_FORMAT) => laid_out_as(&out, &[t])?,
-        Some(format) => super::convert::in_format(&out, format)?,
-    })
+    one(in_format_of(&out, &t, call.opt_int(at + 4)?)?)
+}
+
+/// `out`, which is row-major, in the memory format with number `format`; without one, with strides like those of `t`.
+pub(super) fn in_format_of(out: &Tensor, t: &Tensor, format: Option<i64>) -> Result<Tensor, OpError> {
+    match format {
+        None | Some(layout::PRESERVE_FORMAT) => Ok(laid_out_as(out, std::slice::from_ref(t))?),
+        Some(format) => super::convert::in_format(out, format),
+    }
 }
 
 fn fill(args: &Args<'_>, dtype: DType, sizes: &[i64], value: Scalar) -> Result<Program, OpError> {

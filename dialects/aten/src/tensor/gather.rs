@@ -61,7 +61,7 @@ fn embedding(args: &Args<'_>) -> Result<Program, OpError> {
     };
     if !is_index(indices.dtype()) {
         return Err(OpError::raised(format!(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {} instead (while checking arguments for embedding)",
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{}Tensor instead (while checking arguments for embedding)",
             indices.dtype().type_name()
         )));
     }

@@ -163,10 +163,16 @@ fn axes(args: &Args<'_>, x: &TensorArg, n: usize) -> Result<Vec<Axis>, OpError> 
     for i in 0..n {
         let (input, output) = (x.sizes()[2 + i], sizes[i]);
         if input <= 0 || output <= 0 {
+            let shown = |sizes: &[i64]| -> String {
+                let named = ["D", "H", "W"][3 - n..].iter().zip(sizes);
+                let named: Vec<String> = named.map(|(name, size)| format!("{name}: {size}")).collect();
+                named.join(", ")
+            };
             return Err(OpError::raised(format!(
-                "Input and output sizes should be greater than 0, but got input {:?} output {:?}",
-                x.sizes(),
-                sizes.as_slice()
+                "Input and output sizes should be greater than 0, but got input ({}){} output ({})",
+                shown(&x.sizes()[2..]),
+                if n == 1 { " and" } else { "" },
+                shown(&sizes)
             )));
         }
         let given = match &factors {

@@ -115,21 +115,21 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
     ),
     (
         "aten::xlogy",
-        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.x(1).log())),
+        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.stored(b.x(1).log()))),
     ),
     (
         "aten::special_xlogy",
-        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.x(1).log())),
+        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.stored(b.x(1).log()))),
     ),
     (
         "aten::special_xlog1py",
-        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.x(1).log1p())),
+        Pointwise::new(&["self", "other"], IntToFloat, |b| x_times(b, b.stored(b.x(1).log1p()))),
     ),
     (
         "aten::special_entr",
         Pointwise::new(SELF, IntToFloat, |b| {
             let x = b.x(0);
-            let inside = x.eq(0.0).select(b.constant(0.0), -(x * x.log()));
+            let inside = x.eq(0.0).select(b.constant(0.0), -(x * b.stored(x.log())));
             x.is_nan()
                 .select(x, x.lt(0.0).select(b.constant(f64::NEG_INFINITY), inside))
         }),

@@ -7,11 +7,13 @@ mod contraction;
 mod convert;
 mod convolution;
 mod create;
+mod ctc;
 mod eigen;
 mod einsum;
 mod embedding;
 mod fft;
 mod gather;
+mod grouped;
 mod indexing;
 mod interpolate;
 mod join;
@@ -37,6 +39,7 @@ mod special;
 mod special_functions;
 mod splitting;
 mod views;
+mod weight_norm;
 
 use frazil_runtime::Registry;
 use frazil_runtime::op::{Form, ProgramFn, ResultLayout};
@@ -65,6 +68,7 @@ const ON_IMAGES: &[&str] = &[
     "aten::_convolution",
     "aten::_upsample_bicubic2d_aa",
     "aten::_upsample_bilinear2d_aa",
+    "aten::_upsample_lanczos2d_aa",
     "aten::_upsample_nearest_exact1d",
     "aten::_upsample_nearest_exact2d",
     "aten::_upsample_nearest_exact3d",
@@ -92,6 +96,7 @@ const ON_IMAGES: &[&str] = &[
     "aten::max_pool3d",
     "aten::max_pool3d_with_indices",
     "aten::max_unpool2d",
+    "aten::native_channel_shuffle",
     "aten::pixel_shuffle",
     "aten::reflection_pad2d",
     "aten::replication_pad2d",
@@ -108,6 +113,9 @@ const ON_IMAGES: &[&str] = &[
 const ALIASES: &[(&str, &str)] = &[
     ("aten::_adaptive_avg_pool2d", "aten::adaptive_avg_pool2d"),
     ("aten::_adaptive_avg_pool3d", "aten::adaptive_avg_pool3d"),
+    ("aten::_aminmax", "aten::aminmax"),
+    ("aten::_index_put_impl", "aten::index_put"),
+    ("aten::_logcumsumexp", "aten::logcumsumexp"),
     ("aten::_stack", "aten::stack"),
     ("aten::_unsafe_index", "aten::index"),
     ("aten::_unsafe_index_put", "aten::index_put"),
@@ -118,6 +126,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("aten::linalg_matmul", "aten::matmul"),
     ("aten::matrix_exp", "aten::linalg_matrix_exp"),
     ("aten::multiply", "aten::mul"),
+    ("aten::native_channel_shuffle", "aten::channel_shuffle"),
     ("aten::negative", "aten::neg"),
     ("aten::orgqr", "aten::linalg_householder_product"),
     ("aten::slogdet", "aten::linalg_slogdet"),
@@ -128,7 +137,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("aten::special_modified_bessel_i0", "aten::i0"),
     ("aten::special_multigammaln", "aten::mvlgamma"),
     ("aten::special_polygamma", "aten::polygamma"),
+    ("aten::special_round", "aten::round"),
     ("aten::special_sinc", "aten::sinc"),
+    ("aten::subtract", "aten::sub"),
+    ("aten::true_divide", "aten::div"),
 ];
 
 /// Adds the tensor operators.
@@ -137,7 +149,7 @@ pub(crate) fn register(registry: &mut Registry) {
         .into_iter()
         .flatten()
     {
-        registry.pointwise(name, *entry);
+        registry.pointwise(name, entry.clone());
     }
     let programs = [
         arithmetic::PROGRAMS,
@@ -158,6 +170,7 @@ pub(crate) fn register(registry: &mut Registry) {
         softmax::PROGRAMS,
         splitting::PROGRAMS,
         views::PROGRAMS,
+        weight_norm::PROGRAMS,
     ];
     for (form, name, build) in programs.into_iter().flatten() {
         registry.program(*form, name, *build);
@@ -169,6 +182,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(eigen::KERNELS);
     registry.kernels(embedding::KERNELS);
     registry.kernels(fft::KERNELS);
+    registry.kernels(grouped::KERNELS);
     registry.kernels(indexing::KERNELS);
     registry.kernels(ldl::KERNELS);
     registry.kernels(linalg::KERNELS);
@@ -176,6 +190,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
     registry.kernels(reflections::KERNELS);
+    registry.kernels(ctc::KERNELS);
     registry.kernels(resample::KERNELS);
     registry.kernels(scans::KERNELS);
     registry.kernels(segments::KERNELS);
@@ -190,6 +205,7 @@ pub(crate) fn register(registry: &mut Registry) {
     for kernels in [
         eigen::KERNELS,
         fft::KERNELS,
+        grouped::KERNELS,
         ldl::KERNELS,
         linalg::KERNELS,
         lu::KERNELS,

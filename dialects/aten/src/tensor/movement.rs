@@ -306,7 +306,12 @@ fn im2col(args: &Args<'_>) -> Result<Program, OpError> {
 fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, r) = (args.tensor("self")?, args.int("upscale_factor")?);
     let rank = x.rank();
-    if rank < 3 || r <= 0 || i128::from(x.sizes()[rank - 3]) % (i128::from(r) * i128::from(r)) != 0 {
+    if rank < 3 {
+        return Err(OpError::raised(format!(
+            "pixel_shuffle expects input to have at least 3 dimensions, but got input with {rank} dimension(s)"
+        )));
+    }
+    if r <= 0 || i128::from(x.sizes()[rank - 3]) % (i128::from(r) * i128::from(r)) != 0 {
         return Err(OpError::raised(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor",
         ));
@@ -334,7 +339,12 @@ fn pixel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
 fn pixel_unshuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, r) = (args.tensor("self")?, args.int("downscale_factor")?);
     let rank = x.rank();
-    if rank < 3 || r <= 0 || x.sizes()[rank - 1] % r != 0 || x.sizes()[rank - 2] % r != 0 {
+    if rank < 3 {
+        return Err(OpError::raised(format!(
+            "pixel_shuffle expects input to have at least 3 dimensions, but got input with {rank} dimension(s)"
+        )));
+    }
+    if r <= 0 || x.sizes()[rank - 1] % r != 0 || x.sizes()[rank - 2] % r != 0 {
         return Err(OpError::raised(
             "pixel_unshuffle expects height and width to be divisible by downscale_factor",
         ));
@@ -358,10 +368,22 @@ fn pixel_unshuffle(args: &Args<'_>) -> Result<Program, OpError> {
 
 fn channel_shuffle(args: &Args<'_>) -> Result<Program, OpError> {
     let (x, groups) = (args.tensor("self")?, args.int("groups")?);
-    if x.rank() < 3 || groups <= 0 || x.sizes()[1] % groups != 0 {
-        return Err(OpError::raised(
-            "channel_shuffle expects the number of channels to be divisible by groups",
-        ));
+    if x.rank() < 3 {
+        return Err(OpError::raised(format!(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes {:?}",
+            x.sizes()
+        )));
+    }
+    if groups <= 0 {
+        return Err(OpError::raised(format!(
+            "Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )));
+    }
+    if x.sizes()[1] % groups != 0 {
+        return Err(OpError::raised(format!(
+            "Number of channels must be divisible by groups. Got {} channels and {groups} groups.",
+            x.sizes()[1]
+        )));
     }
     let (c, rest) = (x.sizes()[1], numel(&x.sizes()[2..])?);
     shuffled(

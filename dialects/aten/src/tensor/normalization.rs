@@ -203,10 +203,9 @@ fn batch_norm(args: &Args<'_>, kept: bool) -> Result<Program, OpError> {
     let (weight, bias) = (in_a_row(&mut p, args, "weight", c)?, in_a_row(&mut p, args, "bias", c)?);
     let (mean, spread) = match (args.flag("training")?, mean, var) {
         (false, Some(m), Some(v)) => (m.id, Spread::Variance(v.id, eps)),
-        (false, ..) => {
-            return Err(OpError::raised(
-                "Expected running_mean and running_var to be defined when training=False",
-            ));
+        (false, mean, _) => {
+            let missing = if mean.is_none() { "running_mean" } else { "running_var" };
+            return Err(OpError::raised(format!("{missing} must be defined in evaluation mode")));
         }
         (true, ..) => {
             updates_nothing(args, kept)?;
@@ -398,9 +397,11 @@ fn layer_dims(args: &Args<'_>, x: &TensorArg) -> Result<Vec<usize>, OpError> {
     match x.rank().checked_sub(shape.len()) {
         Some(first) if !shape.is_empty() && x.sizes()[first..] == shape[..] => Ok((first..x.rank()).collect()),
         _ => Err(OpError::raised(format!(
-            "Given normalized_shape={:?}, expected input with shape [*, {:?}], but got input of size{:?}",
+            "Given normalized_shape={:?}, expected input with shape [*{}{}], but got input of size{:?}",
             shape.as_slice(),
-            shape.as_slice(),
+            // Without the comma where PyTorch forgets it.
+            if args.has("bias") { ", " } else { "" },
+            shape.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
             x.sizes()
         ))),
     }
@@ -417,6 +418,18 @@ fn native_layer_norm(args: &Args<'_>) -> Result<Program, OpError> {
 fn layer(args: &Args<'_>, with_statistics: bool) -> Result<Program, OpError> {
     let x = args.tensor("input")?;
     let dims = layer_dims(args, &x)?;
+    for name in ["weight", "bias"] {
+        let shape = args.ints("normalized_shape")?;
+        if let Some(parameter) = args.opt_tensor(name)?
+            && parameter.sizes() != &shape[..]
+        {
+            return Err(OpError::raised(format!(
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and normalized_shape = {:?}",
+                parameter.sizes(),
+                shape.as_slice()
+            )));
+        }
+    }
     check_parameters(args, &x, &["weight", "bias"])?;
     let weight = args.opt_tensor("weight")?.map(|t| t.id);
     let bias = args.opt_tensor("bias")?.map(|t| t.id);

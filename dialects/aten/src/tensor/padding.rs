@@ -28,7 +28,7 @@ pub(super) const PROGRAMS: &[ProgramRow] = &[
 ];
 
 /// What stands outside of a padded tensor.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Constant(Scalar),
     Reflect,
@@ -46,6 +46,24 @@ fn pad(args: &Args<'_>) -> Result<Program, OpError> {
         Some(other) => return Err(OpError::raised(format!("Unrecognised padding mode {other}"))),
     };
     let widths = args.ints("pad")?;
+    if !widths.len().is_multiple_of(2) {
+        return Err(OpError::raised("Padding length must be divisible by 2"));
+    }
+    if !matches!(mode, Mode::Constant(_)) {
+        let (rank, pairs) = (x.rank(), widths.len() / 2);
+        if args.has("value") && !matches!(args.opt_scalar("value")?, None | Some(Scalar::Float(0.0))) {
+            let name = args.opt_str("mode")?.unwrap_or_default();
+            return Err(OpError::raised(format!(
+                "Padding mode \"{name}\" doesn't take in value argument"
+            )));
+        }
+        if !(1..=3).contains(&pairs) || (rank != pairs + 1 && rank != pairs + 2) {
+            return Err(OpError::raised(format!(
+                "Padding size {} is not supported for {rank}D input tensor.\nSupported combinations for non-constant padding:\n  - 2D or 3D input: padding size = 2 (pads last dimension)\n  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)",
+                widths.len()
+            )));
+        }
+    }
     with(args, |p| padded(p, x.id, &widths, mode))
 }
 
@@ -111,9 +129,13 @@ fn padded(p: &mut ProgramBuilder, x: TensorId, widths: &[i64], mode: Mode) -> Re
                 _ => format!("input (W: {size}) is too small. Calculated output W: {padded}"),
             }));
         }
+        if too_far && mode == Mode::Circular {
+            return Err(OpError::raised("Padding value causes wrapping around more than once."));
+        }
         if too_far || i64::try_from(padded).is_err() || pair.contains(&i64::MIN) {
             return Err(OpError::raised(format!(
-                "Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) at dimension {d} of input {:?}",
+                "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) at dimension {d} of input {:?}",
+                2 * i + 4,
                 pair[0],
                 pair[1],
                 p.sizes(t).as_slice()

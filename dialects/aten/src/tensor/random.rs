@@ -1,45 +1,64 @@
 //! Random numbers.
 //!
-//! No call gives what another gave, and none gives what PyTorch's generator would: seeds are not part of TorchScript. What
-//! the distributions are follows PyTorch.
+//! No call gives what another gave, and none gives what PyTorch's generator would: seeds are not part of TorchScript. The
+//! distributions, the dtypes and the refused arguments are PyTorch's.
 
+mod generator;
+
+use super::create;
 use frazil_ir::DType;
-use frazil_runtime::element::DoubleElement;
+use frazil_runtime::element::{ComplexDoubleElement, DoubleElement};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
-use frazil_runtime::{Tensor, memory};
-use std::hash::{BuildHasher, RandomState};
+use frazil_runtime::promote::real_of;
+use frazil_runtime::{Tensor, layout, memory};
+use generator::{Random, digits};
+use num_complex::Complex;
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
-    ("aten::rand", |c| made(c, Random::uniform)),
-    ("aten::randn", |c| made(c, Random::normal)),
-    ("aten::rand_like", |c| like(c, Random::uniform)),
-    ("aten::randn_like", |c| like(c, Random::normal)),
+    ("aten::rand", |c| made(c, &c.ints(0)?, uniform)),
+    ("aten::randn", |c| made(c, &c.ints(0)?, normal)),
+    ("aten::rand_like", |c| like(c, uniform)),
+    ("aten::randn_like", |c| like(c, normal)),
     ("aten::randint", |c| {
-        let (sizes, high) = (c.ints(1)?, c.int(0)?);
-        integers(&sizes, 0, high, dtype_of(c, DType::Long)?)
+        one(integers(&c.ints(1)?, dtype_of(c, DType::Long)?, 0, c.int(0)?)?)
     }),
-    ("aten::randint.low", |c| {
-        let (sizes, low, high) = (c.ints(2)?, c.int(0)?, c.int(1)?);
-        integers(&sizes, low, high, dtype_of(c, DType::Long)?)
+    ("aten::randint.low", integers_from),
+    ("aten::randint.low_generator", integers_from),
+    ("aten::randint_like", |c| integers_like(c, 0, c.int(1)?)),
+    ("aten::randint_like.Tensor", high_in_tensor),
+    ("aten::randint_like.Tensor_generator", high_in_tensor),
+    ("aten::randint_like.low_dtype", |c| {
+        integers_like(c, c.int(1)?, c.int(2)?)
+    }),
+    ("aten::randint_like.low_generator_dtype", |c| {
+        integers_like(c, c.int(1)?, c.int(2)?)
     }),
     ("aten::randperm", |c| {
-        let n = c.int(0)?;
+        let (n, dtype) = (c.int(0)?, dtype_of(c, DType::Long)?);
         if n < 0 {
             return Err(OpError::raised(format!("n must be non-negative, got {n}")));
         }
         Tensor::byte_size(DType::Long, &[n])?;
         memory::check_items(n, size_of::<i64>())?;
         let order = shuffled(n, n);
-        one(Tensor::from_i64(&order, &[n])?.to_dtype(dtype_of(c, DType::Long)?)?)
+        one(Tensor::from_i64(&order, &[n])?.to_dtype(dtype)?)
     }),
     ("aten::bernoulli", |c| bernoulli(c, &c.tensor(0)?)),
     ("aten::bernoulli.p", |c| {
         let p = Tensor::scalar(DType::Double, c.scalar(1)?);
         bernoulli(c, &p.expand(c.tensor(0)?.sizes())?)
     }),
+    ("aten::bernoulli.Tensor", |c| {
+        let p = c.tensor(1)?.expand(c.tensor(0)?.sizes())?;
+        bernoulli(c, &p)
+    }),
     ("aten::bernoulli_.float", |c| {
         let p = probability(c.float(1)?)?;
-        filled(c, move |r| f64::from(u8::from(r.uniform() < p)))
+        let t = c.tensor(0)?;
+        t.copy_(&sampled(t.sizes(), t.dtype(), |r, _| {
+            f64::from(u8::from(r.uniform() < p))
+        })?)?;
+        one(c.arg(0).clone())
     }),
     ("aten::bernoulli_.Tensor", |c| {
         let t = c.tensor(0)?;
@@ -47,105 +66,510 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         t.copy_(&drawn)?;
         one(c.arg(0).clone())
     }),
-    ("aten::uniform_", |c| {
-        let (low, high) = (c.float(1)?, c.float(2)?);
-        filled(c, move |r| low + (high - low) * r.uniform())
+    ("aten::uniform", |c| filled(c, false, uniform_between)),
+    ("aten::uniform_", |c| filled(c, true, uniform_between)),
+    ("aten::_no_grad_uniform_", |c| filled(c, true, uniform_between)),
+    ("aten::normal_functional", |c| filled(c, false, normal_of)),
+    ("aten::normal_", |c| filled(c, true, normal_of)),
+    ("aten::_no_grad_normal_", |c| filled(c, true, normal_of)),
+    ("aten::exponential", |c| filled(c, false, exponential)),
+    ("aten::exponential_", |c| filled(c, true, exponential)),
+    ("aten::cauchy", |c| filled(c, false, cauchy)),
+    ("aten::cauchy_", |c| filled(c, true, cauchy)),
+    ("aten::geometric", |c| filled(c, false, geometric)),
+    ("aten::geometric_", |c| filled(c, true, geometric)),
+    ("aten::log_normal", |c| filled(c, false, log_normal)),
+    ("aten::log_normal_", |c| filled(c, true, log_normal)),
+    ("aten::random", |c| filled(c, false, any_integers)),
+    ("aten::random.to", |c| filled(c, false, integers_to)),
+    ("aten::random.from", |c| filled(c, false, integers_between)),
+    ("aten::random_", |c| filled(c, true, any_integers)),
+    ("aten::random_.to", |c| filled(c, true, integers_to)),
+    ("aten::random_.from", |c| filled(c, true, integers_between)),
+    ("aten::normal.Tensor_Tensor", |c| {
+        normal_around(c, Some(&c.tensor(0)?), 0.0, Some(&c.tensor(1)?), 0.0)
     }),
-    ("aten::normal_", |c| {
-        let (mean, std) = (c.float(1)?, c.float(2)?);
-        if std < 0.0 {
-            return Err(OpError::raised(format!(
-                "normal expects std >= 0.0, but found std {std}"
-            )));
-        }
-        filled(c, move |r| mean + std * r.normal())
+    ("aten::normal.Tensor_float", |c| {
+        normal_around(c, Some(&c.tensor(0)?), 0.0, None, c.float(1)?)
     }),
-    ("aten::exponential_", |c| {
-        let rate = c.float(1)?;
-        filled(c, move |r| -(1.0 - r.uniform()).ln() / rate)
+    ("aten::normal.float_Tensor", |c| {
+        normal_around(c, None, c.float(0)?, Some(&c.tensor(1)?), 0.0)
     }),
+    ("aten::normal.float_float", |c| {
+        let (mean, std) = (c.float(0)?, deviation(c.float(1)?)?);
+        made(c, &c.ints(2)?, |sizes, dtype| normal_scaled(sizes, dtype, mean, std))
+    }),
+    ("aten::poisson", |c| {
+        let rates = c.tensor(0)?;
+        floats_only("poisson_cpu", rates.dtype())?;
+        each(&rates, |r, rate| match rate >= 0.0 {
+            true => Ok(r.poisson(rate)),
+            false => Err(OpError::raised(
+                "invalid Poisson rate, expected rate to be non-negative",
+            )),
+        })
+    }),
+    ("aten::_standard_gamma", |c| {
+        let shapes = c.tensor(0)?;
+        wide_floats_only("gamma_cpu", shapes.dtype())?;
+        each(&shapes, |r, shape| Ok(r.gamma(shape)))
+    }),
+    ("aten::_sample_dirichlet", dirichlet),
+    ("aten::binomial", binomial),
     ("aten::multinomial", multinomial),
 ];
 
-/// SplitMix64, seeded from the process's source of hash keys.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Random {
-        Random(RandomState::new().hash_one(0))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// In [0, 1): 24 bits, which every float dtype but the halves holds exactly.
-    fn uniform(&mut self) -> f64 {
-        (self.next() >> 40) as f64 / (1u64 << 24) as f64
-    }
-
-    /// Mean 0, standard deviation 1, by Box and Muller.
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    /// In 0..n.
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-}
-
 /// The argument `dtype`, wherever it stands.
 fn dtype_of(call: &Call<'_>, default: DType) -> Result<DType, OpError> {
-    let names = call.schema.arguments.iter().map(|a| call.ctx.name(a.name));
-    let at = names.into_iter().position(|n| n == "dtype");
-    Ok(at.map(|i| call.opt_dtype(i)).transpose()?.flatten().unwrap_or(default))
+    Ok(named(call, "dtype")
+        .map(|i| call.opt_dtype(i))
+        .transpose()?
+        .flatten()
+        .unwrap_or(default))
 }
 
-fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut() -> f64) -> Result<Tensor, OpError> {
+/// The position of the argument `name`.
+fn named(call: &Call<'_>, name: &str) -> Option<usize> {
+    call.schema.arguments.iter().position(|a| call.ctx.name(a.name) == name)
+}
+
+fn not_implemented(kernel: &str, dtype: DType) -> OpError {
+    OpError::raised(format!("\"{kernel}\" not implemented for '{}'", dtype.type_name()))
+}
+
+fn floats_only(kernel: &str, dtype: DType) -> Result<(), OpError> {
+    match dtype.is_floating_point() {
+        true => Ok(()),
+        false => Err(not_implemented(kernel, dtype)),
+    }
+}
+
+fn wide_floats_only(kernel: &str, dtype: DType) -> Result<(), OpError> {
+    match dtype {
+        DType::Float | DType::Double => Ok(()),
+        _ => Err(not_implemented(kernel, dtype)),
+    }
+}
+
+/// A tensor of numbers that are drawn one by one in the real dtype of `dtype`; of complex numbers both parts are drawn.
+fn sampled(sizes: &[i64], dtype: DType, mut draw: impl FnMut(&mut Random, DType) -> f64) -> Result<Tensor, OpError> {
     // Checks the sizes before anything is drawn.
-    let count = Tensor::zeros(DType::Bool, sizes)?.numel();
-    let mut values: Vec<f64> = memory::with_capacity(count as usize)?;
-    values.extend((0..count).map(|_| draw()));
+    let count = Tensor::zeros(DType::Bool, sizes)?.numel() as usize;
+    let (mut random, part) = (Random::new(), real_of(dtype));
+    if dtype.is_complex() {
+        let mut values = memory::with_capacity(count)?;
+        values.extend((0..count).map(|_| Complex::new(draw(&mut random, part), draw(&mut random, part))));
+        return Ok(Tensor::from_elements::<ComplexDoubleElement>(&values, sizes)?.to_dtype(dtype)?);
+    }
+    let mut values: Vec<f64> = memory::with_capacity(count)?;
+    values.extend((0..count).map(|_| draw(&mut random, part)));
     Ok(Tensor::from_elements::<DoubleElement>(&values, sizes)?.to_dtype(dtype)?)
 }
 
-fn made(call: &Call<'_>, draw: fn(&mut Random) -> f64) -> Result<Results, OpError> {
-    let mut random = Random::new();
-    one(sampled(&call.ints(0)?, dtype_of(call, DType::Float)?, || {
-        draw(&mut random)
-    })?)
+fn uniform(sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    if !(dtype.is_floating_point() || dtype.is_complex()) {
+        return Err(not_implemented("check_uniform_bounds", dtype));
+    }
+    sampled(sizes, dtype, Random::uniform_in)
 }
 
-fn like(call: &Call<'_>, draw: fn(&mut Random) -> f64) -> Result<Results, OpError> {
-    let t = call.tensor(0)?;
-    let mut random = Random::new();
-    one(sampled(t.sizes(), dtype_of(call, t.dtype())?, || draw(&mut random))?)
+fn normal(sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    normal_scaled(sizes, dtype, 0.0, 1.0)
 }
 
-fn filled(call: &Call<'_>, draw: impl Fn(&mut Random) -> f64) -> Result<Results, OpError> {
+/// Normal numbers; the parts of complex ones each have half of the variance, and a complex number's mean is real.
+fn normal_scaled(sizes: &[i64], dtype: DType, mean: f64, std: f64) -> Result<Tensor, OpError> {
+    if !(dtype.is_floating_point() || dtype.is_complex()) {
+        return Err(not_implemented("normal_kernel_cpu", dtype));
+    }
+    let complex = dtype.is_complex();
+    let std = if complex { std * 0.5f64.sqrt() } else { std };
+    let mut is_real = false;
+    sampled(sizes, dtype, |r, _| {
+        is_real = !is_real;
+        let centre = if is_real || !complex { mean } else { 0.0 };
+        centre + std * r.normal()
+    })
+}
+
+fn made(
+    call: &Call<'_>,
+    sizes: &[i64],
+    draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>,
+) -> Result<Results, OpError> {
+    one(draw(sizes, dtype_of(call, DType::Float)?)?)
+}
+
+/// A tensor like argument 0, laid out in memory as the argument `memory_format` says.
+fn like(call: &Call<'_>, draw: impl Fn(&[i64], DType) -> Result<Tensor, OpError>) -> Result<Results, OpError> {
     let t = call.tensor(0)?;
-    let mut random = Random::new();
-    t.copy_(&sampled(t.sizes(), t.dtype(), || draw(&mut random))?)?;
+    let out = draw(t.sizes(), dtype_of(call, t.dtype())?)?;
+    let format = named(call, "memory_format").map(|i| call.opt_int(i)).transpose()?;
+    one(create::in_format_of(&out, &t, format.flatten())?)
+}
+
+/// Fills argument 0, or a tensor like it, with what `draw` makes for its dtype.
+fn filled(
+    call: &Call<'_>,
+    in_place: bool,
+    draw: fn(&Call<'_>, &[i64], DType) -> Result<Tensor, OpError>,
+) -> Result<Results, OpError> {
+    let t = call.tensor(0)?;
+    let drawn = draw(call, t.sizes(), t.dtype())?;
+    if !in_place {
+        return one(create::in_format_of(&drawn, &t, None)?);
+    }
+    t.copy_(&drawn)?;
     one(call.arg(0).clone())
 }
 
-fn integers(sizes: &[i64], low: i64, high: i64, dtype: DType) -> Result<Results, OpError> {
-    let Some(span) = high.checked_sub(low).filter(|&s| s > 0) else {
+fn uniform_between(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    let (low, high) = (call.float(1)?, call.float(2)?);
+    let part = real_of(dtype);
+    if !part.is_floating_point() {
+        return Err(not_implemented("check_uniform_bounds", dtype));
+    }
+    let largest = largest(part);
+    for (name, bound) in [("from", low), ("to", high)] {
+        if !(-largest..=largest).contains(&bound) {
+            return Err(out_of_bounds(name, part));
+        }
+    }
+    if low > high {
+        return Err(OpError::raised(format!(
+            "uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
+        )));
+    }
+    if high - low > largest {
+        return Err(OpError::raised(format!(
+            "uniform_ expects to-from <= std::numeric_limits<{}>::max(), but found to={high} and from={low} which result in to-from to exceed the limit",
+            dtype.type_name()
+        )));
+    }
+    sampled(sizes, dtype, |r, part| low + (high - low) * r.uniform_in(part))
+}
+
+fn deviation(std: f64) -> Result<f64, OpError> {
+    match std >= 0.0 {
+        true => Ok(std),
+        false => Err(OpError::raised(format!(
+            "normal expects std >= 0.0, but found std {std}"
+        ))),
+    }
+}
+
+fn normal_of(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    normal_scaled(sizes, dtype, call.float(1)?, deviation(call.float(2)?)?)
+}
+
+/// Refuses a distribution over real numbers for other dtypes.
+fn continuous(name: &str, dtype: DType, shown: &str) -> Result<(), OpError> {
+    match dtype.is_floating_point() {
+        true => Ok(()),
+        false => Err(OpError::raised(format!(
+            "{name} distribution is a continuous probability distribution. dtype must be a floating point but you specified {shown}"
+        ))),
+    }
+}
+
+/// An argument that has to be positive.
+fn positive(operator: &str, name: &str, value: f64) -> Result<f64, OpError> {
+    match value > 0.0 {
+        true => Ok(value),
+        false => Err(OpError::raised(format!(
+            "{operator} expects {name} > 0.0, but found {}={value}",
+            name
+        ))),
+    }
+}
+
+fn exponential(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    continuous("Exponential", dtype, dtype.type_name())?;
+    let rate = positive("exponential_", "lambda", call.float(1)?)?;
+    sampled(sizes, dtype, |r, _| r.exponential() / rate)
+}
+
+fn cauchy(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    let (median, sigma) = (call.float(1)?, positive("cauchy_", "sigma", call.float(2)?)?);
+    continuous("Cauchy", dtype, type_in_c(dtype))?;
+    sampled(sizes, dtype, |r, _| {
+        median + sigma * (std::f64::consts::PI * (r.uniform() - 0.5)).tan()
+    })
+}
+
+fn geometric(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    let p = call.float(1)?;
+    if !(p > 0.0 && p < 1.0) {
+        return Err(OpError::raised(format!(
+            "geometric_ expects p to be in (0, 1), but got p={p}"
+        )));
+    }
+    if dtype == DType::Bool || dtype.is_complex() {
+        return Err(not_implemented("geometric_cpu", dtype));
+    }
+    sampled(sizes, dtype, |r, _| r.geometric(p))
+}
+
+fn log_normal(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    let (mean, std) = (call.float(1)?, positive("log_normal_", "std", call.float(2)?)?);
+    floats_only("log_normal_cpu", dtype)?;
+    sampled(sizes, dtype, |r, _| (mean + std * r.normal()).exp())
+}
+
+/// The integers that `dtype` holds exactly, as far as they are not negative: the least number that is not among them.
+fn integers_of(dtype: DType) -> Result<i128, OpError> {
+    Ok(match dtype {
+        DType::Bool => 2,
+        DType::Byte => 1 << 8,
+        DType::Char => 1 << 7,
+        DType::Short => 1 << 15,
+        DType::Int => 1 << 31,
+        DType::Long => 1 << 63,
+        d if d.is_floating_point() => (1 << digits(d)) + 1,
+        _ => return Err(not_implemented("random_kernel_cpu", dtype)),
+    })
+}
+
+fn any_integers(_: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    drawn_between(sizes, dtype, 0, integers_of(dtype)?)
+}
+
+fn integers_to(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    integers(sizes, dtype, 0, call.int(1)?)
+}
+
+fn integers_between(call: &Call<'_>, sizes: &[i64], dtype: DType) -> Result<Tensor, OpError> {
+    let from = call.int(1)?;
+    match call.opt_int(2)? {
+        Some(to) => integers(sizes, dtype, from, to),
+        // Without a bound every number that the dtype holds may come.
+        None => {
+            let end = integers_of(dtype)?;
+            if i128::from(from) >= end {
+                return Err(OpError::raised(format!(
+                    "random_ expects 'from' to be less than or equal to 'to_inc', but got from={from} > to_inc={}",
+                    end - 1
+                )));
+            }
+            check_bound("from", i128::from(from), dtype)?;
+            drawn_between(sizes, dtype, i128::from(from), end)
+        }
+    }
+}
+
+fn integers_from(call: &Call<'_>) -> Result<Results, OpError> {
+    one(integers(
+        &call.ints(2)?,
+        dtype_of(call, DType::Long)?,
+        call.int(0)?,
+        call.int(1)?,
+    )?)
+}
+
+fn integers_like(call: &Call<'_>, low: i64, high: i64) -> Result<Results, OpError> {
+    like(call, |sizes, dtype| integers(sizes, dtype, low, high))
+}
+
+fn high_in_tensor(call: &Call<'_>) -> Result<Results, OpError> {
+    integers_like(call, 0, call.tensor(1)?.item()?.as_i64())
+}
+
+/// Integers from `low` to `high`, which is not among them.
+fn integers(sizes: &[i64], dtype: DType, low: i64, high: i64) -> Result<Tensor, OpError> {
+    if low >= high {
         return Err(OpError::raised(format!(
             "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )));
-    };
+    }
+    if dtype.is_complex() {
+        return Err(OpError::raised(
+            "check_random_bounds handles only integral, floating-point and boolean types",
+        ));
+    }
+    let (low, high) = (i128::from(low), i128::from(high));
+    check_bound("from", low, dtype)?;
+    check_bound("to - 1", high - 1, dtype)?;
+    drawn_between(sizes, dtype, low, high)
+}
+
+fn drawn_between(sizes: &[i64], dtype: DType, low: i128, high: i128) -> Result<Tensor, OpError> {
+    let span = (high - low).unsigned_abs();
     let mut random = Random::new();
     let count = Tensor::zeros(DType::Bool, sizes)?.numel();
     let mut values: Vec<i64> = memory::with_capacity(count as usize)?;
-    values.extend((0..count).map(|_| low + random.below(span as u64) as i64));
-    one(Tensor::from_i64(&values, sizes)?.to_dtype(dtype)?)
+    values.extend((0..count).map(|_| (low + i128::from(random.below(span))) as i64));
+    Ok(Tensor::from_i64(&values, sizes)?.to_dtype(dtype)?)
+}
+
+/// Refuses a bound that `dtype` cannot hold.
+fn check_bound(name: &str, bound: i128, dtype: DType) -> Result<(), OpError> {
+    let fits = match dtype {
+        d if d.is_floating_point() => (bound as f64).abs() <= largest(d),
+        DType::Bool | DType::Byte => (0..integers_of(dtype)?).contains(&bound),
+        _ => (-integers_of(dtype)?..integers_of(dtype)?).contains(&bound),
+    };
+    if fits { Ok(()) } else { Err(out_of_bounds(name, dtype)) }
+}
+
+fn out_of_bounds(name: &str, dtype: DType) -> OpError {
+    OpError::raised(format!("{name} is out of bounds for {}", type_in_c(dtype)))
+}
+
+/// The largest finite number of a float dtype.
+fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::Half => 65504.0,
+        DType::BFloat16 => half::bf16::MAX.to_f64(),
+        DType::Float => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
+/// The name of a dtype's elements in C++, which some of PyTorch's messages show.
+fn type_in_c(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::Byte => "unsigned char",
+        DType::Char => "signed char",
+        DType::Short => "short int",
+        DType::Int => "int",
+        DType::Long => "long int",
+        DType::Half => "c10::Half",
+        DType::BFloat16 => "c10::BFloat16",
+        DType::Float => "float",
+        DType::Double => "double",
+        DType::ComplexFloat => "c10::complex<float>",
+        DType::ComplexDouble => "c10::complex<double>",
+        other => other.type_name(),
+    }
+}
+
+/// Normal numbers, each with a mean and a standard deviation of its own where these are tensors. The mean's dtype is the result's.
+fn normal_around(
+    call: &Call<'_>,
+    mean: Option<&Tensor>,
+    constant_mean: f64,
+    std: Option<&Tensor>,
+    constant_std: f64,
+) -> Result<Results, OpError> {
+    let sizes = match (mean, std) {
+        (Some(a), Some(b)) => layout::broadcast(a.sizes(), b.sizes()).ok_or_else(|| {
+            OpError::raised(format!(
+                "The size of tensor a {:?} must match the size of tensor b {:?}",
+                a.sizes(),
+                b.sizes()
+            ))
+        })?,
+        (Some(t), None) | (None, Some(t)) => t.sizes().into(),
+        (None, None) => return made(call, &[], normal),
+    };
+    let mut scale = None;
+    if let Some(std) = std {
+        if std.dtype().is_complex() {
+            return Err(OpError::raised("normal expects standard deviation to be non-complex"));
+        }
+        let values = std.expand(&sizes)?.to_dtype(DType::Double)?.to_f64_vec();
+        if values.iter().any(|s| *s < 0.0) {
+            return Err(OpError::raised("normal expects all elements of std >= 0.0"));
+        }
+        scale = Some(values);
+    } else {
+        deviation(constant_std)?;
+    }
+    let dtype = mean.or(std).map_or(DType::Float, Tensor::dtype);
+    let complex = dtype.is_complex();
+    if complex {
+        return normal_complex(mean, &sizes, dtype, scale.as_deref(), constant_std);
+    }
+    floats_only("normal_kernel_cpu", dtype)?;
+    let means = match mean {
+        Some(t) => Some(t.expand(&sizes)?.to_f64_vec()),
+        None => None,
+    };
+    let mut i = 0;
+    let at = |values: &Option<Vec<f64>>, i: usize| values.as_ref().and_then(|v| v.get(i)).copied();
+    one(sampled(&sizes, dtype, |r, _| {
+        i += 1;
+        let mean = at(&means, i - 1).unwrap_or(constant_mean);
+        mean + at(&scale, i - 1).unwrap_or(constant_std) * r.normal()
+    })?)
+}
+
+/// As [`normal_around`] for a complex mean.
+fn normal_complex(
+    mean: Option<&Tensor>,
+    sizes: &[i64],
+    dtype: DType,
+    scale: Option<&[f64]>,
+    constant_std: f64,
+) -> Result<Results, OpError> {
+    let means: Vec<Complex<f64>> = match mean {
+        Some(t) => t.expand(sizes)?.to_dtype(DType::ComplexDouble)?.to_vec(),
+        None => Vec::new(),
+    };
+    let mut random = Random::new();
+    let mut values = memory::with_capacity(means.len())?;
+    values.extend(means.iter().enumerate().map(|(i, m)| {
+        let std = scale.and_then(|s| s.get(i)).copied().unwrap_or(constant_std) * 0.5f64.sqrt();
+        Complex::new(m.re + std * random.normal(), m.im + std * random.normal())
+    }));
+    one(Tensor::from_elements::<ComplexDoubleElement>(&values, sizes)?.to_dtype(dtype)?)
+}
+
+/// A row-major tensor whose elements are drawn for those of `parameters`, of the same dtype.
+fn each(parameters: &Tensor, draw: impl Fn(&mut Random, f64) -> Result<f64, OpError>) -> Result<Results, OpError> {
+    let mut random = Random::new();
+    let values = parameters.to_f64_vec().into_iter().map(|p| draw(&mut random, p));
+    let values = values.collect::<Result<Vec<f64>, OpError>>()?;
+    let out = Tensor::from_elements::<DoubleElement>(&values, parameters.sizes())?;
+    one(out.to_dtype(parameters.dtype())?)
+}
+
+fn binomial(call: &Call<'_>) -> Result<Results, OpError> {
+    let (count, p) = (call.tensor(0)?, call.tensor(1)?);
+    for (name, t) in [("count", &count), ("prob", &p)] {
+        if !t.dtype().is_floating_point() {
+            return Err(OpError::raised(format!(
+                "binomial only supports floating-point dtypes for {name}, got: {}",
+                t.dtype().type_name()
+            )));
+        }
+    }
+    if count.dtype() != p.dtype() {
+        return Err(OpError::raised(format!(
+            "Found dtype {} but expected {}",
+            p.dtype().type_name(),
+            count.dtype().type_name()
+        )));
+    }
+    wide_floats_only("binomial_cpu", count.dtype())?;
+    let sizes = layout::broadcast(count.sizes(), p.sizes())
+        .ok_or_else(|| OpError::raised("binomial: count and prob cannot be broadcast to one size"))?;
+    let p = p.expand(&sizes)?.to_f64_vec();
+    let mut i = 0;
+    let counts = count.expand(&sizes)?.to_f64_vec();
+    one(sampled(&sizes, count.dtype(), |r, _| {
+        i += 1;
+        match (counts.get(i - 1), p.get(i - 1)) {
+            (Some(&n), Some(&p)) => r.binomial(n, p),
+            _ => 0.0,
+        }
+    })?)
+}
+
+/// Points of the simplex: gamma numbers divided by their sum along the last dimension.
+fn dirichlet(call: &Call<'_>) -> Result<Results, OpError> {
+    let alpha = call.tensor(0)?;
+    wide_floats_only("dirichlet", alpha.dtype())?;
+    let row = alpha.sizes().last().copied().unwrap_or(1).max(1) as usize;
+    let mut random = Random::new();
+    let mut values: Vec<f64> = alpha.to_f64_vec();
+    for row in values.chunks_mut(row) {
+        row.iter_mut().for_each(|a| *a = random.gamma(*a));
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|a| *a /= sum);
+    }
+    one(Tensor::from_elements::<DoubleElement>(&values, alpha.sizes())?.to_dtype(alpha.dtype())?)
 }
 
 fn probability(p: f64) -> Result<f64, OpError> {
@@ -177,7 +601,7 @@ fn shuffled(n: i64, count: i64) -> Vec<i64> {
     let mut random = Random::new();
     let mut order: Vec<i64> = (0..n).collect();
     for i in 0..count.min(n) as usize {
-        let other = i + random.below((n as usize - i) as u64) as usize;
+        let other = i + random.below((n as usize - i) as u128) as usize;
         order.swap(i, other);
     }
     order.truncate(count as usize);

@@ -16,6 +16,8 @@ pub(super) enum Filter {
     Triangle,
     /// Keys' cubic, with a = -½ where it antialiases and -¾ elsewhere.
     Cubic,
+    /// sinc(x) · sinc(x / 3), with sinc(x) = sin(πx) / πx
+    Lanczos,
 }
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
@@ -23,6 +25,9 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         resampled(c, 2, Filter::Triangle, true)
     }),
     ("aten::_upsample_bicubic2d_aa", |c| resampled(c, 2, Filter::Cubic, true)),
+    ("aten::_upsample_lanczos2d_aa", |c| {
+        resampled(c, 2, Filter::Lanczos, true)
+    }),
 ];
 
 /// Bytes are interpolated here, the rest by the programs of these operators.
@@ -50,6 +55,7 @@ impl Filter {
         match self {
             Filter::Triangle => 1.0,
             Filter::Cubic => 2.0,
+            Filter::Lanczos => 3.0,
         }
     }
 
@@ -61,8 +67,16 @@ impl Filter {
             Filter::Cubic if x < 1.0 => ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0,
             Filter::Cubic if x < 2.0 => ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
             Filter::Cubic => 0.0,
+            Filter::Lanczos if x < 3.0 => sinc(x) * sinc(x / 3.0),
+            Filter::Lanczos => 0.0,
         }
     }
+}
+
+/// sin(πx) / πx
+fn sinc(x: f64) -> f64 {
+    let x = std::f64::consts::PI * x;
+    if x == 0.0 { 1.0 } else { x.sin() / x }
 }
 
 /// The inputs that an output reads: the first one, and a weight for it and each that follows.
@@ -113,7 +127,7 @@ fn narrow_window(axis: &Axis, filter: Filter, output: i64) -> Window {
     let place = match filter {
         _ if axis.align_corners => place,
         Filter::Triangle => centred.max(0.0),
-        Filter::Cubic => centred,
+        Filter::Cubic | Filter::Lanczos => centred,
     };
     let at = (place.floor() as i64).min(axis.input - 1);
     let fraction = (place - at as f64).clamp(0.0, 1.0);

@@ -264,6 +264,12 @@ fn bincount(call: &Call<'_>) -> Result<Results, OpError> {
 fn histc(call: &Call<'_>) -> Result<Results, OpError> {
     let (t, bins) = (call.tensor(0)?, call.int(1)?);
     let (mut low, mut high) = (call.float(2)?, call.float(3)?);
+    if !t.dtype().is_floating_point() {
+        return Err(OpError::raised(format!(
+            "\"histogram_cpu\" not implemented for '{}'",
+            t.dtype().type_name()
+        )));
+    }
     let values = t.to_f64_vec();
     if bins < 1 {
         return Err(OpError::raised("torch.histc(): bins must be > 0"));
@@ -283,8 +289,16 @@ fn histc(call: &Call<'_>) -> Result<Results, OpError> {
     }
     Tensor::byte_size(DType::Double, &[bins])?;
     let mut out = memory::zeros::<f64>(bins as usize)?;
+    // In the tensor's own dtype, each operation rounded: which bin a number on a border falls into depends on it.
+    let rounded = |x: f64| Scalar::Float(x).rounded_to(t.dtype()).as_f64();
+    let single = |x: f64| match t.dtype() {
+        DType::Float => f64::from(x as f32),
+        _ => rounded(x),
+    };
+    let (low, high) = (single(low), single(high));
+    let width = single(high - low);
     for x in values.into_iter().filter(|x| (low..=high).contains(x)) {
-        let bin = ((x - low) / (high - low) * bins as f64) as i64;
+        let bin = single(single(single(x - low) * bins as f64) / width) as i64;
         out[bin.min(bins - 1) as usize] += 1.0;
     }
     one(Tensor::from_elements::<DoubleElement>(&out, &[bins])?.to_dtype(t.dtype())?)

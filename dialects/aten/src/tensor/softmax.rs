@@ -102,9 +102,14 @@ fn log_softmax_of(p: &mut ProgramBuilder, x: TensorId, dim: usize, output: DType
         accumulate: compute,
         output: compute,
     };
+    let is_last = dim + 1 >= p.rank(x);
     let finish = Formula::build(compute, |f| {
-        // PyTorch keeps the sum in the result's dtype, which shows near zero.
-        f.input(0, compute).cast(output).cast(compute).log()
+        let sum = f.input(0, compute);
+        // Along the last dimension PyTorch keeps the sum and its logarithm in the result's dtype.
+        match is_last {
+            true => sum.cast(output).cast(compute).log().cast(output).cast(compute),
+            false => sum.log(),
+        }
     });
     let log = p.reduce_with(&[x, max], &dims, true, fold, |_, x| (x[0] - x[1]).exp(), Some(finish))?;
     p.map(&[x, max, log], output, |_, x| x[0] - x[1] - x[2])

@@ -72,7 +72,19 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::special_ndtr", |c| {
         let t = c.tensor(0)?;
         let single = t.dtype() != DType::Double;
-        mapped(c, &t, |x| f::ndtr(x, single))
+        // f16 and bf16 are rounded after each operation.
+        let rounded = |x: f64| match t.dtype() {
+            DType::Half => half::f16::from_f64(x).to_f64(),
+            DType::BFloat16 => half::bf16::from_f64(x).to_f64(),
+            _ => x,
+        };
+        mapped(c, &t, |x| match t.dtype() {
+            DType::Half | DType::BFloat16 => {
+                let erf = rounded(libm::erf(rounded(x * std::f64::consts::FRAC_1_SQRT_2)));
+                0.5 * rounded(1.0 + erf)
+            }
+            _ => f::ndtr(x, single),
+        })
     }),
     unary!("aten::special_ndtri", f::ndtri),
     unary!("aten::special_scaled_modified_bessel_k0", f::k0e),

@@ -104,7 +104,7 @@ fn programs_of_the_pages_do_what_pytorch_recorded() {
         let case = &program.case;
         let outcome = match program.recorded.get("steps") {
             Some(_) => steps::compare(&program.source, &program.recorded),
-            None => compare(&program.source, &program.recorded, OPERATOR),
+            None => compare(&program.source, &program.recorded, OPERATOR, &mut None),
         };
         if shown.as_ref().is_some_and(|prefix| case.starts_with(prefix.as_str())) {
             eprintln!("{case} {outcome:?}\n");

@@ -311,7 +311,14 @@ impl Module {
         match name {
             "graph" => return Ok(Object::Graph(Box::new(self.graph()?))),
             "code" => return Ok(Object::str(self.code()?)),
-            "code_with_constants" => return Ok(Object::Tuple(vec![Object::str(self.code()?)])),
+            "code_with_constants" => {
+                let path = join(&self.path, self.method.as_deref().unwrap_or("forward"));
+                let (code, constants) = self.model()?.root().code_with_constants(&path)?;
+                let pairs = constants
+                    .iter()
+                    .map(|(name, value)| (Object::str(name), Object::Value(value.clone())));
+                return Ok(Object::Tuple(vec![Object::str(code), Object::Dict(pairs.collect())]));
+            }
             "name" if self.method.is_some() => return Ok(Object::str(self.method.as_deref().unwrap_or_default())),
             "qualified_name" if self.method.is_some() => return self.qualified_name(),
             "inlined_graph" => {

@@ -187,6 +187,7 @@ impl Object {
             (Object::Module(module), _) => module.attribute(name),
             (Object::Tuple(keys), "missing_keys") => Ok(keys[0].clone()),
             (Object::Tuple(keys), "unexpected_keys") => Ok(keys[1].clone()),
+            (Object::Dict(_), _) => self.item(&Object::str(name)),
             (Object::Value(Value::Tensor(cell)), "dtype") => Ok(Object::str(cell.get().dtype().to_string())),
             (Object::Value(value @ Value::Tensor(_)), "device") => {
                 let device = computed("str(a.device)", std::slice::from_ref(value))?;

@@ -64,6 +64,8 @@ impl Maker<'_, '_> {
                 })
             }
             Py::Object(object) => return self.object_attribute(file, object, name, node),
+            Py::Instance(object) => return self.field(file, object, name, node),
+            Py::Typed(value, _) if name == "value" => Some((**value).clone()),
             Py::Super(object, class) => return self.super_attribute(file, object, class, name, node).map(Some),
             Py::Class(class) => return self.class_attribute(file, class, name, node).map(Some),
             Py::Tensor(tensor) => match name {
@@ -98,6 +100,8 @@ impl Maker<'_, '_> {
                 _ => None,
             },
             Py::Handle(..) if name == "remove" => method(),
+            Py::Size(_) if name == "numel" => method(),
+            Py::Size(_) => return self.attribute_if_any(file, &base.plain(), name, node),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_) => {
                 super::value_methods::is_known(base, name).then(method).flatten()
             }
@@ -236,6 +240,10 @@ impl Maker<'_, '_> {
         let chain = ancestry(self.program, class)?.unwrap_or_else(|| vec![class.clone()]);
         match self.inherited(&chain, name)? {
             Some(Member::Value(value)) => Ok(value),
+            // It would have to make an object of the class of the text.
+            Some(Member::Static(function)) if class.file.is_by_hand() && !function.file.is_by_hand() => {
+                self.beyond(file, format!("`{name}` of a class"), node)
+            }
             Some(Member::Method(function) | Member::Static(function)) => Ok(Py::Function(function)),
             // `nn.Linear.__init__` and the like, of a base that the text does not define.
             None if MODULE_METHODS.contains(&name) => Ok(Py::Path(format!("torch.nn.Module.{name}").into())),
@@ -288,6 +296,7 @@ impl Maker<'_, '_> {
             statement: class.statement,
             method: Some(index),
             class: Some(Rc::new(class.clone())),
+            scripted: false,
         };
         let decorators = |index: usize| -> Vec<String> {
             let def = def.body.get(index).and_then(Stmt::as_function_def_stmt);
@@ -387,7 +396,7 @@ impl Maker<'_, '_> {
 /// An attribute of a tensor that is no method.
 fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py> {
     Some(match name {
-        "shape" => Py::tuple(tensor.sizes().into_iter().map(Py::Int).collect()),
+        "shape" => Py::size(tensor.sizes()),
         "data" => Py::Tensor(tensor.alias()),
         "dtype" => Py::Path(tensor.dtype().to_string().into()),
         "device" => Py::Device(frazil_ir::Device::CPU),

@@ -111,6 +111,19 @@ pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
     }
 }
 
+/// What PyTorch says when it compiles a module that this function has changed, or when that module is called.
+fn unscriptable(path: &str) -> Option<&'static str> {
+    Some(match path {
+        "torch.nn.utils.weight_norm" => "'WeightNorm' object has no attribute '__name__'",
+        "torch.nn.utils.spectral_norm" => "'SpectralNorm' object has no attribute '__name__'",
+        "torch.nn.utils.parametrizations.weight_norm" | "torch.nn.utils.parametrizations.orthogonal" => {
+            "Parametrization is not working with scripting."
+        }
+        "torch.nn.utils.parametrizations.spectral_norm" => "Comprehension ifs are not supported yet",
+        _ => return None,
+    })
+}
+
 impl Maker<'_, '_> {
     pub(super) fn call_path(
         &mut self,
@@ -125,12 +138,17 @@ impl Maker<'_, '_> {
             let rest = Arguments::new(rest.to_vec(), arguments.keywords().to_vec());
             return self.module_method(file, object, method, &rest, call);
         }
+        if let Some(reason) = unscriptable(path) {
+            return self.fail(file, reason, call);
+        }
         let value = match path.strip_prefix("torch.") {
             Some("nn.Parameter" | "nn.parameter.Parameter") => parameter(arguments),
             Some("jit.script") => match arguments.positional() {
                 [value] => self.script(file, value, call)?,
                 _ => None,
             },
+            Some("jit.trace") => self.trace(file, arguments, call)?,
+            Some("jit.trace_module") => self.trace_module(file, arguments, call)?,
             Some("no_grad" | "inference_mode" | "enable_grad" | "set_grad_enabled") => {
                 arguments.positional();
                 Some(Py::Opaque("context of gradients"))
@@ -146,7 +164,10 @@ impl Maker<'_, '_> {
             },
             // Models are made for the processor.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
-            Some("Size") => arguments.first().and_then(Py::items).map(Py::tuple),
+            Some("Size") => arguments
+                .first()
+                .and_then(Py::items)
+                .map(|items| Py::Size(items.into())),
             Some("is_tensor") => {
                 let is_tensor = |value: &Py| Py::Bool(matches!(value, Py::Tensor(_) | Py::Parameter(_)));
                 arguments.get(0, "obj").map(is_tensor)
@@ -227,12 +248,21 @@ impl Maker<'_, '_> {
                 return Ok(Some(match value {
                     Py::Object(object) => self.chain(object)?.iter().any(|base| base.is(class)),
                     Py::Member(ty, _) => self.enum_type(class)? == Some(*ty),
+                    // A function is no object of a class of modules or of an enumeration.
+                    Py::Path(path) if is_function_path(path) => false,
                     Py::Opaque(_) | Py::Path(_) => return Ok(None),
                     _ => false,
                 }));
             }
             _ => return Ok(None),
         };
+        // A function is no number, text or list.
+        if let Py::Path(function) = value
+            && is_function_path(function)
+            && matches!(path, "str" | "int" | "float" | "bool" | "list" | "tuple" | "dict")
+        {
+            return Ok(Some(false));
+        }
         if matches!(
             value,
             Py::Member(..) | Py::Opaque(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)

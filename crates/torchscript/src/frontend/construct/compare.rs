@@ -9,6 +9,7 @@ use ruff_python_ast::CmpOp;
 use super::MAX_DEPTH;
 use super::builtins::{dtype_of, is_function_path};
 use super::value::Py;
+use crate::frontend::library;
 
 /// Most values that are visited one in another; a list that holds another one twice, and so on, has endlessly many.
 const MAX_VISITED: usize = 1 << 20;
@@ -23,7 +24,7 @@ impl Py {
             Py::Float(f) => *f != 0.0,
             Py::Str(s) => !s.is_empty(),
             Py::List(items) => !items.borrow().is_empty(),
-            Py::Tuple(items) => !items.is_empty(),
+            Py::Tuple(items) | Py::Size(items) => !items.is_empty(),
             Py::Dict(items) => !items.borrow().is_empty(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => match tensor.values().as_slice() {
                 [x] => *x != 0.0,
@@ -39,12 +40,15 @@ impl Py {
                 Constant::Enum(_) => true,
                 _ => return None,
             },
-            Py::Object(_) | Py::Opaque(_) => return None,
+            Py::Opaque("function") => true,
+            Py::Object(_) | Py::Instance(_) | Py::Opaque(_) => return None,
             Py::Device(_)
             | Py::Class(_)
             | Py::Function(_)
+            | Py::Traced(_)
             | Py::Method(..)
             | Py::Super(..)
+            | Py::Typed(..)
             | Py::Iterator(_)
             | Py::Handle(..)
             | Py::Keys(_) => true,
@@ -96,8 +100,13 @@ impl Py {
         };
         match (self, other) {
             _ if depth > MAX_DEPTH => None,
+            (Py::Size(_), _) | (_, Py::Size(_)) => self.plain().equals_at(&other.plain(), depth + 1, left),
             (Py::Opaque(_) | Py::Method(..) | Py::Super(..), _)
             | (_, Py::Opaque(_) | Py::Method(..) | Py::Super(..)) => None,
+            (Py::Instance(_) | Py::Typed(..), _) | (_, Py::Instance(_) | Py::Typed(..)) => match (self, other) {
+                (Py::None, _) | (_, Py::None) => self.identical(other),
+                _ => None,
+            },
             (Py::None, Py::Tensor(_) | Py::Parameter(_)) | (Py::Tensor(_) | Py::Parameter(_), Py::None) => Some(false),
             (Py::Tensor(_) | Py::Parameter(_), _) | (_, Py::Tensor(_) | Py::Parameter(_)) => None,
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
@@ -140,6 +149,7 @@ impl Py {
     /// `a is b`. Whether equal numbers and strings are one object, only Python knows.
     pub(super) fn identical(&self, other: &Py) -> Option<bool> {
         Some(match (self, other) {
+            (Py::Size(a), Py::Size(b)) => return Rc::ptr_eq(a, b).then_some(true),
             (Py::None, Py::None) => true,
             (Py::Bool(a), Py::Bool(b)) => a == b,
             (Py::Int(a), Py::Int(b)) if a == b => return (-5..=256).contains(a).then_some(true),
@@ -154,15 +164,22 @@ impl Py {
             (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
             (Py::Iterator(a), Py::Iterator(b)) => Rc::ptr_eq(a, b),
             (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => a.is(b),
-            (Py::Object(a), Py::Object(b)) => Rc::ptr_eq(a, b),
+            (Py::Object(a), Py::Object(b)) | (Py::Instance(a), Py::Instance(b)) => Rc::ptr_eq(a, b),
+            (Py::Opaque("function" | "set"), Py::None) | (Py::None, Py::Opaque("function" | "set")) => false,
             (Py::Class(a), Py::Class(b)) => a.is(b),
             (Py::Function(a), Py::Function(b)) => a.is(b),
             (Py::Member(a, x), Py::Member(b, y)) => a == b && x.same(y),
             (Py::Path(a), Py::Path(b)) if a == b => return is_function_path(a).then_some(true),
-            (Py::Path(_), Py::Path(_)) => match (dtype_of(self), dtype_of(other)) {
+            (Py::Path(a), Py::Path(b)) => match (dtype_of(self), dtype_of(other)) {
                 (Some(a), Some(b)) => a == b,
-                // Two names may be of one thing.
-                _ => return None,
+                // Two names may be of one thing, where one ends as the other.
+                _ => {
+                    let ends = |path: &str| path.rsplit('.').next().map(str::to_owned);
+                    // What Python defines is no function of C++ of the same name.
+                    let is_python = |path: &str| library::is_functional(path);
+                    let differ = ends(a) != ends(b) || is_python(a) != is_python(b);
+                    return (differ && is_function_path(a) && is_function_path(b)).then_some(false);
+                }
             },
             // A path that nothing is known of may be anything; one of a function is nothing that the other variants are.
             (Py::Path(path), other) | (other, Py::Path(path)) => {
@@ -208,6 +225,7 @@ pub(super) fn order(a: &Py, b: &Py) -> Option<Ordering> {
     fn visit(a: &Py, b: &Py, depth: usize) -> Option<Ordering> {
         match (a, b) {
             _ if depth > 64 => None,
+            (Py::Size(_), _) | (_, Py::Size(_)) => visit(&a.plain(), &b.plain(), depth + 1),
             (Py::Str(a), Py::Str(b)) => Some(a.cmp(b)),
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
                 let (a, b) = (a.items()?, b.items()?);
@@ -255,7 +273,7 @@ pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
         (Py::Str(part), Py::Str(text)) => Some(text.contains(&**part)),
         (_, Py::Str(_)) => None,
         (_, Py::Dict(items)) => Some(items.borrow().iter().any(|(key, _)| key.is_key(left))),
-        (_, Py::List(_) | Py::Tuple(_) | Py::Iterator(_)) => is_among(&right.items()?, left),
+        (_, Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Iterator(_)) => is_among(&right.items()?, left),
         _ => None,
     };
     match op {

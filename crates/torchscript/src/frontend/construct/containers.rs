@@ -80,7 +80,7 @@ impl Maker<'_, '_> {
     pub(super) fn length(&mut self, value: &Py) -> Option<i64> {
         let length = match value {
             Py::List(items) => items.borrow().len(),
-            Py::Tuple(items) => items.len(),
+            Py::Tuple(items) | Py::Size(items) => items.len(),
             Py::Dict(items) => items.borrow().len(),
             Py::Str(text) => text.chars().count(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => return tensor.sizes().first().copied(),

@@ -70,6 +70,16 @@ impl Maker<'_, '_> {
                 }
                 Py::Dict(Rc::new(RefCell::new(items)))
             }
+            // Code cannot use what it is.
+            Expr::Set(set) => {
+                let items = self.sequence(scope, &set.elts)?;
+                let is_plain =
+                    |item: &Py| matches!(item, Py::None | Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_));
+                if !items.iter().all(is_plain) {
+                    return self.beyond(&file, "this expression", expr);
+                }
+                Py::Opaque("set")
+            }
             Expr::UnaryOp(op) => {
                 let value = self.expr(scope, &op.operand)?;
                 let found = match (op.op, &value) {
@@ -284,6 +294,10 @@ impl Maker<'_, '_> {
             return Ok(value.clone());
         }
         let file = Arc::clone(&scope.file);
+        if file.is_by_hand() && self.is_local(scope, name) {
+            let message = format!("cannot access local variable '{name}' where it is not associated with a value");
+            return self.raise(&file, message, node);
+        }
         if file.is_by_hand() {
             match self.globals.names.get(name).map(|binding| &binding.value) {
                 Some(Ok(value)) => return Ok(value.clone()),
@@ -371,6 +385,9 @@ impl Maker<'_, '_> {
                 _ => self.beyond(&file, "`super()` here", call),
             };
         }
+        if let Some(typed) = self.typed(scope, call)? {
+            return Ok(typed);
+        }
         let callee = self.expr(scope, &call.func)?;
         let positional = self.sequence(scope, &call.arguments.args)?;
         let mut keywords = Vec::with_capacity(call.arguments.keywords.len());
@@ -414,11 +431,26 @@ impl Maker<'_, '_> {
                 Ok(Py::Opaque("context of gradients"))
             }
             Py::Class(class) => self.instantiate(&class, positional, keywords, file, call),
-            Py::Path(path) => self.call_path(file, &path, &Arguments::new(positional, keywords), call),
+            Py::Path(path) => {
+                // Sizes are a tuple to all that does not show them.
+                let shows = matches!(&*path, "str" | "repr" | "print");
+                let plain = |value: Py| if shows { value } else { value.plain() };
+                let positional = positional.into_iter().map(plain).collect();
+                let keywords = keywords.into_iter().map(|(name, value)| (name, plain(value))).collect();
+                self.call_path(file, &path, &Arguments::new(positional, keywords), call)
+            }
             Py::Method(object, name) => {
+                if let Py::Instance(this) = &*object {
+                    return self.call_field(file, this, &name, positional, keywords, call);
+                }
                 let (this, chain) = match &*object {
                     Py::Super(this, class) => (this, self.chain_behind(this, class)?),
                     Py::Object(this) => (this, self.chain(this)?),
+                    other @ (Py::Tensor(_) | Py::Parameter(_)) => {
+                        let positional = positional.iter().map(Py::plain).collect();
+                        let arguments = Arguments::new(positional, keywords);
+                        return self.value_method(file, other, &name, &arguments, call);
+                    }
                     other => {
                         let arguments = Arguments::new(positional, keywords);
                         return self.value_method(file, other, &name, &arguments, call);
@@ -433,6 +465,7 @@ impl Maker<'_, '_> {
                     None => self.module_method(file, this, &name, &Arguments::new(positional, keywords), call),
                 }
             }
+            Py::Traced(_) => self.beyond(file, "calling a traced function", call),
             other => self.beyond(file, format!("calling a {}", other.type_name()), call),
         }
     }

@@ -75,7 +75,12 @@ impl Maker<'_, '_> {
                 }
             }
             Stmt::Assign(assign) => {
-                let value = self.expr(scope, &assign.value)?;
+                let is_member = assign.targets.iter().all(Expr::is_attribute_expr);
+                let value = match &*assign.value {
+                    // An attribute that code cannot use.
+                    Expr::Lambda(_) if is_member && !scope.is_top => Py::Opaque("function"),
+                    value => self.expr(scope, value)?,
+                };
                 for target in &assign.targets {
                     self.assign(scope, Some(target), value.clone(), statement)?;
                 }
@@ -234,7 +239,7 @@ impl Maker<'_, '_> {
     }
 
     /// The dotted name that an expression stands for, if it is no value of the text.
-    fn path_of(&self, scope: &Scope, expr: &Expr) -> Option<String> {
+    pub(super) fn path_of(&self, scope: &Scope, expr: &Expr) -> Option<String> {
         let name = dotted(expr)?;
         let (head, rest) = match name.split_once('.') {
             Some((head, rest)) => (head, Some(rest)),
@@ -346,6 +351,7 @@ impl Maker<'_, '_> {
             }
             Some(Expr::Attribute(attribute)) => match self.expr(scope, &attribute.value)? {
                 Py::Object(object) => self.set_member(&file, &object, attribute.attr.as_str(), value, node),
+                Py::Instance(object) => self.set_field(&file, &object, attribute.attr.as_str(), value, node),
                 Py::Tensor(tensor) | Py::Parameter(tensor) if attribute.attr.as_str() == "requires_grad" => {
                     let flag = self.truth(&file, &value, node)?;
                     tensor.set_requires_grad(flag);
@@ -410,6 +416,7 @@ impl Maker<'_, '_> {
         let mut scope = Scope::new(&file);
         scope.class.clone_from(&function.class);
         scope.this.clone_from(&this);
+        scope.function = Some(function.clone());
         let parameters = &def.parameters;
         let mut given = this.into_iter().chain(positional);
         let mut keywords = keywords;
@@ -482,7 +489,7 @@ impl Maker<'_, '_> {
             return Err(error.clone().into());
         }
         let Some(chain) = ancestry(self.program, class)? else {
-            return self.beyond(file, "an object of a class that is no module", node);
+            return self.instance(class, positional, keywords, file, node);
         };
         self.check_class(class, &chain, node)?;
         let init = match self.inherited(&chain, "__init__")? {

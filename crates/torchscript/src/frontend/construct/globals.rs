@@ -144,7 +144,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
     let mut known = std::collections::HashSet::new();
     while let Some(value) = waiting.pop() {
         let address = match &value {
-            Py::Object(object) => Some(Rc::as_ptr(object).cast::<()>()),
+            Py::Object(object) | Py::Instance(object) => Some(Rc::as_ptr(object).cast::<()>()),
             Py::List(items) => Some(Rc::as_ptr(items).cast::<()>()),
             Py::Dict(items) => Some(Rc::as_ptr(items).cast::<()>()),
             _ => None,
@@ -156,7 +156,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
         }
         visit(&value);
         match &value {
-            Py::Object(object) => {
+            Py::Object(object) | Py::Instance(object) => {
                 let object = object.borrow();
                 visit(&Py::Class(object.class.clone()));
                 waiting.extend(
@@ -169,7 +169,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
             }
             Py::List(items) => waiting.extend(items.borrow().iter().rev().cloned()),
             Py::Tuple(items) => waiting.extend(items.iter().rev().cloned()),
-            Py::Method(base, _) => waiting.push((**base).clone()),
+            Py::Method(base, _) | Py::Typed(base, _) => waiting.push((**base).clone()),
             Py::Super(object, _) | Py::Handle(object, _) => waiting.push(Py::Object(Rc::clone(object))),
             Py::Iterator(items) => waiting.extend(items.borrow().iter().flatten().rev().cloned()),
             Py::Dict(items) => {

@@ -130,7 +130,12 @@ pub(super) fn is_module_path(path: &str) -> bool {
     matches!(
         path,
         "torch.nn.Module" | "torch.nn.modules.Module" | "torch.nn.modules.module.Module" | "Module"
-    )
+    ) || is_script_module_path(path)
+}
+
+/// Whether a dotted name is that of `torch.jit.ScriptModule`, whose classes say which methods are compiled.
+pub(crate) fn is_script_module_path(path: &str) -> bool {
+    matches!(path, "torch.jit.ScriptModule" | "torch.jit._script.ScriptModule")
 }
 
 /// Whether a class is an interface of modules, and no class of them.

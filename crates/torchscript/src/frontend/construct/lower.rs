@@ -7,21 +7,22 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use frazil_ir::types::{TypeStyle, display_type, unify};
 use frazil_ir::{
     AttributeKind, ClassDef, ClassKind, Constant, DictConstant, Object, ObjectId, Storage, SymbolId, TypeId, TypeKind,
     symbols, types,
 };
-use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
+use super::declared::{self, Declared, Wanted, python_class};
 use super::tensor::lowered_storage;
 use super::value::{Attribute, ClassRef, ObjectRef, Py};
 use super::{MAX_CALLS, ancestry};
+use crate::frontend::LoadError;
 use crate::frontend::Result;
-use crate::frontend::annotation::dotted;
 use crate::frontend::objects::Objects;
-use crate::frontend::program::{DefPath, Program};
-use crate::frontend::source::SourceFile;
+use crate::frontend::program::{DefPath, Global, Program};
+use crate::frontend::source::{SourceError, SourceFile};
 
 /// The methods of a module class that are not compiled until code calls them, by name, and what its children are.
 #[derive(Default)]
@@ -33,6 +34,8 @@ pub(crate) struct MethodTable {
     pub(crate) children: Option<Vec<String>>,
     /// Attributes that are functions, with their dotted names.
     pub(crate) functions: HashMap<String, String>,
+    /// Attributes that have no type in TorchScript, with the reason.
+    pub(crate) unconverted: HashMap<String, String>,
     /// Functions that are called before (`true`) and after `forward`, in order.
     pub(crate) hooks: Vec<(bool, Arc<SourceFile>, usize)>,
 }
@@ -52,13 +55,12 @@ struct Kind {
     constants: Vec<(String, Constant)>,
     /// Whether each hook comes before `forward`, and where its function stands.
     hooks: Vec<(bool, usize)>,
+    /// Each traced module has a class of its own.
+    is_traced: bool,
 }
 
-/// What class bodies say about attributes: types, and which are constants.
-struct Declared {
-    annotations: Vec<(String, TypeId)>,
-    constants: Vec<String>,
-}
+/// The type and constant of a value, or why it has no type in TorchScript, in PyTorch's words.
+type Lowered = std::result::Result<(TypeId, Constant), String>;
 
 struct Lowering<'l, 'p> {
     program: &'l mut Program<'p>,
@@ -114,6 +116,18 @@ impl Lowering<'_, '_> {
         let lowered = self.class_and_slots(file, object, &class);
         self.depth -= 1;
         let (name, slots) = lowered?;
+        let (methods, training) = {
+            let object = object.borrow();
+            (object.traced.clone(), object.trained_when_traced)
+        };
+        if let Some(training) = training {
+            self.program.traces.context.training.push((id, training));
+        }
+        for method in methods {
+            let (inputs, error) = (method.inputs, method.error);
+            self.program
+                .trace_method(id, name, &method.name, inputs, method.strict, error)?;
+        }
         if let Some(object) = self.objects.get_mut(id.as_u32() as usize) {
             *object = Object { class: name, slots };
         }
@@ -130,7 +144,7 @@ impl Lowering<'_, '_> {
         class: &ClassRef,
     ) -> Result<(SymbolId, Vec<Constant>)> {
         let chain = ancestry(self.program, class)?.unwrap_or_default();
-        let Declared { annotations, constants } = self.declared(&chain)?;
+        let declared = Declared::of(self.program, &chain);
         let attributes: Vec<(String, Attribute)> = object
             .borrow()
             .attributes
@@ -142,6 +156,7 @@ impl Lowering<'_, '_> {
             attributes: Vec::new(),
             constants: Vec::new(),
             hooks: Vec::new(),
+            is_traced: object.borrow().trained_when_traced.is_some(),
         };
         let mut table = MethodTable::default();
         for hook in &object.borrow().hooks {
@@ -163,8 +178,17 @@ impl Lowering<'_, '_> {
         ordered.sort_by_key(|(_, attribute)| rank(attribute));
         for (name, attribute) in ordered {
             match &attribute.value {
-                Py::Path(path) => {
+                Py::Path(path) if !declared::is_no_function(path) && frontend_constant(path).is_none() => {
                     table.functions.insert(name.clone(), path.to_string());
+                    continue;
+                }
+                Py::Traced(number) => {
+                    if let Some(id) = self.program.traced_function(*number)? {
+                        let qualified = self.program.unit.function(id).name;
+                        let qualified = self.program.ctx.name(qualified).to_owned();
+                        self.program.know_function(&qualified, id);
+                        table.functions.insert(name.clone(), qualified);
+                    }
                     continue;
                 }
                 // A method of a class is no function of the text.
@@ -179,27 +203,38 @@ impl Lowering<'_, '_> {
                 }
                 _ => {}
             }
-            let wanted = annotations.iter().find(|(n, _)| n == name).map(|(_, ty)| *ty);
-            let Some((ty, value)) = self.value(file, &attribute.value, wanted)? else {
-                // What has no type in TorchScript is no attribute of the class: code that uses it does not compile.
-                continue;
-            };
-            if constants.contains(name)
+            let is_constant = declared.constants.contains(name)
                 && attribute.kind == AttributeKind::Plain
-                && !matches!(value, Constant::Object(_))
-            {
-                // A list that is constant is a tuple to code.
-                let value = match value.items() {
-                    Some(items) if matches!(value, Constant::List(_)) => {
-                        Constant::tuple(&self.program.ctx, items.to_vec())
-                    }
-                    _ => value,
-                };
-                kind.constants.push((name.clone(), value));
+                && !matches!(attribute.value, Py::Object(_));
+            if is_constant {
+                match declared::constant(self.program, &attribute.value, 0) {
+                    Ok(value) => kind.constants.push((name.clone(), value)),
+                    Err(found) => return Err(no_constant(class, name, &found).into()),
+                }
                 continue;
             }
-            kind.attributes.push((name.clone(), ty, attribute.kind));
-            slots.push(value);
+            match self.attribute(file, class, &declared, name, &attribute.value)? {
+                Ok((ty, value)) => {
+                    kind.attributes.push((name.clone(), ty, attribute.kind));
+                    slots.push(value);
+                }
+                Err(reason) => {
+                    table.unconverted.insert(name.clone(), reason);
+                }
+            }
+        }
+        // Constants that only the class bodies give a value.
+        for name in &declared.constants {
+            if attributes.iter().any(|(known, _)| known == name)
+                || kind.constants.iter().any(|(known, _)| known == name)
+            {
+                continue;
+            }
+            match declared::class_level(self.program, &chain, name) {
+                Some(Ok(value)) => kind.constants.push((name.clone(), value)),
+                Some(Err(found)) => return Err(no_constant(class, name, found).into()),
+                None => {}
+            }
         }
         let container = chain.iter().find_map(|class| {
             let name = class.qualified.strip_prefix("__torch__.torch.nn.modules.container.")?;
@@ -218,51 +253,65 @@ impl Lowering<'_, '_> {
         Ok((name, slots))
     }
 
-    /// The types that class bodies give attributes, and the names that they call constants.
-    fn declared(&mut self, chain: &[ClassRef]) -> Result<Declared> {
-        let (mut annotations, mut constants) = (Vec::new(), Vec::new());
-        for class in chain {
-            let file = Arc::clone(&class.file);
-            let Some(def) = class.def() else { continue };
-            for member in &def.body {
-                match member {
-                    Stmt::AnnAssign(assign) => {
-                        let Expr::Name(target) = &*assign.target else { continue };
-                        let head = match &*assign.annotation {
-                            Expr::Subscript(subscript) => dotted(&subscript.value),
-                            other => dotted(other),
-                        };
-                        let head = file.expand(&head.unwrap_or_default());
-                        if head.rsplit('.').next() == Some("Final") {
-                            constants.push(target.id.to_string());
-                            continue;
-                        }
-                        let ty = self.program.annotation(&file, &assign.annotation)?;
-                        annotations.push((target.id.to_string(), ty));
-                    }
-                    Stmt::Assign(assign) => {
-                        let is_constants =
-                            matches!(assign.targets.as_slice(), [Expr::Name(t)] if t.id.as_str() == "__constants__");
-                        let items = match &*assign.value {
-                            Expr::List(list) if is_constants => &list.elts,
-                            Expr::Tuple(tuple) if is_constants => &tuple.elts,
-                            _ => continue,
-                        };
-                        constants.extend(items.iter().filter_map(|item| {
-                            item.as_string_literal_expr().map(|text| text.value.to_str().to_owned())
-                        }));
-                    }
-                    _ => {}
-                }
+    /// The type and constant of an attribute; the reason where it has none.
+    fn attribute(
+        &mut self,
+        file: &Arc<SourceFile>,
+        class: &ClassRef,
+        declared: &Declared,
+        name: &str,
+        value: &Py,
+    ) -> Result<Lowered> {
+        let mut wanted = declared.wanted(self.program, name)?;
+        let value = match value {
+            Py::Typed(inner, ty) => {
+                let ty = *ty;
+                wanted = wanted.or(Some(Wanted { ty, is_strict: true }));
+                inner
             }
+            value => value,
+        };
+        if let Py::Object(object) = value {
+            let (ty, constant) = self.object(file, object)?;
+            let of_interface = wanted
+                .map(|wanted| wanted.ty)
+                .filter(|&ty| matches!(self.program.ctx.type_kind(ty), TypeKind::Interface(_)));
+            return Ok(Ok((of_interface.unwrap_or(ty), constant)));
         }
-        Ok(Declared { annotations, constants })
+        let lowered = self.value(file, value, wanted.map(|wanted| wanted.ty))?;
+        let fits = match &lowered {
+            Ok((ty, _)) => wanted.is_none_or(|wanted| *ty == wanted.ty || !wanted.is_strict),
+            Err(_) => wanted.is_none_or(|wanted| !wanted.is_strict),
+        };
+        if let (false, Some(wanted)) = (fits, wanted) {
+            let place = class.def().map_or_else(Default::default, Ranged::range);
+            let message = format!(
+                "Could not cast attribute '{name}' to type {}: Unable to cast Python instance of type <class '{}'> to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)",
+                display_type(&self.program.ctx, wanted.ty, TypeStyle::Annotation),
+                python_class(value)
+            );
+            return Err(class.file.error("construct", message, &place).into());
+        }
+        Ok(lowered.map_err(|reason| {
+            let what = python_class(value);
+            let how = match what.as_str() {
+                "function" => return format!(
+                    "(This function exists as an attribute on the Python module, but we failed to compile it to a TorchScript function. \nThe error stack is reproduced here:\n{reason})"
+                ),
+                _ => "Its type was inferred; try adding a type annotation for the attribute.",
+            };
+            format!(
+                "(This attribute exists on the Python module, but we failed to convert Python type: '{what}' to a TorchScript type. {reason}. {how})"
+            )
+        }))
     }
 
     /// The class of the program for objects of this kind.
     fn class_of(&mut self, kind: Kind, chain: &[ClassRef], table: MethodTable) -> Result<SymbolId> {
         if let Some((_, name)) = self.kinds.iter().find(|(known, _)| {
-            known.class.is(&kind.class)
+            !kind.is_traced
+                && !known.is_traced
+                && known.class.is(&kind.class)
                 && known.attributes == kind.attributes
                 && known.hooks == kind.hooks
                 && known.constants.len() == kind.constants.len()
@@ -293,18 +342,16 @@ impl Lowering<'_, '_> {
         for (constant, value) in &kind.constants {
             class.constants.insert(ctx.symbol(constant), value.clone());
         }
+        if kind.is_traced {
+            self.program.traces.context.classes.insert(name);
+        }
         self.kinds.push((kind, name));
         self.program.define_module_class(class, chain, table)?;
         Ok(name)
     }
 
-    /// The type and constant of a value; `None` when TorchScript has no type for it.
-    fn value(
-        &mut self,
-        file: &Arc<SourceFile>,
-        value: &Py,
-        wanted: Option<TypeId>,
-    ) -> Result<Option<(TypeId, Constant)>> {
+    /// The type and constant of a value, or why TorchScript has no type for it.
+    fn value(&mut self, file: &Arc<SourceFile>, value: &Py, wanted: Option<TypeId>) -> Result<Lowered> {
         let ctx = Arc::clone(&self.program.ctx);
         let wanted_kind = wanted.map(|ty| match ctx.type_kind(ty) {
             TypeKind::Optional(inner) => ctx.type_kind(inner),
@@ -319,6 +366,10 @@ impl Lowering<'_, '_> {
             Py::Str(text) => (types::STR, Constant::str(&**text)),
             Py::Member(ty, member) => (*ty, (**member).clone()),
             Py::Device(device) => (types::DEVICE, Constant::Device(*device)),
+            Py::Path(path) if python_class(value) == "torch.dtype" => match frontend_constant(path) {
+                Some(code) => (types::INT, code),
+                None => return Ok(Err(unsupported(value))),
+            },
             Py::Tensor(tensor) | Py::Parameter(tensor) => {
                 let constant = match self.known.get(&tensor.address()) {
                     Some(known) => known.clone(),
@@ -328,7 +379,9 @@ impl Lowering<'_, '_> {
                             let address = Rc::as_ptr(&view.storage).cast::<()>() as usize;
                             Arc::clone(storages.entry(address).or_insert_with(|| lowered_storage(view)))
                         });
-                        let Some(data) = data else { return Ok(None) };
+                        let Some(data) = data else {
+                            return Ok(Err(unsupported(value)));
+                        };
                         let constant = Constant::Tensor(Arc::new(data));
                         self.known.insert(tensor.address(), constant.clone());
                         constant
@@ -336,37 +389,52 @@ impl Lowering<'_, '_> {
                 };
                 (types::TENSOR, constant)
             }
-            Py::Object(object) => {
-                let (ty, constant) = self.object(file, object)?;
-                match wanted {
-                    Some(wanted) if matches!(ctx.type_kind(wanted), TypeKind::Interface(_)) => (wanted, constant),
-                    _ => (ty, constant),
-                }
+            Py::Size(_) => return self.value(file, &value.plain(), wanted),
+            Py::Object(_) => return Ok(Err("Cannot infer concrete type of torch.nn.Module".into())),
+            Py::Instance(object) => return self.instance(file, object),
+            Py::List(_) | Py::Tuple(_) | Py::Dict(_) if self.depth > MAX_CALLS || !value.is_small() => {
+                return Ok(Err(unsupported(value)));
             }
-            Py::List(_) | Py::Tuple(_) | Py::Dict(_) if self.depth > MAX_CALLS || !value.is_small() => return Ok(None),
             Py::List(items) => {
                 let element = match wanted_kind {
                     Some(TypeKind::List(element)) => Some(element),
                     _ => None,
                 };
                 let items = items.borrow().clone();
-                let Some((found, items)) = self.values(file, &items, element)? else {
-                    return Ok(None);
-                };
-                let element = element.or(found).unwrap_or(types::TENSOR);
-                (ctx.list_of(element), Constant::list(element, items))
+                match self.values(file, &items, element)? {
+                    Ok((found, items)) => match self.narrower(element, found) {
+                        Some(element) => (ctx.list_of(element), Constant::list(element, items)),
+                        None => return Ok(Err("List trace inputs must have elements".into())),
+                    },
+                    Err(Reason::Element(reason)) => {
+                        return Ok(Err(format!("Could not infer type of list element: {reason}")));
+                    }
+                    Err(Reason::Mixed(mixed)) => {
+                        let message = "List inputs to traced functions must have consistent element type.";
+                        return Ok(Err(format!("{message} {mixed}")));
+                    }
+                }
             }
             Py::Tuple(items) => {
                 let mut lowered = Vec::with_capacity(items.len());
                 let mut element_types = Vec::with_capacity(items.len());
+                let elements = match wanted_kind {
+                    Some(TypeKind::Tuple(elements)) => ctx.types(elements).to_vec(),
+                    _ => Vec::new(),
+                };
                 self.depth += 1;
-                for item in items.iter() {
-                    let Some((ty, item)) = self.value(file, item, None)? else {
-                        self.depth -= 1;
-                        return Ok(None);
-                    };
-                    element_types.push(ty);
-                    lowered.push(item);
+                for (index, item) in items.iter().enumerate() {
+                    let lowered_item = self.value(file, item, elements.get(index).copied());
+                    match lowered_item {
+                        Ok(Ok((ty, item))) => {
+                            element_types.push(ty);
+                            lowered.push(item);
+                        }
+                        other => {
+                            self.depth -= 1;
+                            return other;
+                        }
+                    }
                 }
                 self.depth -= 1;
                 (ctx.tuple_of(&element_types), Constant::tuple(&ctx, lowered))
@@ -377,53 +445,180 @@ impl Lowering<'_, '_> {
                     _ => (None, None),
                 };
                 let (keys, values): (Vec<Py>, Vec<Py>) = items.borrow().iter().cloned().unzip();
-                let Some((found_key, keys)) = self.values(file, &keys, key)? else {
-                    return Ok(None);
+                let mixed = |reason| match reason {
+                    Reason::Element(reason) => reason,
+                    Reason::Mixed(mixed) => {
+                        format!("Dictionary inputs to traced functions must have consistent type. {mixed}")
+                    }
                 };
-                let Some((found_value, values)) = self.values(file, &values, value)? else {
-                    return Ok(None);
+                let (found_key, keys) = match self.values(file, &keys, key)? {
+                    Ok(lowered) => lowered,
+                    Err(reason) => return Ok(Err(mixed(reason))),
                 };
-                let key = key.or(found_key).unwrap_or(types::STR);
-                let value = value.or(found_value).unwrap_or(types::TENSOR);
+                let (found_value, values) = match self.values(file, &values, value)? {
+                    Ok(lowered) => lowered,
+                    Err(reason) => return Ok(Err(mixed(reason))),
+                };
+                let (key, value) = (self.narrower(key, found_key), self.narrower(value, found_value));
+                let (Some(key), Some(value)) = (key, value) else {
+                    return Ok(Err("Dictionary inputs must have entries".into()));
+                };
                 let entries = keys.into_iter().zip(values).collect();
                 let constant = Constant::Dict(Arc::new(DictConstant { key, value, entries }));
                 (ctx.dict_of(key, value), constant)
             }
-            _ => return Ok(None),
+            Py::Opaque("function") => return Ok(Err("Expected a single top-level function".into())),
+            other => return Ok(Err(unsupported(other))),
         };
-        match wanted {
-            Some(wanted) if self.program.is_subtype(found.0, wanted) => Ok(Some((wanted, found.1))),
-            _ => Ok(Some(found)),
-        }
+        Ok(Ok(match wanted {
+            Some(wanted) if self.program.is_subtype(found.0, wanted) => (wanted, found.1),
+            _ => found,
+        }))
     }
 
-    /// Elements of a container with their common type; `None` when one has no type or they have none in common.
+    /// An object of a class of the text that is no module.
+    fn instance(&mut self, file: &Arc<SourceFile>, object: &ObjectRef) -> Result<Lowered> {
+        let ctx = Arc::clone(&self.program.ctx);
+        let address = Rc::as_ptr(object).cast::<()>() as usize;
+        let class = object.borrow().class.clone();
+        let unknown = || {
+            format!(
+                "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced functions, but instead got value of type {}.",
+                class.simple()
+            )
+        };
+        let ty = match self.program.global(&class.qualified) {
+            Ok(Some(Global::Type(ty))) => ty,
+            // What does not compile is no class of TorchScript.
+            Ok(_) | Err(LoadError::Source(_)) => return Ok(Err(unknown())),
+            Err(other) => return Err(other),
+        };
+        if let Some(known) = self.known.get(&address) {
+            return Ok(Ok((ty, known.clone())));
+        }
+        let TypeKind::Class(name) = ctx.type_kind(ty) else {
+            return Ok(Err(unknown()));
+        };
+        if self.depth > MAX_CALLS {
+            return Ok(Err(unknown()));
+        }
+        let attributes: Vec<(SymbolId, TypeId)> = match self.program.unit.class(name) {
+            Some(class) => class.attributes.iter().map(|(name, a)| (*name, a.ty)).collect(),
+            None => Vec::new(),
+        };
+        let id = ObjectId::from_u32(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
+        self.objects.push(Object {
+            class: name,
+            slots: Vec::new(),
+        });
+        self.known.insert(address, Constant::Object(id));
+        let mut slots = Vec::with_capacity(attributes.len());
+        self.depth += 1;
+        for (attribute, ty) in attributes {
+            let value = object
+                .borrow()
+                .attributes
+                .get(ctx.name(attribute))
+                .map(|a| a.value.clone());
+            let lowered = match value {
+                Some(value) => self.value(file, &value, Some(ty))?,
+                None => Err(unknown()),
+            };
+            match lowered {
+                Ok((found, constant)) if self.program.is_subtype(found, ty) => slots.push(constant),
+                _ => {
+                    let place = class.def().map_or_else(Default::default, Ranged::range);
+                    let message = format!(
+                        "the attribute '{}' of a `{}` is no {}",
+                        ctx.name(attribute),
+                        class.simple(),
+                        display_type(&ctx, ty, TypeStyle::Annotation)
+                    );
+                    return Err(class.file.error("construct", message, &place).into());
+                }
+            }
+        }
+        self.depth -= 1;
+        if let Some(object) = self.objects.get_mut(id.as_u32() as usize) {
+            object.slots = slots;
+        }
+        Ok(Ok((ty, Constant::Object(id))))
+    }
+
+    /// Elements of a container with their common type, which is open without elements; the reason when one has no type or they have none in common.
     #[allow(clippy::type_complexity, reason = "a type that may be open, and the constants")]
     fn values(
         &mut self,
         file: &Arc<SourceFile>,
         items: &[Py],
         element: Option<TypeId>,
-    ) -> Result<Option<(Option<TypeId>, Vec<Constant>)>> {
+    ) -> Result<std::result::Result<(Option<TypeId>, Vec<Constant>), Reason>> {
         let mut out = Vec::with_capacity(items.len());
         let mut joined: Option<TypeId> = None;
         self.depth += 1;
         for item in items {
-            let lowered = self.value(file, item, element)?;
-            let Some((ty, item)) = lowered else {
-                self.depth -= 1;
-                return Ok(None);
+            let (ty, item) = match self.value(file, item, element)? {
+                Ok(lowered) => lowered,
+                Err(reason) => {
+                    self.depth -= 1;
+                    return Ok(Err(Reason::Element(reason)));
+                }
             };
-            if joined.is_some_and(|before| before != ty) && element.is_none() {
-                self.depth -= 1;
-                return Ok(None);
-            }
-            joined = Some(ty);
+            joined = match joined {
+                None => Some(ty),
+                Some(before) => match unify(&self.program.ctx, before, ty) {
+                    Some(both) => Some(both),
+                    None => {
+                        self.depth -= 1;
+                        let shown = |ty| display_type(&self.program.ctx, ty, TypeStyle::Annotation);
+                        return Ok(Err(Reason::Mixed(format!("Found {} and {}", shown(before), shown(ty)))));
+                    }
+                },
+            };
             out.push(item);
         }
         self.depth -= 1;
-        Ok(Some((joined, out)))
+        Ok(Ok((joined, out)))
     }
+
+    /// The type of elements that are declared as `declared`: what was found, where that is something else.
+    fn narrower(&self, declared: Option<TypeId>, found: Option<TypeId>) -> Option<TypeId> {
+        match (declared, found) {
+            (Some(declared), Some(found)) if !self.program.is_subtype(found, declared) => Some(found),
+            _ => declared.or(found),
+        }
+    }
+}
+
+/// Why elements have no common type.
+enum Reason {
+    /// One has none.
+    Element(String),
+    /// Two have different ones, which it names.
+    Mixed(String),
+}
+
+fn unsupported(value: &Py) -> String {
+    let class = python_class(value);
+    format!(
+        "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced functions, but instead got value of type {}.",
+        class.rsplit('.').next().unwrap_or(&class)
+    )
+}
+
+/// The constant that a dotted name of `torch` or `math` is.
+fn frontend_constant(path: &str) -> Option<Constant> {
+    crate::frontend::emit::builtins::constant(path)
+}
+
+/// The error about a constant that is none.
+fn no_constant(class: &ClassRef, name: &str, found: &str) -> Box<SourceError> {
+    let place = class.def().map_or_else(Default::default, Ranged::range);
+    let message = format!(
+        "'{found}' object in attribute '{}.{name}' is not a valid constant.\nValid constants are:\n1. a nn.ModuleList\n2. a value of type {{bool, float, int, str, NoneType, torch.device, torch.layout, torch.dtype, torch.qscheme}}\n3. a list or tuple of (2)\n",
+        class.simple()
+    );
+    class.file.error("construct", message, &place)
 }
 
 /// The constant that a value is without regard to a type, if it is one.
@@ -440,7 +635,7 @@ pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Op
         Py::Str(text) => Constant::str(&**text),
         Py::Member(_, member) => (**member).clone(),
         Py::Device(device) => Constant::Device(*device),
-        Py::Tuple(items) => Constant::tuple(ctx, all(items)?),
+        Py::Tuple(items) | Py::Size(items) => Constant::tuple(ctx, all(items)?),
         Py::List(items) => {
             let items = all(&items.borrow())?;
             Constant::list(items.first().map_or(types::TENSOR, |item| item.ty(ctx)), items)

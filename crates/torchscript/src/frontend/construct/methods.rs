@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use frazil_ir::AttributeKind;
 use ruff_python_ast::ExprCall;
+use ruff_text_size::Ranged;
 
 use super::Maker;
 use super::arguments::Arguments;
-use super::attributes::{iterator, put, set_attribute, set_mode};
+use super::attributes::{Member, iterator, put, set_attribute, set_mode};
 use super::value::{Attribute, Hook, ObjectRef, Py};
 use super::{globals, states};
 use crate::frontend::Result;
@@ -123,18 +124,10 @@ impl Maker<'_, '_> {
                     _ => Some(false),
                 };
                 let Some(training) = training else { return Ok(None) };
-                let modules = globals::modules(object);
-                // Python calls `train` of each module.
-                for module in &modules {
-                    let is_own = name == "train" && Rc::ptr_eq(module, object);
-                    if !is_own && self.defines(module, &["train"])? {
-                        return self.beyond(file, format!("`{name}` of modules with a `train` of their own"), call);
-                    }
-                }
-                for module in modules {
-                    let mut module = module.borrow_mut();
-                    set_mode(&mut module, training);
-                    module.mode = Some(training);
+                // `eval` calls `train`, and that the one of each child; classes may have one of their own.
+                match name {
+                    "eval" => self.set_training(file, object, training, call)?,
+                    _ => self.train(file, object, training, call)?,
                 }
                 this()
             }
@@ -245,6 +238,47 @@ impl Maker<'_, '_> {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// `object.train(training)`
+    pub(super) fn set_training(
+        &mut self,
+        file: &Arc<SourceFile>,
+        object: &ObjectRef,
+        training: bool,
+        node: &impl Ranged,
+    ) -> Result<()> {
+        let chain = self.chain(object)?;
+        match self.inherited(&chain, "train")? {
+            Some(Member::Method(method)) => {
+                let this = Py::Object(Rc::clone(object));
+                self.call_function(&method, Some(this), vec![Py::Bool(training)], Vec::new(), node)
+                    .map(drop)
+            }
+            Some(_) => self.beyond(file, "this `train` of a module", node),
+            None => self.train(file, object, training, node),
+        }
+    }
+
+    /// `nn.Module.train(object, training)`
+    fn train(&mut self, file: &Arc<SourceFile>, object: &ObjectRef, training: bool, node: &impl Ranged) -> Result<()> {
+        self.step(file, node)?;
+        if self.calls >= super::MAX_CALLS {
+            return self.fail(file, "calls nest too deeply", node);
+        }
+        {
+            let mut module = object.borrow_mut();
+            set_mode(&mut module, training);
+            module.mode = Some(training);
+        }
+        self.calls += 1;
+        for (_, child) in states::children(object) {
+            if let Py::Object(child) = child {
+                self.set_training(file, &child, training, node)?;
+            }
+        }
+        self.calls -= 1;
+        Ok(())
     }
 
     /// Whether the class of an object gives a name a value, which keeps tensors and modules from being registered under it.

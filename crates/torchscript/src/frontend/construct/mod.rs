@@ -10,11 +10,13 @@ mod builtins;
 mod compare;
 mod containers;
 mod copies;
+mod declared;
 mod elements;
 mod eval;
 mod exec;
 mod factories;
 mod globals;
+mod instances;
 mod lineage;
 mod lower;
 mod mentions;
@@ -30,10 +32,11 @@ mod tensor;
 mod tensor_methods;
 mod text;
 mod toplevel;
+mod traced;
 mod value;
 mod value_methods;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -49,6 +52,7 @@ use lineage::ancestry;
 use tensor::Random;
 use value::{FunctionRef, Py};
 
+pub(crate) use lineage::is_script_module_path;
 pub(crate) use lower::{MethodSource, MethodTable};
 pub(crate) use value::ClassRef;
 
@@ -80,8 +84,12 @@ struct Maker<'m, 'p> {
     globals: Globals,
     /// The classes of objects in the order in which methods are looked up, by class.
     chains: HashMap<(Rc<str>, usize), Rc<[ClassRef]>>,
+    /// The variables of functions of the text, by statement and method.
+    locals: HashMap<(usize, Option<usize>), Rc<BTreeSet<String>>>,
     /// Values at the top level of files of the library.
     library_values: HashMap<String, Py>,
+    /// Whether the text traces a module.
+    has_traces: bool,
     steps: usize,
     max_steps: usize,
     /// Elements of values that expressions gave.
@@ -115,6 +123,8 @@ struct Scope {
     is_class: bool,
     /// Names that the function declares global.
     globals: HashSet<String>,
+    /// The function of the text whose variables they are.
+    function: Option<FunctionRef>,
 }
 
 impl Scope {
@@ -128,6 +138,7 @@ impl Scope {
             is_top: false,
             is_class: false,
             globals: HashSet::new(),
+            function: None,
         }
     }
 }
@@ -139,7 +150,9 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
         random: Random::new(),
         globals: Globals::default(),
         chains: HashMap::new(),
+        locals: HashMap::new(),
         library_values: HashMap::new(),
+        has_traces: false,
         steps: 0,
         max_steps: MAX_STEPS.saturating_add(file.text.len()),
         work: 0,
@@ -150,6 +163,9 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     };
     maker.run(file)?;
     let root = maker.root(file)?;
+    if let Some(root) = &root {
+        maker.evaluate(file, root)?;
+    }
     maker.check_snapshots()?;
     if let Some(doubt) = root
         .as_ref()
@@ -157,8 +173,8 @@ pub(crate) fn module(program: &mut Program<'_>, file: &Arc<SourceFile>) -> Resul
     {
         return Err(Box::new(doubt.clone()).into());
     }
-    let (names, bound) = (maker.top_names(file), maker.bound());
-    program.set_top(file, names, bound);
+    let (names, bound, constants) = (maker.top_names(file), maker.bound(), maker.top_constants());
+    program.set_top(file, names, bound, constants);
     if let Some(root) = &root {
         globals::walk(&Py::Object(Rc::clone(root)), &mut |part| {
             if let Py::Object(module) = part {
@@ -212,6 +228,19 @@ fn find_class(program: &mut Program<'_>, file: &Arc<SourceFile>, name: &str) -> 
 }
 
 impl Maker<'_, '_> {
+    /// Sets evaluation mode as Python does, where the text has set no mode and a class has a `train` of its own.
+    fn evaluate(&mut self, file: &Arc<SourceFile>, root: &value::ObjectRef) -> Result<()> {
+        let modules = globals::modules(root);
+        let mut has_own = false;
+        for module in &modules {
+            has_own |= self.defines(module, &["train"])?;
+        }
+        if !has_own || modules.iter().any(|module| module.borrow().mode.is_some()) {
+            return Ok(());
+        }
+        self.set_training(file, root, false, &ruff_text_size::TextRange::default())
+    }
+
     /// One step more, if that is allowed.
     fn step(&mut self, file: &SourceFile, node: &impl Ranged) -> Result<()> {
         self.steps += 1;
@@ -284,6 +313,7 @@ impl Maker<'_, '_> {
             statement,
             method: None,
             class: None,
+            scripted: false,
         })
     }
 }

@@ -18,6 +18,13 @@ impl Maker<'_, '_> {
         right: &Py,
         node: &impl Ranged,
     ) -> Result<Py> {
+        if matches!(left, Py::Size(_)) || matches!(right, Py::Size(_)) {
+            let result = self.binary(file, op, &left.plain(), &right.plain(), node)?;
+            return Ok(match (op, left, result) {
+                (Operator::Add, Py::Size(_), Py::Tuple(items)) => Py::Size(items),
+                (_, _, result) => result,
+            });
+        }
         if let (Operator::Add, Py::List(_) | Py::Tuple(_) | Py::Str(_)) = (op, left) {
             let unit = if matches!(left, Py::Str(_)) {
                 1
@@ -114,7 +121,7 @@ impl Maker<'_, '_> {
         };
         let found = match container {
             Py::List(items) => pick(&items.borrow()),
-            Py::Tuple(items) => pick(items),
+            Py::Tuple(items) | Py::Size(items) => pick(items),
             Py::Str(_) => container.items().and_then(|items| pick(&items)),
             Py::Keys(items) => pick(&**items),
             _ => return self.beyond(file, "this subscript", node),
@@ -135,7 +142,8 @@ impl Maker<'_, '_> {
         if let Py::Object(object) = container {
             return self.children_between(file, object, bounds, node);
         }
-        let (Py::List(_) | Py::Tuple(_) | Py::Str(_), Some(items)) = (container, container.items()) else {
+        let (Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Str(_), Some(items)) = (container, container.items())
+        else {
             return self.beyond(file, "this slice", node);
         };
         let Some(picked) = sliced(&items, bounds) else {
@@ -143,6 +151,7 @@ impl Maker<'_, '_> {
         };
         Ok(match container {
             Py::Tuple(_) => Py::tuple(picked),
+            Py::Size(_) => Py::Size(picked.into()),
             Py::Str(_) => Py::str(picked.iter().filter_map(Py::text).collect::<String>()),
             _ => Py::list(picked),
         })

@@ -9,7 +9,7 @@ use ruff_text_size::Ranged;
 
 use super::mentions::Mentions;
 use super::refuse::same_function;
-use super::value::{Attribute, ObjectRef, Py, PyObject};
+use super::value::{Attribute, FunctionRef, ObjectRef, Py, PyObject};
 use super::{MAX_CALLS, Maker};
 use crate::frontend::Result;
 use crate::frontend::source::{SourceError, SourceFile};
@@ -33,6 +33,16 @@ impl Maker<'_, '_> {
                 }
                 other => other,
             },
+            Py::Function(function) if function.method.is_none() => {
+                if function.file.is_by_hand() {
+                    self.program.scripted.insert(function.statement);
+                }
+                Py::Function(FunctionRef {
+                    scripted: true,
+                    ..function.clone()
+                })
+            }
+            Py::Traced(_) => return Ok(Some(value.clone())),
             Py::Function(_) | Py::Class(_) => value.clone(),
             _ => return Ok(None),
         };
@@ -75,7 +85,13 @@ impl Maker<'_, '_> {
     }
 
     /// A copy of what a scripted module has: the tensors are shared, all else is its own, at each place.
-    fn copied(&mut self, file: &Arc<SourceFile>, value: &Py, node: &impl Ranged, depth: usize) -> Result<Py> {
+    pub(super) fn copied(
+        &mut self,
+        file: &Arc<SourceFile>,
+        value: &Py,
+        node: &impl Ranged,
+        depth: usize,
+    ) -> Result<Py> {
         self.step(file, node)?;
         if depth > MAX_CALLS {
             return self.fail(file, "modules, lists or dictionaries nest too deeply", node);
@@ -129,6 +145,8 @@ impl Maker<'_, '_> {
             hooks: before.hooks.clone(),
             scripted: (depth > 0).then(|| Rc::clone(object)),
             mode: before.mode,
+            traced: before.traced.clone(),
+            trained_when_traced: before.trained_when_traced,
             is_ready: before.is_ready,
         })))
     }

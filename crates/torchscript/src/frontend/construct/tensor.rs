@@ -216,6 +216,23 @@ impl HostTensor {
     }
 
     /// The same elements in other sizes, of which one may be -1; `None` for tensors that are not contiguous.
+    /// Gives the tensor other sizes in place, contiguous from its first element on. What it did not have before is zero.
+    pub(super) fn resize(&self, sizes: &[i64]) -> Option<()> {
+        let count = usize::try_from(element_count(sizes)?).ok()?;
+        let mut view = self.0.view.borrow_mut();
+        if view.sizes != sizes {
+            let end = view.offset.checked_add(count)?;
+            let mut storage = view.storage.borrow_mut();
+            if storage.len() < end {
+                storage.resize(end, 0.0);
+            }
+            drop(storage);
+            view.strides = contiguous_strides(sizes);
+            view.sizes = sizes.to_vec();
+        }
+        Some(())
+    }
+
     pub(super) fn view(&self, sizes: &[i64]) -> Option<HostTensor> {
         let view = self.0.view.borrow();
         let count = self.len() as i64;

@@ -45,6 +45,7 @@ pub(super) const NAMES: &[&str] = &[
     "reciprocal",
     "requires_grad_",
     "reshape",
+    "resize_",
     "rsqrt",
     "sigmoid",
     "sin",
@@ -125,6 +126,7 @@ impl Maker<'_, '_> {
                         let at = if at < 0 { at + all.len() as i64 } else { at };
                         all.get(usize::try_from(at).ok()?).map(|&n| Py::Int(n))
                     }
+                    None if name == "size" => Some(Py::size(all)),
                     None => Some(Py::tuple(all.into_iter().map(Py::Int).collect())),
                 }
             }
@@ -135,6 +137,14 @@ impl Maker<'_, '_> {
                     many => many.iter().map(Py::as_int).collect::<Option<_>>()?,
                 };
                 tensor.view(&sizes).map(Py::Tensor)
+            }
+            "resize_" => {
+                let sizes = match arguments.positional() {
+                    [list @ (Py::List(_) | Py::Tuple(_))] => list.ints()?,
+                    many => many.iter().map(Py::as_int).collect::<Option<_>>()?,
+                };
+                tensor.resize(&sizes)?;
+                Some(object.clone())
             }
             "unsqueeze" => tensor.unsqueezed(arguments.get(0, "dim")?.as_int()?).map(Py::Tensor),
             "fill_" => {

@@ -76,6 +76,7 @@ impl Py {
             Py::Float(f) => float_text(*f),
             Py::Str(s) => quoted(s)?,
             Py::List(items) => format!("[{}]", all(&items.borrow())?.join(", ")),
+            Py::Size(items) => format!("torch.Size([{}])", all(items)?.join(", ")),
             Py::Tuple(items) => match all(items)?.as_slice() {
                 [one] => format!("({one},)"),
                 many => format!("({})", many.join(", ")),

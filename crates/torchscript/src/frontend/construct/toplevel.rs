@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use frazil_ir::Constant;
 use ruff_python_ast::{Expr, Parameters, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
@@ -129,6 +130,7 @@ impl Maker<'_, '_> {
                 statement,
                 method: None,
                 class: None,
+                scripted: is_scripted(&scope.file, &def.decorator_list),
             };
             let function = Py::Function(function);
             self.set(scope, &def.name, function.clone());
@@ -274,12 +276,25 @@ impl Maker<'_, '_> {
     }
 
     /// What the globals are to code that is compiled.
-    pub(super) fn top_names(&self, file: &SourceFile) -> HashMap<String, TopName> {
+    pub(super) fn top_names(&mut self, file: &SourceFile) -> HashMap<String, TopName> {
         let mut names = HashMap::new();
         let mut aliases = HashMap::new();
         for (name, binding) in &self.globals.names {
             let known = match &binding.value {
                 Err(error) => TopName::Refused(error.clone()),
+                Ok(Py::Traced(number)) => {
+                    if let Some(traced) = self.program.traces.functions.get_mut(*number) {
+                        traced.names.push(name.clone());
+                    }
+                    TopName::Traced(*number)
+                }
+                Ok(Py::Function(function))
+                    if function.file.is_by_hand()
+                        && function.scripted
+                        && function.def().is_some_and(|def| def.name.as_str() != name) =>
+                {
+                    TopName::Scripted(function.statement)
+                }
                 Ok(Py::Function(function)) if function.file.is_by_hand() => TopName::Definition(function.statement),
                 Ok(Py::Class(class)) if class.file.is_by_hand() => TopName::Definition(class.statement),
                 Ok(Py::Class(class)) => {
@@ -296,6 +311,18 @@ impl Maker<'_, '_> {
         }
         file.set_aliases(aliases);
         names
+    }
+
+    /// The globals that are constants, for code that Python would run while it is traced.
+    pub(super) fn top_constants(&self) -> HashMap<String, Constant> {
+        if self.program.traces.functions.is_empty() && !self.has_traces {
+            return HashMap::new();
+        }
+        let known = self.globals.names.iter().filter_map(|(name, binding)| {
+            let value = binding.value.as_ref().ok()?;
+            Some((name.clone(), super::lower::constant(&self.program.ctx, value, 0)?))
+        });
+        known.collect()
     }
 
     /// The values that defaults and class bodies have, for code that is compiled.

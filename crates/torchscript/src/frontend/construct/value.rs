@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
 use super::tensor::HostTensor;
+use super::traced::TracedMethod;
 use crate::frontend::source::SourceFile;
 
 /// A value.
@@ -22,12 +23,20 @@ pub(super) enum Py {
     Str(Rc<str>),
     List(Rc<RefCell<Vec<Py>>>),
     Tuple(Rc<[Py]>),
+    /// `torch.Size`: a tuple with another text.
+    Size(Rc<[Py]>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
     Device(Device),
     Tensor(HostTensor),
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
     Object(ObjectRef),
+    /// An object of a class of the text that is no module.
+    Instance(ObjectRef),
+    /// `torch.jit.Attribute`: a value, and the type that it is to have.
+    Typed(Box<Py>, TypeId),
+    /// A function that `torch.jit.trace` made, by its number.
+    Traced(usize),
     Class(ClassRef),
     Function(FunctionRef),
     /// A member of an enumeration.
@@ -62,6 +71,10 @@ pub(super) struct PyObject {
     pub(super) scripted: Option<ObjectRef>,
     /// The mode that the text has set, by `train()`, `eval()` or an assignment to `training`: whether it is training mode.
     pub(super) mode: Option<bool>,
+    /// The methods that `torch.jit.trace` has recorded, of the module that it made.
+    pub(super) traced: Vec<TracedMethod>,
+    /// Whether the module was in training mode when it was traced; `None` for others.
+    pub(super) trained_when_traced: Option<bool>,
     /// Whether `nn.Module.__init__` has been called.
     pub(super) is_ready: bool,
 }
@@ -76,6 +89,8 @@ impl PyObject {
             hooks: Vec::new(),
             scripted: None,
             mode: None,
+            traced: Vec::new(),
+            trained_when_traced: None,
             is_ready: true,
         };
         // While the text runs. What is compiled is in evaluation mode unless the text has set a mode: it is code to be deployed.
@@ -134,6 +149,7 @@ impl ClassRef {
             statement: self.statement,
             method: Some(index),
             class: Some(Rc::new(self.clone())),
+            scripted: false,
         })
     }
 }
@@ -146,6 +162,8 @@ pub(super) struct FunctionRef {
     pub(super) method: Option<usize>,
     /// The class that the method is of.
     pub(super) class: Option<Rc<ClassRef>>,
+    /// Whether `torch.jit.script` has compiled it.
+    pub(super) scripted: bool,
 }
 
 impl FunctionRef {
@@ -184,6 +202,19 @@ impl Py {
         Py::Tuple(items.into())
     }
 
+    /// The value with a tuple for sizes.
+    pub(super) fn plain(&self) -> Py {
+        match self {
+            Py::Size(items) => Py::Tuple(Rc::clone(items)),
+            other => other.clone(),
+        }
+    }
+
+    /// `torch.Size(sizes)`
+    pub(super) fn size(sizes: impl IntoIterator<Item = i64>) -> Py {
+        Py::Size(sizes.into_iter().map(Py::Int).collect())
+    }
+
     /// What Python calls its type.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
@@ -194,12 +225,14 @@ impl Py {
             Py::Str(_) => "str",
             Py::List(_) => "list",
             Py::Tuple(_) => "tuple",
+            Py::Size(_) => "torch.Size",
             Py::Dict(_) => "dict",
             Py::Device(_) => "device",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
-            Py::Object(_) | Py::Member(..) => "object",
+            Py::Object(_) | Py::Instance(_) | Py::Member(..) => "object",
+            Py::Typed(..) => "Attribute",
             Py::Class(_) => "type",
-            Py::Function(_) | Py::Method(..) | Py::Path(_) => "function",
+            Py::Function(_) | Py::Traced(_) | Py::Method(..) | Py::Path(_) => "function",
             Py::Super(..) => "super",
             Py::Iterator(_) => "iterator",
             Py::Keys(_) => "_IncompatibleKeys",
@@ -227,7 +260,7 @@ impl Py {
     pub(super) fn items(&self) -> Option<Vec<Py>> {
         Some(match self {
             Py::List(items) => items.borrow().clone(),
-            Py::Tuple(items) => items.to_vec(),
+            Py::Tuple(items) | Py::Size(items) => items.to_vec(),
             Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
             Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
             // What has been gone through once is not gone through again: Python would find the rest of it.
@@ -242,7 +275,7 @@ impl Py {
         match self.as_int() {
             Some(one) => Some(vec![one]),
             None => match self {
-                Py::List(_) | Py::Tuple(_) => self.items()?.iter().map(Py::as_int).collect(),
+                Py::List(_) | Py::Tuple(_) | Py::Size(_) => self.items()?.iter().map(Py::as_int).collect(),
                 _ => None,
             },
         }

@@ -61,6 +61,10 @@ impl Maker<'_, '_> {
             self.charge_bytes(file, added.saturating_mul(size_of::<Py>() as u64), call)?;
         }
         let value = match object {
+            Py::Size(items) if name == "numel" && arguments.is_empty() => {
+                let mut all = items.iter().map(|item| item.as_int().unwrap_or_default());
+                all.try_fold(1i64, i64::checked_mul).map(Py::Int)
+            }
             Py::List(_) | Py::Tuple(_) => self.sequence_method(object, name, arguments),
             Py::Dict(_) => self.dict_method(object, name, arguments),
             Py::Str(text) => self.str_method(text, name, arguments),

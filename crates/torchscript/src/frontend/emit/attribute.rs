@@ -7,10 +7,10 @@ use frazil_ir::{Constant, FunctionId, SymbolId, TypeId, TypeKind, ValueId, types
 use ruff_text_size::Ranged;
 
 use super::matching::Arguments;
-use super::sugared::Sugared;
+use super::sugared::{Special, Sugared};
 use super::{Emitter, builtins, name_attribute};
 use crate::frontend::program::{Global, foreign_method};
-use crate::frontend::{Result, library};
+use crate::frontend::{LoadError, Result, library};
 
 impl<'f> Emitter<'_, '_, 'f> {
     /// `base.name`
@@ -30,6 +30,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                         self.locate(node);
                         return Ok(Sugared::Value(self.constant(member)));
                     }
+                }
+                if let TypeKind::Class(class) = ctx.type_kind(ty)
+                    && self.program.is_module(class)
+                {
+                    // Methods of modules are defined when code names them.
+                    self.program.module_method(class, name)?;
                 }
                 match name {
                     "__new__" => Ok(Sugared::New(ty)),
@@ -67,6 +73,15 @@ impl<'f> Emitter<'_, '_, 'f> {
         class.methods.get(&name).copied()
     }
 
+    /// The form with rules of its own that a name stands for.
+    pub(super) fn special_form(&self, path: &str) -> Option<Special> {
+        match path {
+            "torch.jit.is_scripting" if self.program.traces.is_tracing => Some(Special::Known(false)),
+            "torch.jit.is_tracing" if self.program.traces.is_tracing => Some(Special::Known(true)),
+            _ => builtins::special(path),
+        }
+    }
+
     pub(super) fn path(&mut self, path: String, node: &impl Ranged) -> Result<Sugared<'f>> {
         if let Some(constant) = self.program.named_constant(self.file, &path)? {
             self.locate(node);
@@ -77,7 +92,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             };
             return Ok(Sugared::Value(self.builder().constant_typed(constant, ty)));
         }
-        if let Some(special) = builtins::special(&path) {
+        if let Some(special) = self.special_form(&path) {
             return Ok(Sugared::Special(special));
         }
         if path.starts_with("__torch__.") {
@@ -117,7 +132,25 @@ impl<'f> Emitter<'_, '_, 'f> {
                 return Ok(sugared);
             }
             if let Some(path) = self.program.function_attribute(class, name).map(str::to_owned) {
-                return self.path(path, node);
+                let function = self.path(path, node)?;
+                return match &function {
+                    Sugared::Function(id) => match self.program.schema_of(*id, self.file, node) {
+                        Err(LoadError::Source(error)) if error.diagnostic.code != "recursion" => {
+                            let message = format!(
+                                "Module '{}' has no attribute '{name}' (This function exists as an attribute on the Python module, but we failed to compile it to a TorchScript function. \nThe error stack is reproduced here:\n{})",
+                                self.simple_name(class),
+                                error.diagnostic.message
+                            );
+                            self.error("attribute", message, node)
+                        }
+                        Err(other) => Err(other),
+                        Ok(_) => Ok(function),
+                    },
+                    _ => Ok(function),
+                };
+            }
+            if self.program.traces.is_tracing && self.program.python_method(class, name).is_some() {
+                return Ok(Sugared::Method(object, symbol));
             }
             if self.program.is_module(class) {
                 self.program.module_method(class, name)?;
@@ -221,9 +254,12 @@ impl<'f> Emitter<'_, '_, 'f> {
         let class = self.shown(self.ty(object));
         let message = match self.kind_of(object) {
             TypeKind::Class(class) if self.program.is_module(class) => {
-                let class = self.program.ctx.name(class);
-                let class = class.rsplit('.').next().unwrap_or(class);
-                format!("Module '{class}' has no attribute '{name}'")
+                let known = self.program.unconverted(class, name).map(|why| format!(" {why}"));
+                let class = self.simple_name(class);
+                format!(
+                    "Module '{class}' has no attribute '{name}'{}",
+                    known.unwrap_or_default()
+                )
             }
             TypeKind::Class(_) => format!(
                 "'{class}' object has no attribute or method '{name}'. Did you forget to initialize an attribute in __init__()?"
@@ -231,6 +267,12 @@ impl<'f> Emitter<'_, '_, 'f> {
             _ => format!("'{class}' object has no attribute or method '{name}'."),
         };
         self.error("attribute", message, node)
+    }
+
+    /// The name of a class without what it is qualified by.
+    fn simple_name(&self, class: SymbolId) -> &str {
+        let name = self.program.ctx.name(class);
+        name.rsplit('.').next().unwrap_or(name)
     }
 
     /// Whether an overload of `operator` takes a value of the object's type first.

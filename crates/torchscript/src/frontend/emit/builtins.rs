@@ -18,6 +18,7 @@ pub(crate) fn special(name: &str) -> Option<Special> {
         "torch.jit.wait" | "torch.jit._wait" => Special::Wait,
         "warnings.warn" => Special::Warn,
         "torch._assert" => Special::Assert,
+        "torch.jit._unscriptable" => Special::Unscriptable,
         "print" => Special::Print,
         "range" => Special::Range,
         "enumerate" => Special::Enumerate,
@@ -68,6 +69,9 @@ pub(crate) fn operator(name: &str) -> Option<String> {
     let plain = match name {
         "len" | "ord" | "chr" | "hex" | "oct" | "bin" | "hash" | "divmod" | "round" | "pow" | "sorted" | "sum"
         | "all" | "any" | "list" => format!("aten::{name}"),
+        "torch.nn.functional.has_torch_function_unary" | "torch.nn.functional.has_torch_function_variadic" => {
+            "aten::has_torch_function".to_owned()
+        }
         "torch.nn.functional.logsigmoid" => "aten::log_sigmoid".to_owned(),
         "abs" | "min" | "max" | "id" | "rangelist" => format!("prim::{name}"),
         _ => {

@@ -80,6 +80,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                     other => {
                         let tuple = self.value(other, star)?;
                         if !matches!(self.kind_of(tuple), TypeKind::Tuple(_) | TypeKind::NamedTuple(..)) {
+                            if self.program.traces.is_tracing && self.spread_list(tuple, &mut arguments, star)? {
+                                continue;
+                            }
                             let message = match self.kind_of(tuple) {
                                 TypeKind::List(_) => NO_STATIC_LENGTH.to_owned(),
                                 _ => format!("{} cannot be used as a tuple", self.shown(self.ty(tuple))),
@@ -117,6 +120,11 @@ impl<'f> Emitter<'_, '_, 'f> {
                 self.builtin(&name, arguments, node).map(Sugared::Value)
             }
             Sugared::Function(id) => {
+                if self.program.traces.is_tracing
+                    && let Some((file, path)) = self.program.python_function(id)
+                {
+                    return self.call_python(&file, path, None, &arguments, node);
+                }
                 let schema = self.program.schema_of(id, self.file, node)?;
                 let matched = self.match_call(schema, &arguments, node)?;
                 let mut inputs = self.carry_out(&matched, node);
@@ -149,7 +157,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                     TypeKind::Interface(_) => symbols::FORWARD,
                     TypeKind::Class(class) => {
                         let forward = self.program.unit.method(class, symbols::FORWARD);
-                        if forward.is_some() || self.program.overloaded_methods(class, "forward").is_some() {
+                        let is_traced = self.program.python_method(class, "forward").is_some();
+                        if is_traced || forward.is_some() || self.program.overloaded_methods(class, "forward").is_some()
+                        {
                             symbols::FORWARD
                         } else {
                             self.program.ctx.symbol("__call__")
@@ -395,6 +405,13 @@ impl<'f> Emitter<'_, '_, 'f> {
         node: &impl Ranged,
     ) -> Result<ValueId> {
         let ctx = Arc::clone(&self.program.ctx);
+        if self.program.traces.is_tracing
+            && let TypeKind::Class(class) = self.kind_of(object)
+            && let Some((file, path)) = self.program.python_method(class, ctx.name(method))
+        {
+            let called = self.call_python(&file, path, Some(object), &arguments, node)?;
+            return self.value(called, node);
+        }
         let method = match self.kind_of(object) {
             TypeKind::Class(class) => self.choose_method(class, object, method, &arguments, node)?,
             _ => method,

@@ -181,7 +181,7 @@ impl<'f> Emitter<'_, '_, 'f> {
             let message = message.clone();
             return self.error("type", message, node);
         }
-        if let Some(special) = builtins::special(name) {
+        if let Some(special) = self.special_form(name) {
             return Ok(Sugared::Special(special));
         }
         match name {
@@ -212,6 +212,12 @@ impl<'f> Emitter<'_, '_, 'f> {
         }
         if let Some(path) = self.file.imported(name).map(str::to_owned) {
             return self.path(path, node);
+        }
+        if self.program.traces.is_tracing
+            && let Some(constant) = self.program.python_constant(self.file, name)
+        {
+            self.locate(node);
+            return Ok(Sugared::Value(self.constant(constant)));
         }
         if let Some(class) = self.program.python_value(self.file, name)? {
             let message = format!(

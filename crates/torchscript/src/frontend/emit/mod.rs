@@ -24,6 +24,7 @@ mod operator;
 mod special;
 mod statement;
 mod sugared;
+mod traced;
 pub(crate) mod upgrade;
 mod with;
 
@@ -130,7 +131,10 @@ pub(super) fn function(
     schema: &FunctionSchema,
 ) -> Result<(Graph, TypeId)> {
     let mut emitter = Emitter::new(program, file, schema.returns.first().map(|result| result.ty));
-    emitter.inputs(def, schema);
+    match emitter.program.traces.is_tracing {
+        true => emitter.traced_inputs(def, schema)?,
+        false => emitter.inputs(def, schema),
+    }
     emitter.body(def)
 }
 
@@ -205,6 +209,32 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             self.graph.name_value(value, &parameter.parameter.name);
             self.define(&parameter.parameter.name, value, None);
         }
+    }
+
+    /// Gives the graph an input for each parameter that is given something; others are their defaults.
+    fn traced_inputs(&mut self, def: &'f StmtFunctionDef, schema: &FunctionSchema) -> Result<()> {
+        for parameter in def.parameters.iter_non_variadic_params() {
+            let name = &parameter.parameter.name;
+            let symbol = self.program.ctx.symbol(name);
+            if let Some(argument) = schema.arguments.iter().find(|argument| argument.name == symbol) {
+                let value = self.graph.add_input(argument.ty);
+                self.graph.name_value(value, name);
+                self.define(name, value, None);
+                continue;
+            }
+            let Some(default) = parameter.default.as_deref() else {
+                return self.error(
+                    "call",
+                    format!("{}() is missing the argument '{name}'", def.name),
+                    parameter,
+                );
+            };
+            let constant = self.program.python_default(self.file, default)?;
+            self.locate(parameter);
+            let value = self.constant(constant);
+            self.define(name, value, None);
+        }
+        Ok(())
     }
 
     /// Emits the body of `def` and finishes the graph.

@@ -8,7 +8,7 @@ use ruff_text_size::Ranged;
 
 use super::matching::Arguments;
 use super::sugared::Special;
-use super::{Condition, Emitter, builtins};
+use super::{Condition, Emitter};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
 
@@ -145,7 +145,7 @@ impl<'f> Emitter<'_, '_, 'f> {
         if self.lookup(head).is_some() {
             return None;
         }
-        Some((builtins::special(&self.file.expand(&name))?, call))
+        Some((self.special_form(&self.file.expand(&name))?, call))
     }
 
     /// The truth value of a value, as `bool(...)` has it.

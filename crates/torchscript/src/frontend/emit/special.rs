@@ -26,9 +26,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let value = self.convert(value, ty, call);
                 if !self.program.is_subtype(self.ty(value), ty) {
                     let message = format!(
-                        "a `{}` is annotated as `{}`",
-                        self.shown(self.ty(value)),
-                        self.shown(ty)
+                        "expected an expression of type {} but found {}",
+                        self.shown(ty),
+                        self.shown(self.ty(value))
                     );
                     return wrong(self, &message);
                 }
@@ -97,6 +97,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                 };
                 self.builtin("aten::warn", Arguments::of(&[message]), call)?
             }
+            (Special::Unscriptable, [Expr::StringLiteral(reason)]) => return wrong(self, reason.value.to_str()),
             (Special::Assert, [condition, message @ ..]) => {
                 self.assertion(condition, message.first(), call)?;
                 self.none()

@@ -60,6 +60,8 @@ pub(crate) enum Special {
     UnwrapOptional,
     Warn,
     Assert,
+    /// Where the library says in whose words PyTorch refuses what it has only for Python.
+    Unscriptable,
     /// `int(x)`, `float(x)`, `bool(x)`, `str(x)`, `complex(x)`.
     Cast(&'static str, TypeId),
 }

@@ -20,7 +20,7 @@ class _Exponential(Module):
 
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__()
-        self.alpha = float(alpha)
+        self.alpha = alpha
         self.inplace = inplace
 
 
@@ -37,7 +37,7 @@ class _Shrink(Module):
 
     def __init__(self, lambd=0.5):
         super().__init__()
-        self.lambd = float(lambd)
+        self.lambd = lambd
 
 
 class ReLU(_InPlace):
@@ -55,7 +55,7 @@ class LeakyReLU(Module):
 
     def __init__(self, negative_slope=1e-2, inplace=False):
         super().__init__()
-        self.negative_slope = float(negative_slope)
+        self.negative_slope = negative_slope
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
@@ -102,8 +102,9 @@ class Hardtanh(Module):
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
         super().__init__()
-        self.min_val = float(min_val)
-        self.max_val = float(max_val)
+        self.min_val = min_val
+        self.max_val = max_val
+        assert max_val > min_val, f"max_val ({max_val}) must be greater than min_val ({min_val})"
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
@@ -151,8 +152,8 @@ class Softplus(Module):
 
     def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
-        self.beta = float(beta)
-        self.threshold = float(threshold)
+        self.beta = beta
+        self.threshold = threshold
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
@@ -173,8 +174,8 @@ class Threshold(Module):
 
     def __init__(self, threshold, value, inplace=False):
         super().__init__()
-        self.threshold = float(threshold)
-        self.value = float(value)
+        self.threshold = threshold
+        self.value = value
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
@@ -213,7 +214,7 @@ class PReLU(Module):
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters = num_parameters
-        self.weight = torch.nn.Parameter(torch.full((num_parameters,), float(init)))
+        self.weight = torch.nn.Parameter(torch.full((num_parameters,), float(init), dtype=dtype))
 
     def forward(self, input: Tensor) -> Tensor:
         return torch.prelu(input, self.weight)
@@ -231,20 +232,12 @@ class RReLU(Module):
 
     def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
         super().__init__()
-        self.lower = float(lower)
-        self.upper = float(upper)
+        self.lower = lower
+        self.upper = upper
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-
-def _float_mask(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
-    """What is to be added to scores: minus infinity where a truth value leaves something out."""
-    result = mask
-    if mask is not None and mask.dtype == torch.bool:
-        result = torch.zeros_like(mask, dtype=like.dtype).masked_fill_(mask, float("-inf"))
-    return result
 
 
 class MultiheadAttention(Module):
@@ -266,15 +259,15 @@ class MultiheadAttention(Module):
     ):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError("embed_dim and num_heads must be greater than 0")
-        if add_bias_kv or add_zero_attn:
-            raise ValueError("add_bias_kv and add_zero_attn are not supported")
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         self.num_heads = num_heads
-        self.dropout = float(dropout)
+        self.dropout = dropout
         self.batch_first = batch_first
         self.head_dim = embed_dim // num_heads
         assert self.head_dim * num_heads == embed_dim, "embed_dim must be divisible by num_heads"
@@ -296,22 +289,13 @@ class MultiheadAttention(Module):
         self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, dtype=dtype)
         if bias:
             nn.init.zeros_(self.out_proj.bias)
-
-    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        if self._qkv_same_embed_dim:
-            weight = self.in_proj_weight
-            assert weight is not None
-            w_q, w_k, w_v = weight.chunk(3)
+        if add_bias_kv:
+            self.bias_k = nn.Parameter(nn.init.xavier_normal_(torch.empty(1, 1, embed_dim, dtype=dtype)))
+            self.bias_v = nn.Parameter(nn.init.xavier_normal_(torch.empty(1, 1, embed_dim, dtype=dtype)))
         else:
-            w_q, w_k, w_v = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
-            assert w_q is not None and w_k is not None and w_v is not None
-        bias = self.in_proj_bias
-        if bias is not None:
-            b_q, b_k, b_v = bias.chunk(3)
-            q, k, v = F.linear(query, w_q, b_q), F.linear(key, w_k, b_k), F.linear(value, w_v, b_v)
-        else:
-            q, k, v = F.linear(query, w_q), F.linear(key, w_k), F.linear(value, w_v)
-        return q, k, v
+            self.bias_k = None
+            self.bias_v = None
+        self.add_zero_attn = add_zero_attn
 
     def forward(
         self,
@@ -324,46 +308,40 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        batched = query.dim() == 3
-        if not batched:
-            query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        elif self.batch_first:
+        # PyTorch compiles no attention without biases.
+        assert self.in_proj_bias.dtype == self.out_proj.bias.dtype
+        swaps = self.batch_first and query.dim() == 3
+        # Its kernel for attention of a sequence to itself reads the mask and takes no notice of the flag.
+        is_fused = swaps and query is key and key is value and not self.training and self.num_heads % 2 == 0
+        if is_fused and self._qkv_same_embed_dim and self.bias_k is None and not self.add_zero_attn:
+            is_causal = False
+        if swaps:
             query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
-        length, batch = query.size(0), query.size(1)
-        source = key.size(0)
-        heads, size = self.num_heads, self.head_dim
-        q, k, v = self._project(query, key, value)
-        q = q.contiguous().view(length, batch, heads, size).permute(1, 2, 0, 3)
-        k = k.contiguous().view(source, batch, heads, size).permute(1, 2, 0, 3)
-        v = v.contiguous().view(source, batch, heads, size).permute(1, 2, 0, 3)
-        mask = _float_mask(attn_mask, query)
-        if mask is not None:
-            if mask.dim() == 3:
-                mask = mask.view(batch, heads, length, source)
-            else:
-                mask = mask.view(1, 1, length, source)
-        padding = _float_mask(key_padding_mask, query)
-        if padding is not None:
-            padding = padding.view(batch, 1, 1, source)
-            mask = padding if mask is None else mask + padding
-        dropout = self.dropout if self.training else 0.0
-        weights: Optional[Tensor] = None
-        if need_weights:
-            scores = torch.matmul(q * math.sqrt(1.0 / float(size)), k.transpose(-2, -1))
-            if mask is not None:
-                scores = scores + mask
-            attention = F.softmax(scores, dim=-1)
-            if dropout > 0.0:
-                attention = F.dropout(attention, p=dropout)
-            result = torch.matmul(attention, v)
-            attention = attention.mean(dim=1) if average_attn_weights else attention
-            weights = attention if batched else attention.squeeze(0)
-        else:
-            result = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal and mask is None)
-        result = result.permute(2, 0, 1, 3).contiguous().view(length, batch, self.embed_dim)
-        result = self.out_proj(result)
-        if not batched:
-            result = result.squeeze(1)
-        elif self.batch_first:
+        result, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        if swaps:
             result = result.transpose(1, 0)
         return result, weights

@@ -35,6 +35,7 @@ class _Norm(Module):
 
 class _BatchNorm(_Norm):
     def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             if self.num_batches_tracked is not None:
@@ -58,12 +59,70 @@ class _BatchNorm(_Norm):
 
 
 class BatchNorm1d(_BatchNorm):
-    pass
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 2 and input.dim() != 3:
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
 
 
 class BatchNorm2d(_BatchNorm):
-    pass
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
 
 
 class BatchNorm3d(_BatchNorm):
-    pass
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_Norm):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("attribute lookup is not defined on python value of type 'module'")
+        return input
+
+
+class LazyBatchNorm1d(Module):
+    def __init__(
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None
+    ):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.batchnorm.LazyBatchNorm1d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyBatchNorm2d(Module):
+    def __init__(
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None
+    ):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.batchnorm.LazyBatchNorm2d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyBatchNorm3d(Module):
+    def __init__(
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None
+    ):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.batchnorm.LazyBatchNorm3d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input

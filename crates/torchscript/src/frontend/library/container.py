@@ -56,3 +56,20 @@ class ParameterDict(Module):
         if parameters is not None:
             for key, value in dict(parameters).items():
                 self.register_parameter(key, value)
+
+
+class Container(Module):
+    def __init__(self, **kwargs):
+        super().__init__()
+        for key, module in kwargs.items():
+            self.add_module(key, module)
+
+
+class DataParallel(Module):
+    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+        super().__init__()
+        self.module = module
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        return input

@@ -41,12 +41,19 @@ class _Conv(Module):
         transposed=False,
         output_padding=0,
     ):
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
         if in_channels % groups != 0:
             raise ValueError("in_channels must be divisible by groups")
         if out_channels % groups != 0:
             raise ValueError("out_channels must be divisible by groups")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
-            raise ValueError("padding_mode must be zeros, reflect, replicate or circular, but got {}".format(padding_mode))
+            raise ValueError(f"padding_mode must be one of {{'zeros', 'replicate', 'reflect', 'circular'}}, but got padding_mode='{padding_mode}'")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string '{padding}', should be one of {{'same', 'valid'}}")
+            if padding == "same" and any([step != 1 for step in _tuple(stride, dims)]):
+                raise ValueError("padding='same' is not supported for strided convolutions")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = _tuple(kernel_size, dims)
@@ -100,7 +107,7 @@ class _ConvTranspose(_Conv):
         dtype=None,
     ):
         if padding_mode != "zeros":
-            raise ValueError("Only zeros padding mode is supported for transposed convolutions")
+            raise ValueError(f'Only "zeros" padding mode is supported for ConvTranspose{dims}d')
         self._setup(
             dims,
             in_channels,
@@ -127,13 +134,21 @@ class _ConvTranspose(_Conv):
         result = [n for n in self.output_padding]
         if output_size is not None:
             dims = len(kernel_size)
-            wanted = output_size[-dims:]
+            wanted = output_size
+            if input.dim() == dims + 2 and len(wanted) == dims + 2:
+                wanted = wanted[2:]
+            if len(wanted) != dims:
+                raise ValueError(f"ConvTranspose{dims}D: for {input.dim()}D input, output_size must have {dims} or {dims + 2} elements (got {len(output_size)})")
+            least = torch.jit.annotate(List[int], [])
+            most = torch.jit.annotate(List[int], [])
             for i in range(dims):
                 span = dilation[i] * (kernel_size[i] - 1) + 1
-                least = (input.size(i - dims) - 1) * stride[i] - 2 * padding[i] + span
-                if wanted[i] < least or wanted[i] > least + stride[i] - 1:
-                    raise ValueError(f"requested an output size of {output_size}, which is out of range")
-                result[i] = wanted[i] - least
+                least.append((input.size(i - dims) - 1) * stride[i] - 2 * padding[i] + span)
+                most.append(least[i] + stride[i] - 1)
+            for i in range(dims):
+                if wanted[i] < least[i] or wanted[i] > most[i]:
+                    raise ValueError(f"requested an output size of {wanted}, but valid sizes range from {least} to {most} (for an input of {input.size()[2:]})")
+                result[i] = wanted[i] - least[i]
         return result
 
 
@@ -207,3 +222,57 @@ class ConvTranspose3d(_ConvTranspose):
         return torch.conv_transpose3d(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
+
+
+class LazyConv1d(Module):
+    def __init__(self, out_channels, kernel_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.conv.LazyConv1d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyConv2d(Module):
+    def __init__(self, out_channels, kernel_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.conv.LazyConv2d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyConv3d(Module):
+    def __init__(self, out_channels, kernel_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.conv.LazyConv3d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyConvTranspose1d(Module):
+    def __init__(self, out_channels, kernel_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.conv.LazyConvTranspose1d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyConvTranspose2d(Module):
+    def __init__(self, out_channels, kernel_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.conv.LazyConvTranspose2d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input
+
+
+class LazyConvTranspose3d(Module):
+    def __init__(self, out_channels, kernel_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("'torch.nn.modules.conv.LazyConvTranspose3d' has uninitialized parameters weight. Did you forget to run a forward pass?")
+        return input

@@ -9,7 +9,7 @@ class PairwiseDistance(Module):
 
     def __init__(self, p=2.0, eps=1e-6, keepdim=False):
         super().__init__()
-        self.norm = float(p)
+        self.norm = p
         self.eps = eps
         self.keepdim = keepdim
 

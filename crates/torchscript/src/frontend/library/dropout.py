@@ -10,7 +10,9 @@ class Dropout(Module):
 
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
-        self.p = float(p)
+        if p < 0 or p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:

@@ -113,7 +113,6 @@ def tanh(input: Tensor) -> Tensor:
     return input.tanh()
 
 
-
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     return torch._C._nn.glu(input, dim)
 
@@ -152,9 +151,13 @@ def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtyp
     return result
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def _check_probability(p: float) -> None:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    _check_probability(p)
     if inplace:
         result = torch.dropout_(input, p, training)
     else:
@@ -162,7 +165,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return result
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    _check_probability(p)
     if inplace:
         result = torch.feature_dropout_(input, p, training)
     else:
@@ -170,15 +174,38 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return result
 
 
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    _check_probability(p)
+    rank = input.dim()
+    if rank != 2 and rank != 3:
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {rank}D input. Note that dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+    if rank == 2:
+        result = _feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+    else:
+        result = _feature_dropout(input, p, training, inplace)
+    return result
+
+
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return dropout1d(input, p, training, inplace)
+    return _feature_dropout(input, p, training, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return dropout1d(input, p, training, inplace)
+    _check_probability(p)
+    if input.dim() != 5:
+        result = _feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+    else:
+        result = _feature_dropout(input, p, training, inplace)
+    return result
 
 
-
+def _check_batch(sizes: List[int]) -> None:
+    """Statistics of one value mean nothing."""
+    count = sizes[0]
+    for i in range(len(sizes) - 2):
+        count *= sizes[i + 2]
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {sizes}")
 
 
 def batch_norm(
@@ -191,6 +218,12 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
+    if training:
+        _check_batch(input.size())
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
@@ -204,6 +237,12 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
+    if use_input_stats:
+        count = 1
+        for size in input.size()[2:]:
+            count *= size
+        if count == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
     return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
@@ -220,12 +259,19 @@ def layer_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5
 ) -> Tensor:
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    _check_batch([input.size(0) * input.size(1) // num_groups, num_groups] + input.size()[2:])
     return torch.group_norm(input, num_groups, weight, bias, eps, True)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
     denominator = torch.linalg_vector_norm(input, p, [dim], True).clamp_min(eps).expand_as(input)
-    return input / denominator
+    if out is None:
+        result = input / denominator
+    else:
+        result = torch.div(input, denominator, out=out)
+    return result
 
 
 def embedding(
@@ -240,224 +286,13 @@ def embedding(
     index = -1
     if padding_idx is not None:
         index = padding_idx
-        if padding_idx < 0:
-            index = weight.size(0) + padding_idx
+        rows = weight.size(0)
+        assert index >= -rows and (index < rows or index == 0), "Padding_idx must be within num_embeddings"
+        if index < 0:
+            index += rows
     if max_norm is not None:
         torch.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
     return torch.embedding(weight, input, index, scale_grad_by_freq, sparse)
-
-
-@torch.jit._overload
-def interpolate(
-    input: Tensor,
-    size: Optional[int] = None,
-    scale_factor: Optional[List[float]] = None,
-    mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
-    antialias: bool = False,
-) -> Tensor:
-    ...
-
-
-@torch.jit._overload
-def interpolate(
-    input: Tensor,
-    size: Optional[List[int]] = None,
-    scale_factor: Optional[List[float]] = None,
-    mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
-    antialias: bool = False,
-) -> Tensor:
-    ...
-
-
-@torch.jit._overload
-def interpolate(
-    input: Tensor,
-    size: Optional[int] = None,
-    scale_factor: Optional[float] = None,
-    mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
-    antialias: bool = False,
-) -> Tensor:
-    ...
-
-
-@torch.jit._overload
-def interpolate(
-    input: Tensor,
-    size: Optional[List[int]] = None,
-    scale_factor: Optional[float] = None,
-    mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
-    antialias: bool = False,
-) -> Tensor:
-    ...
-
-
-def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
-    corners = False
-    if mode == "nearest" or mode == "area" or mode == "nearest-exact":
-        if align_corners is not None:
-            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
-    elif align_corners is not None:
-        corners = align_corners
-    rank = input.dim() - 2
-    if size is None and scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
-    if size is not None and scale_factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
-    recompute = mode == "area"
-    if recompute_scale_factor is not None and recompute_scale_factor:
-        if size is not None:
-            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        recompute = True
-    sizes = torch.jit.annotate(Optional[List[int]], None)
-    if size is not None:
-        if isinstance(size, int):
-            sizes = [size for _ in range(rank)]
-        else:
-            if len(size) != rank:
-                raise ValueError(f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {input.shape[2:]} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.")
-            sizes = size
-    scales = torch.jit.annotate(Optional[List[float]], None)
-    if scale_factor is not None:
-        if isinstance(scale_factor, float):
-            factors = [scale_factor for _ in range(rank)]
-        else:
-            if len(scale_factor) != rank:
-                raise ValueError(f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of {input.shape[2:]} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.")
-            factors = scale_factor
-        if recompute:
-            sizes = [int(math.floor(float(input.size(i + 2)) * factors[i])) for i in range(rank)]
-        else:
-            scales = factors
-    if antialias and not ((mode == "bilinear" or mode == "bicubic" or mode == "lanczos") and rank == 2):
-        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
-    if mode == "area":
-        assert sizes is not None
-        if rank == 1:
-            return torch.adaptive_avg_pool1d(input, sizes)
-        if rank == 2:
-            return torch._C._nn.adaptive_avg_pool2d(input, sizes)
-        if rank == 3:
-            return torch._C._nn.adaptive_avg_pool3d(input, sizes)
-    if mode == "nearest" and rank == 1:
-        result = torch._C._nn.upsample_nearest1d(input, sizes, scales)
-    elif mode == "nearest" and rank == 2:
-        result = torch._C._nn.upsample_nearest2d(input, sizes, scales)
-    elif mode == "nearest" and rank == 3:
-        result = torch._C._nn.upsample_nearest3d(input, sizes, scales)
-    elif mode == "nearest-exact" and rank == 1:
-        result = torch._C._nn._upsample_nearest_exact1d(input, sizes, scales)
-    elif mode == "nearest-exact" and rank == 2:
-        result = torch._C._nn._upsample_nearest_exact2d(input, sizes, scales)
-    elif mode == "nearest-exact" and rank == 3:
-        result = torch._C._nn._upsample_nearest_exact3d(input, sizes, scales)
-    elif mode == "bilinear" and rank == 2 and antialias:
-        result = torch._C._nn._upsample_bilinear2d_aa(input, sizes, corners, scales)
-    elif mode == "bicubic" and rank == 2 and antialias:
-        result = torch._C._nn._upsample_bicubic2d_aa(input, sizes, corners, scales)
-    elif mode == "lanczos" and rank == 2:
-        if corners:
-            raise ValueError("Lanczos mode does not support align_corners=True")
-        if not antialias:
-            raise ValueError("Lanczos mode requires antialias=True")
-        result = torch._C._nn._upsample_lanczos2d_aa(input, sizes, corners, scales)
-    elif mode == "linear" and rank == 1:
-        result = torch._C._nn.upsample_linear1d(input, sizes, corners, scales)
-    elif mode == "bilinear" and rank == 2:
-        result = torch._C._nn.upsample_bilinear2d(input, sizes, corners, scales)
-    elif mode == "trilinear" and rank == 3:
-        result = torch._C._nn.upsample_trilinear3d(input, sizes, corners, scales)
-    elif mode == "bicubic" and rank == 2:
-        result = torch._C._nn.upsample_bicubic2d(input, sizes, corners, scales)
-    else:
-        raise NotImplementedError(f"interpolation of {input.dim()} dimensions with mode {mode}")
-    return result
-
-
-def _unpool_output_size(
-    input: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], output_size: Optional[List[int]]
-) -> List[int]:
-    rank = len(kernel_size)
-    sizes = input.size()
-    result = torch.jit.annotate(List[int], [])
-    for d in range(rank):
-        result.append((sizes[d - rank] - 1) * stride[d] + kernel_size[d] - 2 * padding[d])
-    if output_size is not None:
-        wanted = output_size
-        if len(wanted) == rank + 2:
-            wanted = wanted[2:]
-        if len(wanted) != rank:
-            raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a length of '{len(wanted)}'")
-        for d in range(rank):
-            least = result[d] - stride[d]
-            most = result[d] + stride[d]
-            if not (least < wanted[d] < most):
-                raise ValueError(f'invalid output_size "{wanted}" (dim {d} must be between {least} and {most})')
-        result = wanted
-    for d in range(rank):
-        if result[d] < 0:
-            raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{d}]={result[d]}")
-    return result
-
-
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: BroadcastingList1[int],
-    stride: Optional[BroadcastingList1[int]] = None,
-    padding: BroadcastingList1[int] = 0,
-    output_size: Optional[BroadcastingList1[int]] = None,
-) -> Tensor:
-    steps = kernel_size
-    if stride is not None:
-        steps = stride
-    sizes = _unpool_output_size(input, kernel_size, steps, padding, output_size)
-    return torch._C._nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), sizes + [1]).squeeze(-1)
-
-
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: BroadcastingList2[int],
-    stride: Optional[BroadcastingList2[int]] = None,
-    padding: BroadcastingList2[int] = 0,
-    output_size: Optional[BroadcastingList2[int]] = None,
-) -> Tensor:
-    steps = kernel_size
-    if stride is not None:
-        steps = stride
-    sizes = _unpool_output_size(input, kernel_size, steps, padding, output_size)
-    return torch._C._nn.max_unpool2d(input, indices, sizes)
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: BroadcastingList3[int],
-    stride: Optional[BroadcastingList3[int]] = None,
-    padding: BroadcastingList3[int] = 0,
-    output_size: Optional[BroadcastingList3[int]] = None,
-) -> Tensor:
-    steps = kernel_size
-    if stride is not None:
-        steps = stride
-    sizes = _unpool_output_size(input, kernel_size, steps, padding, output_size)
-    return torch._C._nn.max_unpool3d(input, indices, sizes, steps, padding)
 
 
 def fold(
@@ -483,166 +318,6 @@ def unfold(
     return torch._C._nn.im2col(input, kernel_size, dilation, padding, stride)
 
 
-def max_pool1d_with_indices(
-    input: Tensor,
-    kernel_size: BroadcastingList1[int],
-    stride: Optional[BroadcastingList1[int]] = None,
-    padding: BroadcastingList1[int] = 0,
-    dilation: BroadcastingList1[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tuple[Tensor, Tensor]:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool1d(
-    input: Tensor,
-    kernel_size: BroadcastingList1[int],
-    stride: Optional[BroadcastingList1[int]] = None,
-    padding: BroadcastingList1[int] = 0,
-    dilation: BroadcastingList1[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-max_pool1d = choose("return_indices", 6, max_pool1d_with_indices, _max_pool1d)
-
-
-def max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: BroadcastingList2[int],
-    stride: Optional[BroadcastingList2[int]] = None,
-    padding: BroadcastingList2[int] = 0,
-    dilation: BroadcastingList2[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tuple[Tensor, Tensor]:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch._C._nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool2d(
-    input: Tensor,
-    kernel_size: BroadcastingList2[int],
-    stride: Optional[BroadcastingList2[int]] = None,
-    padding: BroadcastingList2[int] = 0,
-    dilation: BroadcastingList2[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-max_pool2d = choose("return_indices", 6, max_pool2d_with_indices, _max_pool2d)
-
-
-def max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: BroadcastingList3[int],
-    stride: Optional[BroadcastingList3[int]] = None,
-    padding: BroadcastingList3[int] = 0,
-    dilation: BroadcastingList3[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tuple[Tensor, Tensor]:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch._C._nn.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _max_pool3d(
-    input: Tensor,
-    kernel_size: BroadcastingList3[int],
-    stride: Optional[BroadcastingList3[int]] = None,
-    padding: BroadcastingList3[int] = 0,
-    dilation: BroadcastingList3[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    if stride is None:
-        stride = torch.jit.annotate(List[int], [])
-    return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-max_pool3d = choose("return_indices", 6, max_pool3d_with_indices, _max_pool3d)
-
-
-def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False
-) -> Tuple[Tensor, Tensor]:
-    return torch.adaptive_max_pool1d(input, output_size)
-
-
-def _adaptive_max_pool1d(input: Tensor, output_size: BroadcastingList1[int], return_indices: bool = False) -> Tensor:
-    return torch.adaptive_max_pool1d(input, output_size)[0]
-
-
-adaptive_max_pool1d = choose("return_indices", 2, adaptive_max_pool1d_with_indices, _adaptive_max_pool1d)
-
-
-def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False
-) -> Tuple[Tensor, Tensor]:
-    return torch._C._nn.adaptive_max_pool2d(input, output_size)
-
-
-def _adaptive_max_pool2d(input: Tensor, output_size: BroadcastingList2[int], return_indices: bool = False) -> Tensor:
-    return torch._C._nn.adaptive_max_pool2d(input, output_size)[0]
-
-
-adaptive_max_pool2d = choose("return_indices", 2, adaptive_max_pool2d_with_indices, _adaptive_max_pool2d)
-
-
-def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False
-) -> Tuple[Tensor, Tensor]:
-    return torch._C._nn.adaptive_max_pool3d(input, output_size)
-
-
-def _adaptive_max_pool3d(input: Tensor, output_size: BroadcastingList3[int], return_indices: bool = False) -> Tensor:
-    return torch._C._nn.adaptive_max_pool3d(input, output_size)[0]
-
-
-adaptive_max_pool3d = choose("return_indices", 2, adaptive_max_pool3d_with_indices, _adaptive_max_pool3d)
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: BroadcastingList2[int]) -> Tensor:
-    return torch._C._nn.adaptive_avg_pool2d(input, output_size)
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: BroadcastingList3[int]) -> Tensor:
-    return torch._C._nn.adaptive_avg_pool3d(input, output_size)
-
-
-def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: int, stride: Optional[int] = None, ceil_mode: bool = False
-) -> Tensor:
-    step = kernel_size if stride is None else stride
-    powers = torch.avg_pool1d(input.pow(norm_type), [kernel_size], [step], [0], ceil_mode)
-    return (torch.sign(powers) * relu(torch.abs(powers))).mul(kernel_size).pow(1.0 / norm_type)
-
-
-def lp_pool2d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: BroadcastingList2[int],
-    stride: Optional[BroadcastingList2[int]] = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    step = kernel_size if stride is None else stride
-    powers = torch._C._nn.avg_pool2d(input.pow(norm_type), kernel_size, step, [0, 0], ceil_mode)
-    return (torch.sign(powers) * relu(torch.abs(powers))).mul(kernel_size[0] * kernel_size[1]).pow(1.0 / norm_type)
-
-
 def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[float] = None) -> Tensor:
     return torch._C._nn.pad(input, pad, mode, value)
 
@@ -650,7 +325,14 @@ def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[f
 def rrelu(
     input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    if inplace:
+    if training:
+        if lower > upper:
+            raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+        slopes = torch.empty_like(input).uniform_(lower, upper)
+        result = torch.where(input <= 0, input * slopes, input)
+        if inplace:
+            result = input.copy_(result)
+    elif inplace:
         result = torch.rrelu_(input, lower, upper, training)
     else:
         result = torch.rrelu(input, lower, upper, training)
@@ -670,6 +352,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    _check_probability(p)
     if inplace:
         result = torch.alpha_dropout_(input, p, training)
     else:
@@ -678,6 +361,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    _check_probability(p)
     if inplace:
         result = torch.feature_alpha_dropout_(input, p, training)
     else:
@@ -694,7 +378,9 @@ def rms_norm(
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     rank = input.dim()
     if rank < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality input (got {rank} dimensions)")
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {rank} dimensions)")
+    if input.numel() == 0:
+        return input
     squares = input.mul(input)
     if rank == 3:
         windows = pad(squares.unsqueeze(1), [0, 0, size // 2, (size - 1) // 2])
@@ -704,42 +390,6 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         windows = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), [0, 0, 0, 0, size // 2, (size - 1) // 2])
         means = torch._C._nn.avg_pool3d(windows, [size, 1, 1], [1]).squeeze(1).view(sizes)
     return input / means.mul(alpha).add(k).pow(beta)
-
-
-def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
-    corners = False
-    if align_corners is not None:
-        corners = align_corners
-    return torch.affine_grid_generator(theta, size, corners)
-
-
-def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
-) -> Tensor:
-    if mode == "bilinear":
-        interpolation = 0
-    elif mode == "nearest":
-        interpolation = 1
-    elif mode == "bicubic":
-        interpolation = 2
-    else:
-        raise ValueError(
-            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
-        )
-    if padding_mode == "zeros":
-        outside = 0
-    elif padding_mode == "border":
-        outside = 1
-    elif padding_mode == "reflection":
-        outside = 2
-    else:
-        raise ValueError(
-            f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
-        )
-    corners = False
-    if align_corners is not None:
-        corners = align_corners
-    return torch.grid_sampler(input, grid, interpolation, outside, corners)
 
 
 def embedding_bag(
@@ -755,28 +405,67 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: Optional[int] = None,
 ) -> Tensor:
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as the input ({input.shape})")
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None")
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found offsets of type <unknown>")
         starts = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
-    else:
+    elif input.dim() == 1:
         if offsets is None:
             raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
         starts = offsets
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if mode == "sum":
         code = 0
     elif mode == "mean":
         code = 1
     elif mode == "max":
         code = 2
+        if scale_grad_by_freq:
+            raise ValueError("max mode does not support scaling the gradient by the frequency")
+        if sparse:
+            raise ValueError("max mode does not support sparse weights")
     else:
         raise ValueError("mode has to be one of sum, mean or max")
     if max_norm is not None:
         torch.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")
     result, _, _, _ = torch.embedding_bag(
         weight, input, starts, scale_grad_by_freq, code, sparse, per_sample_weights, include_last_offset, padding_idx
     )
     return result
+
+
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
+    torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+    return mat_a
+
+
+def scaled_addmm(mat_a: Any, mat_b: Any) -> Tensor:
+    torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+    return mat_a
+
+
+def handle_torch_function(public_api: Any, relevant_args: Any) -> Any:
+    torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+    return public_api
+
+
+def scaled_mm(mat_a: Any, mat_b: Any) -> Any:
+    torch.jit._unscriptable("Unknown type name 'ScalingType'")
+    return mat_a
+
+
+def scaled_grouped_mm(mat_a: Any, mat_b: Any) -> Any:
+    torch.jit._unscriptable("Unknown type name 'ScalingType'")
+    return mat_a

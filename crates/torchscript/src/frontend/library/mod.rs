@@ -11,11 +11,17 @@ macro_rules! sources {
 
 const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.autograd.grad_mode" "grad_mode.py";
+    "torch.autograd.profiler" "profiler.py";
     "torch.functional" "torch_functional.py";
+    "torch.jit" "jit.py";
     "torch.jit._trace" "trace.py";
+    "torch.nn._attention" "attention.py";
     "torch.nn._losses" "losses.py";
+    "torch.nn._pooling" "pools.py";
+    "torch.nn._resize" "resize.py";
     "torch.nn.functional" "functional.py";
     "torch.nn.modules.activation" "activation.py";
+    "torch.nn.modules.adaptive" "adaptive.py";
     "torch.nn.modules.batchnorm" "batchnorm.py";
     "torch.nn.modules.channelshuffle" "channelshuffle.py";
     "torch.nn.modules.container" "container.py";
@@ -40,14 +46,25 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
 /// Names under which Python finds what is defined elsewhere.
 const ALIASES: &[(&str, &str)] = &[
     ("torch.no_grad", "torch.autograd.grad_mode.no_grad"),
+    (
+        "torch.profiler.record_function",
+        "torch.autograd.profiler.record_function",
+    ),
     ("torch.jit.is_tracing", "torch.jit._trace.is_tracing"),
+    (
+        "torch.nn.Transformer.generate_square_subsequent_mask",
+        "torch.nn.modules.transformer._generate_square_subsequent_mask",
+    ),
     ("torch.nn.functional.threshold", "torch.nn.functional._threshold"),
 ];
 
 /// Where functions stand that Python finds under a shorter name.
 const GATHERED: &[(&str, &str)] = &[
     ("torch.", "__torch__.torch.functional"),
+    ("torch.nn.functional.", "__torch__.torch.nn._attention"),
     ("torch.nn.functional.", "__torch__.torch.nn._losses"),
+    ("torch.nn.functional.", "__torch__.torch.nn._pooling"),
+    ("torch.nn.functional.", "__torch__.torch.nn._resize"),
 ];
 
 /// The file, text and qualifier of the source that defines the names under `qualifier`.
@@ -83,6 +100,16 @@ pub(crate) fn name_of(path: &str) -> Option<String> {
     let name = format!("__torch__.{path}");
     let (qualifier, _) = name.rsplit_once('.')?;
     SOURCES.iter().any(|(q, ..)| *q == qualifier).then_some(name)
+}
+
+/// Whether `path` is a function of `torch.nn.functional` that is written in Python.
+pub(crate) fn is_functional(path: &str) -> bool {
+    path.strip_prefix("torch.nn.functional.").is_some_and(|name| {
+        let gathered = GATHERED.iter().map(|(_, qualifier)| *qualifier);
+        gathered
+            .chain(["__torch__.torch.nn.functional"])
+            .any(|qualifier| defines(qualifier, name))
+    })
 }
 
 /// Whether the source of `qualifier` defines the function `name`.

@@ -31,17 +31,21 @@ class LayerNorm(Module):
 class GroupNorm(Module):
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
+        if num_channels % num_groups != 0:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
         if affine:
             self.weight = torch.nn.Parameter(torch.ones(num_channels, dtype=dtype))
-            self.bias = torch.nn.Parameter(torch.zeros(num_channels, dtype=dtype))
         else:
             self.register_parameter("weight", None)
+        if affine and bias:
+            self.bias = torch.nn.Parameter(torch.zeros(num_channels, dtype=dtype))
+        else:
             self.register_parameter("bias", None)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -54,12 +58,21 @@ class LocalResponseNorm(Module):
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
         super().__init__()
         self.size = size
-        self.alpha = float(alpha)
-        self.beta = float(beta)
-        self.k = float(k)
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(Module):
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("Expression of type dots cannot be used in a type expression")
+        return input
 
 
 class RMSNorm(Module):

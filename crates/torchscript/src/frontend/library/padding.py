@@ -22,21 +22,21 @@ class ConstantPad1d(_ConstantPad):
     def __init__(self, padding, value):
         super().__init__()
         self._setup(2, padding)
-        self.value = float(value)
+        self.value = value
 
 
 class ConstantPad2d(_ConstantPad):
     def __init__(self, padding, value):
         super().__init__()
         self._setup(4, padding)
-        self.value = float(value)
+        self.value = value
 
 
 class ConstantPad3d(_ConstantPad):
     def __init__(self, padding, value):
         super().__init__()
         self._setup(6, padding)
-        self.value = float(value)
+        self.value = value
 
 
 class ZeroPad1d(ConstantPad1d):
@@ -98,3 +98,39 @@ class ReplicationPad3d(_ReplicationPad):
     def __init__(self, padding):
         super().__init__()
         self._setup(6, padding)
+
+
+class _CircularPad(_Pad):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        return F.pad(input, self.padding, "circular")
+
+
+class CircularPad1d(_CircularPad):
+    def __init__(self, padding):
+        super().__init__()
+        self._setup(2, padding)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 2 and input.dim() != 3:
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class CircularPad2d(_CircularPad):
+    def __init__(self, padding):
+        super().__init__()
+        self._setup(4, padding)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 3 and input.dim() != 4:
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+
+class CircularPad3d(_CircularPad):
+    def __init__(self, padding):
+        super().__init__()
+        self._setup(6, padding)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4 and input.dim() != 5:
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")

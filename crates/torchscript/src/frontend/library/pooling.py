@@ -148,6 +148,8 @@ class _LPPool(Module):
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
+        if norm_type == 0:
+            raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
         self.norm_type = float(norm_type)
         self.kernel_size = kernel_size
         self.stride = stride
@@ -162,6 +164,52 @@ class LPPool1d(_LPPool):
 class LPPool2d(_LPPool):
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool3d(_LPPool):
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool3d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class _FractionalMaxPool(Module):
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+
+    def _setup(self, name, dims, kernel_size, output_size, output_ratio, return_indices, samples):
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        self.kernel_size = kernel_size if isinstance(kernel_size, tuple) else (kernel_size,) * dims
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", samples)
+        self.output_size = (output_size,) * dims if isinstance(output_size, int) else output_size
+        self.output_ratio = (output_ratio,) * dims if isinstance(output_ratio, float) else output_ratio
+        if output_ratio is not None:
+            for ratio in self.output_ratio:
+                if not 0 < ratio < 1:
+                    raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        super().__init__()
+        self._setup("FractionalMaxPool2d", 2, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool2d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        super().__init__()
+        self._setup("FractionalMaxPool3d", 3, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool3d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
 
 
 class _MaxUnpool(Module):

@@ -34,6 +34,21 @@ class _RNN(Module):
         device=None,
         dtype=None,
     ):
+        # A bool is an int to Python, but no probability.
+        if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        if input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
+        if hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -64,6 +79,17 @@ class _RNN(Module):
                     weights.append(weight)
         self._flat_weights = weights
 
+    def _check_input(self, input: Tensor) -> None:
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
+
+    def _check_state(self, input: Tensor, state: Tensor, size: int, what: str) -> None:
+        layers = self.num_layers * 2 if self.bidirectional else self.num_layers
+        batch = input.size(0) if self.batch_first else input.size(1)
+        if state.dim() != 3 or state.size(0) != layers or state.size(1) != batch or state.size(2) != size:
+            expected = (layers, batch, size)
+            raise RuntimeError(f"Expected {what} size {expected}, got {state.size()}")
+
     def _zeros(self, input: Tensor, size: int) -> Tensor:
         """A state to begin with."""
         layers = self.num_layers * 2 if self.bidirectional else self.num_layers
@@ -80,15 +106,27 @@ class LSTM(_RNN):
         self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
     ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
         batched = input.dim() == 3
+        if not batched and input.dim() != 2:
+            raise ValueError(f"LSTM: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        if hx is not None:
+            for state in hx:
+                if batched and state.dim() != 3:
+                    raise RuntimeError(f"For batched 3-D input, hx and cx should also be 3-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+                if not batched and state.dim() != 2:
+                    raise RuntimeError(f"For unbatched 2-D input, hx and cx should also be 2-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
         if not batched:
             input = input.unsqueeze(0 if self.batch_first else 1)
+        self._check_input(input)
+        size = self.proj_size if self.proj_size > 0 else self.hidden_size
         if hx is None:
-            h = self._zeros(input, self.proj_size if self.proj_size > 0 else self.hidden_size)
+            h = self._zeros(input, size)
             c = self._zeros(input, self.hidden_size)
         else:
             h, c = hx
             if not batched:
                 h, c = h.unsqueeze(1), c.unsqueeze(1)
+            self._check_state(input, h, size, "hidden[0]")
+            self._check_state(input, c, self.hidden_size, "hidden[1]")
         output, h, c = torch._VF.lstm(
             input,
             [h, c],
@@ -109,12 +147,21 @@ class LSTM(_RNN):
 class _OneState(_RNN):
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
         batched = input.dim() == 3
+        if not batched and input.dim() != 2:
+            self._refuse_rank(input.dim())
+        if hx is not None:
+            if batched and hx.dim() != 3:
+                raise RuntimeError(f"For batched 3-D input, hx should also be 3-D but got {hx.dim()}-D tensor")
+            if not batched and hx.dim() != 2:
+                raise RuntimeError(f"For unbatched 2-D input, hx should also be 2-D but got {hx.dim()}-D tensor")
         if not batched:
             input = input.unsqueeze(0 if self.batch_first else 1)
+        self._check_input(input)
         if hx is None:
             h = self._zeros(input, self.hidden_size)
         else:
             h = hx if batched else hx.unsqueeze(1)
+            self._check_state(input, h, self.hidden_size, "hidden")
         output, h = self._run(input, h)
         if not batched:
             output = output.squeeze(0 if self.batch_first else 1)
@@ -125,7 +172,12 @@ class _OneState(_RNN):
 class GRU(_OneState):
     def __init__(self, *args, **kwargs):
         super().__init__()
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         self._setup("GRU", 3, *args, **kwargs)
+
+    def _refuse_rank(self, rank: int) -> None:
+        raise ValueError(f"GRU: Expected input to be 2D or 3D, got {rank}D instead")
 
     def _run(self, input: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
         return torch._VF.gru(
@@ -144,9 +196,14 @@ class GRU(_OneState):
 class RNN(_OneState):
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **kwargs):
         super().__init__()
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError("Unknown nonlinearity '" + str(nonlinearity) + "'. Select from 'tanh' or 'relu'.")
         self._setup("RNN_" + nonlinearity.upper(), 1, input_size, hidden_size, num_layers, *args, **kwargs)
+
+    def _refuse_rank(self, rank: int) -> None:
+        raise ValueError(f"RNN: Expected input to be 2D or 3D, got {rank}D tensor instead")
 
     def _run(self, input: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
         if self.mode == "RNN_TANH":
@@ -195,6 +252,20 @@ class _Cell(Module):
             self.register_parameter("bias_ih", None)
             self.register_parameter("bias_hh", None)
 
+    def _check(self, name: str, input: Tensor, hx: Optional[Tensor]) -> None:
+        if input.dim() != 1 and input.dim() != 2:
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        if hx is not None and hx.dim() != 1 and hx.dim() != 2:
+            raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
+
+    def _check_sizes(self, input: Tensor, state: Tensor, number: int) -> None:
+        if input.size(1) != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
+        if input.size(0) != state.size(0):
+            raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{number} batch size {state.size(0)}")
+        if state.size(1) != self.hidden_size:
+            raise RuntimeError(f"hidden{number} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}")
+
     def _state(self, input: Tensor, hx: Optional[Tensor]) -> Tensor:
         """A batched state."""
         if hx is None:
@@ -210,6 +281,12 @@ class LSTMCell(_Cell):
         self._setup(4, *args, **kwargs)
 
     def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> Tuple[Tensor, Tensor]:
+        if input.dim() != 1 and input.dim() != 2:
+            raise ValueError(f"LSTMCell: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        if hx is not None:
+            for number, state in enumerate(hx):
+                if state.dim() != 1 and state.dim() != 2:
+                    raise ValueError(f"LSTMCell: Expected hx[{number}] to be 1D or 2D, got {state.dim()}D instead")
         batched = input.dim() == 2
         if not batched:
             input = input.unsqueeze(0)
@@ -217,6 +294,8 @@ class LSTMCell(_Cell):
             h, c = self._state(input, None), self._state(input, None)
         else:
             h, c = self._state(input, hx[0]), self._state(input, hx[1])
+        self._check_sizes(input, h, 0)
+        self._check_sizes(input, c, 1)
         h, c = torch._VF.lstm_cell(input, [h, c], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         if not batched:
             h, c = h.squeeze(0), c.squeeze(0)
@@ -229,10 +308,12 @@ class GRUCell(_Cell):
         self._setup(3, *args, **kwargs)
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        self._check("GRUCell", input, hx)
         batched = input.dim() == 2
         if not batched:
             input = input.unsqueeze(0)
         h = self._state(input, hx)
+        self._check_sizes(input, h, 0)
         result = torch._VF.gru_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return result if batched else result.squeeze(0)
 
@@ -246,10 +327,12 @@ class RNNCell(_Cell):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        self._check("RNNCell", input, hx)
         batched = input.dim() == 2
         if not batched:
             input = input.unsqueeze(0)
         h = self._state(input, hx)
+        self._check_sizes(input, h, 0)
         if self.nonlinearity == "tanh":
             result = torch._VF.rnn_tanh_cell(input, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         elif self.nonlinearity == "relu":
@@ -257,3 +340,21 @@ class RNNCell(_Cell):
         else:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return result if batched else result.squeeze(0)
+
+
+class RNNBase(Module):
+    def __init__(self, mode, input_size, hidden_size, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        return input
+
+
+class RNNCellBase(Module):
+    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        torch.jit._unscriptable("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        return input

@@ -82,6 +82,30 @@ pub(crate) fn is_scripted(file: &SourceFile, decorators: &[Decorator]) -> bool {
         .any(|decorator| name(file, decorator) == "torch.jit.script")
 }
 
+/// Whether a function is compiled where it is called, also by what is traced.
+pub(super) fn is_compiled(file: &SourceFile, def: &StmtFunctionDef) -> bool {
+    let compiled = ["torch.jit.script", "torch.jit.script_if_tracing"];
+    let mut decorators = def.decorator_list.iter();
+    decorators.any(|decorator| compiled.contains(&name(file, decorator).as_str()))
+}
+
+/// Whether a method of a class that derives from `torch.jit.ScriptModule` is one of those that are compiled.
+pub(super) fn is_script_method(file: &SourceFile, def: &StmtFunctionDef) -> bool {
+    let mut decorators = def.decorator_list.iter();
+    decorators.any(|decorator| name(file, decorator) == "torch.jit.script_method")
+}
+
+/// Whether a property is left to Python, by `@torch.jit.unused` or `@torch.jit.ignore`: code does not know it.
+pub(super) fn is_left_property(file: &SourceFile, def: &StmtFunctionDef) -> bool {
+    let names: Vec<String> = def
+        .decorator_list
+        .iter()
+        .map(|decorator| name(file, decorator))
+        .collect();
+    let is_left = |name: &String| matches!(name.as_str(), "torch.jit.unused" | "torch.jit.ignore");
+    names.iter().any(|name| name == "property") && names.iter().any(is_left)
+}
+
 /// Whether `def` is the signature of an overload, which binds no name.
 ///
 /// # Errors

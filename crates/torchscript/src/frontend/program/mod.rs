@@ -29,6 +29,7 @@ use crate::frontend::construct::{self, Base, MethodTable};
 use crate::frontend::emit::upgrade;
 use crate::frontend::objects::Objects;
 use crate::frontend::source::SourceFile;
+use crate::frontend::traced::Traces;
 use crate::frontend::{Fold, LoadError, LoadOptions, Result, Stack, emit, library, objects};
 
 use decorators::Marker;
@@ -100,7 +101,7 @@ pub(crate) struct DefPath {
 }
 
 impl DefPath {
-    fn def(self, file: &SourceFile) -> Option<&StmtFunctionDef> {
+    pub(crate) fn def(self, file: &SourceFile) -> Option<&StmtFunctionDef> {
         match (file.statement(self.statement)?, self.method) {
             (Stmt::FunctionDef(def), None) => Some(def),
             (Stmt::ClassDef(class), Some(method)) => class.body.get(method)?.as_function_def_stmt(),
@@ -168,6 +169,10 @@ pub(crate) struct Program<'a> {
     top: Option<Top>,
     /// The bases of the classes of the text by hand, by the numbers of the class and of the base.
     pub(crate) bases: HashMap<(usize, usize), Base>,
+    /// Functions of the text that `torch.jit.script` was given, by statement.
+    pub(crate) scripted: HashSet<usize>,
+    /// What `torch.jit.trace` is to record.
+    pub(crate) traces: Traces,
     /// Functions that do not compile.
     pub(crate) refusals: Refusals,
     /// Of how many classes the hooks have been checked.
@@ -200,6 +205,8 @@ impl<'a> Program<'a> {
             objects: Objects::default(),
             top: None,
             bases: HashMap::new(),
+            scripted: HashSet::new(),
+            traces: Traces::default(),
             refusals: Refusals::default(),
             hooks_checked: 0,
         }
@@ -222,6 +229,24 @@ impl<'a> Program<'a> {
         if let Some(objects) = construct::module(self, &file)? {
             // Functions serve the module: those that it does not call are Python's.
             return Ok(Some(objects));
+        }
+        for (name, number, is_traced) in self.compiled_names() {
+            if self.refusals.skips(&name) {
+                continue;
+            }
+            let compiled = match (is_traced, file.statement(number)) {
+                (true, _) => self.traced_function(number).map(drop),
+                (false, Some(Stmt::FunctionDef(def))) => {
+                    let symbol = self.ctx.symbol(&format!("{BY_HAND}.{name}"));
+                    let path = DefPath {
+                        statement: number,
+                        method: None,
+                    };
+                    self.define_function(&file, def, path, symbol, None).map(drop)
+                }
+                _ => Ok(()),
+            };
+            self.note_refusal(&name, compiled)?;
         }
         for number in self.definitions(&file) {
             let (name, is_function) = match file.statement(number) {
@@ -272,6 +297,12 @@ impl<'a> Program<'a> {
         let Some(file) = self.file(qualifier)? else {
             return Ok(None);
         };
+        if let Some(error) = self.refusals.left_out.get(simple).filter(|_| file.is_by_hand()) {
+            return Err(error.clone().into());
+        }
+        if let Some(number) = self.traced_as(&file, simple) {
+            return Ok(self.traced_function(number)?.map(Global::Function));
+        }
         if let Some(own) = self.defined_as(&file, simple) {
             return self.global(&format!("{qualifier}.{own}"));
         }
@@ -387,22 +418,41 @@ impl<'a> Program<'a> {
         class: Option<TypeId>,
     ) -> Result<FunctionId> {
         let schema = self.signature(file, def, name, class)?;
-        let schema_is_open = schema.returns.is_empty();
+        Ok(self.add_body(file, path, schema, class.is_some()))
+    }
+
+    /// Adds a function whose body is not compiled yet.
+    pub(crate) fn add_body(
+        &mut self,
+        file: &Arc<SourceFile>,
+        path: DefPath,
+        schema: FunctionSchema,
+        is_method: bool,
+    ) -> FunctionId {
+        let declared = !schema.returns.is_empty();
         let graph = Graph::new(Arc::clone(&self.ctx));
+        let name = schema.name;
         let id = self.unit.add_function(Function { name, schema, graph });
-        let declared = !schema_is_open;
         self.bodies.insert(
             id,
             Body {
                 file: Arc::clone(file),
                 path,
                 declared,
-                is_method: class.is_some(),
+                is_method,
                 state: BodyState::Waiting,
             },
         );
         self.order.push(id);
-        Ok(id)
+        id
+    }
+
+    /// Where the function `id` stands in the text, if Python would run it: nothing says that it is compiled.
+    pub(crate) fn python_function(&self, id: FunctionId) -> Option<(Arc<SourceFile>, DefPath)> {
+        let body = self.bodies.get(&id).filter(|body| body.file.is_by_hand())?;
+        let def = body.path.def(&body.file)?;
+        let is_plain = !decorators::is_compiled(&body.file, def) && !self.scripted.contains(&body.path.statement);
+        (is_plain && body.path.method.is_none()).then(|| (Arc::clone(&body.file), body.path))
     }
 
     /// The schema that a definition states. What it returns is left out when the definition does not say.
@@ -568,12 +618,11 @@ impl<'a> Program<'a> {
         let (file, path) = (Arc::clone(&body.file), body.path);
         let Some(def) = path.def(&file) else { return Ok(()) };
         let schema = self.unit.function(id).schema.clone();
-        let (graph, returned) = match decorators::marker(&file, def)? {
-            marker @ (Marker::Unused | Marker::Ignored) => {
-                emit::unused(self, &file, def, &schema, marker == Marker::Ignored)?
-            }
-            _ => emit::function(self, &file, def, &schema)?,
-        };
+        let is_traced = self.traces.context.inlined.contains(&id);
+        let outer = std::mem::replace(&mut self.traces.is_tracing, is_traced);
+        let compiled = self.emit_body(id, &file, def, &schema);
+        self.traces.is_tracing = outer;
+        let (graph, returned) = compiled?;
         let function = self.unit.function_mut(id);
         function.graph = graph;
         if function.schema.returns.is_empty() {
@@ -583,5 +632,23 @@ impl<'a> Program<'a> {
             body.state = BodyState::Done;
         }
         Ok(())
+    }
+
+    fn emit_body(
+        &mut self,
+        id: FunctionId,
+        file: &Arc<SourceFile>,
+        def: &StmtFunctionDef,
+        schema: &FunctionSchema,
+    ) -> Result<(Graph, TypeId)> {
+        if self.traces.context.inlined.contains(&id) {
+            return emit::function(self, file, def, schema);
+        }
+        match decorators::marker(file, def)? {
+            marker @ (Marker::Unused | Marker::Ignored) => {
+                emit::unused(self, file, def, schema, marker == Marker::Ignored)
+            }
+            _ => emit::function(self, file, def, schema),
+        }
     }
 }

@@ -9,7 +9,8 @@ use ruff_python_ast::Stmt;
 use super::decorators::{self, Marker};
 use super::{DefPath, Global, Program};
 use crate::frontend::Result;
-use crate::frontend::construct::{ClassRef, MethodSource, MethodTable};
+use crate::frontend::construct::{Base, ClassRef, MethodSource, MethodTable, is_script_module_path};
+use crate::frontend::source::SourceFile;
 
 impl Program<'_> {
     /// A number for a class name that is taken.
@@ -31,6 +32,8 @@ impl Program<'_> {
         self.globals.insert(name, Global::Type(ty));
         self.unit.classes.insert(name, class);
         let mut wanted = Vec::new();
+        let is_traced = self.traces.context.classes.contains(&name);
+        let is_old = chain.iter().any(|class| self.derives_from_script_module(class));
         for class in chain {
             let Some(def) = class.def() else { continue };
             let mut signatures: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -48,9 +51,13 @@ impl Program<'_> {
                 let Stmt::FunctionDef(method) = member else { continue };
                 let marker = decorators::marker(&class.file, method).unwrap_or(Marker::Plain);
                 let is_setter = matches!(marker, Marker::Setter(_));
+                if decorators::is_left_property(&class.file, method) {
+                    continue;
+                }
                 if marker != Marker::Overload && last.get(&(method.name.as_str(), is_setter)) != Some(&index) {
                     continue;
                 }
+                let is_script_method = decorators::is_script_method(&class.file, method);
                 let method = match &marker {
                     Marker::Overload => {
                         signatures.entry(method.name.as_str()).or_default().push(index);
@@ -84,7 +91,12 @@ impl Program<'_> {
                     table.overloads.insert(method, names);
                     continue;
                 }
-                if method == "forward" || marker == Marker::Export {
+                let is_entry = match is_old || is_traced {
+                    // Such classes say which methods are compiled.
+                    true => is_script_method || (is_traced && marker == Marker::Export),
+                    false => method == "forward" || marker == Marker::Export,
+                };
+                if is_entry {
                     wanted.push(method.clone());
                 }
                 table.methods.insert(method, source(None));
@@ -98,9 +110,57 @@ impl Program<'_> {
         self.define_hooks(name, ty, hooks)
     }
 
+    /// Where method `method` of a class stands, if it is one of a traced module that Python runs.
+    pub(crate) fn python_method(&self, class: SymbolId, method: &str) -> Option<(Arc<SourceFile>, DefPath)> {
+        if !self.traces.context.classes.contains(&class) {
+            return None;
+        }
+        let source = self.modules.get(&class)?.methods.get(method)?;
+        let def = source.body.def(&source.file)?;
+        let marker = decorators::marker(&source.file, def).ok()?;
+        let is_plain = matches!(
+            marker,
+            Marker::Plain | Marker::Export | Marker::Ignored | Marker::Unused
+        );
+        (is_plain && source.signature.is_none()).then(|| (Arc::clone(&source.file), source.body))
+    }
+
+    /// Makes a function known by its qualified name.
+    pub(crate) fn know_function(&mut self, qualified: &str, id: FunctionId) {
+        let symbol = self.ctx.symbol(qualified);
+        self.globals.insert(symbol, Global::Function(id));
+    }
+
+    /// Whether `torch.jit.ScriptModule` is a base of a class of the text.
+    fn derives_from_script_module(&self, class: &ClassRef) -> bool {
+        let count = class.def().map_or(0, |def| def.bases().len());
+        class.file.is_by_hand()
+            && (0..count).any(|number| {
+                matches!(self.bases.get(&(class.statement, number)), Some(Base::Path(path)) if is_script_module_path(path))
+            })
+    }
+
+    /// Why attribute `name` of a module is none of its class, if the object has one in Python.
+    pub(crate) fn unconverted(&self, class: SymbolId, name: &str) -> Option<&str> {
+        self.modules.get(&class)?.unconverted.get(name).map(String::as_str)
+    }
+
     /// Method `method` of a class, which is defined if it is one of a module that nothing has called so far.
     pub(crate) fn module_method(&mut self, class: SymbolId, method: &str) -> Result<Option<FunctionId>> {
         let symbol = self.ctx.symbol(method);
+        if self.traces.context.classes.contains(&class) {
+            // A traced module has the methods that were traced, and those that are exported.
+            let exported = self.python_method(class, method).is_none_or(|(file, path)| {
+                let marker = path.def(&file).map(|def| decorators::marker(&file, def));
+                matches!(marker, Some(Ok(Marker::Export)))
+            });
+            if let Some(id) = self.unit.method(class, symbol) {
+                return Ok(Some(id));
+            }
+            if !exported {
+                return Ok(None);
+            }
+        }
         if let Some(id) = self
             .unit
             .method(class, symbol)

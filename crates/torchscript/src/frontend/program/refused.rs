@@ -1,6 +1,6 @@
 //! Functions and classes of a text by hand that do not compile. They fail the text only where something needs them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use frazil_ir::FunctionId;
 use indexmap::IndexMap;
@@ -19,14 +19,14 @@ pub(crate) struct Refusals {
     /// The functions and classes at the top level, by name, with the first error of each.
     pub(crate) found: IndexMap<String, Box<SourceError>>,
     /// Names that are known not to compile, and are left out.
-    pub(crate) left_out: HashSet<String>,
+    pub(crate) left_out: IndexMap<String, Box<SourceError>>,
     errors: HashMap<FunctionId, Box<SourceError>>,
 }
 
 impl Refusals {
     /// Whether the function or class `name` is left out.
     pub(super) fn skips(&self, name: &str) -> bool {
-        self.left_out.contains(name)
+        self.left_out.contains_key(name)
     }
 
     pub(super) fn keep(&mut self, id: FunctionId, error: &SourceError) {
@@ -61,7 +61,9 @@ impl Program<'_> {
             };
             !found.contains_key(name) && !self.refusals.skips(name)
         });
-        let is_empty = remaining.count() == 0;
+        let mut compiled = self.compiled_names().into_iter();
+        let has_compiled = compiled.any(|(name, ..)| !found.contains_key(&name) && !self.refusals.skips(&name));
+        let is_empty = remaining.count() == 0 && !has_compiled;
         let needed = found.iter().find(|(name, _)| {
             let numbers = file.definitions(name).iter();
             is_empty

@@ -17,12 +17,18 @@ pub(crate) struct Top {
     text: Arc<str>,
     names: HashMap<String, TopName>,
     bound: HashMap<TextRange, Bound>,
+    /// The values of names that are numbers, strings, tensors or lists and tuples of such.
+    constants: HashMap<String, Constant>,
 }
 
 /// What a name at the top level stands for.
 pub(crate) enum TopName {
     /// The function or class of this number.
     Definition(usize),
+    /// Another name for the function of this number, which `torch.jit.script` has compiled.
+    Scripted(usize),
+    /// The traced function of this number.
+    Traced(usize),
     /// Something that the text does not define, by an import or another name for it.
     Elsewhere,
     /// A value of this type, which only Python has.
@@ -48,11 +54,13 @@ impl Program<'_> {
         file: &SourceFile,
         names: HashMap<String, TopName>,
         bound: HashMap<TextRange, Bound>,
+        constants: HashMap<String, Constant>,
     ) {
         self.top = Some(Top {
             text: Arc::clone(&file.text),
             names,
             bound,
+            constants,
         });
     }
 
@@ -73,7 +81,7 @@ impl Program<'_> {
     /// The name under which the text defines the function or class that `name` is another name for.
     pub(super) fn defined_as(&self, file: &SourceFile, name: &str) -> Option<String> {
         let top = self.top.as_ref().filter(|_| file.is_by_hand())?;
-        let Some(TopName::Definition(number)) = top.names.get(name) else {
+        let Some(TopName::Definition(number) | TopName::Scripted(number)) = top.names.get(name) else {
             return None;
         };
         let own = match file.statement(*number)? {
@@ -85,6 +93,29 @@ impl Program<'_> {
         (own.as_str() != name && is_current).then(|| own.to_string())
     }
 
+    /// The traced function that a name of the text by hand stands for.
+    pub(super) fn traced_as(&self, file: &SourceFile, name: &str) -> Option<usize> {
+        let top = self.top.as_ref().filter(|_| file.is_by_hand())?;
+        match top.names.get(name) {
+            Some(TopName::Traced(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Names at the top level for functions that are compiled or traced under another name, with their numbers: of a statement, or of a trace.
+    pub(super) fn compiled_names(&self) -> Vec<(String, usize, bool)> {
+        let names = self.top.iter().flat_map(|top| &top.names);
+        let mut names: Vec<_> = names
+            .filter_map(|(name, known)| match known {
+                TopName::Scripted(statement) => Some((name.clone(), *statement, false)),
+                TopName::Traced(number) => Some((name.clone(), *number, true)),
+                _ => None,
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
     /// The statements of `file` that may say what `name` is.
     pub(super) fn candidates<'f>(&self, file: &'f SourceFile, name: &str) -> Result<Vec<(usize, &'f Stmt)>> {
         let known = match &self.top {
@@ -92,7 +123,7 @@ impl Program<'_> {
             _ => None,
         };
         match known {
-            Some(TopName::Definition(number)) => {
+            Some(TopName::Definition(number) | TopName::Scripted(number)) => {
                 Ok(file.statement(*number).map(|s| (*number, s)).into_iter().collect())
             }
             Some(TopName::Refused(error)) if !file.definitions(name).is_empty() => Err(error.clone().into()),
@@ -126,9 +157,28 @@ impl Program<'_> {
     }
 
     /// What `expr` was when its definition was run, if it is a default or a value in a class body.
-    pub(super) fn bound_value(&self, file: &SourceFile, expr: &Expr) -> Option<&Bound> {
+    pub(crate) fn bound_value(&self, file: &SourceFile, expr: &Expr) -> Option<&Bound> {
         let top = self.top.as_ref().filter(|top| Arc::ptr_eq(&top.text, &file.text))?;
         top.bound.get(&expr.range())
+    }
+
+    /// The value of a default that nothing is given for, where Python runs the function.
+    pub(crate) fn python_default(&mut self, file: &SourceFile, expr: &Expr) -> Result<Constant> {
+        match self.bound_value(file, expr) {
+            Some(Bound::Constant(known)) => Ok(known.clone()),
+            Some(Bound::Refused(error)) => Err(error.clone().into()),
+            _ => self.constant_expr(file, expr, None),
+        }
+    }
+
+    /// The number, string or tensor that a name at the top level of the text has, for code that Python would run.
+    pub(crate) fn python_constant(&self, file: &SourceFile, name: &str) -> Option<Constant> {
+        self.top
+            .as_ref()
+            .filter(|_| file.is_by_hand())?
+            .constants
+            .get(name)
+            .cloned()
     }
 
     /// The constant as a value of type `ty`, where Python's type is not told apart.

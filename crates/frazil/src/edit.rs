@@ -1,0 +1,87 @@
+//! Models and graphs as an embedder prints and edits them.
+
+use crate::{Engine, Error, Graphs, Loaded, Model, Result, Session, text};
+use frazil_ir::{Graph, Module};
+use std::fmt;
+
+impl Model {
+    /// The text form of the module, as [`Loaded::ir_text`] gives it. The data of constants with more elements than `elide` is left out, if that is
+    /// given; such text cannot be read back.
+    pub fn ir_text(&self, elide: Option<usize>) -> String {
+        text::print_module(self.module(), elide)
+    }
+
+    /// The model with an edited graph of `method`. The graph is verified afterwards, against the schemas of the session; this model keeps its own.
+    ///
+    /// ```
+    /// use frazil::{Session, ir::types};
+    ///
+    /// let session = Session::new();
+    /// let model = session.script("f.py".as_ref(), "def f(x): return torch.relu(x)\n", &[])?.to_model("f")?;
+    /// let gelu = session.ctx().symbol("aten::sigmoid");
+    /// let edited = model.edit("f", |graph| {
+    ///     for node in graph.all_nodes() {
+    ///         if graph.kind_name(node) == "aten::relu" {
+    ///             graph.set_kind(node, gelu);
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert!(edited.ir_text(None).contains("aten::sigmoid"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchMethod`]; what `edit` fails with, for which there is [`Error::Other`]; [`Error::Invalid`] when the graph does not verify.
+    pub fn edit(&self, method: &str, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
+        let missing = || Error::NoSuchMethod(method.to_owned());
+        let symbol = self.session().ctx().find_symbol(method).ok_or_else(missing)?;
+        let id = self.module().method(symbol).ok_or_else(missing)?;
+        let mut module = Module::clone(self.module());
+        let graph = &mut module.unit.function_mut(id).graph;
+        edit(graph)?;
+        graph
+            .verify(Some(self.session().registry().catalogue()))
+            .map_err(|source| Error::Invalid {
+                method: method.to_owned(),
+                source,
+            })?;
+        Ok(self.derived(module))
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model")
+            .field("class", &self.root().original_name())
+            .field("methods", &self.root().method_names())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Graphs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graphs").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Loaded::Model(model) => f.debug_tuple("Model").field(model).finish(),
+            Loaded::Graphs(graphs) => f.debug_tuple("Graphs").field(graphs).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! `docs/layers.md` says what became of each class of `torch.nn` and each function of `torch.nn.functional`: the page is made of the recorded
+//! programs of the topics `nn_modules` and `nn_functional`, and compared. `FRAZIL_BLESS=1` writes it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+
+use frazil::Session;
+use serde_json::Value as Json;
+
+/// What is known of one class or function.
+#[derive(Default)]
+struct Row {
+    programs: usize,
+    /// Programs that PyTorch compiles.
+    compiled: usize,
+    /// Of all programs, those that do as in PyTorch, refusals included.
+    same: usize,
+    /// Of the compiled ones, those that native code serves whole.
+    native: usize,
+    /// Operators that archives call and that have no semantics.
+    missing: BTreeSet<String>,
+}
+
+/// The page, while programs are compared.
+#[derive(Default)]
+pub(crate) struct LayersPage {
+    /// By topic and name.
+    rows: BTreeMap<(String, String), Row>,
+    known: BTreeSet<String>,
+}
+
+impl LayersPage {
+    /// Counts a program, whose name is that of a class or function and a number.
+    pub(crate) fn add(&mut self, topic: &str, name: &str, source: &str, recorded: &Json, outcome: &str, native: bool) {
+        if self.known.is_empty() {
+            let session = Session::new();
+            let catalogue = session.registry().catalogue();
+            let names = catalogue.operators();
+            let covered = names.filter(|name| {
+                catalogue
+                    .overloads(*name)
+                    .any(|schema| session.registry().operator_of(schema.clone()).is_some())
+            });
+            self.known = covered
+                .map(|name| session.registry().ctx().name(name).to_owned())
+                .collect();
+        }
+        let class = name.rsplit_once('_').map_or(name, |(class, _)| class);
+        // What changes a layer is no layer.
+        if topic == "nn_modules" && !source.contains(&format!("nn.{class}(")) {
+            return;
+        }
+        let row = self.rows.entry((topic.to_owned(), class.to_owned())).or_default();
+        row.programs += 1;
+        row.same += usize::from(matches!(outcome, "same" | "graph"));
+        if recorded.get("error").is_some() {
+            return;
+        }
+        row.compiled += 1;
+        row.native += usize::from(native);
+        let operators = recorded.get("operators").and_then(Json::as_array);
+        let names = operators.into_iter().flatten().filter_map(Json::as_str);
+        let missing = names.filter(|name| !self.known.contains(*name));
+        row.missing.extend(missing.map(str::to_owned));
+    }
+
+    /// # Panics
+    /// When the page in the repository is another one.
+    pub(crate) fn check(&self) {
+        // Without a compiler nothing is known of native code.
+        if !cfg!(feature = "codegen") {
+            return;
+        }
+        let made = self.text();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/layers.md");
+        if std::env::var_os("FRAZIL_BLESS").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        let differs = made.lines().zip(there.lines()).find(|(a, b)| a != b);
+        assert!(
+            made == there,
+            "docs/layers.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil --test suite programs_do; first difference: {differs:?}"
+        );
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::from(
+            "# Layers and functionals\n\n\
+             What works of `torch.nn` and `torch.nn.functional` (PyTorch 2.15). The page is made by `crates/frazil/tests/suite/layers_page.rs` of\n\
+             the programs that PyTorch recorded (`nn_modules.py` and `nn_functional.py` in `tests/fixtures/language`), by a test that also checks it.\n\n\
+             - *Programs*: recorded programs, each with one set of arguments and one or more calls.\n\
+             - *From source*: how many do in both engines what `torch.jit.script` and its result do: the same values, or the same exception. \"Refused\":\n  \
+             PyTorch refuses to compile it, and so do we, in its words.\n\
+             - *From archives*: yes where every operator that PyTorch's archive of the program calls has semantics; otherwise those that have none.\n\
+             - *Native*: how many of the programs that compile run as native code from the first to the last operator. The others are computed by\n  \
+             native code in parts, with the interpreter between them.\n\n\
+             Why a program differs stands in `tests/fixtures/language/differences.txt`.\n",
+        );
+        for (topic, title) in [
+            ("nn_modules", "Classes of `torch.nn`"),
+            ("nn_functional", "Functions of `torch.nn.functional`"),
+        ] {
+            let rows = self.rows.iter().filter(|((t, _), _)| t == topic);
+            let rows: Vec<(&str, &Row)> = rows.map(|((_, name), row)| (name.as_str(), row)).collect();
+            let whole = rows.iter().filter(|(_, row)| row.same == row.programs).count();
+            let _ = write!(
+                out,
+                "\n## {title}\n\n{whole} of {} do in all their programs as in PyTorch.\n\n\
+                 | name | programs | from source | from archives | native |\n| --- | --- | --- | --- | --- |\n",
+                rows.len()
+            );
+            for (name, row) in rows {
+                let of = |part: usize, all: usize| match part == all {
+                    true => "yes".to_owned(),
+                    false => format!("{part} of {all}"),
+                };
+                let source = match row.compiled == 0 && row.same == row.programs {
+                    true => "refused".to_owned(),
+                    false => of(row.same, row.programs),
+                };
+                let missing: Vec<String> = row.missing.iter().map(|name| format!("`{name}`")).collect();
+                let (archives, native) = match (row.compiled, missing.is_empty()) {
+                    (0, _) => ("-".to_owned(), "-".to_owned()),
+                    (all, true) => ("yes".to_owned(), of(row.native, all)),
+                    (all, false) => (format!("without {}", missing.join(", ")), of(row.native, all)),
+                };
+                let _ = writeln!(
+                    out,
+                    "| `{name}` | {} | {source} | {archives} | {native} |",
+                    row.programs
+                );
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,68 @@
+//! Weights that are given as directions and lengths.
+
+use super::ProgramRow;
+use frazil_ir::DType;
+use frazil_runtime::args::Args;
+use frazil_runtime::build::{Fold, ProgramBuilder};
+use frazil_runtime::op::{Form::Composite, OpError};
+use frazil_runtime::promote::compute_dtype;
+use frazil_runtime::structured::{Combine, TensorId};
+
+pub(super) const PROGRAMS: &[ProgramRow] = &[
+    (Composite, "aten::_weight_norm", |a| {
+        let mut p = ProgramBuilder::new(a);
+        let (out, _) = normed(&mut p, a)?;
+        p.finish(&[out])
+    }),
+    (Composite, "aten::_weight_norm_interface", |a| {
+        let (dim, rank) = (a.int("dim")?, a.tensor("v")?.rank() as i64);
+        if dim != 0 && dim != rank - 1 {
+            return Err(OpError::raised(
+                "fused kernels can only be applied for first or last dim",
+            ));
+        }
+        let mut p = ProgramBuilder::new(a);
+        let (out, norms) = normed(&mut p, a)?;
+        p.finish(&[out, norms])
+    }),
+];
+
+/// `v * (g / norm)`, where each slice of `v` along `dim` has a norm of its own (with -1, the whole has one), and the norms. float16 is rounded after each
+/// operation; bfloat16 is computed in float32, in which its norms are given.
+fn normed(p: &mut ProgramBuilder, args: &Args<'_>) -> Result<(TensorId, TensorId), OpError> {
+    let (v, g, dim) = (args.tensor("v")?, args.tensor("g")?, args.int("dim")?);
+    let (dtype, rank) = (v.dtype(), v.rank());
+    if !dtype.is_floating_point() || g.dtype() != dtype {
+        return Err(OpError::Unsupported(format!(
+            "_weight_norm of dtypes {} and {}",
+            dtype.type_name(),
+            g.dtype().type_name()
+        )));
+    }
+    let kept = match dim {
+        -1 => None,
+        _ => match usize::try_from(dim) {
+            Ok(dim) if dim < rank => Some(dim),
+            _ => {
+                return Err(OpError::raised(format!(
+                    "Dimension out of range (expected to be in range of [-1, {}], but got {dim})",
+                    rank as i64 - 1
+                )));
+            }
+        },
+    };
+    let folded: Vec<usize> = (0..rank).filter(|d| Some(*d) != kept).collect();
+    let compute = compute_dtype(dtype);
+    let stored = if dtype == DType::Half { dtype } else { compute };
+    let fold = Fold {
+        combine: Combine::Add,
+        accumulate: compute,
+        output: stored,
+    };
+    let norms = p.reduce(&[v.id], &folded, true, fold, |_, x| x[0] * x[0], Some(|sum| sum.sqrt()))?;
+    let out = p.map(&[v.id, g.id, norms], dtype, |_, x| {
+        let factor = x[1] / x[2];
+        x[0] * factor.cast(stored).cast(compute)
+    })?;
+    Ok((out, norms))
+}
