@@ -188,7 +188,7 @@ fn inline_tensor(body: &Json) -> Result<Option<Tensor>, RecordedError> {
 }
 
 /// The element type of a container: that of its scalars or tensors where all have one, else `Any`.
-fn common_type(items: &[Value]) -> TypeId {
+pub fn common_type(items: &[Value]) -> TypeId {
     let simple = |v: &Value| match v {
         Value::Bool(_) => types::BOOL,
         Value::Int(_) => types::INT,

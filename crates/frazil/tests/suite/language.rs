@@ -41,7 +41,7 @@ fn differences() -> BTreeMap<String, String> {
 
 /// How a program of ours differs from what PyTorch recorded.
 #[derive(Debug, PartialEq, Eq, Clone)]
-enum Outcome {
+pub enum Outcome {
     Same,
     /// We compile what PyTorch refuses.
     Accepts,
@@ -56,7 +56,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn kind(&self) -> &'static str {
+    /// The kind, as lists of differences name it.
+    pub fn kind(&self) -> &'static str {
         match self {
             Outcome::Same => "same",
             Outcome::Accepts => "accepts",
@@ -80,7 +81,7 @@ fn without_refusal(loaded: Loaded) -> Result<Loaded, String> {
 }
 
 /// How a program differs; and whether native code serves it whole, where that is wanted and there is a compiler.
-fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Option<bool>) -> Outcome {
+pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Option<bool>) -> Outcome {
     let session = Session::new();
     let loaded = session.load_bytes(Path::new("program.py"), source.as_bytes().to_vec());
     let loaded = loaded.map_err(|e| e.to_string()).and_then(without_refusal);
@@ -146,13 +147,13 @@ fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut Opti
 }
 
 /// How much one operator may differ.
-const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
+pub const OPERATOR: Tolerance = Tolerance::new(1e-5, 1e-5);
 
 /// The accumulated rounding error of a whole random program.
 const PROGRAM: Tolerance = Tolerance::new(2e-4, 2e-4).with_half(5e-2);
 
 /// A recorded value; its tensors are in line.
-fn value(json: &Json) -> Value {
+pub fn value(json: &Json) -> Value {
     value_from_json(json, &Tensors::default()).unwrap()
 }
 

@@ -32,6 +32,7 @@ mod shared_cache;
 mod states;
 mod switches;
 mod toplevel;
+mod torch_pages;
 mod trace;
 mod truncated;
 mod tuning;

@@ -1,0 +1,175 @@
+//! The functions that steps call: those of `torch.jit`, and helpers that tests/generate/fixtures/make_torch_pages.py has in Python.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::objects::{Failure, Kwargs, Module, Object, Outcome, computed};
+use frazil::passes::freeze::Freeze;
+use frazil::{FreezeOptions, Model, PassOptions, SaveOptions, Session, Value};
+
+/// Calls the function that a name of a step stands for.
+pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
+    let first = args.first().cloned();
+    match name {
+        "torch.jit.freeze" => freeze(args, kwargs),
+        "torch.jit.optimize_for_inference" => {
+            let [model, methods] = bound(args, kwargs, ["mod", "other_methods"])?;
+            let options = FreezeOptions {
+                freeze: preserving(methods)?,
+                ..FreezeOptions::default()
+            };
+            Ok(made(
+                module(model)?
+                    .whole("optimize_for_inference")?
+                    .optimize_for_inference(&options)?,
+            ))
+        }
+        "torch.jit.run_frozen_optimizations" => {
+            let [target, numerics, _] = bound(args, kwargs, ["mod", "optimize_numerics", "preserved_methods"])?;
+            let numerics = numerics.is_none_or(|numerics| numerics.is_true());
+            let pipeline = format!("optimize-frozen-graph{{optimize-numerics={numerics}}}");
+            let target = module(target)?;
+            let (model, _) = target.whole(name)?.run_passes(&pipeline, &PassOptions::default())?;
+            target.becomes(model);
+            Ok(Object::Value(Value::None))
+        }
+        "torch.jit.script" | "nn.Parameter" => first.ok_or_else(|| Failure::lacks(name)),
+        "OrderedDict" => Ok(Object::Dict(Vec::new())),
+        "kinds" => {
+            let pairs = kinds(first)?.into_iter();
+            Ok(Object::Dict(
+                pairs
+                    .map(|(kind, n)| (Object::str(kind), Object::Value(Value::Int(n))))
+                    .collect(),
+            ))
+        }
+        "count" => {
+            let kind = args.pop().ok_or_else(|| Failure::lacks(name))?.text()?;
+            let count = kinds(first)?.get(&kind).copied().unwrap_or(0);
+            Ok(Object::Value(Value::Int(count)))
+        }
+        "names" => Ok(Object::List(pairs(first).into_iter().map(|(name, _)| name).collect())),
+        "dtypes" => with_each(first, |tensor| tensor.attribute("dtype")),
+        "shapes" => with_each(first, |tensor| tensor.attribute("shape")),
+        "grads" => with_each(first, |tensor| tensor.attribute("requires_grad")),
+        "methods" => {
+            let names = module(first)?.methods()?.into_iter();
+            Ok(Object::List(names.map(Object::str).collect()))
+        }
+        "again" => Ok(made(again(&module(first)?.saved()?, SaveOptions::default())?)),
+        "extra_files" => extra_files(args),
+        "same" => match &args[..] {
+            [Object::Module(a), Object::Module(b)] => Ok(Object::Value(Value::Bool(a.is(b)))),
+            _ => Err(Failure::lacks("whether objects are the same")),
+        },
+        "str" => match &args[..] {
+            [Object::Value(value)] => Ok(Object::Value(computed("str(a)", std::slice::from_ref(value))?)),
+            [object] => Ok(Object::str(object.text()?)),
+            _ => Err(Failure::lacks(name)),
+        },
+        _ => Err(Failure::lacks(&format!("`{name}`"))),
+    }
+}
+
+fn made(model: Model) -> Object {
+    Object::Module(Module::new(model))
+}
+
+fn module(object: Option<Object>) -> Result<Module, Failure> {
+    match object {
+        Some(Object::Module(module)) => Ok(module),
+        other => Err(Failure::lacks(&format!("{other:?} as a module"))),
+    }
+}
+
+/// Arguments by their names.
+fn bound<const N: usize>(args: Vec<Object>, kwargs: Kwargs, names: [&str; N]) -> Result<[Option<Object>; N], Failure> {
+    let mut out = [const { None }; N];
+    for (slot, object) in out.iter_mut().zip(args) {
+        *slot = Some(object);
+    }
+    for (name, object) in kwargs {
+        match names.iter().position(|known| *known == name) {
+            Some(index) => out[index] = Some(object),
+            None => return Err(Failure::lacks(&format!("an argument '{name}'"))),
+        }
+    }
+    Ok(out)
+}
+
+fn preserving(names: Option<Object>) -> Result<Freeze, Failure> {
+    let names = names.and_then(|names| names.items()).unwrap_or_default();
+    Ok(Freeze {
+        preserve: names.iter().map(Object::text).collect::<Result<_, _>>()?,
+        ..Freeze::default()
+    })
+}
+
+fn freeze(args: Vec<Object>, kwargs: Kwargs) -> Outcome {
+    let [target, preserved, numerics] = bound(args, kwargs, ["mod", "preserved_attrs", "optimize_numerics"])?;
+    let options = FreezeOptions {
+        freeze: preserving(preserved)?,
+        optimize_numerics: numerics.is_none_or(|numerics| numerics.is_true()),
+    };
+    Ok(made(module(target)?.whole("frozen")?.freeze(&options)?))
+}
+
+/// How many nodes of each kind a graph has, without constants.
+fn kinds(object: Option<Object>) -> Result<BTreeMap<String, i64>, Failure> {
+    let Some(Object::Graph(graph)) = object else {
+        return Err(Failure::lacks("kinds of what is no graph"));
+    };
+    let mut out = BTreeMap::new();
+    for node in graph.all_nodes() {
+        let kind = graph.kind_name(node);
+        if kind != "prim::Constant" {
+            *out.entry(kind.to_owned()).or_insert(0) += 1;
+        }
+    }
+    Ok(out)
+}
+
+/// The pairs of a list of pairs or a dictionary.
+fn pairs(object: Option<Object>) -> Vec<(Object, Object)> {
+    let items = object.and_then(|object| object.items()).unwrap_or_default();
+    let pair = |item: Object| {
+        let mut pair = item.items()?.into_iter();
+        Some((pair.next()?, pair.next()?))
+    };
+    items.into_iter().filter_map(pair).collect()
+}
+
+/// The names with what `tell` tells about each tensor.
+fn with_each(object: Option<Object>, tell: impl Fn(&Object) -> Outcome) -> Outcome {
+    let told = pairs(object)
+        .into_iter()
+        .map(|(name, tensor)| Ok(Object::Tuple(vec![name, tell(&tensor)?])));
+    Ok(Object::List(told.collect::<Result<_, Failure>>()?))
+}
+
+/// The model as it comes back from an archive.
+fn again(model: &Model, options: SaveOptions) -> Result<Model, Failure> {
+    let bytes = model.save_bytes(&options)?;
+    let loaded = Session::new().load_bytes(Path::new("again.pt"), bytes)?;
+    Ok(loaded.model("loaded")?.clone())
+}
+
+/// What comes back of the extra files that a module is saved with; empty where it has none of that name.
+fn extra_files(args: Vec<Object>) -> Outcome {
+    let [target, given, asked] = &args[..] else {
+        return Err(Failure::lacks("extra files"));
+    };
+    let mut options = SaveOptions::default();
+    for (name, text) in pairs(Some(given.clone())) {
+        options
+            .extra_files
+            .insert(name.text()?, text.text()?.into_bytes().into());
+    }
+    let model = again(&module(Some(target.clone()))?.saved()?, options)?;
+    let found = asked.items().unwrap_or_default().into_iter().map(|name| {
+        let bytes = model.module().extra_files.get(&name.text()?);
+        let text = bytes.map_or(String::new(), |bytes| String::from_utf8_lossy(bytes).into_owned());
+        Ok((name, Object::str(text)))
+    });
+    Ok(Object::Dict(found.collect::<Result<_, Failure>>()?))
+}

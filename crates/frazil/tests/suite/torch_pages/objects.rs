@@ -1,0 +1,272 @@
+//! The objects of steps: values, modules, graphs, and containers of them.
+
+use std::fmt;
+use std::path::Path;
+
+pub use super::helpers::helper;
+pub use super::module::Module;
+use super::steps::applied;
+use frazil::ir::{DType, Graph};
+use frazil::runtime::value::{DictValue, Key, ListValue};
+use frazil::{CallError, EngineKind, EngineOptions, Error, HookId, Session, Value};
+use frazil_recorded::value::common_type;
+use indexmap::IndexMap;
+use serde_json::Value as Json;
+
+/// Arguments by name.
+pub type Kwargs = Vec<(String, Object)>;
+
+/// The value of an expression, or why it has none.
+pub type Outcome = Result<Object, Failure>;
+
+/// Why an expression has no value here.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    pub fn new(text: String) -> Failure {
+        Failure(text)
+    }
+
+    /// Our interface does not have `what`.
+    pub fn lacks(what: &str) -> Failure {
+        Failure(format!("our interface has no counterpart of {what}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure(error.to_string())
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        Failure(error.to_string())
+    }
+}
+
+/// What an expression of a step stands for.
+#[derive(Clone)]
+pub enum Object {
+    Value(Value),
+    /// A module, a function, or a method of a module.
+    Module(Module),
+    Graph(Box<Graph>),
+    List(Vec<Object>),
+    Tuple(Vec<Object>),
+    Dict(Vec<(Object, Object)>),
+    DType(String),
+    /// A lambda, as its tree.
+    Function(Json),
+    /// A hook that can be removed.
+    Handle(Module, HookId),
+    /// A name of PyTorch, or of a helper.
+    Name(String),
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Object::Value(value) => write!(f, "{value:?}"),
+            Object::Module(module) => write!(f, "module {}", module.original_name()),
+            Object::Graph(_) => f.write_str("graph"),
+            Object::List(items) | Object::Tuple(items) => f.debug_list().entries(items).finish(),
+            Object::Dict(pairs) => f.debug_map().entries(pairs.iter().map(|(k, v)| (k, v))).finish(),
+            Object::DType(name) | Object::Name(name) => f.write_str(name),
+            Object::Function(_) => f.write_str("lambda"),
+            Object::Handle(..) => f.write_str("handle"),
+        }
+    }
+}
+
+impl Object {
+    /// A string.
+    pub fn str(text: impl AsRef<str>) -> Object {
+        Object::Value(Value::str(text))
+    }
+
+    /// Pairs of names and objects, as PyTorch's iterators have them.
+    pub fn pairs(pairs: impl IntoIterator<Item = (String, Object)>) -> Object {
+        let pairs = pairs
+            .into_iter()
+            .map(|(name, object)| Object::Tuple(vec![Object::str(name), object]));
+        Object::List(pairs.collect())
+    }
+
+    /// The object as a value of TorchScript.
+    pub fn value(&self) -> Result<Value, Failure> {
+        let all = |items: &[Object]| items.iter().map(Object::value).collect::<Result<Vec<Value>, Failure>>();
+        Ok(match self {
+            Object::Value(value) => value.clone(),
+            Object::Tuple(items) => Value::tuple(all(items)?),
+            Object::List(items) => {
+                let items = all(items)?;
+                Value::List(ListValue::new(common_type(&items), items))
+            }
+            Object::Dict(pairs) => {
+                let keys = pairs
+                    .iter()
+                    .map(|(key, _)| key.value())
+                    .collect::<Result<Vec<_>, _>>()?;
+                let values = pairs
+                    .iter()
+                    .map(|(_, value)| value.value())
+                    .collect::<Result<Vec<_>, _>>()?;
+                let (key, value) = (common_type(&keys), common_type(&values));
+                let entries: IndexMap<Key, Value> = keys.into_iter().map(Key).zip(values).collect();
+                Value::Dict(DictValue::new(key, value, entries))
+            }
+            _ => return Err(Failure(format!("{self:?} is no value"))),
+        })
+    }
+
+    /// The text of a string, a graph or a module (`str(...)`).
+    pub fn text(&self) -> Result<String, Failure> {
+        match self {
+            Object::Value(Value::Str(text)) => Ok(text.to_string()),
+            Object::Graph(graph) => Ok(frazil_syntax::print_graph(graph)),
+            Object::Module(_) => Err(Failure::lacks("the text of a module")),
+            _ => Err(Failure(format!("{self:?} is no text"))),
+        }
+    }
+
+    /// Whether Python takes the object for true.
+    pub fn is_true(&self) -> bool {
+        match self {
+            Object::Value(value) => value.as_bool().unwrap_or(!matches!(value, Value::None)),
+            other => other.items().is_none_or(|items| !items.is_empty()),
+        }
+    }
+
+    /// The elements of a container; the pairs of a dictionary.
+    pub fn items(&self) -> Option<Vec<Object>> {
+        match self {
+            Object::List(items) | Object::Tuple(items) => Some(items.clone()),
+            Object::Dict(pairs) => {
+                let pairs = pairs.iter().map(|(k, v)| Object::Tuple(vec![k.clone(), v.clone()]));
+                Some(pairs.collect())
+            }
+            Object::Value(Value::Dict(dict)) => {
+                let pair =
+                    |(k, v): (&Key, &Value)| Object::Tuple(vec![Object::Value(k.0.clone()), Object::Value(v.clone())]);
+                Some(dict.with(|entries| entries.iter().map(pair).collect()))
+            }
+            Object::Value(value) => Some(value.items()?.into_iter().map(Object::Value).collect()),
+            _ => None,
+        }
+    }
+
+    /// `object[at]`.
+    pub fn item(&self, at: &Object) -> Outcome {
+        let at = at.value()?;
+        if let Object::Dict(pairs) = self {
+            let found = pairs
+                .iter()
+                .find(|(key, _)| key.value().is_ok_and(|key| key.as_str() == at.as_str()));
+            return found
+                .map(|(_, value)| value.clone())
+                .ok_or_else(|| Failure(format!("no key {at:?}")));
+        }
+        let items = self.items().unwrap_or_default();
+        let index = at.as_int().and_then(|i| usize::try_from(i).ok());
+        index
+            .and_then(|i| items.get(i).cloned())
+            .ok_or_else(|| Failure(format!("no element {at:?}")))
+    }
+
+    /// `object.name`.
+    pub fn attribute(&self, name: &str) -> Outcome {
+        match (self, name) {
+            (Object::Module(module), _) => module.attribute(name),
+            (Object::Tuple(keys), "missing_keys") => Ok(keys[0].clone()),
+            (Object::Tuple(keys), "unexpected_keys") => Ok(keys[1].clone()),
+            (Object::Dict(_), _) => self.item(&Object::str(name)),
+            (Object::Value(Value::Tensor(cell)), "dtype") => Ok(Object::str(cell.get().dtype().to_string())),
+            (Object::Value(value @ Value::Tensor(_)), "device") => {
+                let device = computed("str(a.device)", std::slice::from_ref(value))?;
+                Ok(Object::Value(device))
+            }
+            (Object::Value(value), _) => Ok(Object::Value(computed(
+                &format!("a.{name}"),
+                std::slice::from_ref(value),
+            )?)),
+            (Object::Name(of), _) => Ok(Object::Name(format!("{of}.{name}"))),
+            _ => Err(Failure::lacks(name)),
+        }
+    }
+
+    /// `object.name(args)`.
+    pub fn call_method(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
+        match (self, name) {
+            (Object::Module(module), _) => module.call_method(name, args, kwargs),
+            (Object::Handle(module, hook), "remove") => {
+                module.remove_hook(*hook);
+                Ok(Object::Value(Value::None))
+            }
+            (Object::Name(of), _) => helper(&format!("{of}.{name}"), args.to_vec(), kwargs.clone()),
+            (Object::Dict(pairs), "keys") => Ok(Object::List(pairs.iter().map(|(k, _)| k.clone()).collect())),
+            (Object::Value(_), _) => {
+                let values: Result<Vec<Value>, Failure> =
+                    std::iter::once(self).chain(args).map(Object::value).collect();
+                let names: Vec<&str> = NAMES[1..=args.len()].to_vec();
+                Ok(Object::Value(computed(
+                    &format!("a.{name}({})", names.join(", ")),
+                    &values?,
+                )?))
+            }
+            _ => Err(Failure::lacks(name)),
+        }
+    }
+
+    /// `object(args)`.
+    pub fn call(&self, args: &[Object], kwargs: &Kwargs) -> Outcome {
+        match self {
+            Object::Module(module) => module.call(args, kwargs),
+            Object::Function(tree) => applied(tree, args.to_vec()),
+            _ => Err(Failure(format!("{self:?} cannot be called"))),
+        }
+    }
+
+    /// The dtype that a step names.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Object::DType(name) => DType::ALL
+                .into_iter()
+                .find(|dtype| dtype.python_name() == name.as_str()),
+            _ => None,
+        }
+    }
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// An expression of `a`, `b`, `c`, `d`, which TorchScript computes.
+pub fn computed(expression: &str, values: &[Value]) -> Result<Value, Failure> {
+    let ty = |value: &Value| match value {
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int",
+        Value::Float(_) => "float",
+        Value::Str(_) => "str",
+        Value::Tensor(_) => "Tensor",
+        _ => "Any",
+    };
+    let parameters: Vec<String> = values
+        .iter()
+        .zip(NAMES)
+        .map(|(v, name)| format!("{name}: {}", ty(v)))
+        .collect();
+    let source = format!("def f({}):\n    return {expression}\n", parameters.join(", "));
+    let loaded = Session::new().script(Path::new("expression.py"), &source, &[])?;
+    let options = EngineOptions {
+        kind: EngineKind::Interpreter,
+        ..EngineOptions::default()
+    };
+    Ok(loaded.to_model("f")?.engine(&options)?.call("forward", values)?)
+}
