@@ -7,7 +7,7 @@
 use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
 use crate::registry::PassInfo;
 use crate::support;
-use crate::support::retype::{map_tensors, retype};
+use crate::support::retype::{all_values, map_tensors, retype};
 use frazil_ir::{Graph, TensorType};
 
 /// How the pass is named.
@@ -29,6 +29,20 @@ pub static INFO: PassInfo = PassInfo {
 /// See the [module documentation](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EraseShapeInformation;
+
+/// Makes the types of all tensors but constants plain, in bodies of forks too: what a trace or a profile saw is not what every call gives. Types of constants
+/// stay; they hold for every call.
+pub(crate) fn erase_shapes_of_variables(graph: &mut Graph) -> Result<(), PassError> {
+    support::for_each_subgraph(graph, erase_shapes_of_variables)?;
+    let ctx = graph.ctx().clone();
+    for value in all_values(graph) {
+        let plain = map_tensors(&ctx, graph.ty(value), &|_| TensorType::ANY);
+        if graph.constant(value).is_none() && graph.ty(value) != plain {
+            graph.set_type(value, plain);
+        }
+    }
+    Ok(())
+}
 
 impl GraphPass for EraseShapeInformation {
     fn run(&self, graph: &mut Graph, cx: &mut PassContext<'_>) -> Result<(), PassError> {

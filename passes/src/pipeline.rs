@@ -9,9 +9,10 @@
 //! parentheses behind them ([`STEPS`]): `methods{only=forward}(inline,dce)` on each function before the next, `repeat{max=10}(peephole,cse)`
 //! until it changes nothing.
 
-use crate::manager::{AnyPass, GraphPass, PassContext, PassError};
-use crate::registry::{OptionInfo, OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry, RegisteredPass};
-use frazil_ir::Graph;
+use crate::manager::AnyPass;
+use crate::registry::{
+    OptionInfo, OptionKind, OptionValue, PassInfo, PassOptions, PassRegistry, RegisteredPass, Unused,
+};
 use std::fmt;
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ pub static STEPS: &[PassInfo] = &[
             default: "",
             doc: "Names of methods, or qualified names of functions; all of them if absent.",
         }],
-        build: |_| AnyPass::graph(Nothing),
+        build: |_| AnyPass::graph(Unused),
     },
     PassInfo {
         name: "repeat",
@@ -41,18 +42,9 @@ pub static STEPS: &[PassInfo] = &[
             default: "10",
             doc: "Times after which it stops anyway. A pipeline whose repetitions still change something in the 1000th round is an error, and so is one whose repetitions make the IR grow beyond 200000 nodes and four times what it was.",
         }],
-        build: |_| AnyPass::graph(Nothing),
+        build: |_| AnyPass::graph(Unused),
     },
 ];
-
-/// The steps above are run by the manager.
-struct Nothing;
-
-impl GraphPass for Nothing {
-    fn run(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {
-        Ok(())
-    }
-}
 
 /// How deep pipelines may nest.
 const MAX_NESTING: usize = 16;

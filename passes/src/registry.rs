@@ -282,8 +282,8 @@ impl PassRegistry {
     }
 }
 
-/// Stands in declarations whose pass a closure makes.
-struct Unused;
+/// The pass in declarations whose pass is made elsewhere: by a closure, or by the manager.
+pub(crate) struct Unused;
 
 impl GraphPass for Unused {
     fn run(&self, _graph: &mut Graph, _cx: &mut PassContext<'_>) -> Result<(), PassError> {

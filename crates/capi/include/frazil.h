@@ -67,7 +67,7 @@ typedef enum {
   FRAZIL_ERROR_KIND_ARGUMENT = 1,
   // A file could not be read or written.
   FRAZIL_ERROR_KIND_IO = 2,
-  // What was loaded is malformed, or what is asked of it does not fit: a method that it does not have, a tensor of another shape.
+  // The input is malformed, or a call does not fit it: an unknown method, a tensor of another shape.
   FRAZIL_ERROR_KIND_INPUT = 3,
   // Something that is not there, or cannot be done with this model or in this build.
   FRAZIL_ERROR_KIND_UNSUPPORTED = 4,

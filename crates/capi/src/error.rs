@@ -15,7 +15,7 @@ pub enum FrazilErrorKind {
     Argument = 1,
     /// A file could not be read or written.
     Io = 2,
-    /// What was loaded is malformed, or what is asked of it does not fit: a method that it does not have, a tensor of another shape.
+    /// The input is malformed, or a call does not fit it: an unknown method, a tensor of another shape.
     Input = 3,
     /// Something that is not there, or cannot be done with this model or in this build.
     Unsupported = 4,

@@ -11,10 +11,10 @@ impl Model {
         text::print_module(self.module(), elide)
     }
 
-    /// The model with an edited graph of `method`. The graph is verified afterwards, against the schemas of the session; this model keeps its own.
+    /// The model with an edited graph of `method`, a dotted path for a submodule's. The graph is verified afterwards, against the schemas of the session; this model keeps its own.
     ///
     /// ```
-    /// use frazil::{Session, ir::types};
+    /// use frazil::Session;
     ///
     /// let session = Session::new();
     /// let model = session.script("f.py".as_ref(), "def f(x): return torch.relu(x)\n", &[])?.to_model("f")?;
@@ -34,9 +34,7 @@ impl Model {
     /// # Errors
     /// [`Error::NoSuchMethod`]; what `edit` fails with, for which there is [`Error::Other`]; [`Error::Invalid`] when the graph does not verify.
     pub fn edit(&self, method: &str, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
-        let missing = || Error::NoSuchMethod(method.to_owned());
-        let symbol = self.session().ctx().find_symbol(method).ok_or_else(missing)?;
-        let id = self.module().method(symbol).ok_or_else(missing)?;
+        let (_, id) = self.method_at(method)?;
         let mut module = Module::clone(self.module());
         let graph = &mut module.unit.function_mut(id).graph;
         edit(graph)?;

@@ -103,7 +103,7 @@ pub enum Error {
     Invalid {
         /// The method.
         method: String,
-        /// What is wrong with its graph.
+        /// The errors of the verifier.
         #[source]
         source: frazil_ir::verify::VerifyError,
     },

@@ -64,7 +64,7 @@ fn collect(
     }
 }
 
-/// What a tuple or list is made of in the graph.
+/// The elements of a tuple or list, where a node of the graph constructs it.
 fn elements(graph: &Graph, value: ValueId) -> Vec<ValueId> {
     match graph.defining_node(value) {
         Some(node) if [symbols::PRIM_TUPLE_CONSTRUCT, symbols::PRIM_LIST_CONSTRUCT].contains(&graph.kind(node)) => {

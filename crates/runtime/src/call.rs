@@ -389,7 +389,7 @@ pub fn check_overlaps(op: &Operator, target: &Tensor, operands: &[Value]) -> Res
         return Err(TensorError::PartialOverlap.into());
     }
     let (sizes, strides) = (target.sizes(), target.strides());
-    if !op.fills && !layout::repeats_elements(sizes, strides) && layout::shares_elements(sizes, strides) {
+    if !op.fills && !layout::repeats_elements(sizes, strides) && layout::shares_elements(sizes, strides)? {
         return Err(OpError::Unsupported(
             "an in-place operator on a tensor whose elements share memory, as windows of `unfold` do".into(),
         ));

@@ -1,5 +1,6 @@
 //! Sizes and strides: the arithmetic of where elements lie. Everything counts in elements, not bytes.
 
+use crate::memory::{self, OutOfMemory};
 use crate::structured::Dims;
 use smallvec::smallvec;
 use std::cmp::Ordering;
@@ -178,10 +179,13 @@ pub fn repeats_elements(sizes: &[i64], strides: &[i64]) -> bool {
 }
 
 /// True when two elements of a window have the same position: [`repeats_elements`], and windows that overlap themselves, as those of
-/// `unfold` do. Such a window must have no more elements than fit into memory, since positions may have to be listed.
-pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> bool {
+/// `unfold` do.
+///
+/// # Errors
+/// When there is no memory for the positions, which are listed where neither sizes nor strides decide.
+pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> Result<bool, OutOfMemory> {
     if sizes.contains(&0) || is_contiguous(sizes, strides) {
-        return false;
+        return Ok(false);
     }
     let mut dims: Vec<(i64, i64)> = strides
         .iter()
@@ -198,21 +202,25 @@ pub fn shares_elements(sizes: &[i64], strides: &[i64]) -> bool {
         reach = reach.saturating_add(stride.saturating_mul(size - 1));
     }
     if nested {
-        return false;
+        return Ok(false);
     }
     let numel = checked_numel(sizes).unwrap_or(i64::MAX);
     if numel > reach.saturating_add(1) {
-        return true;
+        return Ok(true);
     }
-    let mut positions = vec![0i64];
+    let mut positions = memory::with_capacity(numel as usize)?;
+    positions.push(0i64);
     for &(stride, size) in &dims {
-        positions = positions
-            .iter()
-            .flat_map(|&p| (0..size).map(move |i| p + i * stride))
-            .collect();
+        for i in 1..size {
+            let before = positions.len() / i as usize;
+            positions.extend_from_within(..before);
+            positions[i as usize * before..]
+                .iter_mut()
+                .for_each(|p| *p += i * stride);
+        }
     }
     positions.sort_unstable();
-    positions.windows(2).any(|pair| pair[0] == pair[1])
+    Ok(positions.windows(2).any(|pair| pair[0] == pair[1]))
 }
 
 /// The smallest and largest linear offset (relative to the first element) that `sizes` and `strides` reach; `None` for an
@@ -334,13 +342,15 @@ mod tests {
         assert!(!repeats_elements(&[2, 3], &[1, 2]));
         assert!(!repeats_elements(&[4, 3], &[1, 1]));
         assert!(!repeats_elements(&[0, 3], &[0, 1]));
-        assert!(shares_elements(&[2, 3], &[0, 1]));
-        assert!(shares_elements(&[3, 2], &[1, 1]));
-        assert!(shares_elements(&[1 << 40, 2], &[1, 1]));
-        assert!(!shares_elements(&[2, 3], &[3, 2]));
-        assert!(!shares_elements(&[3, 2], &[1, 3]));
-        assert!(!shares_elements(&[2, 3], &[-3, 1]));
-        assert!(!shares_elements(&[0, 3], &[0, 1]));
+        assert_eq!(shares_elements(&[2, 3], &[0, 1]), Ok(true));
+        assert_eq!(shares_elements(&[3, 2], &[1, 1]), Ok(true));
+        assert_eq!(shares_elements(&[1 << 40, 2], &[1, 1]), Ok(true));
+        assert_eq!(shares_elements(&[2, 3], &[3, 2]), Ok(false));
+        assert_eq!(shares_elements(&[3, 3], &[3, 2]), Ok(false));
+        assert_eq!(shares_elements(&[3, 4], &[3, 2]), Ok(true));
+        assert_eq!(shares_elements(&[3, 2], &[1, 3]), Ok(false));
+        assert_eq!(shares_elements(&[2, 3], &[-3, 1]), Ok(false));
+        assert_eq!(shares_elements(&[0, 3], &[0, 1]), Ok(false));
     }
 
     #[test]

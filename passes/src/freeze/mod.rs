@@ -38,6 +38,7 @@ use crate::constant_propagation::ConstantPropagation;
 use crate::cse::CommonSubexpressionElimination;
 use crate::dce::DeadCodeElimination;
 use crate::eliminate_no_ops::EliminateNoOps;
+use crate::erase_shape_information::erase_shapes_of_variables;
 use crate::inline::inline_functions;
 use crate::loop_unrolling;
 use crate::manager::{AnyPass, ModulePass, PassContext, PassError, PassManager, Report};
@@ -47,9 +48,8 @@ use crate::registry::{OptionInfo, OptionKind, PassInfo};
 use crate::remove_list_mutation::RemoveListMutation;
 use crate::support;
 use crate::support::operators::Operators;
-use crate::support::retype::{all_values, map_tensors};
 use attributes::Attributes;
-use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, TensorType, symbols};
+use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, symbols};
 use preserve::Preserved;
 
 pub use explain::{Keeper, Kept, kept_attributes};
@@ -251,17 +251,6 @@ impl ModulePass for OptimizeFrozenMethods {
     }
 }
 
-/// Makes the types of tensors plain; those of constants are true whatever is called.
-fn forget_shapes(graph: &mut Graph) {
-    let ctx = graph.ctx().clone();
-    for value in all_values(graph) {
-        let plain = map_tensors(&ctx, graph.ty(value), &|_| TensorType::ANY);
-        if graph.constant(value).is_none() && graph.ty(value) != plain {
-            graph.set_type(value, plain);
-        }
-    }
-}
-
 /// Returns true if the module is in training mode, which freezing refuses.
 pub fn is_training(module: &Module) -> bool {
     let training = module.attribute(module.root, symbols::TRAINING);
@@ -299,9 +288,8 @@ impl ModulePass for Freeze {
             };
             kept.methods.iter().map(copy).collect()
         };
-        // What a trace or a profile saw is not what every call gives.
         for Method { graph, .. } in &mut methods {
-            forget_shapes(graph);
+            erase_shapes_of_variables(graph)?;
         }
         for Method { graph, .. } in &methods {
             let kinds = graph.all_nodes();

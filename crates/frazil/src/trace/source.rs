@@ -60,7 +60,7 @@ const OF_CONTAINERS: &[&str] = &[
     "aten::values",
 ];
 
-/// What the trace has for a value that is no tensor, where it is not a constant.
+/// The traced counterpart of a value that is not a tensor.
 #[derive(Clone, Default)]
 enum Noted {
     #[default]
@@ -247,7 +247,7 @@ impl Tracing<'_> {
         Ok(())
     }
 
-    /// What the traced function gives.
+    /// The value of the trace for a result of the traced function.
     fn result(&mut self, value: &Value, strict: bool, is_outer: bool) -> Result<ValueId> {
         match value {
             Value::Tensor(cell) => self.tensor(cell),
@@ -652,6 +652,6 @@ impl Tracing<'_> {
     }
 }
 
-/// What PyTorch says about other results.
+/// PyTorch's message about results of other types.
 const RESULTS: &str =
     "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions";

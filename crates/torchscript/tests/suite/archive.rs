@@ -58,11 +58,7 @@ fn dangerous_names_are_refused() {
     let without_folder = zip(&[("version", b"3")], CompressionMethod::Stored);
     assert!(matches!(open(without_folder), Err(ArchiveError::Foreign { .. })));
     let two = zip(&[("a/version", b"3"), ("b/data.pkl", b"")], CompressionMethod::Stored);
-    let refused = open(two).unwrap_err();
-    assert!(
-        matches!(refused, ArchiveError::EntryName { .. } | ArchiveError::Foreign { .. }),
-        "{refused}"
-    );
+    assert!(matches!(open(two), Err(ArchiveError::Foreign { .. })));
 }
 
 #[test]

@@ -16,7 +16,7 @@ const OF_SIZES: &[&str] = &[
 ];
 
 impl Tracing<'_> {
-    /// What the trace has for results that are integers which come from sizes.
+    /// The traced counterparts of results that are integers computed from sizes.
     pub(super) fn sizes(
         &mut self,
         graph: &Graph,

@@ -1,4 +1,4 @@
-//! What a trace has for the values of the function that runs.
+//! The traced counterparts of the values of the running function.
 
 use super::{Noted, Result, Tracing};
 use frazil_ir::{ValueId, types};
@@ -6,7 +6,7 @@ use frazil_runtime::Value;
 use frazil_runtime::value::TensorCell;
 
 impl Tracing<'_> {
-    /// What the trace has for a value.
+    /// Returns the traced counterpart of a value, which is a new constant where there is none.
     pub(super) fn noted(&mut self, value: &Value, noted: &Noted) -> Result<ValueId> {
         match (value, noted) {
             (Value::Int(_), Noted::Int(known)) => Ok(*known),
