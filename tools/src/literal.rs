@@ -8,6 +8,7 @@ use frazil_recorded::value::{dict, list};
 use frazil_runtime::element::DoubleElement;
 use frazil_runtime::{Scalar, Tensor, Value};
 use num_complex::Complex64;
+use ruff_python_ast::{DictItem, Expr, ExprCall, ExprNumberLiteral, Number, Operator, UnaryOp};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -48,227 +49,188 @@ impl FromStr for Literal {
 
     fn from_str(text: &str) -> Result<Literal, String> {
         let text = text.trim();
-        let mut parser = Parser { rest: text, depth: 0 };
-        let parsed = parser.value(false).and_then(|value| match parser.rest.trim_start() {
-            "" => Ok(value),
-            rest => Err(format!("`{rest}` is left over")),
+        let parsed = as_python(text).and_then(|python| {
+            let expression = ruff_python_parser::parse_expression(&python).map_err(|e| e.error.to_string())?;
+            of_expression(expression.expr())
         });
         // Whatever looks like nothing else is a path.
-        let is_path = !text.starts_with(['[', '(', '{', '"', '\'']) && !is_tensor(text);
+        let is_value = text.starts_with(['[', '(', '{', '"', '\''])
+            || ["zeros:", "ones:", "tensor("]
+                .iter()
+                .any(|start| text.starts_with(start));
         match parsed {
-            Err(_) if is_path && !text.is_empty() => Ok(Literal::File(text.into())),
+            Err(_) if !is_value && !text.is_empty() => Ok(Literal::File(text.into())),
             other => other,
         }
     }
 }
 
-/// Whether the text starts as a tensor is written.
-fn is_tensor(text: &str) -> bool {
-    ["zeros:", "ones:", "tensor("]
-        .iter()
-        .any(|start| text.starts_with(start))
-}
-
-struct Parser<'t> {
-    rest: &'t str,
-    depth: usize,
-}
-
-impl Parser<'_> {
-    fn takes(&mut self, c: char) -> bool {
-        self.rest = self.rest.trim_start();
-        match self.rest.strip_prefix(c) {
-            Some(rest) => {
-                self.rest = rest;
-                true
+/// The text with calls in the place of what Python does not read: `zeros:2x3` becomes `zeros("2x3")`, and `x.npy` becomes `file("x.npy")`.
+fn as_python(text: &str) -> Result<String, String> {
+    let (mut out, mut rest, mut depth) = (String::new(), text, 0usize);
+    while let Some(c) = rest.chars().next() {
+        let len = match c {
+            '"' | '\'' => string_length(rest, c),
+            '[' | '(' | '{' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(format!("it is nested more than {MAX_DEPTH} deep"));
+                }
+                1
             }
-            None => false,
-        }
-    }
-
-    fn expect(&mut self, c: char) -> Result<(), String> {
-        match (self.takes(c), self.rest) {
-            (true, _) => Ok(()),
-            (false, "") => Err(format!("`{c}` is missing at the end")),
-            (false, rest) => Err(format!("expected `{c}` before `{rest}`")),
-        }
-    }
-
-    /// The error where a container goes on without a comma, or does not end.
-    fn missing(&mut self, close: char) -> String {
-        self.rest = self.rest.trim_start();
-        match self.rest {
-            "" => format!("`{close}` is missing at the end"),
-            rest => format!("expected `,` before `{rest}`"),
-        }
-    }
-
-    /// A value; before a colon, if it is the key of a dictionary.
-    fn value(&mut self, is_key: bool) -> Result<Literal, String> {
-        self.rest = self.rest.trim_start();
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(format!("it is nested more than {MAX_DEPTH} deep"));
-        }
-        let value = match self.rest.chars().next() {
-            None => Err("a value is missing".to_owned()),
-            Some('[') => self.items('[', ']').map(|(items, _)| Literal::List(items)),
-            Some('(') => self
-                .items('(', ')')
-                .map(|(mut items, comma)| match (items.len(), comma) {
-                    (1, false) => items.remove(0),
-                    _ => Literal::Tuple(items),
-                }),
-            Some('{') => self.dict(),
-            Some(quote @ ('"' | '\'')) => self.string(quote),
-            Some(_) if self.rest.starts_with("tensor(") => self.tensor(),
-            Some(_) => {
-                let end = |c: char| matches!(c, ',' | ']' | ')' | '}') || c.is_whitespace() || (is_key && c == ':');
-                let (word, rest) = self.rest.split_at(self.rest.find(end).unwrap_or(self.rest.len()));
-                self.rest = rest;
-                of_word(word)
+            ']' | ')' | '}' => {
+                depth = depth.saturating_sub(1);
+                1
+            }
+            ',' | ':' | '=' => 1,
+            c if c.is_whitespace() => c.len_utf8(),
+            _ => {
+                let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | ')' | '}');
+                let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
+                let fill = ["zeros", "ones"]
+                    .into_iter()
+                    .find_map(|name| Some((name, word.strip_prefix(name)?.strip_prefix(':')?)));
+                if let Some((name, shape)) = fill {
+                    out += &call(name, shape);
+                    rest = &rest[word.len()..];
+                    continue;
+                }
+                let word = &word[..word.find([':', '(', '[', '{', '"', '\'', '=']).unwrap_or(word.len())];
+                if word.ends_with(".npy") {
+                    out += &call("file", word);
+                    rest = &rest[word.len()..];
+                    continue;
+                }
+                word.len()
             }
         };
-        self.depth -= 1;
-        value
+        out += &rest[..len];
+        rest = &rest[len..];
     }
+    Ok(out)
+}
 
-    /// Values between brackets, and whether a comma comes after the last one.
-    fn items(&mut self, open: char, close: char) -> Result<(Vec<Literal>, bool), String> {
-        self.expect(open)?;
-        let (mut items, mut comma) = (Vec::new(), false);
-        while !self.takes(close) {
-            if !items.is_empty() && !comma {
-                return Err(self.missing(close));
-            }
-            items.push(self.value(false)?);
-            comma = self.takes(',');
-        }
-        Ok((items, comma))
-    }
+fn call(name: &str, argument: &str) -> String {
+    format!("{name}(\"{}\")", argument.replace('\\', "\\\\").replace('"', "\\\""))
+}
 
-    fn dict(&mut self) -> Result<Literal, String> {
-        self.expect('{')?;
-        let (mut entries, mut comma) = (Vec::new(), true);
-        while !self.takes('}') {
-            if !comma {
-                return Err(self.missing('}'));
-            }
-            let key = self.value(true)?;
-            if !matches!(
-                key,
-                Literal::Str(_) | Literal::Int(_) | Literal::Float(_) | Literal::Bool(_) | Literal::Complex(_)
-            ) {
-                return Err("a key is a string or a number".to_owned());
-            }
-            self.expect(':')?;
-            entries.push((key, self.value(false)?));
-            comma = self.takes(',');
-        }
-        Ok(Literal::Dict(entries))
-    }
+/// Bytes of the string literal that `text` starts with; all of it if the literal does not end.
+fn string_length(text: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    let end = text.char_indices().skip(1).find(|&(_, c)| {
+        let is_end = c == quote && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |(at, _)| at + 1)
+}
 
-    fn string(&mut self, quote: char) -> Result<Literal, String> {
-        let mut out = String::new();
-        let mut chars = self.rest.char_indices().skip(1);
-        while let Some((at, c)) = chars.next() {
-            if c == quote {
-                self.rest = &self.rest[at + c.len_utf8()..];
-                return Ok(Literal::Str(out));
-            }
-            if c != '\\' {
-                out.push(c);
-                continue;
-            }
-            match chars.next().map(|(_, escaped)| escaped) {
-                Some('n') => out.push('\n'),
-                Some('t') => out.push('\t'),
-                Some('r') => out.push('\r'),
-                Some('0') => out.push('\0'),
-                Some(c @ ('\\' | '\'' | '"')) => out.push(c),
-                Some(c) => {
-                    return Err(format!(
-                        "`\\{c}` is no escape that is known: \\n \\t \\r \\0 \\\\ \\' \\\""
-                    ));
-                }
-                None => break,
-            }
+fn of_expression(expression: &Expr) -> Result<Literal, String> {
+    let all = |items: &[Expr]| items.iter().map(of_expression).collect::<Result<Vec<_>, _>>();
+    match expression {
+        Expr::NoneLiteral(_) => Ok(Literal::None),
+        Expr::BooleanLiteral(value) => Ok(Literal::Bool(value.value)),
+        Expr::StringLiteral(text) => Ok(Literal::Str(text.value.to_str().to_owned())),
+        Expr::NumberLiteral(number) => match &number.value {
+            Number::Int(i) => i
+                .as_i64()
+                .map(Literal::Int)
+                .ok_or_else(|| format!("`{i}` does not fit 64 bits")),
+            Number::Float(f) => Ok(Literal::Float(*f)),
+            Number::Complex { real, imag } => Ok(Literal::Complex(Complex64::new(*real, *imag))),
+        },
+        Expr::Name(name) => match name.id.as_str() {
+            "none" | "null" => Ok(Literal::None),
+            "true" => Ok(Literal::Bool(true)),
+            "false" => Ok(Literal::Bool(false)),
+            "inf" => Ok(Literal::Float(f64::INFINITY)),
+            "nan" => Ok(Literal::Float(f64::NAN)),
+            word => Err(format!(
+                "`{word}` is no value: strings are written in quotes, and tensors as zeros:2x3 or FILE.npy"
+            )),
+        },
+        Expr::List(list) => Ok(Literal::List(all(&list.elts)?)),
+        Expr::Tuple(tuple) => Ok(Literal::Tuple(all(&tuple.elts)?)),
+        Expr::Dict(dict) => {
+            let entry = |item: &DictItem| match item.key.as_ref().map(of_expression).transpose()? {
+                Some(
+                    key @ (Literal::Str(_)
+                    | Literal::Int(_)
+                    | Literal::Float(_)
+                    | Literal::Bool(_)
+                    | Literal::Complex(_)),
+                ) => Ok((key, of_expression(&item.value)?)),
+                _ => Err("a key is a string or a number".to_owned()),
+            };
+            Ok(Literal::Dict(
+                dict.items.iter().map(entry).collect::<Result<_, String>>()?,
+            ))
         }
-        Err(format!("the string {} does not end", self.rest))
-    }
-
-    fn tensor(&mut self) -> Result<Literal, String> {
-        self.rest = self.rest.strip_prefix("tensor").unwrap_or(self.rest);
-        self.expect('(')?;
-        let elements = self.value(false)?;
-        let mut dtype = None;
-        if self.takes(',') {
-            self.rest = self.rest.trim_start();
-            let text = self
-                .rest
-                .strip_prefix("dtype=")
-                .ok_or("only `dtype=` may follow the elements of a tensor")?;
-            let (name, rest) = text.split_at(text.find(')').unwrap_or(text.len()));
-            let name = name.trim().trim_start_matches("torch.");
-            dtype = Some(DType::from_python_name(name).ok_or_else(|| format!("`{name}` is not a dtype"))?);
-            self.rest = rest;
-        }
-        self.expect(')')?;
-        Ok(Literal::Tensor(Box::new(elements), dtype))
+        Expr::UnaryOp(unary) => match (unary.op, &*unary.operand) {
+            // The least integer has no positive counterpart.
+            (
+                UnaryOp::USub,
+                Expr::NumberLiteral(ExprNumberLiteral {
+                    value: Number::Int(i), ..
+                }),
+            ) => format!("-{i}")
+                .parse()
+                .map(Literal::Int)
+                .map_err(|_| format!("`-{i}` does not fit 64 bits")),
+            (sign, operand) => match (sign, of_expression(operand)?) {
+                (UnaryOp::USub, Literal::Float(f)) => Ok(Literal::Float(-f)),
+                (UnaryOp::USub, Literal::Complex(c)) => Ok(Literal::Complex(-c)),
+                (UnaryOp::UAdd, number @ (Literal::Int(_) | Literal::Float(_) | Literal::Complex(_))) => Ok(number),
+                _ => Err(NO_LITERAL.to_owned()),
+            },
+        },
+        // A complex number is the sum of a real number and an imaginary one.
+        Expr::BinOp(sum) => match (of_expression(&sum.left)?, sum.op, of_expression(&sum.right)?) {
+            (
+                re @ (Literal::Int(_) | Literal::Float(_)),
+                sign @ (Operator::Add | Operator::Sub),
+                Literal::Complex(c),
+            ) => {
+                let im = if sign == Operator::Add { c.im } else { -c.im };
+                Ok(Literal::Complex(Complex64::new(real(&re), im)))
+            }
+            _ => Err(NO_LITERAL.to_owned()),
+        },
+        Expr::Call(call) => of_call(call),
+        _ => Err(NO_LITERAL.to_owned()),
     }
 }
 
-/// A value that is one word.
-fn of_word(word: &str) -> Result<Literal, String> {
-    for (prefix, value) in [("zeros:", 0.0), ("ones:", 1.0)] {
-        if let Some(shape) = word.strip_prefix(prefix) {
-            let shape = shape.parse::<InputShape>().map_err(|e| e.to_string())?;
-            return Ok(Literal::Fill(value, shape));
+const NO_LITERAL: &str = "expected a literal of Python, zeros:2x3, ones:2x3 or FILE.npy";
+
+fn of_call(call: &ExprCall) -> Result<Literal, String> {
+    let name = call.func.as_name_expr().map_or("", |name| name.id.as_str());
+    match (name, &*call.arguments.args, &*call.arguments.keywords) {
+        ("zeros" | "ones", [Expr::StringLiteral(shape)], []) => {
+            let shape = shape.value.to_str().parse::<InputShape>().map_err(|e| e.to_string())?;
+            Ok(Literal::Fill(f64::from(u8::from(name == "ones")), shape))
         }
-    }
-    match word {
-        "None" | "none" | "null" => return Ok(Literal::None),
-        "True" | "true" => return Ok(Literal::Bool(true)),
-        "False" | "false" => return Ok(Literal::Bool(false)),
-        _ => {}
-    }
-    let integer = word.strip_prefix('+').unwrap_or(word).parse();
-    if let Ok(n) = integer {
-        return Ok(Literal::Int(n));
-    }
-    if let Some(number) = float(word) {
-        return Ok(Literal::Float(number));
-    }
-    if let Some(number) = complex(word) {
-        return Ok(Literal::Complex(number));
-    }
-    match word.ends_with(".npy") {
-        true => Ok(Literal::File(word.into())),
-        false => Err(format!(
-            "`{word}` is no value: strings are written in quotes, and tensors as zeros:2x3 or FILE.npy"
-        )),
+        ("file", [Expr::StringLiteral(path)], []) => Ok(Literal::File(path.value.to_str().into())),
+        ("tensor", [elements], keywords) => {
+            let dtype = match keywords {
+                [] => None,
+                [only] if only.arg.as_deref() == Some("dtype") => Some(dtype_of(&only.value)?),
+                _ => return Err("only `dtype=` may follow the elements of a tensor".to_owned()),
+            };
+            Ok(Literal::Tensor(Box::new(of_expression(elements)?), dtype))
+        }
+        _ => Err(NO_LITERAL.to_owned()),
     }
 }
 
-/// A number, `inf` or `nan`.
-fn float(text: &str) -> Option<f64> {
-    let unsigned = text.trim_start_matches(['+', '-']);
-    let starts = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    (starts || matches!(unsigned, "inf" | "nan")).then(|| text.parse().ok())?
-}
-
-/// `2j`, `1+2j`, `1e-3-2.5j`
-fn complex(text: &str) -> Option<Complex64> {
-    let number = text.strip_suffix('j')?;
-    if let Some(im) = float(number) {
-        return Some(Complex64::new(0.0, im));
-    }
-    let sign = number.rfind(['+', '-']).filter(|&at| at > 0)?;
-    let sign = match number[..sign].ends_with(['e', 'E']) {
-        true => number[..sign].rfind(['+', '-']).filter(|&at| at > 0)?,
-        false => sign,
+/// `float32` or `torch.float32`.
+fn dtype_of(expression: &Expr) -> Result<DType, String> {
+    let name = match expression {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => "",
     };
-    Some(Complex64::new(float(&number[..sign])?, float(&number[sign..])?))
+    DType::from_python_name(name).ok_or_else(|| format!("`{name}` is not a dtype"))
 }
 
 impl Literal {
@@ -394,6 +356,8 @@ mod tests {
     fn words_are_what_python_reads() {
         assert_eq!(parsed("3"), Literal::Int(3));
         assert_eq!(parsed(" -7 "), Literal::Int(-7));
+        assert_eq!(parsed("-9223372036854775808"), Literal::Int(i64::MIN));
+        assert!("[1 + 2]".parse::<Literal>().is_err());
         assert_eq!(parsed("2.5"), Literal::Float(2.5));
         assert_eq!(parsed("1e-3"), Literal::Float(1e-3));
         assert_eq!(parsed("-inf"), Literal::Float(f64::NEG_INFINITY));
@@ -430,15 +394,15 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, part) in [
-            ("[1, 2", "`]` is missing"),
-            ("[1 2]", "expected `,` before `2]`"),
-            ("{1 2}", "expected `:`"),
+            ("[1, 2", "unexpected EOF"),
+            ("[1 2]", "Expected `,`, found int"),
+            ("{1 2}", "Expected `,`, found int"),
             ("{[1]: 2}", "a key is"),
-            ("\"a", "does not end"),
+            ("\"a", "missing closing quote"),
             ("[a]", "strings are written in quotes"),
             ("zeros:axb", "is not an extent"),
-            ("[1] 2", "`2` is left over"),
-            ("", "a value is missing"),
+            ("[1] 2", "Unexpected token at the end"),
+            ("", "Expected an expression"),
             ("tensor([1], size=3)", "only `dtype=`"),
         ] {
             let error = text.parse::<Literal>().expect_err(text);
