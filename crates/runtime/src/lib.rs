@@ -36,7 +36,11 @@ pub mod structured;
 pub mod sym;
 pub mod tensor;
 mod tensor_error;
+#[cfg(feature = "threads")]
 pub mod threads;
+#[cfg(not(feature = "threads"))]
+#[path = "one_thread.rs"]
+mod threads;
 pub mod value;
 
 pub use instance_of::is_instance;

@@ -3,6 +3,7 @@
 //! Threads do not survive a fork: in the child nobody would take up what is handed to a pool of its parent, and who waits for it would wait for ever.
 //! So a pool serves the process that started it, and a child starts its own.
 
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::mem::ManuallyDrop;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -57,4 +58,15 @@ pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         std::mem::forget(alone);
     }
     work()
+}
+
+/// Calls `work` on each stretch of `size` elements of `out` with its index, and with a state that `state` makes for each thread.
+pub(crate) fn each_chunk<T: Send, S, E: Send>(
+    out: &mut [T],
+    size: usize,
+    state: impl Fn() -> S + Send + Sync,
+    work: impl Fn(&mut S, (usize, &mut [T])) -> Result<(), E> + Send + Sync,
+) -> Result<(), E> {
+    let parts = out.par_chunks_mut(size).enumerate();
+    parallel(|| parts.try_for_each_init(state, work))
 }

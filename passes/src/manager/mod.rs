@@ -8,6 +8,7 @@
 
 mod context;
 mod run;
+mod workers;
 
 use crate::inline;
 use crate::pipeline::{PipelineEntry, PipelineError, parse_pipeline};

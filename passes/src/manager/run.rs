@@ -1,11 +1,11 @@
 //! Running a pipeline: over functions in parallel, nested, watched.
 
 use super::context::{CachedAliasDb, Fuel, PassContext};
+use super::workers::Workers;
 use super::{AnyPass, Entry, IrRef, PassError, PassManager, Report, Step, Timing};
 use crate::support;
 use crate::support::operators::Operators;
 use frazil_ir::{FunctionId, Graph, Module};
-use rayon::prelude::*;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -72,7 +72,7 @@ struct Run<'a> {
     manager: &'a PassManager,
     operators: &'a dyn Operators,
     fuel: Option<&'a Fuel>,
-    pool: Option<&'a rayon::ThreadPool>,
+    pool: Option<&'a Workers>,
     /// What is known of functions, by number; of a graph by itself at [`THIS`].
     known: HashMap<u32, CachedAliasDb>,
     statistics: Vec<(String, &'static str, u64)>,
@@ -108,10 +108,7 @@ pub(super) fn run(
     let fuel = manager.limit.map(Fuel::new);
     // Rewrites are counted in one order only.
     let threads = if fuel.is_some() { 1 } else { manager.threads };
-    let pool = match threads {
-        0 | 1 => None,
-        n => rayon::ThreadPoolBuilder::new().num_threads(n).build().ok(),
-    };
+    let pool = Workers::start(threads);
     let mut run = Run {
         manager,
         operators,
@@ -356,7 +353,7 @@ impl<'a> Run<'a> {
             }
         };
         let outcomes: Vec<Outcome> = match self.pool {
-            Some(pool) => pool.install(|| jobs.into_par_iter().map(one).collect()),
+            Some(pool) => pool.map(jobs, one),
             None => {
                 let mut all = Vec::new();
                 for job in jobs {

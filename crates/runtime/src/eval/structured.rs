@@ -12,10 +12,9 @@ use crate::simd::vectorised;
 use crate::storage::AlignedBytes;
 use crate::structured::{Combine, Dims, Structured};
 use crate::tensor::{Tensor, TensorError};
-use crate::threads::parallel;
+use crate::threads::each_chunk;
 use frazil_ir::DType;
 use num_complex::Complex;
-use rayon::prelude::*;
 
 /// Below this many scalar iterations the threads cost more than they bring.
 pub(super) const PARALLEL_THRESHOLD: usize = 1 << 15;
@@ -60,8 +59,7 @@ pub fn eval_structured(s: &Structured, tensors: &[Tensor]) -> Result<Tensor, Eva
     let mut scratch = Scratch::new(s)?;
     if numel.saturating_mul(per_element) >= PARALLEL_THRESHOLD && numel > task {
         // A thread works on several tasks in a row, so that registers are made and expressions are checked rarely.
-        let parts = out.as_mut_slice().par_chunks_mut(task * width).enumerate();
-        parallel(|| parts.try_for_each_init(|| scratch.clone(), run))?;
+        each_chunk(out.as_mut_slice(), task * width, || scratch.clone(), run)?;
     } else {
         out.as_mut_slice()
             .chunks_mut(task * width)
@@ -138,8 +136,7 @@ pub(super) fn finish_pass(
     if out.as_slice().len() <= CHUNK * width {
         run(&mut registers(), (0, out.as_mut_slice()))?;
     } else {
-        let parts = out.as_mut_slice().par_chunks_mut(CHUNK * width).enumerate();
-        parallel(|| parts.try_for_each_init(registers, run))?;
+        each_chunk(out.as_mut_slice(), CHUNK * width, registers, run)?;
     }
     Ok(Tensor::from_buffer(out, s.output.dtype, &s.output.sizes))
 }

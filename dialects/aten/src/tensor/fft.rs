@@ -11,7 +11,6 @@ use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::{complex_of, real_of};
 use frazil_runtime::value::Value;
 use num_complex::Complex64;
-use rustfft::FftPlanner;
 
 pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::fft_fft", |c| single(c, Kind::Complex, true)),
@@ -114,12 +113,7 @@ impl Spectrum {
         let n = along.length as usize;
         // The plan and a row of it, before they are made.
         memory::check_available(n.saturating_mul(4 * size_of::<Complex64>()))?;
-        let mut planner = FftPlanner::new();
-        let plan = if along.forward || real {
-            planner.plan_fft_forward(n)
-        } else {
-            planner.plan_fft_inverse(n)
-        };
+        let in_place = plan(n, along.forward || real)?;
         let half = n / 2 + 1;
         let length = if kind == Kind::FromReal {
             half as i64
@@ -143,7 +137,7 @@ impl Spectrum {
             }
             // What is below the error of the summation is zero, which it is exactly in most cases.
             let noise = f64::EPSILON * row.iter().map(|x| x.l1_norm()).sum::<f64>();
-            plan.process(&mut row);
+            in_place(&mut row);
             for x in &mut row {
                 for part in [&mut x.re, &mut x.im] {
                     *part = if part.abs() <= noise && noise.is_finite() {
@@ -169,6 +163,23 @@ impl Spectrum {
     fn tensor(&self, dtype: DType) -> Result<Tensor, OpError> {
         Ok(Tensor::from_elements::<ComplexDoubleElement>(&self.values, &self.sizes)?.to_dtype(dtype)?)
     }
+}
+
+/// The transform of rows of `n` numbers, which writes over its operand; not scaled.
+#[cfg(feature = "fft")]
+fn plan(n: usize, forward: bool) -> Result<impl Fn(&mut [Complex64]), OpError> {
+    let mut planner = rustfft::FftPlanner::new();
+    let plan = match forward {
+        true => planner.plan_fft_forward(n),
+        false => planner.plan_fft_inverse(n),
+    };
+    Ok(move |row: &mut [Complex64]| plan.process(row))
+}
+
+/// No transform: the build is without them.
+#[cfg(not(feature = "fft"))]
+fn plan(_: usize, _: bool) -> Result<fn(&mut [Complex64]), OpError> {
+    Err(super::needs_feature("aten::fft", "fft"))
 }
 
 /// The dtype of the spectrum of `t`.

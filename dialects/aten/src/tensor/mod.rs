@@ -8,7 +8,6 @@ mod convert;
 mod convolution;
 mod create;
 mod ctc;
-mod eigen;
 mod einsum;
 mod embedding;
 mod fft;
@@ -17,9 +16,8 @@ mod grouped;
 mod indexing;
 mod interpolate;
 mod join;
-mod ldl;
+#[cfg(feature = "linalg")]
 mod linalg;
-mod lu;
 mod math;
 mod movement;
 mod normalization;
@@ -27,9 +25,7 @@ mod padding;
 mod pooling;
 mod random;
 mod reduction;
-mod reflections;
 mod resample;
-mod rotations;
 mod scans;
 mod segments;
 mod sets;
@@ -40,16 +36,28 @@ mod special_functions;
 mod splitting;
 mod views;
 mod weight_norm;
+#[cfg(any(test, not(feature = "linalg")))]
+mod without_linalg;
 
 use frazil_runtime::Registry;
 use frazil_runtime::op::{Form, ProgramFn, ResultLayout};
 use frazil_runtime::pointwise::Pointwise;
+#[cfg(not(feature = "linalg"))]
+use without_linalg as linalg;
 
 /// A row of a pointwise table.
 type PointwiseRow = (&'static str, Pointwise);
 
 /// A row of a table of programs.
 type ProgramRow = (Form, &'static str, ProgramFn);
+
+/// Why `operator` cannot be run in this build.
+#[cfg(any(test, not(all(feature = "fft", feature = "linalg"))))]
+fn needs_feature(operator: &str, feature: &str) -> frazil_runtime::op::OpError {
+    frazil_runtime::op::OpError::Unsupported(format!(
+        "{operator}: this build of Frazil is without the feature `{feature}`"
+    ))
+}
 
 /// What is computed place by place although no formula says so.
 const ELEMENTWISE: &[&str] = &[
@@ -179,17 +187,15 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.kernels(contraction::KERNELS);
     registry.kernels(convert::KERNELS);
     registry.kernels(create::KERNELS);
-    registry.kernels(eigen::KERNELS);
     registry.kernels(embedding::KERNELS);
     registry.kernels(fft::KERNELS);
     registry.kernels(grouped::KERNELS);
     registry.kernels(indexing::KERNELS);
-    registry.kernels(ldl::KERNELS);
-    registry.kernels(linalg::KERNELS);
-    registry.kernels(lu::KERNELS);
+    for table in linalg::TABLES {
+        registry.kernels(table);
+    }
     registry.kernels(movement::KERNELS);
     registry.random_kernels(random::KERNELS);
-    registry.kernels(reflections::KERNELS);
     registry.kernels(ctc::KERNELS);
     registry.kernels(resample::KERNELS);
     registry.kernels(scans::KERNELS);
@@ -202,16 +208,8 @@ pub(crate) fn register(registry: &mut Registry) {
         registry.fixed_sizes(names);
     }
     // All of these modules: their results are as large as the operands and numbers say.
-    for kernels in [
-        eigen::KERNELS,
-        fft::KERNELS,
-        grouped::KERNELS,
-        ldl::KERNELS,
-        linalg::KERNELS,
-        lu::KERNELS,
-        reflections::KERNELS,
-        special::KERNELS,
-    ] {
+    let tables = [fft::KERNELS, grouped::KERNELS, special::KERNELS];
+    for kernels in tables.iter().chain(linalg::TABLES) {
         registry.fixed_sizes(&kernels.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
     registry.aliases(ALIASES);

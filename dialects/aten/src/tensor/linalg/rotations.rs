@@ -1,6 +1,6 @@
 //! Singular values by rotations: slower than by bidiagonal matrices, and right for matrices of any rank.
 
-use super::linalg::Matrix;
+use super::decompositions::Matrix;
 use num_complex::Complex64;
 
 /// Left vectors, singular values from the largest on, and right vectors.

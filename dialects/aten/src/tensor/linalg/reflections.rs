@@ -1,6 +1,6 @@
 //! Reflections that make a matrix triangular, as factors and as LAPACK keeps them.
 
-use super::linalg::{Batch, Matrix, by_columns, elements, words};
+use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_runtime::Tensor;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results};
 use num_complex::Complex64;

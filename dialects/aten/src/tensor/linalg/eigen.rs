@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of matrices without symmetry, in no particular order.
 
-use super::linalg::{Batch, Matrix, PATIENCE, by_columns, elements, is_finite, not_converged, words};
+use super::decompositions::{Batch, Matrix, PATIENCE, by_columns, elements, is_finite, not_converged, words};
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};
 use frazil_runtime::promote::complex_of;
 use nalgebra::Schur;

@@ -1,6 +1,6 @@
 //! Factorisations with exchanges of rows: L and U in one matrix, as LAPACK gives them, and what is unpacked of it.
 
-use super::linalg::{Batch, Matrix, by_columns, elements, words};
+use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results};

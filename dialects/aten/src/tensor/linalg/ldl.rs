@@ -1,7 +1,7 @@
 //! Factors of symmetric and Hermitian matrices that need not be positive: L and a D of blocks of one or two rows in one matrix, with
 //! LAPACK's exchanges, and what is solved with them.
 
-use super::linalg::{Batch, Matrix, by_columns, elements, words};
+use super::decompositions::{Batch, Matrix, by_columns, elements, words};
 use frazil_ir::DType;
 use frazil_runtime::Tensor;
 use frazil_runtime::op::{Call, KernelFn, OpError, Results, one};

@@ -1,0 +1,14 @@
+//! What stands in for `threads` in a build without that feature: the caller does everything.
+
+/// Calls `work` on each stretch of `size` elements of `out` with its index, and with what `state` makes.
+pub(crate) fn each_chunk<T, S, E>(
+    out: &mut [T],
+    size: usize,
+    state: impl Fn() -> S,
+    work: impl Fn(&mut S, (usize, &mut [T])) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut state = state();
+    out.chunks_mut(size)
+        .enumerate()
+        .try_for_each(|chunk| work(&mut state, chunk))
+}

@@ -1,0 +1,37 @@
+//! The threads that a run of passes has, which work on several functions at once. Without the feature `threads` there are none.
+
+#[cfg(feature = "threads")]
+pub(super) struct Workers(rayon::ThreadPool);
+
+#[cfg(not(feature = "threads"))]
+pub(super) enum Workers {}
+
+#[cfg(feature = "threads")]
+impl Workers {
+    /// `count` threads; none where one is enough, or the system refuses them.
+    pub(super) fn start(count: usize) -> Option<Workers> {
+        match count {
+            0 | 1 => None,
+            n => rayon::ThreadPoolBuilder::new().num_threads(n).build().ok().map(Workers),
+        }
+    }
+
+    /// What `work` makes of each job, in the order of the jobs.
+    pub(super) fn map<J: Send, R: Send>(&self, jobs: Vec<J>, work: impl Fn(J) -> R + Send + Sync) -> Vec<R> {
+        use rayon::prelude::*;
+        self.0.install(|| jobs.into_par_iter().map(work).collect())
+    }
+}
+
+#[cfg(not(feature = "threads"))]
+impl Workers {
+    /// None.
+    pub(super) fn start(_: usize) -> Option<Workers> {
+        None
+    }
+
+    /// Never called.
+    pub(super) fn map<J, R>(&self, _: Vec<J>, _: impl Fn(J) -> R) -> Vec<R> {
+        match *self {}
+    }
+}
