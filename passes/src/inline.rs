@@ -34,6 +34,7 @@ const MAX_NODES: usize = 20_000_000;
 
 /// Why calls cannot be inlined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InlineError {
     /// A function calls itself, directly or through others.
     #[error("function '{function}' is called recursively ({}). Recursive calls are not supported", chain.join(" -> "))]

@@ -51,6 +51,7 @@ const MAX_NESTING: usize = 16;
 
 /// What is wrong with a pipeline text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PipelineErrorKind {
     /// There is no pass of this name; the nearest one, if any is near.
     UnknownPass(String, Option<&'static str>),

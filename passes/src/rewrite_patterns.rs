@@ -76,6 +76,7 @@ impl GraphPass for RewritePatterns {
 
 /// Why a rule cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuleError {
     /// Something in a file that is no rule.
     #[error("expected a pattern, a line `=>`, and a replacement")]

@@ -150,6 +150,7 @@ pub struct Executable {
 
 /// Why a run gave no results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// As many inputs or outputs are passed as there are not.
     #[error("{given} {what}s were given; the function has {expected}")]

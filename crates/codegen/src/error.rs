@@ -27,6 +27,7 @@ impl fmt::Display for Unsupported {
 
 /// Why a graph could not be lowered to a plan.
 #[derive(Clone, Debug, Error)]
+#[non_exhaustive]
 pub enum LowerError {
     /// The inputs given do not match the graph's.
     #[error("the graph takes {expected} inputs, {given} were described")]

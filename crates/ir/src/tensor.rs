@@ -211,6 +211,7 @@ impl Encoding {
 
 /// Why a [`TensorData`] cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TensorError {
     /// Sizes and strides differ in length.
     #[error("a tensor of {sizes} sizes has {strides} strides")]

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 /// Why a value has no constant.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ExportError {
     /// A future: it belongs to the program that runs.
     #[error("a future cannot be kept beyond the program that made it")]

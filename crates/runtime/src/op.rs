@@ -45,6 +45,7 @@ use thiserror::Error;
 
 /// Why an operator gave no result.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpError {
     /// An argument is not what the operator takes.
     #[error("{operator}: argument '{name}' has to be {expected}")]

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// Why a tensor cannot be made or viewed so.
 #[derive(Debug, Error, PartialEq)]
+#[non_exhaustive]
 pub enum TensorError {
     /// The window leaves the storage, a size is negative, or the arithmetic overflows.
     #[error(

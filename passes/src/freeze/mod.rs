@@ -91,6 +91,7 @@ pub static INFO: PassInfo = PassInfo {
 
 /// Why a module cannot be frozen. Where PyTorch has words for it, these are they.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FreezeError {
     /// The module is in training mode.
     #[error(

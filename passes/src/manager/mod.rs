@@ -73,6 +73,7 @@ impl AnyPass {
 
 /// Why a pipeline stopped.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PassError {
     /// The pass needs a module and was given a graph.
     #[error("the pass works on modules, and this is a graph without one")]

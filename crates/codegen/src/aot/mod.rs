@@ -25,6 +25,7 @@ static RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/frazil_rt.o"))
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EmitFileError {
     /// A kernel could not be compiled.
     #[error(transparent)]

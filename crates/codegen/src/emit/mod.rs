@@ -31,6 +31,7 @@ const LINE: i64 = 64;
 
 /// A kernel's spec that has no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EmitError {
     /// Its scalar expression has none.
     #[error(transparent)]

@@ -17,6 +17,7 @@ pub use mlir::{MlirError, MlirSession};
 
 /// Why a plan could not be compiled.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// A kernel has no code.
     #[error(transparent)]

@@ -31,6 +31,7 @@ use thiserror::Error;
 
 /// Why an evaluation failed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum EvalError {
     /// An integer was divided by zero.
     #[error("ZeroDivisionError")]

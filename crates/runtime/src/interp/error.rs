@@ -15,6 +15,7 @@ pub struct MissingOperator {
 
 /// Why the execution stopped.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The program raised: PyTorch raises here too.
     Raised {

@@ -18,6 +18,7 @@ const MAX_STEPS: u64 = 10_000_000;
 
 /// Why objects cannot be restored or stored.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StateError {
     /// A class whose methods have other signatures than they must have.
     #[error("class `{class}`: {reason}")]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// Why a module file cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The text cannot be read.
     #[error("cannot read {path}: {source}")]

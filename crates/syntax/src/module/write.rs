@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a module file could not be written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
