@@ -62,6 +62,7 @@ pub(crate) fn print_module(module: &Module, elide: Option<usize>) -> String {
     let options = ModulePrintOptions {
         elide_constants_larger_than: elide,
         tensor_file: None,
+        tensor_checksum: None,
     };
     frazil_syntax::print_module_to_string(module, options)
 }

@@ -105,6 +105,10 @@ mod tests {
     #[test]
     fn this_code_is_found_in_its_own_file() {
         let program = File::open(std::env::current_exe().unwrap()).unwrap();
+        // It may have been built this very moment.
+        while FileIdentity::of(&program).is_none() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert_eq!(FileIdentity::of_this_code(), FileIdentity::of(&program));
         assert!(FileIdentity::of_this_code().is_some());
         let maps = b"55d0-55e0 r-xp 00000000 08:01 123        /usr/bin/python3\n\

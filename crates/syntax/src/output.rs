@@ -1,9 +1,11 @@
 //! Output files that are there whole or not at all.
 
+mod temporary;
+
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::NamedTempFile;
 
 /// A file that is being written: under a temporary name until [`OutputFile::commit`], so that a failure leaves what was there before. One
 /// that is dropped instead leaves nothing.
@@ -14,16 +16,19 @@ use tempfile::{Builder, NamedTempFile};
 /// The folder may belong to somebody who changes names in it meanwhile. So the temporary file is written, and its permissions are set, through its open
 /// handle only, and a file of another user's has no say in the permissions of what replaces it.
 pub struct OutputFile {
-    temporary: NamedTempFile,
     destination: Destination,
 }
 
-/// Where the finished bytes go.
+/// Where the bytes go.
 enum Destination {
-    /// A file with a name of its own, whose permissions will be these, or else what new files get.
-    Regular(PathBuf, Option<Permissions>),
-    /// Something that takes bytes but cannot be replaced.
-    Special(PathBuf),
+    /// First to a temporary file beside `path`, which will have these permissions, or else those that new files get.
+    Regular {
+        temporary: NamedTempFile,
+        path: PathBuf,
+        permissions: Option<Permissions>,
+    },
+    /// First to a file without a name, then to what takes bytes but cannot be replaced.
+    Special { bytes: File, path: PathBuf },
 }
 
 impl OutputFile {
@@ -39,9 +44,9 @@ impl OutputFile {
             Err(e) => return Err(e),
         };
         if found.as_ref().is_some_and(|found| !found.is_file()) {
+            let (bytes, path) = (tempfile::tempfile()?, path.to_owned());
             return Ok(OutputFile {
-                temporary: builder().tempfile()?,
-                destination: Destination::Special(path.to_owned()),
+                destination: Destination::Special { bytes, path },
             });
         }
         let path = match found {
@@ -68,47 +73,57 @@ impl OutputFile {
 
     /// The file at `path` itself. It gets the permissions of the one that was `found` there, if that was the user's own.
     fn regular(path: PathBuf, found: Option<Metadata>) -> io::Result<OutputFile> {
-        let temporary = builder().tempfile_in(match path.parent() {
+        let temporary = temporary::create_in(match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         })?;
+        let permissions = found.as_ref().and_then(own_permissions);
         Ok(OutputFile {
-            temporary,
-            destination: Destination::Regular(path, found.as_ref().and_then(own_permissions)),
+            destination: Destination::Regular {
+                temporary,
+                path,
+                permissions,
+            },
         })
     }
 
     /// Whether a regular file will be at the path, rather than a device, a pipe or the like that takes the bytes.
     pub fn is_file(&self) -> bool {
-        matches!(self.destination, Destination::Regular(..))
+        matches!(self.destination, Destination::Regular { .. })
     }
 
     /// The temporary file, which is not buffered.
     pub fn file(&mut self) -> &mut File {
-        self.temporary.as_file_mut()
+        match &mut self.destination {
+            Destination::Regular { temporary, .. } => temporary.as_file_mut(),
+            Destination::Special { bytes, .. } => bytes,
+        }
     }
 
     /// Puts what was written in its place.
     ///
     /// # Errors
     /// When it cannot be put there; a regular file is then what it was.
-    pub fn commit(mut self) -> io::Result<()> {
+    pub fn commit(self) -> io::Result<()> {
         match self.destination {
-            Destination::Regular(path, permissions) => {
+            Destination::Regular {
+                temporary,
+                path,
+                permissions,
+            } => {
                 if let Some(permissions) = permissions {
-                    self.temporary.as_file().set_permissions(permissions)?;
+                    temporary.as_file().set_permissions(permissions)?;
                 }
-                self.temporary.persist(path)?;
+                temporary.persist(path)?;
             }
-            Destination::Special(path) => {
+            Destination::Special { mut bytes, path } => {
                 let mut special = File::options().write(true).open(path)?;
                 // By another name meanwhile, of a file that nobody asked to be overwritten.
                 if special.metadata()?.is_file() {
                     return Err(io::Error::other("it has become a regular file meanwhile"));
                 }
-                let written = self.temporary.as_file_mut();
-                written.rewind()?;
-                io::copy(written, &mut special)?;
+                bytes.rewind()?;
+                io::copy(&mut bytes, &mut special)?;
             }
         }
         Ok(())
@@ -126,15 +141,6 @@ fn own_permissions(found: &Metadata) -> Option<Permissions> {
 #[cfg(not(unix))]
 fn own_permissions(found: &Metadata) -> Option<Permissions> {
     Some(found.permissions())
-}
-
-fn builder() -> Builder<'static, 'static> {
-    let mut builder = Builder::new();
-    builder.prefix(".frazil-");
-    // Temporary files are private by default; these get what the user's mask leaves, as other new files do.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
 }
 
 /// Writes a file at `path` as [`OutputFile`] does. `write` gets the temporary file; what fails there is passed on.
@@ -210,9 +216,15 @@ mod tests {
         put(&path, "old").unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o4755)).unwrap();
         let mut output = OutputFile::create(&path).unwrap();
-        let temporary = output.temporary.path().to_owned();
-        std::fs::remove_file(&temporary).unwrap();
-        symlink(&victim, &temporary).unwrap();
+        let names = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let others: Vec<_> = names.filter(|name| *name != path && *name != victim).collect();
+        let [temporary] = others.as_slice() else {
+            panic!("one temporary file");
+        };
+        std::fs::remove_file(temporary).unwrap();
+        symlink(&victim, temporary).unwrap();
         output.file().write_all(b"new").unwrap();
         output.commit().unwrap();
         let found = std::fs::metadata(&victim).unwrap();

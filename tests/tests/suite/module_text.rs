@@ -16,6 +16,7 @@ fn through_files(module: &Module, folder: &Path) -> Result<(), String> {
     equal_modules(module, &back).map_err(|e| e.to_string())?;
     let options = ModulePrintOptions {
         tensor_file: Some("module.safetensors"),
+        tensor_checksum: None,
         ..ModulePrintOptions::default()
     };
     if print_module_to_string(module, options) != print_module_to_string(&back, options) {

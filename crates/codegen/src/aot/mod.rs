@@ -12,7 +12,7 @@ use crate::native::{CompileError, Stage, kernel_text};
 use crate::package::Contents;
 use crate::plan::Plan;
 use crate::target::Target;
-use frazil_syntax::write_atomically;
+use frazil_syntax::OutputFile;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -117,8 +117,12 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
     };
     let bytes = std::fs::read(&output).map_err(|source| EmitFileError::Io { path: output, source })?;
     let header_path = library.with_extension("h");
-    replace(&header_path, header(plan).as_bytes())?;
-    replace(library, &bytes)?;
+    // Both are written before either is put in its place.
+    let header = written(&header_path, header(plan).as_bytes())?;
+    let library = written(library, &bytes)?;
+    for (path, file) in [library, header] {
+        file.commit().map_err(|source| EmitFileError::Io { path, source })?;
+    }
     Ok(header_path)
 }
 
@@ -209,12 +213,17 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
     })
 }
 
-/// Writes a file that is there whole or not at all.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), EmitFileError> {
-    write_atomically(path, |file| file.write_all(bytes)).map_err(|source| EmitFileError::Io {
-        path: path.to_owned(),
-        source,
-    })
+/// A file with `bytes` that will be at `path` once it is committed.
+fn written(path: &Path, bytes: &[u8]) -> Result<(PathBuf, OutputFile), EmitFileError> {
+    let file = OutputFile::create(path).and_then(|mut file| {
+        file.file().write_all(bytes)?;
+        Ok(file)
+    });
+    let path = path.to_owned();
+    match file {
+        Ok(file) => Ok((path, file)),
+        Err(source) => Err(EmitFileError::Io { path, source }),
+    }
 }
 
 /// Runs the C compiler, `$CC` or `cc`, in `directory`.

@@ -114,7 +114,7 @@ impl Parser<'_, '_> {
         let mut source: Box<dyn TensorSource + 's> = Box::new(NoTensors);
         self.each("tensors", |p| {
             source = open(&p.file_name()?);
-            Ok(())
+            p.belongs_to(&*source)
         });
         self.each("type", Self::named_type);
         let mut storages = HashMap::new();
@@ -331,6 +331,38 @@ impl Parser<'_, '_> {
 
     pub(super) fn ty(&mut self) -> Parsed<TypeId> {
         parse_type(self.cur, self.ctx, &self.env.nominal)
+    }
+
+    /// Reads the checksum behind the name of the tensor file, where there is one, and compares it with that of the file.
+    fn belongs_to(&mut self, source: &dyn TensorSource) -> Parsed<()> {
+        self.cur.skip_space();
+        if !self.cur.eat_word("crc32") {
+            return Ok(());
+        }
+        self.cur.skip_space();
+        let start = self.cur.pos;
+        let text = self.cur.string()?;
+        let said = u32::from_str_radix(&text, 16).ok();
+        let span = self.cur.span_from(start);
+        let Some(said) = said else {
+            let what = "this is no checksum";
+            return Err(self
+                .cur
+                .sink
+                .error("bad-module", what, span, "expected hexadecimal digits"));
+        };
+        match source.checksum() {
+            Some(found) if found != said => Err(self.cur.sink.report(
+                Diagnostic::error(
+                    "mixed-files",
+                    "the tensor file belongs to another text",
+                    span,
+                    format!("its tensors have the checksum {found:08x}"),
+                )
+                .with_help("one of the two was replaced without the other: write both again"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// A name of a file beside this one.

@@ -27,6 +27,8 @@ pub struct ModulePrintOptions<'a> {
     pub elide_constants_larger_than: Option<usize>,
     /// Name of the file that holds the bytes of large storages; without one all bytes stand in the text.
     pub tensor_file: Option<&'a str>,
+    /// Checksum of that file's tensors, as [`TensorFile::checksum`](super::TensorFile::checksum) gives it. A reader refuses a file with another one.
+    pub tensor_checksum: Option<u32>,
 }
 
 /// The text of a module file.
@@ -176,6 +178,9 @@ impl Printer<'_> {
         if let Some(file) = self.options.tensor_file {
             self.out.push_str("tensors ");
             quoted(file, true, &mut self.out);
+            if let Some(checksum) = self.options.tensor_checksum {
+                let _ = write!(self.out, " crc32 \"{checksum:08x}\"");
+            }
             self.out.push('\n');
         }
         let _ = writeln!(self.out, "root object<{}>", self.module.root.as_u32());

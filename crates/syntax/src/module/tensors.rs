@@ -4,14 +4,17 @@ use crate::dtypes::to_safetensors;
 use frazil_ir::{DType, Device, FileBytes, FileRecord, Storage};
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of the length of the header, with which the file begins.
 const LENGTH_BYTES: usize = 8;
+/// The key of the file's metadata under which the checksum stands, in hexadecimal.
+const CHECKSUM: &str = "crc32";
 /// Most bytes of a header, as in the `safetensors` crate.
 const MOST_HEADER: usize = 100_000_000;
 
@@ -19,6 +22,11 @@ const MOST_HEADER: usize = 100_000_000;
 pub trait TensorSource {
     /// The bytes under `key`, as a storage on `device`.
     fn storage(&self, key: &str, device: Device) -> Option<Storage>;
+
+    /// The checksum of all its tensors, if it says one: see [`TensorFile::checksum`].
+    fn checksum(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// No bytes, for texts that hold all of theirs.
@@ -101,6 +109,13 @@ impl TensorFile {
         self.metadata.info(key)
     }
 
+    /// What the file says of the CRC-32 of its tensors: of all bytes behind the header. It was computed when the file was written, and is not checked.
+    /// Files that other programs have written say nothing.
+    pub fn checksum(&self) -> Option<u32> {
+        let text = self.metadata.metadata().as_ref()?.get(CHECKSUM)?;
+        u32::from_str_radix(text, 16).ok()
+    }
+
     /// The bytes of the tensor under `key`.
     ///
     /// # Errors
@@ -124,6 +139,10 @@ impl TensorSource for TensorFile {
         let record = FileRecord::new(&self.file, self.range(key)?)?;
         Some(Storage::of_source(Arc::new(record), device))
     }
+
+    fn checksum(&self) -> Option<u32> {
+        self.checksum()
+    }
 }
 
 /// What the header of `file` says, and how long it is. Its tensors fill the rest of the file.
@@ -146,8 +165,9 @@ fn read_header(file: &FileBytes) -> Result<(Metadata, usize), SafeTensorError> {
     }
 }
 
-/// Writes a safetensors file with these entries to `out`: the very bytes that the `safetensors` crate writes, which writes to a path only.
-pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut File) -> Result<(), SafeTensorError> {
+/// Writes a safetensors file with these entries and their checksum to `out`, which is empty: the very bytes that the `safetensors` crate writes, which
+/// writes to a path only. Gives the checksum.
+pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut File) -> Result<u32, SafeTensorError> {
     // As in that crate: by falling alignment, then by name.
     entries.sort_by(|(name, a), (other, b)| b.dtype.cmp(&a.dtype).then_with(|| name.cmp(other)));
     let mut end = 0;
@@ -161,19 +181,33 @@ pub(super) fn write_entries(mut entries: Vec<(String, Entry<'_>)>, out: &mut Fil
         };
         (name.clone(), info)
     });
-    let metadata = Metadata::new(None, infos.collect())?;
-    let mut header = serde_json::to_vec(&metadata)?;
-    header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
-    if header.len() > MOST_HEADER {
-        return Err(SafeTensorError::HeaderTooLarge);
-    }
-    let mut out = BufWriter::new(out);
-    out.write_all(&(header.len() as u64).to_le_bytes())?;
-    out.write_all(&header)?;
+    let infos: Vec<(String, TensorInfo)> = infos.collect();
+    let header = |checksum: u32| {
+        let said = HashMap::from([(CHECKSUM.to_owned(), format!("{checksum:08x}"))]);
+        let metadata = Metadata::new(Some(said), infos.clone())?;
+        let mut header = serde_json::to_vec(&metadata)?;
+        header.resize(header.len().next_multiple_of(LENGTH_BYTES), b' ');
+        match header.len() > MOST_HEADER {
+            true => Err(SafeTensorError::HeaderTooLarge),
+            false => Ok(header),
+        }
+    };
+    // Bytes are read once: the header, whose length does not depend on the checksum, is written again when it is known.
+    let preliminary = header(0)?;
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffered = BufWriter::new(&mut *out);
+    buffered.write_all(&(preliminary.len() as u64).to_le_bytes())?;
+    buffered.write_all(&preliminary)?;
     for (_, entry) in &entries {
-        out.write_all(entry.bytes)?;
+        buffered.write_all(entry.bytes)?;
+        hasher.update(entry.bytes);
     }
-    Ok(out.flush()?)
+    buffered.flush()?;
+    drop(buffered);
+    let checksum = hasher.finalize();
+    out.seek(SeekFrom::Start(LENGTH_BYTES as u64))?;
+    out.write_all(&header(checksum)?)?;
+    Ok(checksum)
 }
 
 /// An entry to be written: bytes with the element type that a reader may see them as.
@@ -212,6 +246,10 @@ impl<T: TensorSource + ?Sized> TensorSource for &T {
     fn storage(&self, key: &str, device: Device) -> Option<Storage> {
         (**self).storage(key, device)
     }
+
+    fn checksum(&self) -> Option<u32> {
+        (**self).checksum()
+    }
 }
 
 #[cfg(test)]
@@ -233,16 +271,17 @@ mod tests {
         let entries = tensors
             .iter()
             .map(|&(name, dtype, _, _, bytes)| (name.to_owned(), Entry::new(bytes, dtype)));
-        write_entries(entries.collect(), &mut File::create(&path).unwrap()).unwrap();
+        let checksum = write_entries(entries.collect(), &mut File::create(&path).unwrap()).unwrap();
         let views = tensors
             .iter()
             .map(|&(name, _, dtype, n, bytes)| (name, TensorView::new(dtype, vec![n], bytes).unwrap()));
         assert_eq!(
             std::fs::read(&path).unwrap(),
-            safetensors::serialize(views, None).unwrap()
+            safetensors::serialize(views, Some([("crc32".to_owned(), format!("{checksum:08x}"))].into())).unwrap()
         );
 
         let file = TensorFile::open(&path).unwrap();
+        assert_eq!(file.checksum(), Some(checksum));
         for (name, _, dtype, n, bytes) in tensors {
             assert_eq!(file.read(name).unwrap().unwrap(), bytes);
             assert_eq!(file.storage(name, Device::CPU).unwrap().bytes(), bytes);

@@ -49,7 +49,8 @@ pub enum WriteError {
 
 /// Writes `module` as a text at `path` and, when it has large tensors, their bytes beside it with the extension `.safetensors`.
 ///
-/// Both are written under temporary names first and then renamed, the text last: what stood at `path` stays until all is there.
+/// Both are written under temporary names first and then renamed, the text last: what stood at `path` stays until all is there. The text holds the checksum
+/// of the tensors. Where only one of the two could be renamed, reading says that they do not belong together.
 ///
 /// # Errors
 /// When a file cannot be written; then no new file is left.
@@ -83,6 +84,7 @@ pub fn write_module_if(
         elide_constants_larger_than: None,
         // Nothing stands beside a terminal or a pipe.
         tensor_file: text.is_file().then_some(tensors_name),
+        tensor_checksum: None,
     };
     let mut entries = Vec::new();
     for (i, s) in collected.storages.values().enumerate() {
@@ -100,10 +102,11 @@ pub fn write_module_if(
         None
     } else {
         let mut output = OutputFile::create(&tensors_path).map_err(io(&tensors_path))?;
-        write_entries(entries, output.file()).map_err(|source| WriteError::Tensors {
+        let checksum = write_entries(entries, output.file()).map_err(|source| WriteError::Tensors {
             path: tensors_path.clone(),
             source,
         })?;
+        options.tensor_checksum = Some(checksum);
         Some(output)
     };
     text.file()

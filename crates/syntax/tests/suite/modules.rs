@@ -311,6 +311,7 @@ fn nothing_is_lost_in_text() {
 fn the_text_is_for_people() {
     let options = ModulePrintOptions {
         tensor_file: Some("sample.safetensors"),
+        tensor_checksum: None,
         ..ModulePrintOptions::default()
     };
     insta::assert_snapshot!(print_module_to_string(&sample(), options));
@@ -450,6 +451,28 @@ fn a_missing_tensor_file_is_told() {
         read_module(&ctx, &folder.path().join("none.ir")),
         Err(ReadError::Io { .. })
     ));
+}
+
+/// As a process leaves a pair that was killed between the two renames.
+#[test]
+fn a_tensor_file_of_another_text_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut other = sample();
+    other.extra_files.insert("notes".to_owned(), Arc::from([0xff; 1000]));
+    write_module(&sample(), &path("net.ir")).unwrap();
+    write_module(&other, &path("other.ir")).unwrap();
+    std::fs::copy(path("other.safetensors"), path("net.safetensors")).unwrap();
+    let ctx = Arc::new(Context::new());
+    let error = read_module(&ctx, &path("net.ir")).map(drop).unwrap_err().render(false);
+    assert!(error.contains("the tensor file belongs to another text"), "{error}");
+
+    // Another program may have changed the tensors: it knows nothing of the checksum.
+    let bytes = std::fs::read(path("other.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let rewritten = safetensors::serialize(tensors.tensors(), None).unwrap();
+    std::fs::write(path("other.safetensors"), rewritten).unwrap();
+    equal_modules(&other, &read_module(&ctx, &path("other.ir")).unwrap()).unwrap();
 }
 
 #[test]
