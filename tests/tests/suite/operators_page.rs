@@ -32,7 +32,7 @@ fn the_page_of_operators_is_true() {
     let differs = made.lines().zip(there.lines()).find(|(a, b)| a != b);
     assert!(
         made == there,
-        "docs/operators.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil-tests --test operators_page; first difference: {differs:?}"
+        "docs/operators.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil-tests --test suite operators_page; first difference: {differs:?}"
     );
 }
 

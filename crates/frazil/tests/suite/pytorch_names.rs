@@ -316,6 +316,6 @@ fn the_page_of_names_is_true() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         page == there,
-        "docs/pytorch-names.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil --test pytorch_names"
+        "docs/pytorch-names.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil --test suite pytorch_names"
     );
 }
