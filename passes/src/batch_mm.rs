@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "batch-mm",
-    summary: "Makes one product of sums of products, and of products with a common operand.",
+    summary: "Merges a sum of matmuls, or matmuls with a common operand, into one node.",
     before: "graph(%a : Tensor, %b : Tensor):
   %1 : int = prim::Constant[value=1]()
   %p : Tensor = aten::mm(%a, %b)

@@ -16,7 +16,7 @@ use frazil_ir::{Graph, NodeId, ValueId, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "canonicalize",
-    summary: "Numbers values without names anew, and puts the results of branches in the order of their use.",
+    summary: "Renumbers values without names, and orders the results of branches by their use.",
     before: "graph(%x : Tensor, %c : bool):
   %9 : Tensor = aten::relu(%x)
   %7 : Tensor, %5 : Tensor = prim::If(%c)
@@ -39,7 +39,7 @@ pub static INFO: PassInfo = PassInfo {
         name: "keep-names",
         kind: OptionKind::Bool,
         default: "true",
-        doc: "Keep names that are no numbers.",
+        doc: "Keep names that are not numbers.",
     }],
     build: |options| {
         AnyPass::graph(Canonicalize {

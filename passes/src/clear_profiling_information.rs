@@ -12,7 +12,7 @@ use frazil_ir::{Graph, types};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "clear-profiling-information",
-    summary: "Makes the types of tensors plain.",
+    summary: "Removes shapes from the types of tensors, but not from those of lists of tensors.",
     before: "graph(%x : Float(2, 3), %l : Float(2)[]):
   %y : Float(2, 3) = aten::relu(%x)
   return (%y, %l)

@@ -13,7 +13,7 @@ use frazil_ir::{Graph, TensorType, TypeKind};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "clear-undefinedness",
-    summary: "Drops from tensor types whether the tensor is undefined.",
+    summary: "Removes from tensor types whether the tensor is undefined.",
     before: "graph(%x : Float(2, 3), %l : Float(2)[]):
   %y : Float(2, 3) = aten::relu(%x)
   return (%y, %l)
@@ -26,7 +26,7 @@ pub static INFO: PassInfo = PassInfo {
         name: "only-undefined",
         kind: OptionKind::Bool,
         default: "false",
-        doc: "Leave sizes, dtypes and devices in the types.",
+        doc: "Keep sizes, dtypes and devices in the types.",
     }],
     build: |options| {
         AnyPass::graph(ClearUndefinedness {

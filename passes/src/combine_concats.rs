@@ -16,7 +16,7 @@ use frazil_ir::{Builder, DType, Graph, NodeId, TypeKind, ValueId, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "combine-concats",
-    summary: "Makes one concatenation of those within one another.",
+    summary: "Merges nested concatenations.",
     before: "graph(%x : Float(2), %y : Float(2)):
   %0 : int = prim::Constant[value=0]()
   %a : Tensor[] = prim::ListConstruct(%x, %y)

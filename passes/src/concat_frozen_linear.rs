@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "concat-frozen-linear",
-    summary: "Makes one linear of several with constant weights that read the same tensor.",
+    summary: "Merges linears with constant weights that have the same input.",
     before: "%a = aten::linear(%x, %wa, %ba)\n%b = aten::linear(%x, %wb, %bb)",
     after: "%ab = aten::linear(%x, %wab, %bab)\n%a = aten::slice(%ab, %minus_one, %zero, %n, %one)\n%b = aten::slice(%ab, %minus_one, %n, %m, %one)",
     options: &[],

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "constant-propagation",
-    summary: "Evaluates what depends on constants only.",
+    summary: "Evaluates nodes whose operands are constants.",
     before: "graph(%x : Tensor):
   %two : int = prim::Constant[value=2]()
   %four : int = aten::add(%two, %two)
@@ -45,19 +45,19 @@ pub static INFO: PassInfo = PassInfo {
             name: "max-bytes",
             kind: OptionKind::Int,
             default: "67108864",
-            doc: "Results above this size are left to be computed at run time.",
+            doc: "Size in bytes above which a result is not folded.",
         },
         OptionInfo {
             name: "immutable-only",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "Evaluate only what takes and gives values without identity: numbers, truth values, strings and tuples of them.",
+            doc: "Evaluate only nodes whose operands and results have no identity: numbers, bools, strings and tuples of them.",
         },
         OptionInfo {
             name: "like-pytorch",
             kind: OptionKind::Bool,
             default: "true",
-            doc: "Fold lists and dictionaries of numbers and strings also when they leave the graph.",
+            doc: "Fold lists and dictionaries of numbers and strings even if the graph returns them.",
         },
     ],
     build: |options| {
@@ -72,7 +72,7 @@ pub static INFO: PassInfo = PassInfo {
 /// How the pass is named that evaluates only what gives immutable values.
 pub static IMMUTABLE: PassInfo = PassInfo {
     name: "constant-propagation-immutable-types",
-    summary: "As constant-propagation{immutable-only}.",
+    summary: "Same as constant-propagation{immutable-only}.",
     before: "graph(%x : Tensor):
   %two : int = prim::Constant[value=2]()
   %four : int = aten::add(%two, %two)

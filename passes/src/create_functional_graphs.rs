@@ -23,7 +23,7 @@ use std::collections::HashSet;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "create-functional-graphs",
-    summary: "Groups what neither writes nor is written.",
+    summary: "Groups nodes without side effects whose values are not written.",
     before: "graph(%x : Tensor):
   %a : Tensor = aten::sin(%x)
   %b : Tensor = aten::cos(%a)

@@ -23,7 +23,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "cse",
-    summary: "Merges nodes that compute the same.",
+    summary: "Merges nodes that compute the same value (common subexpression elimination).",
     before: "graph(%x : Tensor, %y : Tensor):
   %a : Tensor = aten::mul(%x, %y)
   %b : Tensor = aten::mul(%x, %y)

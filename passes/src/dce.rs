@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "dce",
-    summary: "Removes nodes whose results nobody uses and whose effects nobody sees.",
+    summary: "Removes nodes whose results are unused and whose side effects cannot be observed.",
     before: "graph(%x : Tensor):
   %y : Tensor = aten::mul(%x, %x)
   return (%x)

@@ -15,7 +15,7 @@ use frazil_ir::{Builder, Graph, NodeId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "decompose-ops",
-    summary: "Takes aten::addmm apart.",
+    summary: "Decomposes aten::addmm.",
     before: "graph(%a : Tensor, %x : Tensor, %y : Tensor):
   %1 : int = prim::Constant[value=1]()
   %s : Tensor = aten::addmm(%a, %x, %y, %1, %1)

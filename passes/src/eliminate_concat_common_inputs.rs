@@ -17,7 +17,7 @@ use frazil_ir::{Graph, NodeId, ValueId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-concat-common-inputs",
-    summary: "Makes concatenations of those whose beginning or end has been concatenated before.",
+    summary: "Reuses an earlier concatenation that is the beginning or end of another one.",
     before: "graph(%x : Float(2), %y : Float(2), %z : Float(2)):
   %0 : int = prim::Constant[value=0]()
   %a : Tensor[] = prim::ListConstruct(%x, %y)

@@ -15,7 +15,7 @@ use frazil_ir::{Graph, ValueId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "eliminate-no-ops",
-    summary: "Removes `detach` where only elements are read.",
+    summary: "Removes `detach` if only the elements of its result are read.",
     before: "graph(%x : Tensor):
   %d : Tensor = aten::detach(%x)
   %y : Tensor = aten::mul(%d, %d)

@@ -13,7 +13,7 @@ use frazil_ir::{Graph, TensorType};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "erase-shape-information",
-    summary: "Makes all tensor types plain.",
+    summary: "Replaces all tensor types by `Tensor`.",
     before: "graph(%x : Float(2, 3)):
   %l : Float(2, 3)[] = prim::ListConstruct(%x)
   return (%l)

@@ -16,7 +16,7 @@ use frazil_ir::Graph;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-add-or-sub",
-    summary: "Folds additions and subtractions of one constant a channel into the bias of the convolution before them.",
+    summary: "Folds additions and subtractions of per-channel constants into the bias of the convolution before them.",
     before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%y = aten::add(%c, %constant, %one)",
     after: "%y = aten::conv2d(%x, %w, %b_fused_add_or_sub, %s, %p, %d, %g)",
     options: &[],

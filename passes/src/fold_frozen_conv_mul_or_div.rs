@@ -12,7 +12,7 @@ use frazil_ir::Graph;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "fold-frozen-conv-mul-or-div",
-    summary: "Folds multiplications and divisions by one constant a channel into the weights of the convolution before them.",
+    summary: "Folds multiplications and divisions by per-channel constants into the weights of the convolution before them.",
     before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%y = aten::mul(%c, %constant)",
     after: "%y = aten::conv2d(%x, %w_fused_mul_or_div, %b_fused_mul_or_div, %s, %p, %d, %g)",
     options: &[],

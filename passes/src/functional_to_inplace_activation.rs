@@ -15,7 +15,7 @@ use frazil_ir::{Graph, NodeId, SymbolId, TypeKind, ValueId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "functional-to-inplace-activation",
-    summary: "Lets activations write over operands that nothing else uses.",
+    summary: "Makes activations in-place if their operand has no other use.",
     before: "graph(%x : Tensor):
   %y : Tensor = aten::neg(%x)
   %z : Tensor = aten::relu(%y)

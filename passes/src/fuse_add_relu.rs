@@ -13,7 +13,7 @@ use frazil_ir::Graph;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-add-relu",
-    summary: "Makes aten::_add_relu of additions with a relu behind them.",
+    summary: "Fuses an addition and the relu after it into aten::_add_relu.",
     before: "graph(%x : Tensor, %y : Tensor):
   %1 : int = prim::Constant[value=1]()
   %s : Tensor = aten::add(%x, %y, %1)

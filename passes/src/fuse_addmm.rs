@@ -15,7 +15,7 @@ use frazil_ir::{Builder, Graph, NodeId, TensorType, TypeKind, ValueId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-addmm",
-    summary: "Makes aten::addmm of sums with a matrix product.",
+    summary: "Fuses additions to a matmul into aten::addmm.",
     before: "graph(%a : Float(2, 2), %x : Float(2, 3), %y : Float(3, 2)):
   %1 : int = prim::Constant[value=1]()
   %p : Tensor = aten::mm(%x, %y)

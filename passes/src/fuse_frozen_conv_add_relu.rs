@@ -18,7 +18,7 @@ use frazil_ir::{Graph, NodeId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-frozen-conv-add-relu",
-    summary: "Lets a relu behind a convolution, or behind an addition to one, work in place.",
+    summary: "Makes a relu after a convolution, or after an addition to one, an in-place relu.",
     before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%a = aten::add(%c, %z, %one)\n%y = aten::relu(%a)",
     after: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%a = aten::add(%c, %z, %one)\n%y = aten::relu_(%a)",
     options: &[],

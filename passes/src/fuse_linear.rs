@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "fuse-linear",
-    summary: "Makes aten::linear of products with transposed weights.",
+    summary: "Fuses a matmul with transposed weights, and its bias, into aten::linear.",
     before: "graph(%x : Tensor, %w : Tensor):
   %t : Tensor = aten::t(%w)
   %y : Tensor = aten::matmul(%x, %t)

@@ -22,7 +22,7 @@ use frazil_ir::{AttributeValue, BlockId, Graph, NodeId, ValueId, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "hoist-loop-invariants",
-    summary: "Computes what every round of a loop computes alike before the loop.",
+    summary: "Moves loop-invariant nodes before the loop.",
     before: "graph(%x : Tensor, %y : Tensor):
   %n : int = prim::Constant[value=3]()
   %t : bool = prim::Constant[value=1]()

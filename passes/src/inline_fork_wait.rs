@@ -14,7 +14,7 @@ use frazil_ir::{Graph, NodeId, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "inline-fork-wait",
-    summary: "Runs the bodies of forks where they are forked.",
+    summary: "Replaces forks by their bodies.",
     before: "graph(%x : Tensor):
   %f : Future(Tensor) = prim::fork_0(%x)
   %y : Tensor = aten::wait(%f)

@@ -13,7 +13,7 @@ use frazil_ir::{Graph, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "inline-functional-graphs",
-    summary: "Puts what functional graphs group in their place.",
+    summary: "Replaces functional graphs by their nodes.",
     before: "graph(%x : Tensor):
   %y : Tensor = prim::FunctionalGraph_0(%x)
   return (%y)

@@ -11,7 +11,7 @@ use frazil_ir::{Graph, NodeId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "inplace-to-functional-activation",
-    summary: "Lets activations give new tensors where nobody sees what they write to.",
+    summary: "Makes in-place activations functional if the written tensor cannot be observed.",
     before: "graph(%x : Tensor):
   %y : Tensor = aten::neg(%x)
   %z : Tensor = aten::relu_(%y)

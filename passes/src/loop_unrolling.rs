@@ -20,7 +20,7 @@ use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "loop-unrolling",
-    summary: "Unrolls loops that count: short ones of constant length whole, others by eight.",
+    summary: "Unrolls counted loops: short loops of constant length completely, others by eight.",
     before: "graph(%x : Tensor):
   %n : int = prim::Constant[value=2]()
   %t : bool = prim::Constant[value=1]()

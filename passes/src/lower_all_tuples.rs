@@ -16,7 +16,7 @@ use frazil_ir::{BlockId, Builder, Graph, NodeId, TypeId, TypeKind, ValueId, symb
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "lower-all-tuples",
-    summary: "Passes the elements of tuples by themselves, in and out of the graph too.",
+    summary: "Replaces tuples by their elements, also in the inputs and outputs of the graph.",
     before: "graph(%t : (Tensor, Tensor)):
   %a : Tensor, %b : Tensor = prim::TupleUnpack(%t)
   %c : Tensor = aten::relu(%b)

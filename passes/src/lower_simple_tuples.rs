@@ -13,7 +13,7 @@ use frazil_ir::{Builder, Graph, NodeId, ValueId, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "lower-simple-tuples",
-    summary: "Takes elements of tuples from where the tuples are built.",
+    summary: "Replaces reads of elements of tuples by the values that the tuples were built from.",
     before: "graph(%x : Tensor, %y : Tensor):
   %t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
   %a : Tensor, %b : Tensor = prim::TupleUnpack(%t)

@@ -14,7 +14,7 @@ use frazil_ir::{Graph, NodeId, SymbolId, TypeId, types};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "normalize-ops",
-    summary: "Gives operators that have several names one of them.",
+    summary: "Replaces aliases of operators by one name.",
     before: "graph(%x : Tensor):
   %y : Tensor = aten::absolute(%x)
   return (%y)

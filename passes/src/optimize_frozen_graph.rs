@@ -19,14 +19,14 @@ use frazil_ir::Graph;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "optimize-frozen-graph",
-    summary: "Removes dropouts and folds what follows convolutions and linears into their weights.",
+    summary: "Removes dropouts, and folds operators after convolutions and linears into their weights.",
     before: "%c = aten::conv2d(%x, %w, %b, %s, %p, %d, %g)\n%n = aten::batch_norm(%c, ...)\n%y = aten::dropout(%n, %half, %false)",
     after: "%y = aten::conv2d(%x, %w_fused_bn, %b_fused_bn, %s, %p, %d, %g)",
     options: &[OptionInfo {
         name: "optimize-numerics",
         kind: OptionKind::Bool,
         default: "true",
-        doc: "Run the foldings, which change results in their last bits.",
+        doc: "Run the foldings, which change rounding.",
     }],
     build: |options| {
         AnyPass::graph(OptimizeFrozenGraph {

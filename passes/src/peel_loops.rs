@@ -22,7 +22,7 @@ use frazil_ir::{BlockId, Builder, Graph, InsertPoint, NodeId, ValueId, symbols, 
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peel-loops",
-    summary: "Makes a loop of their own of the first rounds of a loop.",
+    summary: "Peels the first iterations off a loop, into a loop of their own.",
     before: "graph(%x : Tensor, %n : int):
   %t : bool = prim::Constant[value=1]()
   %y : Tensor = prim::Loop(%n, %t, %x)
@@ -51,7 +51,7 @@ pub static INFO: PassInfo = PassInfo {
         name: "rounds",
         kind: OptionKind::Int,
         default: "1",
-        doc: "How many rounds the first loop has at most.",
+        doc: "Maximum number of iterations of the first loop.",
     }],
     build: |options| {
         AnyPass::graph(PeelLoops {

@@ -33,7 +33,7 @@ use frazil_ir::{Constant, Device, DeviceKind, Dim, Graph, NodeId, TensorType, Ty
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole",
-    summary: "Rewrites single nodes whose result their types or operands give away.",
+    summary: "Rewrites single nodes whose result follows from their types or operands.",
     before: "graph(%x : Float(2, 3), %y : Tensor):
   %d : int = aten::dim(%x)
   %t : Tensor = aten::t(%y)
@@ -51,13 +51,13 @@ pub static INFO: PassInfo = PassInfo {
             name: "disable-shape-peepholes",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "Do not believe the sizes and dtypes that tensor types say.",
+            doc: "Do not rely on the sizes and dtypes in tensor types.",
         },
         OptionInfo {
             name: "like-pytorch",
             kind: OptionKind::Bool,
             default: "true",
-            doc: "Take for granted what PyTorch does: inputs of convolutions are batches, tensors of unknown dtype hold no truth values, integers fit into floats.",
+            doc: "Make PyTorch's assumptions: inputs of convolutions have a batch dimension, tensors of unknown dtype are not bool, integers can be represented as floats.",
         },
     ],
     build: |options| {

@@ -20,7 +20,7 @@ use frazil_ir::{DType, Graph, NodeId, TypeKind, ValueId, types};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-alias-sensitive",
-    summary: "Removes additions of zero and multiplications by one where nobody can tell.",
+    summary: "Removes additions of zero and multiplications by one where aliasing allows it.",
     before: "graph(%x : Float(2, 2)):
   %0 : int = prim::Constant[value=0]()
   %1 : int = prim::Constant[value=1]()
@@ -39,13 +39,13 @@ pub static INFO: PassInfo = PassInfo {
             name: "disable-shape-peepholes",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "Do not believe the dtypes that tensor types say.",
+            doc: "Do not rely on the dtypes in tensor types.",
         },
         OptionInfo {
             name: "like-pytorch",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "Take tensors of unknown dtype for numbers, not truth values, as PyTorch does.",
+            doc: "Assume that tensors of unknown dtype are not bool, as PyTorch does.",
         },
     ],
     build: |options| {

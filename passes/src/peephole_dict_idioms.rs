@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-dict-idioms",
-    summary: "Replaces questions about dictionaries that are built in the graph by their answers.",
+    summary: "Evaluates lengths, elements and similar operators on dictionaries that are built in the graph.",
     before: "graph(%a : int, %b : int):
   %0 : str = prim::Constant[value=\"a\"]()
   %1 : str = prim::Constant[value=\"b\"]()

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-list-idioms",
-    summary: "Replaces questions about lists that are built in the graph by their answers.",
+    summary: "Evaluates lengths, elements and similar operators on lists that are built in the graph.",
     before: "graph(%x : Tensor, %y : Tensor):
   %l : Tensor[] = prim::ListConstruct(%x, %y)
   %n : int = aten::len(%l)
@@ -35,7 +35,7 @@ pub static INFO: PassInfo = PassInfo {
         name: "refine-list-len",
         kind: OptionKind::Bool,
         default: "false",
-        doc: "Also use what comparisons say of the length of lists.",
+        doc: "Also use comparisons of the length of a list.",
     }],
     build: |options| {
         AnyPass::graph(PeepholeListIdioms {

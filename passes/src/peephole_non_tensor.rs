@@ -22,7 +22,7 @@ use frazil_ir::{Builder, Constant, Context, Graph, NodeId, TypeId, TypeKind, Val
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "peephole-non-tensor",
-    summary: "Simplifies operations on numbers, truth values and None.",
+    summary: "Simplifies operations on numbers, bools and None.",
     before: "graph(%x : Tensor, %n : int):
   %none : NoneType = prim::Constant()
   %zero : int = prim::Constant[value=0]()
@@ -40,7 +40,7 @@ pub static INFO: PassInfo = PassInfo {
         name: "like-pytorch",
         kind: OptionKind::Bool,
         default: "false",
-        doc: "Take integers to fit into floats, as PyTorch does.",
+        doc: "Assume that integers can be represented as floats, as PyTorch does.",
     }],
     build: |options| {
         AnyPass::graph(PeepholeNonTensor {

@@ -20,27 +20,27 @@ use std::ops::Range;
 pub static STEPS: &[PassInfo] = &[
     PassInfo {
         name: "methods",
-        summary: "Runs the pipeline in parentheses on each function, all of it before the next function.",
+        summary: "Runs the pipeline in parentheses on one function after the other.",
         before: "",
         after: "",
         options: &[OptionInfo {
             name: "only",
             kind: OptionKind::List,
             default: "",
-            doc: "Names of methods, or qualified names of functions; all of them if absent.",
+            doc: "Names of methods, or qualified names of functions; all functions if absent.",
         }],
         build: |_| AnyPass::graph(Unused),
     },
     PassInfo {
         name: "repeat",
-        summary: "Runs the pipeline in parentheses again and again until it changes nothing.",
+        summary: "Repeats the pipeline in parentheses until it changes nothing.",
         before: "",
         after: "",
         options: &[OptionInfo {
             name: "max",
             kind: OptionKind::Count,
             default: "10",
-            doc: "Times after which it stops anyway. A pipeline whose repetitions still change something in the 1000th round is an error, and so is one whose repetitions make the IR grow beyond 200000 nodes and four times what it was.",
+            doc: "Maximum number of repetitions. It is an error if the 1000th repetition still changes something, or if the IR grows beyond both 200000 nodes and four times its size.",
         }],
         build: |_| AnyPass::graph(Unused),
     },

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "propagate-shapes",
-    summary: "Says in the types of tensors which dtype and sizes follow from those of the inputs.",
+    summary: "Infers dtypes and sizes from those of the inputs, and adds them to tensor types.",
     before: "graph(%x : Float(8, *, requires_grad=0, device=cpu)):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n",
     after: "graph(%x : Float(8, *, requires_grad=0, device=cpu)):\n  %y : Float(8, *, requires_grad=0, device=cpu) = aten::relu(%x)\n  return (%y)\n",
     options: &[],

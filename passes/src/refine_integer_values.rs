@@ -15,7 +15,7 @@ use frazil_ir::{Builder, Graph, InsertPoint, NodeId, ValueId, symbols, types};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "refine-integer-values",
-    summary: "Replaces integers by the constants that comparisons say they are.",
+    summary: "Replaces integers by constants in branches where a comparison determines their value.",
     before: "graph(%x : int):
   %4 : int = prim::Constant[value=4]()
   %c : bool = aten::eq(%x, %4)

@@ -13,7 +13,7 @@ use frazil_ir::{Graph, NodeId, TypeId, TypeKind, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "refine-tuple-types",
-    summary: "Gives tuples the types of what they are built of.",
+    summary: "Refines the types of tuples to those of their elements.",
     before: "graph(%x : Float(2), %y : int):
   %t : (Tensor, int) = prim::TupleConstruct(%x, %y)
   return (%t)

@@ -11,7 +11,7 @@ use frazil_ir::{Constant, Graph};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-dropout",
-    summary: "Removes dropouts that are switched off.",
+    summary: "Removes dropouts that are disabled.",
     before: "%off : bool = prim::Constant[value=0]()\n%y = aten::dropout(%x, %p, %off)\n%z = aten::relu(%y)",
     after: "%off : bool = prim::Constant[value=0]()\n%z = aten::relu(%x)",
     options: &[],

@@ -14,7 +14,7 @@ use frazil_ir::{BlockId, Builder, Graph, NodeId, symbols};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-exceptions",
-    summary: "Takes the side of a branch that does not raise.",
+    summary: "Replaces conditionals with one branch that raises by the other branch.",
     before: "graph(%x : Tensor, %c : bool):
   %m : str = prim::Constant[value=\"no\"]()
   %none : NoneType = prim::Constant()

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-inplace-ops",
-    summary: "Replaces in-place operators on tensors of the graph's own, also where the tensor has been read before.",
+    summary: "Replaces in-place operators on tensors that the graph creates, even if the tensor has been read before.",
     before: "graph(%x : Tensor):
   %1 : int = prim::Constant[value=1]()
   %y : Tensor = aten::relu(%x)

@@ -14,7 +14,7 @@ use frazil_ir::{Graph, NodeId, ValueId};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-list-mutation",
-    summary: "Builds lists with the elements that are put into them right afterwards.",
+    summary: "Builds lists with the elements that are added right after their construction.",
     before: "graph(%x : Tensor, %y : Tensor):
   %l : Tensor[] = prim::ListConstruct(%x)
   %a : Tensor[] = aten::append(%l, %y)

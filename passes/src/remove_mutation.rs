@@ -11,7 +11,7 @@ use frazil_ir::Graph;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-mutation",
-    summary: "Replaces writes to lists and tensors of the graph's own by new ones.",
+    summary: "Replaces writes to lists and tensors that the graph creates by new lists and tensors.",
     before: "graph(%x : Tensor):
   %1 : int = prim::Constant[value=1]()
   %y : Tensor = aten::relu(%x)

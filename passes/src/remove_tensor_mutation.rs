@@ -25,7 +25,7 @@ use std::collections::HashSet;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "remove-tensor-mutation",
-    summary: "Replaces writes to tensors that nobody else has seen by new tensors.",
+    summary: "Replaces writes to new tensors, before their first use, by new tensors.",
     before: "graph(%x : Tensor):
   %1 : int = prim::Constant[value=1]()
   %y : Tensor = aten::relu(%x)

@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "rewrite-patterns",
-    summary: "Replaces subgraphs by others, as the rules in a file say.",
+    summary: "Replaces subgraphs by others, by the rules in a file.",
     before: "graph(%x : Tensor):
   %y : Tensor = aten::relu(%x)
   return (%y)

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "transpose-frozen-linear",
-    summary: "Makes matrix products with weights that are transposed beforehand of linears with constant weights.",
+    summary: "Replaces linears with constant weights by matmuls with transposed weights.",
     before: "%y = aten::linear(%x, %self.fc.weight, %self.fc.bias)",
     after: "%p = aten::matmul(%x, %self.fc.weight_transposed)\n%y = aten::add(%p, %self.fc.bias, %one)",
     options: &[],

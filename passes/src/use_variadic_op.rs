@@ -40,7 +40,7 @@ const AFTER: &str = "graph(%x : Tensor, %y : Tensor):
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "use-variadic-op",
-    summary: "Gives operators the elements of a list in the place of the list.",
+    summary: "Replaces operators on a list by variadic operators on its elements.",
     before: BEFORE,
     after: AFTER,
     options: &[
@@ -48,13 +48,13 @@ pub static INFO: PassInfo = PassInfo {
             name: "ops",
             kind: OptionKind::List,
             default: "cat,stack",
-            doc: "Which operators: cat, stack.",
+            doc: "The operators: cat, stack.",
         },
         OptionInfo {
             name: "remove-list-mutation",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "First build lists with what is put into them.",
+            doc: "Run remove-list-mutation first.",
         },
     ],
     build: |options| {
@@ -89,7 +89,7 @@ macro_rules! named {
 named!(
     CAT,
     "use-variadic-cat",
-    "As use-variadic-op{ops=cat}.",
+    "Same as use-variadic-op{ops=cat}.",
     true,
     false,
     false
@@ -97,7 +97,7 @@ named!(
 named!(
     STACK,
     "use-variadic-stack",
-    "As use-variadic-op{ops=stack}.",
+    "Same as use-variadic-op{ops=stack}.",
     false,
     true,
     false
@@ -105,7 +105,7 @@ named!(
 named!(
     REMOVE_AND_CAT,
     "remove-list-mutation-and-use-variadic-cat",
-    "As use-variadic-op{ops=cat remove-list-mutation}.",
+    "Same as use-variadic-op{ops=cat remove-list-mutation}.",
     true,
     false,
     true
@@ -113,7 +113,7 @@ named!(
 named!(
     REMOVE_AND_STACK,
     "remove-list-mutation-and-use-variadic-stack",
-    "As use-variadic-op{ops=stack remove-list-mutation}.",
+    "Same as use-variadic-op{ops=stack remove-list-mutation}.",
     false,
     true,
     true

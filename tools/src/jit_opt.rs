@@ -1,4 +1,4 @@
-//! `jit-opt`: what `mlir-opt` is for MLIR, for TorchScript.
+//! `jit-opt`: transforms TorchScript, as `mlir-opt` does MLIR.
 
 use crate::progress::Progress;
 use crate::shape::InputShape;
@@ -22,55 +22,56 @@ use std::path::{Path, PathBuf};
 #[derive(Parser, Debug)]
 #[command(name = "jit-opt", version, max_term_width = 110)]
 struct Options {
-    /// An .ir, .pt or .py file, or - for standard input. What it is, is told by its content
+    /// An .ir, .pt or .py file, or - for standard input. Its kind is recognised by its content
     input: PathBuf,
-    /// Where to write; standard output if absent or -. The extension chooses what is written, unless --emit does
+    /// Output file; standard output if absent or -. Its extension chooses what is written, unless --emit is given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What to write
     #[arg(long, value_enum)]
     emit: Option<EmitKind>,
-    /// Put the module into evaluation mode first; functions and graphs have no mode
+    /// Put the module into evaluation mode first. Functions and graphs have no mode
     #[arg(long)]
     eval: bool,
     /// Freeze as torch.jit.freeze does: attributes become constants, and the frozen graph is optimised
     #[arg(long)]
     freeze: bool,
-    /// Optimise for running as torch.jit.optimize_for_inference does: freeze, then fuse and transpose, in operators that archives can hold
+    /// Optimise as torch.jit.optimize_for_inference does: freeze, then fuse operators and transpose weights, with operators that archives can hold
     #[arg(long, conflicts_with = "freeze")]
     optimize_for_inference: bool,
-    /// Attributes, methods and dotted paths of submodules that freezing keeps
+    /// Freeze, and keep these attributes, methods and dotted paths of submodules
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     preserve: Vec<String>,
-    /// Leave out the optimisations of frozen graphs that change rounding
+    /// Skip the optimisations of frozen graphs that change rounding
     #[arg(long)]
     no_optimize_numerics: bool,
-    /// Passes to run: 'inline,freeze{preserve=a,b},dce'. --list-passes tells which there are
+    /// Passes to run: 'inline,freeze{preserve=a,b},dce'. --list-passes lists them
     #[arg(long, value_name = "PIPELINE")]
     pass_pipeline: Option<String>,
-    /// List the passes with their options and what they make of an example, and stop
+    /// List the passes, with their options and an example of each, and exit
     #[arg(long, exclusive = true)]
     list_passes: bool,
-    /// Run the pipeline that a reproducer names, which a failure wrote with --reproducer
+    /// Run the pipeline of a reproducer, a file that --reproducer wrote
     #[arg(long, conflicts_with = "pass_pipeline")]
     run_reproducer: bool,
-    /// Print what may alias what and who writes where, instead of the IR; with --freeze, also what keeps the attributes that stayed
+    /// Print the alias analysis instead of the IR: which values may alias, and which nodes write to them. With --freeze, also print why attributes
+    /// were not frozen
     #[arg(long)]
     dump_alias_db: bool,
     /// Verify the IR after every pass
     #[arg(long)]
     verify_each: bool,
-    /// Tell how long passes took, as a tree
+    /// Print the times of passes and functions, as a tree
     #[arg(long)]
     timing: bool,
-    /// Tell what passes counted
+    /// Print the statistics of passes
     #[arg(long)]
     pass_statistics: bool,
-    /// Stop rewriting after so many rewrites of all passes together, and say which the last was; `jit-reduce --pass-pipeline` finds the one that
-    /// breaks a program
+    /// Stop after N rewrites of all passes together, and print the last one. `jit-reduce --pass-pipeline` finds the rewrite that breaks a
+    /// program
     #[arg(long, value_name = "N")]
     pass_limit: Option<u64>,
-    /// When a pass fails or panics, write its input and name to this file, which --run-reproducer runs
+    /// If a pass fails or panics, write its input and pipeline to this file. --run-reproducer runs it
     #[arg(long, value_name = "FILE")]
     reproducer: Option<PathBuf>,
     /// Print the IR to standard error before these passes
@@ -88,22 +89,22 @@ struct Options {
     /// Print the IR after a pass only when the pass changed it
     #[arg(long)]
     print_ir_on_change: bool,
-    /// Print the IR that a pass leaves when it fails
+    /// If a pass fails, print the IR that it leaves
     #[arg(long)]
     print_ir_on_failure: bool,
-    /// In printed IR, leave out the data of constants with more elements than this; what is left out cannot be read back
+    /// Elide the data of constants with more elements than this in printed IR. Such IR cannot be read back
     #[arg(long, value_name = "N")]
     elide_constants_larger_than: Option<usize>,
     /// With --emit=code, print every method of the module instead of the one that --method names
     #[arg(long)]
     all_methods: bool,
-    /// With --emit=code, tell behind each function in comments what the constants are that it names
+    /// With --emit=code, list the constants of each function in comments after it
     #[arg(long)]
     code_constants: bool,
-    /// Which method is printed as code or compiled, and which function an archive is made of
+    /// The method to compile or to print as code; the function to make an archive of
     #[arg(long, default_value = "forward")]
     method: String,
-    /// In native code, leave loop nests apart that fusion would make one; only what is element by element still shares kernels
+    /// Disable the fusion of loop nests in native code, except of pointwise ones
     #[arg(long)]
     no_fusion: bool,
     /// Shapes of the method's inputs, for native code: 1x3x224x224[:dtype],...
@@ -112,11 +113,10 @@ struct Options {
     /// The processor that native code is for: host, x86-64, x86-64-v3, x86-64-v4 or a name that LLVM knows
     #[arg(long, default_value = "host", value_name = "CPU")]
     target_cpu: String,
-    /// In native code for this processor, take the form of each kernel that is the fastest here: measure those that INPUT.tune does not know
-    /// yet, and write them there
+    /// Measure variants of kernels on this processor, and use the fastest. Results are kept in INPUT.tune, and not measured again
     #[arg(long)]
     tune: bool,
-    /// Threads for passes over several functions and for compiling, and those that native code is divided for
+    /// Threads for passes and for compiling, and the number of threads that kernels are divided for
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
 }
@@ -127,21 +127,21 @@ enum EmitKind {
     Ir,
     /// A .pt archive
     Pt,
-    /// The graphs as pictures, for Graphviz: `jit-opt model.pt --emit=dot | dot -Tsvg`
+    /// The graphs as drawings, for Graphviz: `jit-opt model.pt --emit=dot | dot -Tsvg`
     Dot,
-    /// TorchScript source: a method as PyTorch's .code shows it
+    /// TorchScript source: a method, as PyTorch's .code prints it
     Code,
-    /// The fused kernels, their shapes and memory
+    /// The fused kernels: shapes, sizes, workspace
     Kernels,
     /// The kernels in MLIR
     Mlir,
     /// The kernels in LLVM IR
     Llvm,
-    /// The kernels in assembler
+    /// The kernels in assembly
     Asm,
     /// An object file
     Obj,
-    /// A shared library, or a static one where the name ends in .a, and a C header
+    /// A shared library, or a static one if the name ends in .a, and a C header
     Lib,
 }
 
@@ -162,15 +162,15 @@ impl EmitKind {
     }
 }
 
-/// The program; gives its exit status.
+/// Runs the program. Returns its exit status.
 pub fn main() -> u8 {
     main_with(Session::new)
 }
 
-/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
-/// passes.
+/// Runs the program with the caller's session: the tool of a compiler that is built on Frazil. `session` returns a session with its operators
+/// and passes.
 pub fn main_with(session: impl Fn() -> Session) -> u8 {
-    // Asked for by itself, so that no input has to be named.
+    // Handled separately, since it needs no input.
     if std::env::args().skip(1).eq(["--list-passes"]) {
         return match streams::print(pass_list(&session()).as_bytes()) {
             Ok(()) => 0,
@@ -271,7 +271,7 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     emit_native(options, emit, &loaded, &progress)
 }
 
-/// The pipeline that the reproducer at `path` runs.
+/// Returns the pipeline of the reproducer at `path`.
 fn reproduced_pipeline(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::io("read", path, e))?;
     let pipeline = frazil::pipeline_of_reproducer(&text).map(str::to_owned);
@@ -386,7 +386,7 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
     write_bytes(options, &plan.emit(kind)?)
 }
 
-/// Fails where native code cannot be made for want of an option.
+/// Fails if native code cannot be made because an option is missing.
 #[cfg(feature = "codegen")]
 fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     let graph = loaded.graph(&options.method)?;
@@ -423,7 +423,7 @@ fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The name that a library's functions start with: that of the file, without `lib`.
+/// Returns the prefix of a library's functions: the name of the file, without `lib`.
 #[cfg(feature = "codegen")]
 fn library_name(options: &Options) -> String {
     let path = options
@@ -438,7 +438,7 @@ fn library_name(options: &Options) -> String {
         .to_owned()
 }
 
-/// The passes with their options and examples, as `--list-passes` prints them.
+/// Formats the passes with their options and examples, as `--list-passes` prints them.
 fn pass_list(session: &Session) -> String {
     let mut out = String::new();
     let registered = session.passes().passes().map(|pass| &**pass);

@@ -1,4 +1,4 @@
-//! `jit-reduce`: makes a failing input small, as long as a command keeps failing on it.
+//! `jit-reduce`: shrinks an input while a command keeps failing on it.
 
 use crate::reduce::{Reducer, Reduction};
 use crate::streams;
@@ -14,49 +14,49 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Shrinks .ir text (or what else jit-opt reads) while a command keeps failing on it: nodes, blocks, outputs, inputs, constants, types; of modules also
-/// methods, attributes, submodules and tensors.
+/// Shrinks an input while a command keeps failing on it: removes nodes, blocks, outputs, inputs, constants and types; in modules also methods,
+/// attributes, submodules and tensors.
 ///
 /// jit-reduce bad.ir -o small.ir -- jit-opt {} --pass-pipeline=cse --verify-each
 ///
-/// With --pass-pipeline the input stays as it is, and the first rewrite of these passes is found after which the command fails:
+/// With --pass-pipeline it does not shrink the input, but finds the first rewrite of these passes after which the command fails:
 ///
 /// jit-reduce good.ir --pass-pipeline=constant-propagation,cse -o bad.ir -- ./check.sh {}
 #[derive(Parser, Debug)]
 #[command(name = "jit-reduce", version, max_term_width = 110)]
 struct Options {
-    /// An .ir, .pt or .py file. What it is, is told by its content
+    /// An .ir, .pt or .py file. Its kind is recognised by its content
     input: PathBuf,
-    /// Where to write the smallest input that still fails, or with --pass-pipeline what the rewrite leaves that makes the command fail
+    /// Where to write the smallest input that still fails; with --pass-pipeline, the IR after the rewrite that makes the command fail
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Run these passes, and find by bisection the rewrite after which the command fails
     #[arg(long, value_name = "PIPELINE")]
     pass_pipeline: Option<String>,
-    /// The command fails when it ends with this status; with any but 0 if absent
+    /// The exit status that counts as a failure; every status except 0 if absent
     #[arg(long, value_name = "N")]
     status: Option<i32>,
-    /// The command fails only when it also prints this text
+    /// Count the command as failing only if it also prints this text
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// Seconds after which the command is stopped and does not count as failing
+    /// Seconds after which the command is killed. It does not count as failing then
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     timeout: u64,
-    /// The most runs of the command
+    /// Maximum number of runs of the command
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     max_runs: usize,
-    /// The command; {} in its arguments is the file, which is the last argument if there is no {}
+    /// The command. {} in its arguments stands for the file; without {}, the file is the last argument
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-/// The program; gives its exit status.
+/// Runs the program. Returns its exit status.
 pub fn main() -> u8 {
     main_with(Session::new)
 }
 
-/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
-/// passes.
+/// Runs the program with the caller's session: the tool of a compiler that is built on Frazil. `session` returns a session with its operators
+/// and passes.
 pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,

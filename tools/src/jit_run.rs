@@ -23,7 +23,7 @@ Inputs and results are written as in Python:
   jit-run model.pt --input zeros:1x3x224x224
   jit-run model.pt --input image.npy --input 3 --input '\"text\"' --input '[1, 2.5]' --input '{\"a\": ones:2:int64}'
   jit-run model.pt --method=encoder.forward --input 'tensor([[1., 2.]])'
-docs/jit-run.md describes them, and the files of --calls.";
+docs/jit-run.md describes these, and the files of --calls.";
 
 /// Runs a TorchScript model (.pt, .ir, or .py source), natively or in the reference interpreter.
 #[derive(Parser, Debug)]
@@ -32,33 +32,33 @@ struct Options {
     /// The model
     #[arg(required_unless_present = "serve")]
     model: Option<PathBuf>,
-    /// The method to call, one of a submodule by its dotted path (encoder.forward); without it the module is called, which runs `forward` with
+    /// The method to call; a method of a submodule has a dotted path (encoder.forward). By default the module is called, which runs `forward` with
     /// the module's hooks, or the only function of a source file
     #[arg(long)]
     method: Option<String>,
-    /// Put the module into evaluation mode first; without it a module in training mode runs as it is, with dropout and statistics of batches
+    /// Put the module into evaluation mode first. By default, a module in training mode runs in training mode, with dropout and batch statistics
     #[arg(long)]
     eval: bool,
-    /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is, as does FRAZIL_JIT=0 in the environment
+    /// native freezes the model and compiles it for the shapes of the inputs; interp runs it in the interpreter, as does FRAZIL_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
-    /// Threads that a run may use
+    /// Number of threads of a run
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
-    /// Leave loop nests apart that fusion would make one; only what is element by element still shares kernels
+    /// Disable the fusion of loop nests, except of pointwise ones
     #[arg(long)]
     no_fusion: bool,
-    /// Fail where native code cannot be made, instead of running that method in the interpreter
+    /// Fail if a method cannot be compiled, instead of running it in the interpreter
     #[arg(long)]
     strict: bool,
-    /// An argument, once for each: a .npy file, zeros:1x3x224x224[:dtype], ones:..., or a literal (3, 2.5, '"text"', true, None, '[1, 2]', '(1, 2)',
-    /// '{"a": zeros:2}', 'tensor([1., 2.])')
+    /// An argument of the call; repeat the option for each. A .npy file, zeros:1x3x224x224[:dtype], ones:..., or a literal (3, 2.5, '"text"', true, None,
+    /// '[1, 2]', '(1, 2)', '{"a": zeros:2}', 'tensor([1., 2.])')
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     inputs: Vec<Literal>,
-    /// Write the results to DIR as output_0.npy, ...
+    /// Write the tensors of the result to DIR/output_0.npy, ...
     #[arg(long, value_name = "DIR")]
     save_output: Option<PathBuf>,
-    /// Make the calls of this case, in order, on one instance; docs/jit-run.md describes the format
+    /// Make the calls of this case, in order, on one instance. docs/jit-run.md describes the format
     #[arg(long, value_name = "CASE.json", conflicts_with = "inputs")]
     calls: Option<PathBuf>,
     /// Write the case's results to DIR/results.json and DIR/tensors.safetensors
@@ -67,30 +67,29 @@ struct Options {
     /// Measure latency on the first call's inputs
     #[arg(long)]
     bench: bool,
-    /// With --bench: the last line of standard output is JSON
+    /// With --bench: print a last line of JSON
     #[arg(long, requires = "bench")]
     json: bool,
-    /// With --bench: for each number of seconds on a line of standard input measure so long, and answer with a line of JSON; for several
-    /// programs that take turns
+    /// With --bench: read lines with a number of seconds from standard input; for each, measure for this time and print a line of JSON. For
+    /// programs that are measured in turns
     #[arg(long, requires = "bench", conflicts_with = "json")]
     turns: bool,
-    /// Tell where the time of the first call goes: a row a kernel
+    /// Profile the first call: print a row for each kernel
     #[arg(long, conflicts_with = "bench")]
     profile: bool,
-    /// With --profile: write the steps of one run to FILE, for Perfetto or Chrome's trace viewer
+    /// With --profile: write the steps of one run to this file, for Perfetto or Chrome's trace viewer
     #[arg(long, value_name = "FILE.json", requires = "profile")]
     trace: Option<PathBuf>,
-    /// Keep native code in DIR, for the next start
+    /// Keep compiled code in this directory, for the next start
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
-    /// Take the form of each kernel that is the fastest on this processor: measure those that MODEL.tune does not know yet, and write
-    /// them there
+    /// Measure variants of kernels on this processor, and use the fastest. Results are kept in MODEL.tune, and not measured again
     #[arg(long)]
     tune: bool,
-    /// Tell what was compiled and how long it took
+    /// Print what was compiled, how long it took, and what the interpreter runs
     #[arg(long)]
     timing: bool,
-    /// Read one {"model", "calls", "out"} a line from standard input, do each, and answer {"done": STATUS}
+    /// Read jobs from standard input, one {"model", "calls", "out"} a line; run each, and print {"done": STATUS}
     #[arg(long, conflicts_with_all = ["model", "calls", "bench", "tune"])]
     serve: bool,
 }
@@ -128,13 +127,13 @@ impl Call {
 #[cfg(feature = "codegen")]
 const PROFILE_TIME: Duration = Duration::from_millis(1000);
 
-/// The program; gives its exit status.
+/// Runs the program. Returns its exit status.
 pub fn main() -> u8 {
     main_with(Session::new)
 }
 
-/// [`main`] with sessions of the caller's: the tool of a compiler that is built on Frazil. `session` makes a session with its operators and
-/// passes, once for each job.
+/// Runs the program with the caller's sessions: the tool of a compiler that is built on Frazil. `session` returns a session with its operators and
+/// passes; it is called once for each job.
 pub fn main_with(session: impl Fn() -> Session) -> u8 {
     let options: Options = match streams::arguments() {
         Ok(options) => options,

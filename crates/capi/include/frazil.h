@@ -317,7 +317,7 @@ FrazilError *frazil_options_set_strict(FrazilOptions *options, bool strict);
 // Whether operators become one kernel where that saves passes over memory: they do unless set.
 FrazilError *frazil_options_set_fusion(FrazilOptions *options, bool fuse);
 
-// For how many kinds of arguments an engine compiles a method before it interprets: without a bound unless set.
+// Maximum number of call signatures for which an engine compiles a method; it interprets others. Unlimited unless set.
 FrazilError *frazil_options_set_specialisations(FrazilOptions *options, size_t most);
 
 // Whether freezing may fold what changes results by rounding, such as a batch norm into a convolution: it may unless set.

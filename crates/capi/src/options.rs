@@ -112,7 +112,7 @@ pub extern "C" fn frazil_options_set_fusion(
     set(options, |o| o.engine.fuse = fuse)
 }
 
-/// For how many kinds of arguments an engine compiles a method before it interprets: without a bound unless set.
+/// Maximum number of call signatures for which an engine compiles a method; it interprets others. Unlimited unless set.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_specialisations(
     options: Option<&mut FrazilOptions>,

@@ -1,11 +1,12 @@
-//! Methods that run natively stretch by stretch: between the stretches stand operators that look at elements to say what they give.
+//! Segmented execution: methods that run natively in segments, with graph breaks between them.
 //!
-//! A stretch is compiled when a run gets to it, and kept by what those operators gave on the way: truth values and numbers as they are,
-//! tensors by their shapes. So loops and conditions on elements are a tree of compiled stretches, of which a run takes one path. What a run
-//! changes (attributes, tensors of the caller) it changes at its end, so that until then the interpreter can take over.
+//! A graph break is an operator whose result (a bool, a scalar, the shape of a tensor) depends on the elements of its operands. A segment is
+//! compiled when a run first reaches it. Its key is the results of the graph breaks before it: bools and scalars by value, tensors by shape.
+//! Loops and conditions on elements thus become a tree of compiled segments, and a run follows one path in it. Side effects (on attributes
+//! and on the caller's tensors) are committed at the end of the run, so that the interpreter can run the method instead until then.
 
 use crate::compiler::Compiler;
-use crate::describe::{Argument, Situation, describe_cells};
+use crate::describe::{Argument, CallSignature, describe_cells};
 use crate::{CompiledMethod, NativePlan};
 use crate::{Error, Result};
 use frazil_codegen::LowerError;
@@ -20,52 +21,53 @@ use frazil_runtime::{Registry, Tensor};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-/// Stretches of one run.
+/// Maximum number of segments in one run.
 const MAX_STRETCHES: usize = 512;
-/// Stretches after which a method is left to the interpreter where that may run it: it goes on by numbers that are hardly ever the same.
+/// Number of segments after which a method is left to the interpreter, unless the engine is strict: its control flow depends on values that
+/// hardly ever repeat.
 const PATIENCE: usize = 64;
-/// Stretches of a method for one kind of arguments that are kept; with more, a run forgets those that it does not use.
+/// Maximum number of segments that are kept for one method and call signature. With more, the next run discards all of them.
 const MAX_KEPT: usize = 2 * MAX_STRETCHES;
 
-/// What is run.
+/// The method to run.
 pub(crate) struct Method<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its graph, frozen.
     pub graph: &'a Graph,
-    /// The module that the graph is of.
+    /// The module that the graph belongs to.
     pub module: &'a Module,
     /// The operators.
     pub registry: &'a Registry,
     /// How it is compiled.
     pub compiler: &'a Compiler,
-    /// Whether the interpreter must not take over for want of patience.
+    /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
     pub strict: bool,
 }
 
-/// How a run ends.
+/// The outcome of a run.
 pub(crate) enum Ending {
-    /// With a result.
+    /// The method returned this value.
     Returned(Value),
-    /// The interpreter has to run it: it raises, or its tensors share memory in a way that matters.
+    /// The interpreter has to run the method: it raises, or its tensors share memory in a way that matters.
     Interpret,
-    /// It cannot be compiled.
+    /// The method cannot be compiled, for this reason.
     Refused(String),
 }
 
-/// The stretches of a method for one kind of arguments and state.
+/// The compiled segments of a method for one call signature.
 #[derive(Default)]
 pub(crate) struct Course {
     stages: Vec<Stage>,
-    /// Their kernels: rounds of a loop have mostly the same ones.
+    /// Their kernels: most iterations of a loop share them.
     objects: ObjectCache,
-    /// The first stretch, or why it cannot be compiled.
+    /// The first segment, or the reason why it cannot be compiled.
     first: Option<Found>,
-    /// Why it is not run any more.
+    /// The reason why the method is no longer run natively.
     given_up: Option<String>,
 }
 
-/// A stage by its number, or what is in the way.
+/// The index of a stage, or the reason why there is none.
 type Found = std::result::Result<usize, Obstacle>;
 
 #[derive(Clone)]
@@ -74,19 +76,20 @@ enum Obstacle {
     Unsupported(String),
 }
 
-/// A compiled stretch.
+/// A compiled segment.
 struct Stage {
-    /// `None` where there is nothing to compute.
+    /// `None` when the segment computes nothing.
     code: Option<CompiledMethod>,
-    /// The tensors that the code is given, and those that it gives.
+    /// The input tensors of the code.
     takes: Vec<TensorId>,
+    /// The output tensors of the code.
     gives: Vec<TensorId>,
-    /// All inputs so far: arguments, state, and what calls gave.
+    /// All inputs so far: arguments, state, and results of graph breaks.
     inputs: Vec<TensorId>,
-    /// Numbers from here on mean other tensors in what follows.
+    /// End of the stable prefix: ids from here on denote other tensors in later segments.
     settled: TensorId,
     then: Then,
-    /// What follows, by what the call gives.
+    /// The next stages, by the results of the graph break.
     after: HashMap<Vec<Argument>, Found>,
 }
 
@@ -105,11 +108,11 @@ struct Return {
 }
 
 impl Course {
-    /// Runs the method; what is compiled is noted.
+    /// Runs the method, and adds a note for each segment that it compiles.
     ///
     /// # Errors
-    /// When compiled code and what it is given do not fit.
-    pub fn run(&mut self, method: &Method<'_>, situation: &Situation, notes: &mut Vec<String>) -> Result<Ending> {
+    /// When the inputs do not fit the compiled code.
+    pub fn run(&mut self, method: &Method<'_>, signature: &CallSignature, notes: &mut Vec<String>) -> Result<Ending> {
         if let Some(why) = &self.given_up {
             return Ok(Ending::Refused(why.clone()));
         }
@@ -117,12 +120,12 @@ impl Course {
             *self = Course::default();
         }
         let mut known: HashMap<TensorId, Tensor> = HashMap::new();
-        let mut tensors = situation.tensors.clone();
+        let mut tensors = signature.tensors.clone();
         let mut answers: Vec<Vec<InputSpec>> = Vec::new();
         let mut next = match &self.first {
             Some(found) => found.clone(),
             None => {
-                let found = self.add(method, situation, &answers, &known, notes);
+                let found = self.add(method, signature, &answers, &known, notes);
                 self.first.insert(found).clone()
             }
         };
@@ -148,7 +151,7 @@ impl Course {
                 }
             }
             let call = match &stage.then {
-                Then::Return(end) => return end.value(situation, &tensors, &known),
+                Then::Return(end) => return end.value(signature, &tensors, &known),
                 Then::Call(call) => call,
             };
             let inputs: Vec<Value> = call
@@ -169,7 +172,7 @@ impl Course {
             next = match stage.after.get(&keys) {
                 Some(found) => found.clone(),
                 None => {
-                    let found = self.add(method, situation, &answers, &known, notes);
+                    let found = self.add(method, signature, &answers, &known, notes);
                     self.stages[at].after.insert(keys, found.clone());
                     found
                 }
@@ -177,11 +180,11 @@ impl Course {
         }
     }
 
-    /// Compiles the stretch that follows `answers`, when the tensors `known` have been computed.
+    /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
     fn add(
         &mut self,
         method: &Method<'_>,
-        situation: &Situation,
+        signature: &CallSignature,
         answers: &[Vec<InputSpec>],
         known: &HashMap<TensorId, Tensor>,
         notes: &mut Vec<String>,
@@ -193,12 +196,12 @@ impl Course {
             self.stages.len()
         };
         if count >= limit {
-            let why = format!("it goes on by what it computes in more than {limit} ways");
+            let why = format!("its control flow depends on tensor elements: more than {limit} segments");
             self.given_up = (!method.strict).then(|| why.clone());
             return Err(Obstacle::Unsupported(why));
         }
         let begin = Instant::now();
-        let stage = Stage::new(method, situation, answers, known, &self.objects).map_err(|e| match e {
+        let stage = Stage::new(method, signature, answers, known, &self.objects).map_err(|e| match e {
             Error::Lower(LowerError::Raises { .. }) => Obstacle::Raises,
             other => Obstacle::Unsupported(other.to_string()),
         })?;
@@ -208,7 +211,7 @@ impl Course {
             Then::Call(call) => call.name(),
         };
         notes.push(format!(
-            "{}: stretch {} up to {until}: {kernels} kernel calls, compiled in {:.0} ms",
+            "{}: segment {} up to {until}: {kernels} kernel calls, compiled in {:.0} ms",
             method.name,
             self.stages.len(),
             begin.elapsed().as_secs_f64() * 1e3
@@ -219,19 +222,19 @@ impl Course {
 }
 
 impl Stage {
-    /// The compiled stretch, and the number of its kernel calls.
+    /// Compiles a segment. Returns it with the number of its kernel calls.
     fn new(
         method: &Method<'_>,
-        situation: &Situation,
+        signature: &CallSignature,
         answers: &[Vec<InputSpec>],
         known: &HashMap<TensorId, Tensor>,
         objects: &ObjectCache,
     ) -> Result<(Stage, usize)> {
         let start = Start {
-            objects: &situation.objects,
+            objects: &signature.objects,
             module: Some(method.module),
         };
-        let found = stretch(method.graph, &situation.specs, answers, &start, method.registry)?;
+        let found = stretch(method.graph, &signature.specs, answers, &start, method.registry)?;
         let graph = found.graph;
         let mut given: BTreeSet<TensorId> = known.keys().copied().collect();
         given.extend(&graph.inputs);
@@ -294,14 +297,14 @@ impl Stage {
 }
 
 impl Return {
-    /// The method's result; what it changes is changed then.
+    /// Commits the side effects of the method and returns its result.
     fn value(
         &self,
-        situation: &Situation,
+        signature: &CallSignature,
         tensors: &[TensorCell],
         known: &HashMap<TensorId, Tensor>,
     ) -> Result<Ending> {
-        let own = &situation.tensors;
+        let own = &signature.tensors;
         let all = self.results.iter().chain(self.sets.iter().map(|(_, _, spec)| spec));
         let is_dense = |n: u32| tensors.get(n as usize).is_some_and(|c| c.get().is_contiguous());
         if all.into_iter().any(|spec| !views(spec).into_iter().all(is_dense)) || !self.writes.is_empty() && overlap(own)
@@ -328,11 +331,11 @@ impl Return {
             }
         }
         for ((object, slot, _), value) in self.sets.iter().zip(set) {
-            if let Some(object) = situation.state.get(*object as usize) {
+            if let Some(object) = signature.state.get(*object as usize) {
                 object.set_slot(*slot as usize, value);
             }
         }
-        // As the interpreter does; not before, since it may have to take over.
+        // As the interpreter does; not before, since the interpreter may have to run the method instead.
         for text in &self.warnings {
             tracing::warn!(target: "frazil::warn", "{text}");
         }
@@ -343,7 +346,7 @@ impl Return {
     }
 }
 
-/// The inputs of which `spec` holds views.
+/// Returns the inputs of which `spec` holds views.
 fn views(spec: &ResultSpec) -> Vec<u32> {
     match spec {
         ResultSpec::View(n, ..) => vec![*n],
@@ -353,7 +356,7 @@ fn views(spec: &ResultSpec) -> Vec<u32> {
     }
 }
 
-/// True when two of the tensors share memory.
+/// Returns whether two of the tensors share memory.
 fn overlap(tensors: &[TensorCell]) -> bool {
     let mut seen = BTreeSet::new();
     let addresses = tensors

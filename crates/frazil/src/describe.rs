@@ -1,4 +1,4 @@
-//! Values as native code is specialised on them: tensors by their shapes, everything else as it is.
+//! Call signatures: the properties of arguments and state that native code is specialised on. Tensors count by shape, other values by value.
 
 use crate::InputSpec;
 use frazil_codegen::specialise::{self, NumberKind, ObjectSpec};
@@ -15,7 +15,7 @@ pub(crate) fn tensor_spec(spec: &InputSpec) -> specialise::InputSpec {
     })
 }
 
-/// What a method is specialised on: shapes of tensors, everything else by value.
+/// The part of a call signature that one argument makes: the shape of a tensor, any other value itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument {
     None,
@@ -29,7 +29,7 @@ pub(crate) enum Argument {
     Same(u32),
     /// The object of this number.
     Object(u32),
-    /// A number that code is told when it runs.
+    /// A scalar that is an input of the compiled code.
     Number(NumberKind),
     List(Vec<Argument>),
     Tuple(Vec<Argument>),
@@ -120,7 +120,7 @@ pub(crate) fn describe_cells(args: &[Value]) -> Option<(Vec<Argument>, Vec<speci
     Some((keys, specs, found.tensors))
 }
 
-/// [`describe`]s an attribute that holds a number as a number that code is told when it runs; `None` for other values.
+/// [`describe`]s an attribute that holds a number as an input of the compiled code. Returns `None` for other values.
 fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
     let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
@@ -128,29 +128,29 @@ fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specia
     Some((Argument::Number(kind), specialise::InputSpec::Number(kind)))
 }
 
-/// What a method is called with, and the state that it finds.
-pub(crate) struct Situation {
-    /// What code is specialised on.
+/// A call signature, with the tensors and objects of one call.
+pub(crate) struct CallSignature {
+    /// The properties of arguments and objects that code is specialised on.
     pub keys: Vec<Argument>,
-    /// The arguments.
+    /// The arguments, as the compiler describes them.
     pub specs: Vec<specialise::InputSpec>,
-    /// What is known of the objects.
+    /// The objects, as the compiler describes them.
     pub objects: Vec<ObjectSpec>,
-    /// The objects: the method's own, then those that it and the arguments lead to.
+    /// The objects: the method's own, then those reachable from it and from the arguments.
     pub state: Vec<ObjectValue>,
-    /// The tensors' variables.
+    /// The variables of the tensors.
     pub tensors: Vec<TensorCell>,
 }
 
-impl Situation {
-    /// `None` when there is something that native code does not take. `changes` says which attributes of a class the method sets: of
-    /// numbers among these, code serves all values, as they are hardly ever the same in two calls.
+impl CallSignature {
+    /// Returns `None` when native code does not take one of the values. `changes` returns whether the method sets an attribute of a class: such
+    /// numbers are inputs of the code and not part of the signature, since they hardly ever repeat.
     pub fn new(
         ctx: &Context,
         own: Option<&ObjectValue>,
         args: &[Value],
         changes: &dyn Fn(SymbolId, usize) -> bool,
-    ) -> Option<Situation> {
+    ) -> Option<CallSignature> {
         let mut found = Found {
             tensors: Vec::new(),
             objects: Some(own.cloned().into_iter().collect()),
@@ -173,7 +173,7 @@ impl Situation {
                 slots,
             });
         }
-        Some(Situation {
+        Some(CallSignature {
             keys,
             specs,
             objects,

@@ -20,12 +20,12 @@
 //! # fn main() {}
 //! ```
 //!
-//! - A [`Session`] holds the context, the operators of the dialects, and the passes; nothing is global.
-//! - A [`Model`] is a module: freeze it, run a pipeline of passes over it, save it as an archive, write it as text, or make an engine of it.
-//! - An [`Engine`] calls methods with values of any type. The native one compiles each method for the shapes that it sees and
-//!   runs what cannot be compiled in the reference interpreter; the other one interprets the module as it is.
-//! - [`eager`] has tensors with every operator as a method, and [`trace`] makes graphs and modules of what is done with them.
-//! - Without the feature `codegen` nothing here needs LLVM, and everything but native code works.
+//! - A [`Session`] contains the context, the operators of the dialects, and the passes. Nothing is global.
+//! - A [`Model`] is a module: freeze it, run passes on it, save it as an archive or as text, compile it, or make an engine of it.
+//! - An [`Engine`] calls methods with values of any type. A native engine compiles each method for the shapes of its arguments, and the reference
+//!   interpreter runs what cannot be compiled. An interpreting engine runs the module as it is.
+//! - [`eager`] has tensors with every operator as a method. [`trace`] records operations on them as graphs and modules.
+//! - Without the feature `codegen`, LLVM is not needed, and everything but native code works.
 
 mod alias_text;
 mod aliases;

@@ -4,7 +4,7 @@ use crate::code_cache::CodeCache;
 use crate::compiled::prepared;
 use crate::compiler::Compiler;
 use crate::course::{Course, Ending, Method};
-use crate::describe::{Argument, Situation, describe_all};
+use crate::describe::{Argument, CallSignature, describe_all};
 use crate::instance::{Instance, OwnHooks};
 use crate::{CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
 use frazil_codegen::compile::RunError;
@@ -16,30 +16,30 @@ use frazil_runtime::value::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// What became of a method for one kind of arguments.
+/// Compilation state of one method for one call signature.
 enum Entry {
     Compiled(Box<CompiledMethod>),
-    /// It runs stretch by stretch.
+    /// The method runs in segments.
     Course,
-    /// It runs in the interpreter.
+    /// The method runs in the interpreter.
     Interpreted,
 }
 
-/// Combinations of arguments and state for which stretches are kept; with one more, all are forgotten.
+/// Maximum number of call signatures for which segments are kept. With one more, all of them are discarded.
 const MAX_COURSES: usize = 64;
 
-/// Compiled methods by name and arguments.
+/// Compiled methods by name and call signature.
 pub(crate) struct Cache {
     compiler: Compiler,
     strict: bool,
-    /// How many entries a method may have.
+    /// Maximum number of entries of one method.
     specialisations: Option<usize>,
     methods: HashMap<(String, Vec<Argument>), Entry>,
-    /// Those that run stretch by stretch, by name, arguments, and state.
+    /// Methods that run in segments, by name and call signature, state included.
     courses: HashMap<(String, Vec<Argument>), Course>,
-    /// The attributes that methods set.
+    /// The attributes that each method sets.
     sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
-    /// Those of earlier processes.
+    /// Compiled methods of earlier processes.
     kept: Option<CodeCache>,
     pub(crate) notes: Vec<String>,
     pub(crate) compile_time: Duration,
@@ -60,12 +60,12 @@ impl Cache {
         }
     }
 
-    /// Whether methods of earlier processes are there to be used.
+    /// Returns whether compiled methods of earlier processes can be used.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Runs `method` natively on complete arguments; `None` when it has to be interpreted.
+    /// Runs `method` natively on complete arguments. Returns `None` when the interpreter has to run it.
     pub(crate) fn call(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
         let Some((keys, specs, tensors)) = describe_all(args) else {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
@@ -73,7 +73,7 @@ impl Cache {
         let key = (method.to_owned(), keys);
         if !self.methods.contains_key(&key) {
             if let (true, Some(most)) = (self.is_full(method), self.specialisations) {
-                return self.interpreted(method, &format!("it has been compiled for {most} kinds of arguments"));
+                return self.interpreted(method, &format!("it has been compiled for {most} call signatures"));
             }
             let entry = self.make(instance, method, &key.1, &specs)?;
             self.methods.insert(key.clone(), entry);
@@ -89,9 +89,9 @@ impl Cache {
         }
     }
 
-    /// Returns whether code for these arguments is there or was kept by another process, so that the model need not be read. Code is kept for
-    /// complete arguments of the right types: what is found needs neither defaults nor conversions. Of a module with hooks of its own nothing is
-    /// kept as `forward`.
+    /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read. Code is
+    /// kept for complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own has
+    /// no code under the name `forward`.
     pub(crate) fn finds(&mut self, instance: &Instance, method: &str, args: &[Value]) -> bool {
         instance.source().known().is_none() && self.find(instance, method, args)
     }
@@ -112,18 +112,18 @@ impl Cache {
         };
         match self.load(method, package, results, "found", start) {
             Ok(entry) => self.methods.insert(key, entry).is_none(),
-            // It is made anew.
+            // It is compiled again.
             Err(_) => false,
         }
     }
 
-    /// Whether `method` has been compiled for as many kinds of arguments as it may be.
+    /// Returns whether `method` has been compiled for its maximum number of call signatures.
     fn is_full(&self, method: &str) -> bool {
         let count = || self.methods.keys().filter(|(name, _)| name == method).count();
         self.specialisations.is_some_and(|most| count() >= most)
     }
 
-    /// The code of `package`, ready to run.
+    /// Loads the code of `package`.
     fn load(
         &mut self,
         method: &str,
@@ -145,7 +145,7 @@ impl Cache {
         Ok(Entry::Compiled(Box::new(code)))
     }
 
-    /// Runs `method` stretch by stretch; `None` when it has to be interpreted.
+    /// Runs `method` in segments. Returns `None` when the interpreter has to run it.
     fn course(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
         let running = instance.running()?;
         let module = running.model.module();
@@ -158,10 +158,11 @@ impl Cache {
             let attribute = module.unit.class(class).and_then(|c| c.attributes.get_index(slot));
             attribute.is_some_and(|(name, _)| sets.contains(&(class, *name)))
         };
-        let Some(situation) = Situation::new(module.ctx(), running.receiver(method).as_ref(), args, &changes) else {
+        let Some(signature) = CallSignature::new(module.ctx(), running.receiver(method).as_ref(), args, &changes)
+        else {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
-        let key = (method.to_owned(), situation.keys.clone());
+        let key = (method.to_owned(), signature.keys.clone());
         if !self.courses.contains_key(&key) && self.courses.len() >= MAX_COURSES {
             self.courses.clear();
         }
@@ -179,7 +180,7 @@ impl Cache {
             .courses
             .entry(key)
             .or_default()
-            .run(&compiled, &situation, &mut self.notes);
+            .run(&compiled, &signature, &mut self.notes);
         if self.notes.len() > known {
             self.compile_time += start.elapsed();
         }
@@ -191,8 +192,8 @@ impl Cache {
         }
     }
 
-    /// Runs `method` of `instance`, which [`Cache::call`] has run natively on such arguments, for `time`, and tells where the time goes;
-    /// `None` when it is not native.
+    /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` when it is not
+    /// native.
     pub(crate) fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<Profile>> {
         let Some((keys, _, tensors)) = describe_all(args) else {
             return Ok(None);
@@ -277,8 +278,8 @@ impl Cache {
     }
 }
 
-/// The name under which code of `method` is kept. Without the model, code that was kept as `forward` is taken for what a call of the module
-/// runs, so `forward` of a module with hooks of its own has another name.
+/// Returns the name under which code of `method` is kept. Code that is kept as `forward` runs for calls of the module, before the model is
+/// read. So `forward` of a module with hooks of its own has another name.
 fn kept_name<'m>(model: &Model, method: &'m str) -> &'m str {
     match method {
         "forward" if !OwnHooks::of(model).is_empty() => "forward without hooks",
@@ -286,7 +287,7 @@ fn kept_name<'m>(model: &Model, method: &'m str) -> &'m str {
     }
 }
 
-/// The attributes that a graph sets: classes and names.
+/// Returns the attributes that a graph sets, as pairs of class and name.
 fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
     let nodes = graph.nodes_recursive(graph.root()).into_iter();
     let sets = nodes.filter(|&n| graph.kind(n) == symbols::PRIM_SET_ATTR);
@@ -299,7 +300,7 @@ fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
     sets.filter_map(attribute).collect()
 }
 
-/// The types of the results of `method`.
+/// Returns the result types of `method`.
 fn result_types(model: &Model, method: &str) -> Result<Vec<TypeId>> {
     let graph = model.graph(method)?;
     Ok(graph.outputs().map(|v| graph.ty(v)).collect())

@@ -57,7 +57,7 @@ pub use explain::{Keeper, Kept, kept_attributes};
 /// How the pass is named.
 pub static INFO: PassInfo = PassInfo {
     name: "freeze",
-    summary: "Makes constants of the attributes that no method changes, and drops what nobody needs then.",
+    summary: "Turns attributes that no method changes into constants, and removes unused members.",
     before: "%fc = prim::GetAttr[name=\"fc\"](%self)\n%w : Tensor = prim::GetAttr[name=\"weight\"](%fc)\n%y = aten::linear(%x, %w, %none)",
     after: "%self.fc.weight : Float(8, 4) = prim::Constant[value=<Tensor>]()\n%y = aten::linear(%x, %self.fc.weight, %none)",
     options: &[
@@ -77,7 +77,7 @@ pub static INFO: PassInfo = PassInfo {
             name: "preserve-parameters",
             kind: OptionKind::Bool,
             default: "false",
-            doc: "Fold plain attributes only, and keep parameters and other tensors.",
+            doc: "Fold only attributes that are not tensors.",
         },
     ],
     build: |options| {

@@ -119,7 +119,7 @@ fn section(out: &mut String, info: &PassInfo) {
 
 #[test]
 fn the_document_lists_what_there_is() {
-    const MARK: &str = "<!-- Everything below is made from the declarations: FRAZIL_BLESS=1 cargo test -p frazil-passes --test declarations -->\n";
+    const MARK: &str = "<!-- Everything below is generated from the declarations: FRAZIL_BLESS=1 cargo test -p frazil-passes --test suite declarations -->\n";
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/passes.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (own, _) = text.split_once(MARK).expect("the document has the mark");

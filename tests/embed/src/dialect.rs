@@ -4,14 +4,14 @@ use frazil::ir::schema::CatalogueError;
 use frazil::runtime::Registry;
 use frazil::runtime::pointwise::{Pointwise, Promotion};
 
-/// `Image` is opaque to everybody else: a class that no text defines.
+/// `Image` is an opaque type: a class that no text defines.
 const SCHEMAS: &str = "\
 toy::pixels(__torch__.torch.classes.toy.Image image) -> Tensor
 toy::scale(Tensor self, float by) -> Tensor";
 
 const SCALE: Pointwise = Pointwise::new(&["self"], Promotion::IntToFloat, |b| b.x(0) * b.scalar("by"));
 
-/// Adds the dialect. `toy::pixels` has no semantics: programs with it are compiled, and not run here.
+/// Adds the dialect. `toy::pixels` has no semantics: programs with it can be transformed, and cannot be run.
 ///
 /// # Errors
 /// When the schemas do not parse.

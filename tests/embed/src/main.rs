@@ -9,7 +9,7 @@ mod fuse_scales;
 
 use frazil::Session;
 
-/// A session with our dialect and our pass beside Frazil's.
+/// Returns a session with our dialect and our pass, in addition to those of Frazil.
 fn session() -> Session {
     Session::builder()
         .operators(dialect::register)
@@ -18,7 +18,7 @@ fn session() -> Session {
         .build()
 }
 
-/// The driver: every option of `jit-opt`, with our operators and our pass.
+/// The driver: `jit-opt` with our operators and our pass.
 fn main() {
     frazil_tools::leave(frazil_tools::jit_opt::main_with(session))
 }

@@ -15,7 +15,7 @@ use frazil_passes::{AnyPass, GraphPass, PassContext, PassError, PassInfo};
 
 static INFO: PassInfo = PassInfo {
     name: "fuse-relu",
-    summary: "Makes one aten::relu of two in a row.",
+    summary: "Bypasses the first of two consecutive aten::relu.",
     before: "graph(%x : Tensor):
   %y : Tensor = aten::relu(%x)
   %z : Tensor = aten::relu(%y)
@@ -50,7 +50,7 @@ impl GraphPass for FuseRelu {
     }
 }
 
-/// The `relu` whose result `node`, a `relu` itself, takes.
+/// Returns the `relu` node whose result is the operand of `node`, if `node` is a `relu` too.
 fn relu_of(graph: &Graph, node: NodeId) -> Option<NodeId> {
     let is_relu = |n: NodeId| graph.kind_name(n) == "aten::relu";
     let inner = graph.defining_node(graph.operand(node, 0)?)?;

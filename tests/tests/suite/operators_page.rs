@@ -1,4 +1,4 @@
-//! `docs/operators.md` says what the registry says: the page is made here and compared. `FRAZIL_BLESS=1` writes it.
+//! Generates `docs/operators.md` from the registry, and compares. `FRAZIL_BLESS=1` writes the page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -32,7 +32,7 @@ fn the_page_of_operators_is_true() {
     let differs = made.lines().zip(there.lines()).find(|(a, b)| a != b);
     assert!(
         made == there,
-        "docs/operators.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil-tests --test operators_page; first difference: {differs:?}"
+        "docs/operators.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil-tests --test suite operators_page; first difference: {differs:?}"
     );
 }
 
@@ -130,11 +130,13 @@ fn render(rows: &BTreeMap<String, Row>) -> String {
     let (covered, all) = (rows.values().filter(|r| r.covered > 0).count(), rows.len());
     let mut out = format!(
         "# Tensor operators\n\n\
-         Made by `tests/tests/suite/operators_page.rs` from the registry, which also checks it. In-place forms and `out` overloads follow\n\
-         from the functional ones and are not listed; operators on numbers, strings and containers are in `dialects/prim`.\n\n\
-         The interpreter runs {covered} of the {all} operators that PyTorch's catalogue has; the others are listed at the end. *Native* says\n\
-         what code generation does with a call: compiles it, compiles the operators of its definition, or leaves it to the interpreter.\n\
-         *dtypes* of formulas are found by evaluating them; what the other forms take depends on their arguments.\n\n\
+         The interpreter runs {covered} of the {all} tensor operators in PyTorch's catalogue. The [end of the page](#without-semantics) lists the others.\n\n\
+         - In-place forms and `out` overloads are derived from the functional form and not listed. Operators on numbers, strings and containers are in `dialects/prim`.\n\
+         - *Form*: how the operator is defined ([Add an operator](add-an-operator.md) explains the forms).\n\
+         - *Native*: what code generation does with a call: compiles it (yes), compiles the operators of its definition (as its parts), or calls the interpreter's\n  \
+         kernel (no).\n\
+         - *dtypes*: those for which a pointwise operator can be evaluated. For the other forms they depend on the arguments.\n\n\
+         `tests/tests/suite/operators_page.rs` generates this page from the registry.\n\n\
          | operator | form | overloads | native | dtypes |\n| --- | --- | --- | --- | --- |\n"
     );
     for (name, row) in rows.iter().filter(|(_, r)| r.covered > 0) {
@@ -146,7 +148,9 @@ fn render(rows: &BTreeMap<String, Row>) -> String {
         let dtypes = row.dtypes.as_deref().unwrap_or("");
         let _ = writeln!(out, "| `{name}` | {forms} | {overloads} | {native} | {dtypes} |");
     }
-    out.push_str("\n## Not there\n\n");
+    out.push_str(
+        "\n## Without semantics\n\nPrograms with these operators can be loaded, transformed and saved. Calling one is an error that names it.\n\n",
+    );
     let missing: Vec<&str> = rows
         .iter()
         .filter(|(_, r)| r.covered == 0)

@@ -1,12 +1,12 @@
-//! The pages of docs/: their commands are run, and have to print what the pages say.
+//! Runs the commands that README.md and the pages of docs/ show, and compares their output with the pages.
 //!
-//! A block whose info string says `file=NAME` is a file. A `console` block holds commands, each after `$ `, and what they print, standard error
-//! first. In that, a line `...` stands for any lines, and `[..]` for anything within a line. The blocks of a page share a folder, in which
-//! `model.pt` is the image classifier of the fixtures.
+//! A block with `file=NAME` in its info string is a file. A `console` block holds commands, each after `$ `, and their output, standard error
+//! first. In the output, a line `...` matches any number of lines, and `[..]` matches any text within a line. The blocks of a page share a
+//! folder, in which `model.pt` is the image classifier of the fixtures.
 
 use frazil_recorded::workspace;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A block of code of a page.
@@ -117,7 +117,8 @@ fn check(page: &Path) -> usize {
 fn the_commands_of_the_pages_print_what_the_pages_say() {
     let pages = workspace::files("docs")
         .into_iter()
-        .filter(|p| p.extension().is_some_and(|e| e == "md"));
+        .filter(|p| p.extension().is_some_and(|e| e == "md"))
+        .chain([PathBuf::from("README.md")]);
     let commands: usize = pages.map(|page| check(&page)).sum();
     assert!(commands >= 18, "only {commands} commands were found");
 }

@@ -7,8 +7,8 @@
 )]
 #![cfg(all(feature = "codegen", target_os = "linux"))]
 
+mod library_page;
 mod many_compilations;
-mod readme;
 mod status;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

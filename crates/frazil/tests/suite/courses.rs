@@ -68,7 +68,7 @@ fn agree(source: &str, method: &str, rounds: usize, arguments: impl Fn(usize) ->
         last = outcomes[1].last().cloned().unwrap_or_default();
     }
     assert!(
-        engines[0].notes().iter().any(|note| note.contains("stretch")),
+        engines[0].notes().iter().any(|note| note.contains("segment")),
         "{:?}",
         engines[0].notes()
     );
@@ -268,14 +268,14 @@ def f(x, y):
     });
 }
 
-/// The results of `method` on each of the arguments, and how many stretches had been compiled after each.
-fn stretches(source: &str, method: &str, arguments: &[Vec<Value>]) -> (Vec<String>, Vec<usize>) {
+/// The results of `method` on each of the arguments, and how many segments had been compiled after each.
+fn segments(source: &str, method: &str, arguments: &[Vec<Value>]) -> (Vec<String>, Vec<usize>) {
     let mut engine = engine(&model(source), EngineKind::Native, method);
     let mut compiled = Vec::new();
     let results = arguments.iter().map(|given| {
         let result = engine.call(method, given).expect("it runs");
         let notes = engine.notes();
-        compiled.push(notes.iter().filter(|note| note.contains("stretch")).count());
+        compiled.push(notes.iter().filter(|note| note.contains("segment")).count());
         text(&result)
     });
     (results.collect(), compiled)
@@ -305,7 +305,7 @@ def f(table, start, steps: int):
     ];
     let table = Tensor::from_f32(&rows, &[5, 5]).expect("25 elements");
     let call = |start: [f32; 5]| vec![table.clone().into(), floats(&start), Value::Int(4)];
-    let (results, compiled) = stretches(
+    let (results, compiled) = segments(
         source,
         "f",
         &[
@@ -345,7 +345,7 @@ def g(x):
     return x, n, total
 ";
     let call = |x: [f32; 3]| vec![floats(&x)];
-    let (results, compiled) = stretches(
+    let (results, compiled) = segments(
         source,
         "g",
         &[call([8.0, 3.0, -2.0]), call([7.0, 4.0, 2.0]), call([7.5, 3.0, 0.0])],
@@ -373,7 +373,7 @@ class Net(nn.Module):
         return x * self.calls, x.masked_fill(x > 2, self.rate), torch.tensor([self.calls, 7]), self.calls, -self.rate
 model = Net().eval()
 ";
-    let (results, compiled) = stretches(source, "forward", &vec![vec![floats(&[1.0, 2.0, 3.0])]; 6]);
+    let (results, compiled) = segments(source, "forward", &vec![vec![floats(&[1.0, 2.0, 3.0])]; 6]);
     // What PyTorch gives.
     let last = r#"(torch.float32[3]["12.0000", "18.0000", "24.0000"], torch.float32[3]["2.0000", "0.0156", "0.0156"], torch.int64[2]["6.0000", "7.0000"], 6, -0.015625)"#;
     assert_eq!(results[5], last);
@@ -401,7 +401,7 @@ def k(x, rows):
         let rows = Tensor::from_i64(&rows, &[2]).expect("2 elements");
         vec![x.clone().into(), rows.into()]
     };
-    let (results, _) = stretches(source, "k", &[call([1, 0]), call([0, 2]), call([2, 1]), call([1, 2])]);
+    let (results, _) = segments(source, "k", &[call([1, 0]), call([0, 2]), call([2, 1]), call([1, 2])]);
     // What PyTorch gives.
     let wanted = [
         r#"(torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], torch.float32[3]["0.0000", "4.0000", "8.0000"], torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], 1, (1, 1), (1.0, false), torch.int64[2]["1.0000", "1.0000"])"#,

@@ -89,15 +89,14 @@ impl LayersPage {
     fn text(&self) -> String {
         let mut out = String::from(
             "# Layers and functionals\n\n\
-             What works of `torch.nn` and `torch.nn.functional` (PyTorch 2.15). The page is made by `crates/frazil/tests/suite/layers_page.rs` of\n\
-             the programs that PyTorch recorded (`nn_modules.py` and `nn_functional.py` in `tests/fixtures/language`), by a test that also checks it.\n\n\
-             - *Programs*: recorded programs, each with one set of arguments and one or more calls.\n\
-             - *From source*: how many do in both engines what `torch.jit.script` and its result do: the same values, or the same exception. \"Refused\":\n  \
-             PyTorch refuses to compile it, and so do we, in its words.\n\
-             - *From archives*: yes where every operator that PyTorch's archive of the program calls has semantics; otherwise those that have none.\n\
-             - *Native*: how many of the programs that compile run as native code from the first to the last operator. The others are computed by\n  \
-             native code in parts, with the interpreter between them.\n\n\
-             Why a program differs stands in `tests/fixtures/language/differences.txt`.\n",
+             The classes of `torch.nn` and the functions of `torch.nn.functional` in PyTorch 2.15, and how many of their recorded programs behave as in PyTorch.\n\n\
+             - *Programs*: the recorded programs. Each has one set of arguments, and makes one or more calls.\n\
+             - *From source*: programs that behave in both engines as `torch.jit.script` and its result do: the same values, or the same exception. \"Refused\" means\n  \
+             that PyTorch refuses to compile all of them, and so does Frazil, with PyTorch's message.\n\
+             - *From archives*: yes if every operator that PyTorch's archives of the programs call has semantics; otherwise the operators without semantics.\n\
+             - *Native*: of the programs that compile, those that run natively from the first to the last operator. In the others, the interpreter runs some operators.\n\n\
+             `tests/fixtures/language/differences.txt` has the reason for each program that differs. `crates/frazil/tests/suite/layers_page.rs` generates this page from the\n\
+             recorded programs (`nn_modules.py` and `nn_functional.py` in `tests/fixtures/language`).\n",
         );
         for (topic, title) in [
             ("nn_modules", "Classes of `torch.nn`"),
@@ -108,7 +107,7 @@ impl LayersPage {
             let whole = rows.iter().filter(|(_, row)| row.same == row.programs).count();
             let _ = write!(
                 out,
-                "\n## {title}\n\n{whole} of {} do in all their programs as in PyTorch.\n\n\
+                "\n## {title}\n\n{whole} of {} behave as in PyTorch in all their programs.\n\n\
                  | name | programs | from source | from archives | native |\n| --- | --- | --- | --- | --- |\n",
                 rows.len()
             );

@@ -97,7 +97,7 @@ const TORCH_JIT: &[(&str, Ours)] = &[
     ("export_opnames", Is("`ir::Graph::all_nodes`, `kind_name`", |c| c.loaded.graph("forward").is_ok_and(|g| g.all_nodes().iter().any(|&n| g.kind_name(n).starts_with("prim::"))))),
     ("fork", Is("in source; `EngineOptions::threads`", |c| doubles(c, FORKING))),
     ("freeze", Is("`Model::freeze`", |c| c.model.freeze(&FreezeOptions::default()).is_ok())),
-    ("ignore", Without("what stays Python cannot run here")),
+    ("ignore", Without("code that stays Python cannot run here")),
     ("interface", Is("in source and archives", |c| matches!(c.source(INTERFACE), Loaded::Graphs(_)))),
     ("isinstance", Is("in source", |c| matches!(c.source("def f(x: Optional[int]):\n    return torch.jit.isinstance(x, int)\n"), Loaded::Graphs(_)))),
     ("load", Is("`Session::load`, `load_bytes`", |c| c.session.load(fixture()).is_ok())),
@@ -119,7 +119,7 @@ const TORCH_JIT: &[(&str, Ours)] = &[
         let forward = frazil::trace::Method { name: "forward", function: &|p, x| Ok((&x[0] * p.get("scale")?)?.into()), inputs: std::slice::from_ref(&c.x) };
         c.session.trace_module(&parameters, &[forward], &TraceOptions::default()).is_ok_and(|t| t.to_model().root().has_attribute("scale"))
     })),
-    ("unused", Without("what stays Python cannot run here")),
+    ("unused", Without("code that stays Python cannot run here")),
     ("wait", Is("in source", |c| doubles(c, FORKING))),
 ];
 
@@ -288,7 +288,7 @@ fn every_name_has_an_equivalent_that_works_or_a_reason() {
 #[test]
 fn the_page_of_names_is_true() {
     let mut page = String::from(
-        "# PyTorch's names and ours\n\nThe public names of `torch.jit` and of its classes in PyTorch 2.15. `crates/frazil/tests/suite/pytorch_names.rs` makes this page and calls\nwhat stands in it. What stands in source is understood there, as in [TorchScript in source](language.md).\n",
+        "# PyTorch's names and ours\n\nThis page lists the public names of `torch.jit` and of its classes in PyTorch 2.15, with the names that Frazil has for them. \"In source\" means that the name\nis part of [TorchScript source](language.md). `crates/frazil/tests/suite/pytorch_names.rs` generates the page, and calls each function on it.\n",
     );
     for (of, table) in [
         ("torch.jit", TORCH_JIT),
@@ -302,7 +302,7 @@ fn the_page_of_names_is_true() {
                 Without(reason) => format!("| `{name}` | none: {reason} |\n"),
                 Raises(raise) => match raise(&Case::new().model) {
                     Err(Error::NoCounterpart { reason, .. }) => {
-                        format!("| `{name}` | none, as its method says: {reason} |\n")
+                        format!("| `{name}` | none; the method is an error: {reason} |\n")
                     }
                     other => panic!("{name} gives {other:?}"),
                 },
@@ -316,6 +316,6 @@ fn the_page_of_names_is_true() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         page == there,
-        "docs/pytorch-names.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil --test pytorch_names"
+        "docs/pytorch-names.md is out of date: FRAZIL_BLESS=1 cargo test -p frazil --test suite pytorch_names"
     );
 }

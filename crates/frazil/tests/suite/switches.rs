@@ -59,7 +59,7 @@ fn a_method_is_compiled_for_as_many_shapes_as_the_engine_may() {
         engine
             .notes()
             .iter()
-            .any(|line| line.contains("compiled for 2 kinds of arguments"))
+            .any(|line| line.contains("compiled for 2 call signatures"))
     );
 
     let mut strict = model

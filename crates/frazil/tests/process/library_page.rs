@@ -1,4 +1,4 @@
-//! The program that README.md shows newcomers runs.
+//! The program that docs/library.md shows runs.
 #![allow(clippy::print_stdout, reason = "the program prints")]
 
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 include!("classify.in");
 
 #[test]
-fn the_program_of_the_readme_runs() {
+fn the_program_of_the_page_runs() {
     let _alone = crate::alone();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("a file of the repository");
-    let readme = read("README.md");
-    let (_, rest) = readme.split_once("```rust\n").expect("a program");
+    let page = read("docs/library.md");
+    let (_, rest) = page.split_once("```rust\n").expect("a program");
     let program = rest.split_once("```").expect("its end").0;
     assert_eq!(program, read("crates/frazil/tests/process/classify.in"));
 
