@@ -11,8 +11,12 @@ use frazil_ir::{
 };
 use frazil_passes::manager::Report;
 use frazil_torchscript::function_module;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+
+/// How the qualified names of functions begin that come from PyTorch's own Python.
+const LIBRARY: &str = "__torch__.torch.";
 
 /// Graphs that belong to no module: bare `.ir` text, or the functions of a source file.
 ///
@@ -61,12 +65,7 @@ impl Graphs {
         let mut unit = self.unit.clone();
         let name = ctx.symbol("__torch__.Functions");
         let mut class = ClassDef::new(name, ClassKind::Module);
-        let functions: Vec<Function> = self.unit.functions().map(|(_, f)| f.clone()).collect();
-        let is_method = |id| self.unit.classes.values().any(|c| c.methods.values().any(|&m| m == id));
-        for ((id, _), function) in self.unit.functions().zip(&functions) {
-            if is_method(id) {
-                continue;
-            }
+        for (_, function) in self.own_functions() {
             let simple = ctx.name(function.name).rsplit('.').next().unwrap_or_default();
             let method = method_for(ctx, function, name, simple);
             class.methods.insert(ctx.symbol(simple), unit.add_function(method));
@@ -87,17 +86,39 @@ impl Graphs {
 
     /// The function called `name`, or the only one.
     pub(crate) fn function(&self, name: &str) -> Result<FunctionId> {
-        let ctx = self.session.ctx();
         if let Some(why) = self.unit.refused.get(name) {
             return Err(Error::Unsupported(format!("`{name}` does not compile: {why}")));
         }
-        let functions: Vec<_> = self.unit.functions().collect();
-        let named = functions
-            .iter()
-            .find(|(_, f)| ctx.name(f.name).rsplit('.').next() == Some(name));
-        match (named, functions.as_slice()) {
-            (Some((id, _)), _) | (None, [(id, _)]) => Ok(*id),
+        match (self.named(name), self.own_functions().as_slice()) {
+            (Some(id), _) => Ok(id),
+            (None, [(id, _)]) => Ok(*id),
             _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
+        }
+    }
+
+    /// The function whose name ends in `name`.
+    pub(crate) fn named(&self, name: &str) -> Option<FunctionId> {
+        let ctx = self.session.ctx();
+        let mut functions = self.own_functions().into_iter();
+        let found = functions.find(|(_, f)| ctx.name(f.name).rsplit('.').next() == Some(name));
+        found.map(|(id, _)| id)
+    }
+
+    /// The functions that are not methods, and do not come from a library of PyTorch's (`__torch__.torch.nn.functional.relu`) whose functions the others call
+    /// and may share names with. Where there are only such, they.
+    fn own_functions(&self) -> Vec<(FunctionId, &Function)> {
+        let methods: HashSet<FunctionId> = self
+            .unit
+            .classes
+            .values()
+            .flat_map(|c| c.methods.values().copied())
+            .collect();
+        let is_library = |function: &Function| self.session.ctx().name(function.name).starts_with(LIBRARY);
+        let functions = self.unit.functions().filter(|(id, _)| !methods.contains(id));
+        let (library, own): (Vec<_>, Vec<_>) = functions.partition(|(_, function)| is_library(function));
+        match own.is_empty() {
+            true => library,
+            false => own,
         }
     }
 

@@ -511,11 +511,7 @@ impl Graphs {
     #[track_caller]
     pub fn call(&self, name: &str, ops: &Ops, args: &[&Var]) -> Result<Outputs> {
         let place = std::panic::Location::caller();
-        let function = self
-            .unit()
-            .functions()
-            .map(|(_, f)| f)
-            .find(|f| self.session().ctx().name(f.name).rsplit('.').next() == Some(name));
+        let function = self.named(name).map(|id| self.unit().function(id));
         let function = function.ok_or_else(|| Error::Call(format!("there is no function `{name}`")))?;
         if !Arc::ptr_eq(ops.registry().ctx(), self.session().ctx()) {
             return Err(Error::Call(format!("`{name}` belongs to another session")));

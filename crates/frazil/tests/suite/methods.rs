@@ -43,3 +43,33 @@ model = Codec().eval()
     assert_eq!(call("encode"), [6.0, 32.0]);
     assert_eq!(call("decode"), [3.5, 4.0]);
 }
+
+#[test]
+fn functions_may_be_called_as_those_of_libraries_that_they_call() {
+    let source = "
+def relu(x):
+    return torch.nn.functional.relu(x) + 1
+def softmax(x):
+    return F.softmax(x, 0) * 2
+";
+    let mut engine = engine(&format!("import torch.nn.functional as F\n{source}"));
+    let x = Value::from(Tensor::from_f32(&[-3.0, -3.0], &[2]).expect("two elements"));
+    for (method, expected) in [("relu", 1.0), ("softmax", 1.0)] {
+        let result = engine
+            .call(method, std::slice::from_ref(&x))
+            .expect("the function runs");
+        assert_eq!(
+            result.as_tensor().map(|t| t.to_f64_vec()),
+            Some(vec![expected; 2]),
+            "{method}"
+        );
+    }
+    let loaded = Session::new().load_bytes(
+        Path::new("f.py"),
+        format!("import torch.nn.functional as F\n{source}").into(),
+    );
+    let Ok(Loaded::Graphs(graphs)) = loaded else {
+        panic!("functions only")
+    };
+    assert_eq!(graphs.to_model().root().method_names(), ["relu", "softmax"]);
+}
