@@ -13,6 +13,7 @@ use frazil::{FreezeOptions, Loaded, PassOptions, SaveOptions, Session, write_ato
 #[cfg(feature = "codegen")]
 use frazil_ir::{
     TypeKind,
+    names::Names,
     types::{TypeStyle, display_type},
 };
 use std::io::Write;
@@ -404,10 +405,11 @@ fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
     }
     let inputs: Vec<_> = graph.inputs().iter().copied().filter(|&v| !is_object(v)).collect();
     if inputs.len() != options.input_shape.len() {
+        let names = Names::new(graph);
         let shown = inputs.iter().map(|&v| {
             format!(
                 "{} : {}",
-                graph.show_value(v),
+                names.show(v),
                 display_type(graph.ctx(), graph.ty(v), TypeStyle::Declared)
             )
         });

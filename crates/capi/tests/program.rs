@@ -59,6 +59,153 @@ fn on_fixture(program: &Path, folder: &Path) -> Command {
     command
 }
 
+/// Runs a program of the tests under valgrind, where that is installed: there must be neither errors nor memory that is lost.
+fn run_checked(program: &Path, arguments: &[&Path]) -> String {
+    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+    let mut command = match has_valgrind {
+        true => {
+            let mut command = Command::new("valgrind");
+            command.args(["--quiet", "--error-exitcode=99", "--leak-check=full"]);
+            command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+            command.arg(program);
+            command
+        }
+        false => Command::new(program),
+    };
+    run(command.args(arguments).env("LD_LIBRARY_PATH", library_folder()))
+}
+
+/// Compiles and runs a C program that needs nothing but a folder.
+fn check_program(name: &str, takes_folder: bool) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join(name);
+    build("cc", &["-std=c11"], &format!("{name}.c"), &program);
+    let arguments: &[&Path] = if takes_folder { &[folder.path()] } else { &[] };
+    assert_eq!(run_checked(&program, arguments), "all is as it should be\n");
+}
+
+#[test]
+fn values_of_every_kind() {
+    check_program("values", false);
+}
+
+#[test]
+fn modules_as_objects() {
+    check_program("modules", true);
+}
+
+#[test]
+fn operators_and_tracing() {
+    check_program("tracing", false);
+}
+
+/// The functions of the header that can fail, with the types of their parameters.
+fn functions(header: &str) -> Vec<(String, Vec<String>)> {
+    let code: String = header
+        .lines()
+        .filter(|line| !line.starts_with("//"))
+        .fold(String::new(), |all, line| all + line + " ");
+    let mut found = Vec::new();
+    for piece in code.split(';') {
+        let Some((head, parameters)) = piece.split_once('(') else {
+            continue;
+        };
+        let Some(name) = head
+            .trim()
+            .strip_prefix("struct FrazilError *")
+            .or_else(|| head.trim().rsplit_once("struct FrazilError *").map(|(_, n)| n))
+        else {
+            continue;
+        };
+        if !name.starts_with("frazil_") {
+            continue;
+        }
+        let parameters = parameters.trim().trim_end_matches(')');
+        let mut types = Vec::new();
+        let mut depth = 0;
+        let mut one = String::new();
+        for c in parameters.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if c == ',' && depth == 0 {
+                types.push(std::mem::take(&mut one));
+            } else {
+                one.push(c);
+            }
+        }
+        types.push(one);
+        found.push((name.to_owned(), types));
+    }
+    found
+}
+
+/// Every function refuses pointers that are NULL, and writes nothing then.
+#[test]
+fn null_is_refused_everywhere() {
+    let header = std::fs::read_to_string(crate_folder().join("include/frazil.h")).expect("the header");
+    let all = functions(&header);
+    assert!(all.len() > 100, "only {} functions were found", all.len());
+    let mut calls = String::new();
+    for (name, types) in &all {
+        if name == "frazil_error_new" {
+            continue;
+        }
+        // A length of 1 asks for the pointer before it.
+        let is_pointer = |ty: &str| ty.contains('*') || ty.contains("Hook ") || ty.contains("Function ");
+        let arguments: Vec<&str> = types
+            .iter()
+            .map(|ty| if is_pointer(ty) { "NULL" } else { "1" })
+            .collect();
+        calls += &format!("  refused(\"{name}\", {name}({}));\n", arguments.join(", "));
+    }
+    let program = format!(
+        "#include \"frazil.h\"\n#include <stdio.h>\n#include <stdlib.h>\n\
+         static void refused(const char *name, FrazilError *error) {{\n\
+         if (frazil_error_kind(error) != FRAZIL_ERROR_KIND_ARGUMENT) {{ printf(\"%s: %s\\n\", name, frazil_error_message(error)); exit(1); }}\n\
+         frazil_error_free(error);\n}}\nint main(void) {{\n{calls}  return 0;\n}}\n"
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let source = folder.path().join("nulls.c");
+    std::fs::write(&source, program).expect("a file can be written");
+    let binary = folder.path().join("nulls");
+    build("cc", &["-std=c11"], source.to_str().expect("a path in UTF-8"), &binary);
+    assert_eq!(run_checked(&binary, &[]), "");
+}
+
+/// Every function of the header is called by a program of the tests.
+#[test]
+fn every_function_is_tested() {
+    let header = std::fs::read_to_string(crate_folder().join("include/frazil.h")).expect("the header");
+    let programs: String = [
+        "check.h",
+        "compiler.c",
+        "forks.c",
+        "interpreter.cpp",
+        "modules.c",
+        "tracing.c",
+        "values.c",
+    ]
+    .iter()
+    .map(|name| std::fs::read_to_string(crate_folder().join("tests").join(name)).expect("a program"))
+    .collect();
+    let words = |text: &str| -> std::collections::BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words
+            .filter(|word| word.starts_with("frazil_"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let code: String = header
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .fold(String::new(), |all, line| all + line + "\n");
+    let untested: Vec<String> = words(&code).difference(&words(&programs)).cloned().collect();
+    assert!(untested.is_empty(), "no program calls {untested:?}");
+}
+
 #[test]
 fn a_cpp_program_runs_the_interpreter() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -2,6 +2,7 @@
 
 use frazil_runtime::interp::ExecError;
 use frazil_runtime::interp::state::StateError;
+use frazil_torchscript::LoadError;
 use std::path::{Path, PathBuf};
 
 /// Why an operation of this crate failed.
@@ -38,7 +39,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         #[source]
-        source: frazil_torchscript::LoadError,
+        source: LoadError,
     },
     /// A pass pipeline that is malformed.
     #[error(transparent)]
@@ -110,6 +111,9 @@ pub enum Error {
     /// A method that is not there.
     #[error("the module has no method `{0}`")]
     NoSuchMethod(String),
+    /// A function that is not there.
+    #[error("there is no function `{0}`")]
+    NoSuchFunction(String),
     /// Whatever an embedder's own operator, pass or edit fails with.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
@@ -134,6 +138,39 @@ impl Error {
             source,
         }
     }
+
+    /// The places in source or text that the error is about, `file:line:column` each, the innermost first. Empty where none is known.
+    ///
+    /// ```
+    /// use frazil::Session;
+    ///
+    /// let places = |source: &str| match Session::new().script("f.py".as_ref(), source, &[]) {
+    ///     Ok(_) => Vec::new(),
+    ///     Err(e) => e.places(),
+    /// };
+    /// assert_eq!(places("def f(x):\n    return y\n"), ["f.py:2:12"]);
+    /// assert!(places("def f(x):\n    return x\n").is_empty());
+    /// ```
+    pub fn places(&self) -> Vec<String> {
+        match self {
+            Error::Run(e) => e.trace.clone(),
+            Error::Load {
+                source: LoadError::Source(e),
+                ..
+            } => vec![e.place()],
+            Error::Text(report) => report.lines().filter_map(reported_place).map(str::to_owned).collect(),
+            #[cfg(feature = "codegen")]
+            Error::Lower(frazil_codegen::LowerError::Unsupported(all)) => {
+                all.iter().filter_map(|u| u.source.clone()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The place that a line of a rendered report names: `  --> file:line:column`.
+fn reported_place(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("--> ").map(str::trim_end)
 }
 
 /// Results of this crate.

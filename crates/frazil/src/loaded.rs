@@ -97,7 +97,7 @@ impl Graphs {
             .find(|(_, f)| ctx.name(f.name).rsplit('.').next() == Some(name));
         match (named, functions.as_slice()) {
             (Some((id, _)), _) | (None, [(id, _)]) => Ok(*id),
-            _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
+            _ => Err(Error::NoSuchFunction(name.to_owned())),
         }
     }
 

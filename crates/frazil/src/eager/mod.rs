@@ -42,7 +42,7 @@ use bind::Family;
 use frazil_ir::DType;
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::value::TensorCell;
-use frazil_runtime::{Registry, Scalar, Tensor};
+use frazil_runtime::{Registry, Scalar, Tensor, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -125,6 +125,25 @@ impl Ops {
         Var {
             cell,
             ops: self.clone(),
+        }
+    }
+
+    /// The variable that `value` is; `None` where it is no tensor.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, Value};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0], &[1])?);
+    /// let same = ops.var_of(&x.to_value()).ok_or("a tensor")?;
+    /// same.mul_(3).call()?;
+    /// assert_eq!(x.to_vec(), [3.0]);
+    /// assert!(ops.var_of(&Value::Int(3)).is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn var_of(&self, value: &Value) -> Option<Var> {
+        match value {
+            Value::Tensor(cell) => Some(self.wrap(cell.clone())),
+            _ => None,
         }
     }
 
@@ -247,6 +266,13 @@ impl Var {
 
     pub(crate) fn cell(&self) -> &TensorCell {
         &self.cell
+    }
+
+    /// The variable as a value: the same variable, for what takes values.
+    ///
+    /// See [`Ops::var_of`] for an example.
+    pub fn to_value(&self) -> Value {
+        Value::Tensor(self.cell.clone())
     }
 
     /// A call of any operator with this tensor as its first argument.
