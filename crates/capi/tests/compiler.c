@@ -73,6 +73,9 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   /* A method, compiled for given shapes. */
   FrazilCompiled *compiled;
   ok(frazil_model_compile(frozen, &spec, 1, NULL, &compiled));
+  CHECK(frazil_compiled_input_count(compiled) == 1 && frazil_compiled_output_count(compiled) == 1);
+  CHECK(strcmp(frazil_compiled_input_name(compiled, 0), "x") == 0 && frazil_compiled_output_name(compiled, 0) != NULL);
+  CHECK(frazil_compiled_input_name(compiled, 1) == NULL && frazil_compiled_output_name(NULL, 0) == NULL);
   FrazilValue *result;
   ok(frazil_compiled_run(compiled, inputs, 1, &result));
   check_result(result);
@@ -92,6 +95,8 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   }
   frazil_compiled_free(compiled);
 
+  char cache[4096];
+  snprintf(cache, sizeof cache, "%s/cache", folder);
   /* Engines: native, without fusion, and interpreting. */
   FrazilValue *argument;
   ok(frazil_value_tensor(input, &argument));
@@ -100,6 +105,8 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     FrazilOptions *options = frazil_options_new();
     ok(frazil_options_set_strict(options, true));
     ok(frazil_options_set_threads(options, 2));
+    ok(frazil_options_set_specialisations(options, 3));
+    ok(frazil_options_set_cache_dir(options, cache));
     ok(frazil_options_set_fusion(options, kind != 1));
     ok(frazil_options_set_interpret(options, kind == 2));
     FrazilEngine *engine;
@@ -130,7 +137,16 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   /* A library of the method. */
   char path[4096];
   snprintf(path, sizeof path, "%s/libnet.so", folder);
-  ok(frazil_model_write_library(frozen, "forward", &spec, 1, NULL, path));
+  FrazilOptions *library = frazil_options_new();
+  ok(frazil_options_set_name(library, "net"));
+  ok(frazil_options_set_target_cpu(library, "host"));
+  ok(frazil_model_write_library(frozen, "forward", &spec, 1, library, path));
+  ok(frazil_options_set_name(library, "no name"));
+  frazil_options_free(library);
+  /* What cannot be compiled: a module that is not frozen, other numbers of inputs, a method that is not there. */
+  CHECK(is_error(frazil_model_compile(model, &spec, 1, NULL, &compiled), FRAZIL_ERROR_KIND_UNSUPPORTED, "is not frozen"));
+  CHECK(is_error(frazil_model_compile(frozen, &spec, 0, NULL, &compiled), FRAZIL_ERROR_KIND_INPUT, "inputs"));
+  CHECK(is_error(frazil_model_write_library(frozen, "backward", &spec, 1, NULL, path), FRAZIL_ERROR_KIND_INPUT, "no method `backward`"));
 
   CHECK(released == 0);
   frazil_tensor_free(input);

@@ -99,12 +99,16 @@ static void attributes(const FrazilSession *session, const FrazilModel *model) {
   ok(frazil_model_class_name(model, &text));
   CHECK(is_text(text, "Net"));
 
-  FrazilModel *nested;
-  ok(frazil_model_set_submodule(model, "other", changed, &nested));
-  ok(frazil_model_has_attribute(nested, "other.scale.factor", &has));
-  CHECK(has);
+  frazil_model_free(changed);
+
+  FrazilModel *head = load_source(session, "head.py", "class Head(nn.Module):\n    def forward(self, x):\n        return x.relu()\n"), *nested;
+  ok(frazil_model_set_submodule(model, "head", head, &changed));
+  ok(frazil_model_set_submodule(changed, "scale.head", head, &nested));
+  ok(frazil_model_code(nested, "scale.head.forward", &text));
+  CHECK(has_text(text, "torch.relu(x)"));
   frazil_model_free(nested);
   frazil_model_free(changed);
+  frazil_model_free(head);
   frazil_value_free(two);
   frazil_value_free(factor);
 }
@@ -413,6 +417,15 @@ static void code(const FrazilSession *session, const FrazilModel *model) {
   frazil_value_free(constants);
   ok(frazil_model_graph(frozen, "forward", &text));
   CHECK(has_text(text, "aten::mul"));
+  frazil_model_free(frozen);
+  FrazilOptions *options = frazil_options_new();
+  ok(frazil_options_preserve(options, "offset"));
+  ok(frazil_options_set_optimize_numerics(options, false));
+  ok(frazil_model_optimize_for_inference(evaluating, options, &frozen));
+  bool has;
+  ok(frazil_model_has_attribute(frozen, "offset", &has));
+  CHECK(has);
+  frazil_options_free(options);
   frazil_model_free(frozen);
   frazil_model_free(evaluating);
 }

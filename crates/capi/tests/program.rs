@@ -101,45 +101,27 @@ fn operators_and_tracing() {
 
 /// The functions of the header that can fail, with the types of their parameters.
 fn functions(header: &str) -> Vec<(String, Vec<String>)> {
-    let code: String = header
-        .lines()
-        .filter(|line| !line.starts_with("//"))
-        .fold(String::new(), |all, line| all + line + " ");
+    let lines = header.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = lines.flat_map(|line| [line.trim(), " "]).collect();
     let mut found = Vec::new();
-    for piece in code.split(';') {
-        let Some((head, parameters)) = piece.split_once('(') else {
-            continue;
-        };
-        let Some(name) = head
-            .trim()
-            .strip_prefix("struct FrazilError *")
-            .or_else(|| head.trim().rsplit_once("struct FrazilError *").map(|(_, n)| n))
-        else {
-            continue;
-        };
-        if !name.starts_with("frazil_") {
-            continue;
-        }
-        let parameters = parameters.trim().trim_end_matches(')');
-        let mut types = Vec::new();
-        let mut depth = 0;
-        let mut one = String::new();
-        for c in parameters.chars() {
-            match c {
-                '(' => depth += 1,
-                ')' => depth -= 1,
-                _ => {}
-            }
-            if c == ',' && depth == 0 {
-                types.push(std::mem::take(&mut one));
-            } else {
-                one.push(c);
-            }
-        }
-        types.push(one);
-        found.push((name.to_owned(), types));
+    for (at, start) in code.match_indices("FrazilError *frazil_") {
+        let declaration = &code[at + start.len() - "frazil_".len()..];
+        let (name, rest) = declaration.split_once('(').expect("a function");
+        let (parameters, _) = rest.split_once(");").expect("the end of a declaration");
+        // Those that are functions themselves have names for their types.
+        found.push((name.to_owned(), split_parameters(parameters)));
     }
     found
+}
+
+/// The parameters of a declaration, of which some are functions with parameters of their own.
+fn split_parameters(text: &str) -> Vec<String> {
+    let mut depth = 0;
+    let split = |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    };
+    text.split(split).map(str::to_owned).collect()
 }
 
 /// Every function refuses pointers that are NULL, and writes nothing then.
@@ -154,7 +136,7 @@ fn null_is_refused_everywhere() {
             continue;
         }
         // A length of 1 asks for the pointer before it.
-        let is_pointer = |ty: &str| ty.contains('*') || ty.contains("Hook ") || ty.contains("Function ");
+        let is_pointer = |ty: &str| ["*", "Hook ", "Function "].iter().any(|part| ty.contains(part));
         let arguments: Vec<&str> = types
             .iter()
             .map(|ty| if is_pointer(ty) { "NULL" } else { "1" })
