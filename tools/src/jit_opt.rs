@@ -398,7 +398,9 @@ fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
         .inputs()
         .iter()
         .any(|&v| is_object(v) && graph.uses(v).next().is_some());
-    if loaded.is_model() && uses_object && !was_frozen {
+    // Frozen modules have no training flag.
+    let is_frozen = was_frozen || !matches!(loaded, Loaded::Model(model) if model.root().has_attribute("training"));
+    if uses_object && !is_frozen {
         return Err(Failure::Other(format!(
             "{name} is not frozen, and native code is made of frozen modules: add --freeze"
         )));

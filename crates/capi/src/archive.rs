@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Bytes that a function gave.
-pub struct FrazilBytes(Arc<[u8]>);
+pub struct FrazilBytes(pub(crate) Arc<[u8]>);
 
 /// A file that an archive carries beside the model.
 #[repr(C)]

@@ -4,7 +4,9 @@
 use crate::engine::exclusively;
 use crate::memory::{array, get, give, null, text};
 use crate::tensor::dtype_of;
-use crate::{FrazilError, FrazilInputSpec, FrazilModel, FrazilOptions, FrazilTensor, FrazilValue, error::guarded};
+use crate::{
+    FrazilBytes, FrazilError, FrazilInputSpec, FrazilModel, FrazilOptions, FrazilTensor, FrazilValue, error::guarded,
+};
 use frazil::ir::DType;
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
@@ -79,6 +81,86 @@ fn compile(
 
 #[cfg(not(feature = "codegen"))]
 fn compile(_: &FrazilModel, _: &[(DType, Vec<i64>)], _: Option<&FrazilOptions>) -> Result<FrazilCompiled, FrazilError> {
+    Err(FrazilError::no_codegen())
+}
+
+/// A stage of native code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrazilStage {
+    /// Fused kernels, with their shapes and memory, as text.
+    Kernels = 0,
+    /// The kernels in MLIR.
+    Mlir = 1,
+    /// The kernels in LLVM IR.
+    Llvm = 2,
+    /// The kernels in assembler.
+    Asm = 3,
+    /// An object file.
+    Object = 4,
+}
+
+/// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FrazilStage`.
+#[unsafe(no_mangle)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a method, its inputs, how, and the place for the result"
+)]
+pub unsafe extern "C" fn frazil_model_emit(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    inputs: *const FrazilInputSpec,
+    len: usize,
+    stage: i32,
+    options: Option<&FrazilOptions>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilBytes>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let (method, shapes) = unsafe { (text(method, "the method")?, shapes(inputs, len)?) };
+        let stages = [
+            FrazilStage::Kernels,
+            FrazilStage::Mlir,
+            FrazilStage::Llvm,
+            FrazilStage::Asm,
+            FrazilStage::Object,
+        ];
+        let stage = stages.into_iter().find(|known| *known as i32 == stage);
+        let stage = stage.ok_or_else(|| FrazilError::argument("there is no such stage"))?;
+        give(out, || {
+            Ok(FrazilBytes(emit(model, method, &shapes, stage, options)?.into()))
+        })
+    })
+}
+
+#[cfg(feature = "codegen")]
+fn emit(
+    model: &FrazilModel,
+    method: &str,
+    shapes: &[(DType, Vec<i64>)],
+    stage: FrazilStage,
+    options: Option<&FrazilOptions>,
+) -> Result<Vec<u8>, FrazilError> {
+    let options = options.cloned().unwrap_or_default().compile();
+    let plan = model.0.plan(method, &specs(shapes), &options)?;
+    Ok(plan.emit(match stage {
+        FrazilStage::Kernels => frazil::Emit::Kernels,
+        FrazilStage::Mlir => frazil::Emit::Mlir,
+        FrazilStage::Llvm => frazil::Emit::Llvm,
+        FrazilStage::Asm => frazil::Emit::Asm,
+        FrazilStage::Object => frazil::Emit::Object,
+    })?)
+}
+
+#[cfg(not(feature = "codegen"))]
+fn emit(
+    _: &FrazilModel,
+    _: &str,
+    _: &[(DType, Vec<i64>)],
+    _: FrazilStage,
+    _: Option<&FrazilOptions>,
+) -> Result<Vec<u8>, FrazilError> {
     Err(FrazilError::no_codegen())
 }
 

@@ -1,7 +1,7 @@
 //! Engines and compiled methods: running.
 
 use crate::hooks::HookIds;
-use crate::memory::{get, give, give_text, optional_text, text, texts};
+use crate::memory::{get, give, give_text, optional_text, put, text, texts};
 use crate::value::values;
 use crate::{FrazilError, FrazilErrorKind, FrazilModel, FrazilOptions, FrazilSession, FrazilValue, error::guarded};
 use frazil::{Engine, Loaded, Value};
@@ -188,5 +188,17 @@ pub extern "C" fn frazil_engine_notes(
         give_text(out, || {
             Ok(engine.notes().iter().map(|line| format!("{line}\n")).collect())
         })
+    })
+}
+
+/// How many seconds an engine has spent on native code so far.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_engine_compile_seconds(
+    engine: Option<&FrazilEngine>,
+    out: Option<&mut MaybeUninit<f64>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let engine = exclusively(&get(engine, "the engine")?.engine, "the engine")?;
+        put(out, engine.compile_time().as_secs_f64())
     })
 }

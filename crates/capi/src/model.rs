@@ -186,6 +186,64 @@ pub unsafe extern "C" fn frazil_model_save(
     })
 }
 
+/// Writes the model as `.ir` text, with its larger tensors in a `.safetensors` file beside it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_save_ir(
+    model: Option<&FrazilModel>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = Loaded::Model(get(model, "the model")?.to_model()?);
+        // SAFETY: the caller keeps the rules.
+        let path = unsafe { text(path, "the path") }?;
+        Ok(model.save_ir(Path::new(path))?)
+    })
+}
+
+/// The graphs of the model as a picture, in the language of Graphviz.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_dot(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        give_text(out, || {
+            let text = model.0.dot_text();
+            model.0.check_unchanged()?;
+            Ok(text)
+        })
+    })
+}
+
+/// A module whose `forward` is the function of that name, or the only one, as PyTorch saves functions; a module as it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_function(
+    model: Option<&FrazilModel>,
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let name = unsafe { text(name, "the name") }?;
+        give(out, || Ok(FrazilModel(Loaded::Model(model.0.to_model(name)?))))
+    })
+}
+
+/// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Engines and freezing do this by
+/// themselves.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_restored(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?.to_model()?;
+        give(out, || Ok(FrazilModel(Loaded::Model(model.restored()?))))
+    })
+}
+
 /// The model as `.ir` text.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_ir(

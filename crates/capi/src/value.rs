@@ -1,15 +1,17 @@
 //! Values: what methods take and give.
 
 use crate::memory::{array, get, give, give_text, place, put, text};
-use crate::{FrazilError, FrazilSession, FrazilTensor, error::guarded};
+use crate::{FrazilBytes, FrazilError, FrazilSession, FrazilTensor, error::guarded};
 use frazil::Value;
 use frazil::ir::types::{TypeStyle, display_type, unify};
 use frazil::ir::{Context, Device, TypeId, types};
+use frazil::runtime::Signature;
 use frazil::runtime::python_repr::repr;
 use frazil::runtime::value::ListValue;
 use num_complex::Complex64;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
 /// What a value is.
 #[repr(C)]
@@ -117,6 +119,54 @@ pub unsafe extern "C" fn frazil_value_str(
         // SAFETY: the caller keeps the rules.
         let value = unsafe { text(value, "the string") }?;
         give(out, || Ok(FrazilValue(Value::str(value))))
+    })
+}
+
+/// A string of `len` bytes, of which some may be zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_value_str_of(
+    data: *const u8,
+    len: usize,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        // SAFETY: the caller keeps the rules.
+        let bytes = unsafe { array(data, len, "the string") }?;
+        let text = std::str::from_utf8(bytes).map_err(|_| FrazilError::argument("the string is not UTF-8"))?;
+        give(out, || Ok(FrazilValue(Value::str(text))))
+    })
+}
+
+/// A value converted to a type that an annotation names (`List[int]`), as the arguments of methods are: an empty list becomes one of integers, a list a tuple.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_value_convert(
+    session: Option<&FrazilSession>,
+    value: Option<&FrazilValue>,
+    ty: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let session = get(session, "the session")?.session();
+        let value = get(value, "the value")?;
+        // SAFETY: the caller keeps the rules.
+        let ty = unsafe { text(ty, "the type") }?;
+        // Types are read by the compiler of source, as that of an argument: nothing else may stand in the text.
+        if ty.is_empty() || !ty.chars().all(|c| c.is_ascii_alphanumeric() || "_.,[] ".contains(c)) {
+            return Err(FrazilError::argument(&format!("`{ty}` is no type")));
+        }
+        let source = format!("def convert(value: {ty}):\n    return value\n");
+        let model = session.script(Path::new("type"), &source, &[])?.to_model("convert")?;
+        let signature = Signature::of_method(model.module(), "forward");
+        let signature = signature.ok_or_else(|| FrazilError::argument(&format!("`{ty}` is no type")))?;
+        let given = [value.0.clone()];
+        let converted = match signature.bind(&given, &[]) {
+            Ok(converted) => converted.first().cloned().unwrap_or_default(),
+            Err(_) => {
+                let found = display_type(session.ctx(), value.0.ty(session.ctx()), TypeStyle::Annotation);
+                return Err(FrazilError::input(&format!("a value of type {found} is no {ty}")));
+            }
+        };
+        give(out, || Ok(FrazilValue(converted)))
     })
 }
 
@@ -266,6 +316,19 @@ pub extern "C" fn frazil_value_as_str(
     guarded(|| {
         let value = get(value, "the value")?;
         give_text(out, || Ok(value.0.as_str().ok_or_else(|| wrong("string"))?.to_owned()))
+    })
+}
+
+/// The bytes of the string that a value is, of which some may be zero.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_value_as_str_bytes(
+    value: Option<&FrazilValue>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilBytes>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let value = get(value, "the value")?;
+        let text = value.0.as_str().ok_or_else(|| wrong("string"))?;
+        give(out, || Ok(FrazilBytes(text.as_bytes().into())))
     })
 }
 

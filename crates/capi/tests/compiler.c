@@ -125,6 +125,9 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     CHECK(is_error(frazil_engine_call(engine, "forward", NULL, 0, &result), FRAZIL_ERROR_KIND_RAISED,
                    "forward() is missing value for argument 'x'"));
     two_threads(engine, arguments);
+    double seconds;
+    ok(frazil_engine_compile_seconds(engine, &seconds));
+    CHECK(kind == 2 ? seconds == 0 : seconds >= 0);
     char *notes;
     ok(frazil_engine_notes(engine, &notes));
     CHECK((strstr(notes, "kernel calls") != NULL) == (kind != 2));
@@ -143,6 +146,11 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   ok(frazil_model_write_library(frozen, "forward", &spec, 1, library, path));
   ok(frazil_options_set_name(library, "no name"));
   frazil_options_free(library);
+  FrazilBytes *stage;
+  ok(frazil_model_emit(frozen, "forward", &spec, 1, FRAZIL_STAGE_LLVM, NULL, &stage));
+  CHECK(frazil_bytes_len(stage) > 1000);
+  frazil_bytes_free(stage);
+  CHECK(is_error(frazil_model_emit(frozen, "forward", &spec, 1, 99, NULL, &stage), FRAZIL_ERROR_KIND_ARGUMENT, "no such stage"));
   /* What cannot be compiled: a module that is not frozen, other numbers of inputs, a method that is not there. */
   CHECK(is_error(frazil_model_compile(model, &spec, 1, NULL, &compiled), FRAZIL_ERROR_KIND_UNSUPPORTED, "is not frozen"));
   CHECK(is_error(frazil_model_compile(frozen, &spec, 0, NULL, &compiled), FRAZIL_ERROR_KIND_INPUT, "inputs"));

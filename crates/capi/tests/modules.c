@@ -369,6 +369,21 @@ static void errors(const FrazilSession *session, const FrazilModel *model) {
   CHECK(frazil_error_place_count(error) == 1 && strcmp(frazil_error_place(error, 0), "bad.ir:2:11") == 0);
   frazil_error_free(error);
 
+  /* Of a text, the place is one of that file. */
+  static const char raises[] = "graph(%x : Tensor):\n  %n : int = prim::Constant[value=7]()\n  %y : Tensor = aten::unsqueeze(%x, %n)\n  return (%y)\n";
+  FrazilModel *text_model;
+  FrazilValue *vector = floats((const float[]){1, 2}, 2), *nothing;
+  const FrazilValue *vectors[] = {vector};
+  ok(frazil_model_load_bytes(session, "raises.ir", (const uint8_t *)raises, sizeof raises - 1, &text_model));
+  FrazilEngine *raising = interpreter_of(text_model, NULL);
+  error = frazil_engine_call(raising, "forward", vectors, 1, &nothing);
+  CHECK(frazil_error_kind(error) == FRAZIL_ERROR_KIND_RAISED && strstr(frazil_error_message(error), "at raises.ir:3:17"));
+  CHECK(frazil_error_place_count(error) == 1 && strcmp(frazil_error_place(error, 0), "raises.ir:3:17") == 0);
+  frazil_error_free(error);
+  frazil_engine_free(raising);
+  frazil_value_free(vector);
+  frazil_model_free(text_model);
+
   FrazilEngine *engine = interpreter_of(model, NULL);
   const int64_t sizes[] = {1, 2};
   const float elements[] = {1, 2};
@@ -417,6 +432,8 @@ static void code(const FrazilSession *session, const FrazilModel *model) {
   frazil_value_free(constants);
   ok(frazil_model_graph(frozen, "forward", &text));
   CHECK(has_text(text, "aten::mul"));
+  ok(frazil_model_dot(frozen, &text));
+  CHECK(has_text(text, "digraph"));
   frazil_model_free(frozen);
   FrazilOptions *options = frazil_options_new();
   ok(frazil_options_preserve(options, "offset"));
@@ -428,6 +445,25 @@ static void code(const FrazilSession *session, const FrazilModel *model) {
   frazil_options_free(options);
   frazil_model_free(frozen);
   frazil_model_free(evaluating);
+}
+
+/* Text beside its tensors, and functions as modules. */
+static void texts(const FrazilSession *session, const FrazilModel *model, const char *folder) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/net.ir", folder);
+  ok(frazil_model_save_ir(model, path));
+  FrazilModel *again, *restored, *functions, *function;
+  ok(frazil_model_load(session, path, &again));
+  ok(frazil_model_restored(again, &restored));
+  CHECK(run(restored, 1) == 2.5f);
+  frazil_model_free(restored);
+  frazil_model_free(again);
+  functions = load_source(session, "f.py", "def f(x):\n    return x + 1\ndef g(x):\n    return f(x) * 2\n");
+  ok(frazil_model_function(functions, "g", &function));
+  CHECK(run(function, 1) == 6);
+  frazil_model_free(function);
+  CHECK(is_error(frazil_model_function(functions, "h", &function), FRAZIL_ERROR_KIND_INPUT, "no function `h`"));
+  frazil_model_free(functions);
 }
 
 /* From a file, in evaluation mode. */
@@ -467,6 +503,7 @@ int main(int argc, char **argv) {
   hooks(model);
   errors(session, model);
   code(session, model);
+  texts(session, model, argv[1]);
   from_a_file(session, argv[1]);
   frazil_model_free(model);
   frazil_model_free(made);

@@ -167,6 +167,31 @@ static void numbers_devices_and_optionals(const FrazilSession *session, FrazilEn
   frazil_value_free(result);
   frazil_value_free(device);
   CHECK(is_error(frazil_value_device("toaster", &device), FRAZIL_ERROR_KIND_ARGUMENT, "`toaster` is no device"));
+  /* Strings may have zeros in them. */
+  FrazilBytes *bytes;
+  FrazilValue *zeros;
+  ok(frazil_value_str_of((const uint8_t *)"a\0b", 3, &zeros));
+  ok(frazil_value_as_str_bytes(zeros, &bytes));
+  CHECK(frazil_bytes_len(bytes) == 3 && memcmp(frazil_bytes_data(bytes), "a\0b", 3) == 0);
+  frazil_bytes_free(bytes);
+  CHECK(is_error(frazil_value_as_str_bytes(two, &bytes), FRAZIL_ERROR_KIND_ARGUMENT, "no string"));
+  CHECK(is_error(frazil_value_str_of((const uint8_t *)"\xff", 1, &item), FRAZIL_ERROR_KIND_ARGUMENT, "not UTF-8"));
+  frazil_value_free(zeros);
+
+  /* Types as annotations name them. */
+  FrazilValue *empty, *converted;
+  ok(frazil_value_list(session, NULL, 0, &empty));
+  ok(frazil_value_convert(session, empty, "List[Optional[Tuple[int, str]]]", &converted));
+  ok(frazil_value_type(session, converted, &text));
+  CHECK(is_text(text, "List[Optional[Tuple[int, str]]]"));
+  frazil_value_free(converted);
+  ok(frazil_value_convert(session, two, "float", &converted));
+  CHECK(frazil_value_kind(converted) == FRAZIL_VALUE_KIND_FLOAT);
+  frazil_value_free(converted);
+  CHECK(is_error(frazil_value_convert(session, two, "List[int]", &converted), FRAZIL_ERROR_KIND_INPUT, "of type int is no List[int]"));
+  CHECK(is_error(frazil_value_convert(session, two, "Lisst[int]", &converted), FRAZIL_ERROR_KIND_INPUT, "Lisst"));
+  CHECK(is_error(frazil_value_convert(session, two, "int):\n  pass\ndef g(x", &converted), FRAZIL_ERROR_KIND_ARGUMENT, "is no type"));
+  frazil_value_free(empty);
   bool truth;
   FrazilValue *yes;
   ok(frazil_value_bool(true, &yes));

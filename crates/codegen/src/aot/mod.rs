@@ -96,7 +96,7 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
 }
 
 /// Writes the library `library`, a static one where its extension is `a` and else a shared one, and, beside it, the C header of the same
-/// name with the extension `h`. Gives the header's path.
+/// name with the extension `h`, unless `library` is a device. Gives the header's path.
 ///
 /// # Errors
 /// When a kernel cannot be compiled, the C compiler fails, or a file cannot be written; then nothing is.
@@ -116,7 +116,10 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
     };
     let bytes = std::fs::read(&output).map_err(|source| EmitFileError::Io { path: output, source })?;
     let header_path = library.with_extension("h");
-    replace(&header_path, header(plan).as_bytes())?;
+    let is_device = std::fs::metadata(library).is_ok_and(|found| !found.is_file());
+    if !is_device {
+        replace(&header_path, header(plan).as_bytes())?;
+    }
     replace(library, &bytes)?;
     Ok(header_path)
 }

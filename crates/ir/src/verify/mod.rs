@@ -527,4 +527,27 @@ mod tests {
         assert!(m[3].contains("trip count"));
         assert!(m[4].contains("holds a value of type int but gives str"));
     }
+
+    /// Values are called as print calls them: those without a name by numbers, in the order of the text.
+    #[test]
+    fn failures_name_values_as_print_does() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(Arc::clone(&ctx));
+        let root = g.root();
+        let x = g.add_input(types::TENSOR);
+        let kind = ctx.symbol("acme::f");
+        let mut b = Builder::at_end(&mut g, root);
+        let removed = b.op(kind, &[x], types::TENSOR);
+        let first = b.op(kind, &[x], types::TENSOR);
+        let last = b.op(kind, &[first], types::TENSOR);
+        let node = b.defining_node(first).unwrap();
+        b.add_operands(node, &[last]);
+        let unused = b.defining_node(removed).unwrap();
+        assert!(g.erase(unused));
+        let failure = &g.verify(None).unwrap_err().failures[0];
+        assert_eq!(
+            failure.to_string(),
+            "%1 = acme::f: operand 1 (%2) is not defined before its use"
+        );
+    }
 }
