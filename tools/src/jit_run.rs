@@ -9,7 +9,7 @@ use crate::streams::{self, OutputFolder, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::runtime::python_repr::repr;
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
 use frazil_recorded::RecordedError;
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::{Results, value_from_json};
@@ -400,7 +400,7 @@ fn profile(options: &Options, engine: &mut Engine, call: &Call, progress: &Progr
             print_line(&profile)?;
             if let Some(path) = &options.trace {
                 let text = profile.chrome_trace();
-                write_atomically(path, |file| file.write_all(text.as_bytes()))
+                frazil::write_atomically(path, |file| file.write_all(text.as_bytes()))
                     .map_err(|e| Failure::io("write", path, e))?;
             }
         }

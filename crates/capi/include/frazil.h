@@ -330,6 +330,15 @@ FrazilError *frazil_model_compile(const FrazilModel *model,
                                   const FrazilOptions *options,
                                   FrazilCompiled **out);
 
+// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FrazilStage`.
+FrazilError *frazil_model_emit(const FrazilModel *model,
+                               const char *method,
+                               const FrazilInputSpec *inputs,
+                               size_t len,
+                               int32_t stage,
+                               const FrazilOptions *options,
+                               FrazilBytes **out);
+
 // Writes a shared library that runs a method of a frozen model on inputs of these shapes, and its C header beside it.
 FrazilError *frazil_model_write_library(const FrazilModel *model,
                                         const char *method,
@@ -438,6 +447,9 @@ FrazilError *frazil_engine_call_named(const FrazilEngine *engine,
 // What an engine compiled, and what it did not and why: a line each.
 FrazilError *frazil_engine_notes(const FrazilEngine *engine, char **out);
 
+// How many seconds an engine has spent on native code so far.
+FrazilError *frazil_engine_compile_seconds(const FrazilEngine *engine, double *out);
+
 // The kind of an error; `FRAZIL_ERROR_KIND_NONE` for NULL.
 FrazilErrorKind frazil_error_kind(const FrazilError *error);
 
@@ -526,6 +538,22 @@ FrazilError *frazil_model_run_passes(const FrazilModel *model, const char *pipel
 
 // Writes the model as a `.pt` archive.
 FrazilError *frazil_model_save(const FrazilModel *model, const char *path);
+
+// Writes the model as `.ir` text, with its larger tensors in a `.safetensors` file beside it.
+FrazilError *frazil_model_save_ir(const FrazilModel *model, const char *path);
+
+// The graphs of the model as a picture, in the language of Graphviz.
+FrazilError *frazil_model_dot(const FrazilModel *model, char **out);
+
+// A module whose `forward` is the function of that name, or the only one, as PyTorch saves functions; a module as it is.
+FrazilError *frazil_model_function(const FrazilModel *model,
+                                   const char *name,
+                                   FrazilModel **out);
+
+// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Engines and freezing do this by
+// themselves.
+FrazilError *frazil_model_restored(const FrazilModel *model,
+                                   FrazilModel **out);
 
 // The model as `.ir` text.
 FrazilError *frazil_model_ir(const FrazilModel *model, char **out);
@@ -915,6 +943,15 @@ FrazilError *frazil_value_device(const char *name, FrazilValue **out);
 // A string.
 FrazilError *frazil_value_str(const char *value, FrazilValue **out);
 
+// A string of `len` bytes, of which some may be zero.
+FrazilError *frazil_value_str_of(const uint8_t *data, size_t len, FrazilValue **out);
+
+// A value converted to a type that an annotation names (`List[int]`), as the arguments of methods are: an empty list becomes one of integers, a list a tuple.
+FrazilError *frazil_value_convert(const FrazilSession *session,
+                                  const FrazilValue *value,
+                                  const char *ty,
+                                  FrazilValue **out);
+
 // A tensor, whose memory the value shares.
 FrazilError *frazil_value_tensor(const FrazilTensor *tensor, FrazilValue **out);
 
@@ -944,6 +981,9 @@ FrazilError *frazil_value_as_float(const FrazilValue *value, double *out);
 
 // The string that a value is, up to a zero byte in it.
 FrazilError *frazil_value_as_str(const FrazilValue *value, char **out);
+
+// The bytes of the string that a value is, of which some may be zero.
+FrazilError *frazil_value_as_str_bytes(const FrazilValue *value, FrazilBytes **out);
 
 // The tensor that a value is, whose memory is shared.
 FrazilError *frazil_value_as_tensor(const FrazilValue *value, FrazilTensor **out);
