@@ -44,13 +44,10 @@ fn build(compiler: &str, arguments: &[&str], source: &str, program: &Path) {
         .arg(program));
 }
 
-/// Runs a program on the fixture, with PyTorch's input and result as files of `folder`.
-fn on_fixture(program: &Path, folder: &Path) -> Command {
+/// A run of a program on the fixture, with PyTorch's input and result as files of `folder`.
+fn on_fixture(mut command: Command, folder: &Path) -> Command {
     let tensors = frazil::read_safetensors(fixture().join("tensors.safetensors")).expect("the tensors of the fixture");
-    let mut command = Command::new(program);
-    command
-        .arg(fixture().join("model.pt"))
-        .env("LD_LIBRARY_PATH", library_folder());
+    command.arg(fixture().join("model.pt"));
     for name in ["call0.arg0", "call0.result"] {
         let bytes = tensors[name].to_bytes().expect("elements");
         std::fs::write(folder.join(name), bytes).expect("a file can be written");
@@ -59,8 +56,16 @@ fn on_fixture(program: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Runs a program of the tests under valgrind, where that is installed: there must be neither errors nor memory that is lost.
-fn run_checked(program: &Path, arguments: &[&Path]) -> String {
+/// A run of a program of the tests as it is: of native code, whose instructions valgrind does not all know.
+#[cfg(feature = "codegen")]
+fn plain(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", library_folder());
+    command
+}
+
+/// A run of a program of the tests under valgrind, where that is installed: there must be neither errors nor memory that is lost.
+fn checked(program: &Path) -> Command {
     let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
     let mut command = match has_valgrind {
         true => {
@@ -72,7 +77,8 @@ fn run_checked(program: &Path, arguments: &[&Path]) -> String {
         }
         false => Command::new(program),
     };
-    run(command.args(arguments).env("LD_LIBRARY_PATH", library_folder()))
+    command.env("LD_LIBRARY_PATH", library_folder());
+    command
 }
 
 /// Compiles and runs a C program that needs nothing but a folder.
@@ -81,7 +87,7 @@ fn check_program(name: &str, takes_folder: bool) {
     let program = folder.path().join(name);
     build("cc", &["-std=c11"], &format!("{name}.c"), &program);
     let arguments: &[&Path] = if takes_folder { &[folder.path()] } else { &[] };
-    assert_eq!(run_checked(&program, arguments), "all is as it should be\n");
+    assert_eq!(run(checked(&program).args(arguments)), "all is as it should be\n");
 }
 
 #[test]
@@ -154,7 +160,7 @@ fn null_is_refused_everywhere() {
     std::fs::write(&source, program).expect("a file can be written");
     let binary = folder.path().join("nulls");
     build("cc", &["-std=c11"], source.to_str().expect("a path in UTF-8"), &binary);
-    assert_eq!(run_checked(&binary, &[]), "");
+    assert_eq!(run(&mut checked(&binary)), "");
 }
 
 /// Every function of the header is called by a program of the tests.
@@ -194,7 +200,7 @@ fn a_cpp_program_runs_the_interpreter() {
     let program = folder.path().join("interpreter");
     build("c++", &["-std=c++17"], "interpreter.cpp", &program);
     assert_eq!(
-        run(&mut on_fixture(&program, folder.path())),
+        run(&mut on_fixture(checked(&program), folder.path())),
         "all is as it should be\n"
     );
 }
@@ -205,7 +211,7 @@ fn a_c_program_loads_freezes_asks_compiles_and_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("compiler");
     build("cc", &["-std=c11"], "compiler.c", &program);
-    let printed = run(on_fixture(&program, folder.path()).arg(folder.path()));
+    let printed = run(on_fixture(plain(&program), folder.path()).arg(folder.path()));
     assert_eq!(printed, "all is as it should be\n");
     // What the program wrote is there: an archive that can be read, and a library with its header.
     let saved = frazil::Session::new().load(folder.path().join("frozen.pt"));
@@ -221,7 +227,7 @@ fn a_forked_process_compiles_and_runs() {
     let program = folder.path().join("forks");
     build("cc", &["-std=c11"], "forks.c", &program);
     assert_eq!(
-        run(&mut on_fixture(&program, folder.path())),
+        run(&mut on_fixture(plain(&program), folder.path())),
         "all is as it should be\n"
     );
 }
