@@ -1,6 +1,6 @@
 //! Operators, to be called by name: on tensors as they are, and in traced functions, where calls are recorded.
 
-use crate::memory::{get, give, null, put, text, texts};
+use crate::memory::{get, give, null, optional_text, put, text, texts};
 use crate::value::values;
 use crate::{FrazilError, FrazilModel, FrazilSession, FrazilValue, error::guarded};
 use frazil::eager::{Arg, Ops, Var};
@@ -171,6 +171,23 @@ pub unsafe extern "C" fn frazil_ops_parameter(
         let scope = ops.scope.as_ref();
         let scope = scope.ok_or_else(|| FrazilError::argument("there are no parameters: no module is traced"))?;
         give(out, || Ok(FrazilValue(scope.get(path)?.to_value())))
+    })
+}
+
+/// Says where calls stand from now on in the graph that is being recorded, and in warnings: a line of a file of the caller's, or nowhere where that is NULL,
+/// as before the first such call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_ops_set_place(
+    ops: Option<&FrazilOps>,
+    file: *const c_char,
+    line: u32,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let ops = get(ops, "the operators")?;
+        // SAFETY: the caller keeps the rules.
+        let file = unsafe { optional_text(file, "the file") }?;
+        ops.ops.set_place(file.map(|file| (file, line)));
+        Ok(())
     })
 }
 

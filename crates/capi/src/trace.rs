@@ -210,6 +210,7 @@ impl Callback {
             ops: ops.clone(),
             scope: scope.cloned(),
         };
+        ops.ops.set_place(None);
         let values: Vec<FrazilValue> = inputs.iter().map(|var| FrazilValue(var.to_value())).collect();
         let pointers: Vec<*const FrazilValue> = values.iter().map(std::ptr::from_ref).collect();
         let function = self.function.ok_or_else(|| null("the function"))?;

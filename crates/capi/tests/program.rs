@@ -233,10 +233,41 @@ fn a_forked_process_compiles_and_runs() {
 }
 
 /// The lines between a line of the page that is `begin` and the end of that block.
-#[cfg(feature = "codegen")]
 fn block<'p>(page: &'p str, begin: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("```{begin}\n")).expect(begin);
     rest.split_once("```").expect("the end of a block").0
+}
+
+#[test]
+fn the_traced_function_of_the_page_works() {
+    let page = std::fs::read_to_string(crate_folder().join("../../docs/c-api.md")).expect("the page");
+    let main = r#"
+int main(void) {
+  const float elements[] = {3, -1};
+  const int64_t size = 2;
+  FrazilSession *session;
+  FrazilTensor *x;
+  FrazilModel *model;
+  char *text;
+  ok(frazil_session_new(&session));
+  ok(frazil_tensor_new(FRAZIL_DTYPE_FLOAT32, &size, 1, elements, sizeof elements, &x));
+  const FrazilTensor *inputs[] = {x};
+  ok(frazil_trace(session, twice_relu, NULL, inputs, 1, NULL, NULL, &model));
+  ok(frazil_model_code(model, "forward", &text));
+  CHECK(has_text(text, "torch.add(_0, _0)"));
+  frazil_model_free(model);
+  frazil_tensor_free(x);
+  frazil_session_free(session);
+  return 0;
+}
+"#;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (folder.path().join("traced.c"), folder.path().join("traced"));
+    let check = crate_folder().join("tests/check.h");
+    let text = format!("#include \"{}\"\n{}{main}", check.display(), block(&page, "c"));
+    std::fs::write(&source, text).expect("a file can be written");
+    build("cc", &["-std=c11"], source.to_str().expect("a path in UTF-8"), &program);
+    assert_eq!(run(&mut checked(&program)), "");
 }
 
 #[test]

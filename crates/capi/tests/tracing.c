@@ -67,7 +67,9 @@ static FrazilError *scaled(void *context, const FrazilOps *ops, const FrazilValu
   CHECK(tracing);
   FrazilValue *positive = call(ops, "aten::relu", inputs[0], NULL);
   ok(frazil_ops_name(ops, positive, "positive"));
+  ok(frazil_ops_set_place(ops, "net.c", 12));
   FrazilValue *product = call(ops, "aten::mul", positive, inputs[1]), *size;
+  ok(frazil_ops_set_place(ops, NULL, 0));
   ok(frazil_ops_size(ops, inputs[0], 0, &size));
   FrazilValue *shares = call(ops, "aten::div", product, size);
   const FrazilValue *items[] = {product, shares};
@@ -133,7 +135,7 @@ static void functions(FrazilSession *session) {
   ok(frazil_trace(session, scaled, &calls, inputs, 2, options, &warnings, &model));
   CHECK(calls >= 2 && is_text(warnings, ""));
   ok(frazil_model_graph(model, "forward", &text));
-  CHECK(strstr(text, "aten::mul(%positive, %scale)") && strstr(text, "aten::size(%image"));
+  CHECK(strstr(text, "aten::mul(%positive, %scale) # net.c:12:0\n") && strstr(text, "aten::size(%image") && !strstr(text, ".rs:"));
   frazil_string_free(text);
 
   /* Of another length the size is another. */

@@ -158,7 +158,7 @@ impl Error {
                 source: LoadError::Source(e),
                 ..
             } => vec![e.place()],
-            Error::Text(report) => report.lines().filter_map(reported_place).map(str::to_owned).collect(),
+            Error::Text(report) => report.lines().filter_map(reported_place).collect(),
             #[cfg(feature = "codegen")]
             Error::Lower(frazil_codegen::LowerError::Unsupported(all)) => {
                 all.iter().filter_map(|u| u.source.clone()).collect()
@@ -168,9 +168,15 @@ impl Error {
     }
 }
 
-/// The place that a line of a rendered report names: `  --> file:line:column`.
-fn reported_place(line: &str) -> Option<&str> {
-    line.trim_start().strip_prefix("--> ").map(str::trim_end)
+/// The place that a line of a rendered report names: `  --> file:line:column`, in colour or not.
+fn reported_place(line: &str) -> Option<String> {
+    // Colours are `ESC [ numbers m`.
+    let mut pieces = line.split('\u{1b}');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain += piece.split_once('m').map_or("", |(_, text)| text);
+    }
+    plain.trim().strip_prefix("--> ").map(str::to_owned)
 }
 
 /// Results of this crate.
@@ -184,3 +190,16 @@ fn reported_place(line: &str) -> Option<&str> {
 /// assert!(methods("def f(x): return y\n").is_err());
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::reported_place;
+
+    #[test]
+    fn places_are_found_in_colour_too() {
+        assert_eq!(reported_place(" --> a.ir:2:11").as_deref(), Some("a.ir:2:11"));
+        let coloured = " \u{1b}[1m\u{1b}[94m--> \u{1b}[0ma.ir:2:11";
+        assert_eq!(reported_place(coloured).as_deref(), Some("a.ir:2:11"));
+        assert_eq!(reported_place("2 |   return (%y)"), None);
+    }
+}

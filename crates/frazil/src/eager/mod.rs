@@ -221,6 +221,24 @@ impl Ops {
         self.recorder.is_some()
     }
 
+    /// Says where calls stand from now on in the graph that is being recorded, and in warnings: a file and a line, or nowhere. For calls that come from another
+    /// language; others know their place in Rust.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, trace::TraceOptions};
+    /// # let session = Session::new();
+    /// let function = |x: &[frazil::eager::Var]| {
+    ///     x[0].ops().set_place(Some(("model.lua", 7)));
+    ///     x[0].neg().call()
+    /// };
+    /// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+    /// assert!(trace.graph("forward")?.to_string().contains("# model.lua:7:0"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn set_place(&self, place: Option<(&str, u32)>) {
+        self.record(|r| r.set_place(place));
+    }
+
     /// Does something with the recorder, where there is one.
     pub(crate) fn record<R>(&self, note: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
         let recorder = self.recorder.as_ref()?;
