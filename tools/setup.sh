@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building and testing Frazil needs on Debian 12 beyond Rust: LLVM and MLIR 22, lit, FileCheck.
+# Installs what building and testing Frazil needs on Debian 12 beyond Rust: LLVM and MLIR 22, lit, FileCheck, CMake.
 # Safe to run at any time: it says nothing and changes nothing when everything is there.
 #
 #   tools/setup.sh           install what is missing
@@ -29,6 +29,7 @@ $llvm/bin/lit                    llvm-22-tools
 /usr/include/zstd.h              libzstd-dev
 c++                              g++
 make                             make
+cmake                            cmake
 EOF
 }
 
@@ -79,7 +80,7 @@ mapfile -t packages < <(missing_packages)
 [ "${1:-}" = --check ] && fail "missing packages: ${packages[*]}"
 command -v apt-get >/dev/null || fail \
     "this machine has no apt. Install LLVM and MLIR 22 with their development files and static MLIR libraries, libclang 22," \
-    "lit, FileCheck, zlib, zstd, a C++ compiler and make, and set LLVM_SYS_221_PREFIX, MLIR_SYS_220_PREFIX and" \
+    "lit, FileCheck, zlib, zstd, a C++ compiler, make and CMake, and set LLVM_SYS_221_PREFIX, MLIR_SYS_220_PREFIX and" \
     "TABLEGEN_220_PREFIX to where LLVM stands (looked in $llvm)."
 
 echo "setup: installing ${packages[*]}"

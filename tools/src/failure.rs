@@ -91,18 +91,19 @@ pub fn print_failure(failure: &Failure, input: &Path) -> u8 {
     }
 }
 
-/// How messages name the text that a graph was read from.
-const OF_TEXT: &str = "<text>";
-
 /// Lines beyond these are not shown.
 const MAX_LINES: usize = 20;
 
-/// `message`, and behind it the lines of the text `input` that it names as `<text>:line:column`, each with a caret.
+/// `message`, and behind it the lines of the `.ir` text `input` that it names as `input:line:column`, each with a caret.
 fn with_lines(message: &str, input: &Path) -> String {
     let name = input.display().to_string();
-    let mut out = message.replace(OF_TEXT, &name);
-    let places = message.split(OF_TEXT).skip(1).filter_map(place);
-    let Some(text) = std::fs::read_to_string(input).ok().filter(|_| out != message) else {
+    let mut out = message.to_owned();
+    let mut places = message.split(&name).skip(1).filter_map(place).peekable();
+    if places.peek().is_none() {
+        return out;
+    }
+    let text = std::fs::read_to_string(input).ok();
+    let Some(text) = text.filter(|text| frazil_syntax::sniff(text).is_some()) else {
         return out;
     };
     let mut seen = Vec::new();

@@ -13,6 +13,7 @@ use frazil::{FreezeOptions, Loaded, PassOptions, SaveOptions, Session, write_ato
 #[cfg(feature = "codegen")]
 use frazil_ir::{
     TypeKind,
+    names::Names,
     types::{TypeStyle, display_type},
 };
 use std::io::Write;
@@ -397,17 +398,20 @@ fn check_native(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
         .inputs()
         .iter()
         .any(|&v| is_object(v) && graph.uses(v).next().is_some());
-    if loaded.is_model() && uses_object && !was_frozen {
+    // Frozen modules have no training flag.
+    let is_frozen = was_frozen || !matches!(loaded, Loaded::Model(model) if model.root().has_attribute("training"));
+    if uses_object && !is_frozen {
         return Err(Failure::Other(format!(
             "{name} is not frozen, and native code is made of frozen modules: add --freeze"
         )));
     }
     let inputs: Vec<_> = graph.inputs().iter().copied().filter(|&v| !is_object(v)).collect();
     if inputs.len() != options.input_shape.len() {
+        let names = Names::new(graph);
         let shown = inputs.iter().map(|&v| {
             format!(
                 "{} : {}",
-                graph.show_value(v),
+                names.show(v),
                 display_type(graph.ctx(), graph.ty(v), TypeStyle::Declared)
             )
         });

@@ -5,11 +5,11 @@ use crate::case::Case;
 use crate::literal::Literal;
 use crate::npy::npy_bytes;
 use crate::progress::Progress;
-use crate::streams::{self, print_line};
+use crate::streams::{self, OutputFolder, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::runtime::python_repr::repr;
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value, write_atomically};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
 use frazil_recorded::RecordedError;
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::{Results, value_from_json};
@@ -251,13 +251,9 @@ fn run_case(
     progress.done();
     if let (Some(out), Some(results)) = (out, results) {
         let (json, tensors) = results.finish()?;
-        std::fs::create_dir_all(out).map_err(|e| Failure::io("make", out, e))?;
-        let write = |name: &str, bytes: &[u8]| {
-            let path = out.join(name);
-            write_atomically(&path, |file| file.write_all(bytes)).map_err(|e| Failure::io("write", &path, e))
-        };
-        write("tensors.safetensors", &tensors)?;
-        write("results.json", json.as_bytes())?;
+        let folder = OutputFolder::create(out)?;
+        folder.write("tensors.safetensors", &tensors)?;
+        folder.write("results.json", json.as_bytes())?;
     }
     outcome.map(|()| engine)
 }
@@ -300,11 +296,9 @@ fn run_inputs(options: &Options, session: &Session, model: &Path, progress: &Pro
     let outputs = tensors_of(&value);
     match &options.save_output {
         Some(dir) => {
-            std::fs::create_dir_all(dir).map_err(|e| Failure::io("make", dir, e))?;
+            let folder = OutputFolder::create(dir)?;
             for (i, tensor) in outputs.iter().enumerate() {
-                let path = dir.join(format!("output_{i}.npy"));
-                let bytes = npy_bytes(tensor)?;
-                write_atomically(&path, |file| file.write_all(&bytes)).map_err(|e| Failure::io("write", &path, e))?;
+                folder.write(&format!("output_{i}.npy"), &npy_bytes(tensor)?)?;
             }
         }
         None => print_line(repr(session.ctx(), &value))?,
@@ -405,7 +399,7 @@ fn profile(options: &Options, engine: &mut Engine, call: &Call, progress: &Progr
             print_line(&profile)?;
             if let Some(path) = &options.trace {
                 let text = profile.chrome_trace();
-                write_atomically(path, |file| file.write_all(text.as_bytes()))
+                frazil::write_atomically(path, |file| file.write_all(text.as_bytes()))
                     .map_err(|e| Failure::io("write", path, e))?;
             }
         }

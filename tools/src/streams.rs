@@ -1,6 +1,7 @@
-//! Writing to the standard streams, which may be closed or full, or have lost their reader.
+//! Writing to the standard streams, which may be closed or full, or have lost their reader, and to folders.
 
 use crate::{Failure, print_failure};
+use frazil::write_atomically;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -40,6 +41,38 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
 /// As [`print()`].
 pub fn print_line(line: impl Display) -> Result<(), Failure> {
     print(format!("{line}\n").as_bytes())
+}
+
+/// A folder that results are written to. Where a device is named instead, such as `/dev/null`, they go there.
+pub struct OutputFolder<'p> {
+    path: &'p Path,
+    is_device: bool,
+}
+
+impl OutputFolder<'_> {
+    /// The folder, which is made where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(path: &Path) -> Result<OutputFolder<'_>, Failure> {
+        let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_dir() && !found.is_file());
+        if !is_device {
+            std::fs::create_dir_all(path).map_err(|e| Failure::io("make", path, e))?;
+        }
+        Ok(OutputFolder { path, is_device })
+    }
+
+    /// Writes a file that is there whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let path = match self.is_device {
+            true => self.path.to_owned(),
+            false => self.path.join(name),
+        };
+        write_atomically(&path, |file| file.write_all(bytes)).map_err(|e| Failure::io("write", &path, e))
+    }
 }
 
 /// Writes to standard error; what cannot be written there is lost, since there is nowhere else to say so.

@@ -30,6 +30,14 @@ pub extern "C" fn frazil_aliases_free(aliases: Option<Box<FrazilAliases>>) {
     drop(aliases);
 }
 
+/// A name that a value of the graph has.
+fn known<'n>(aliases: &Aliases, name: &'n str) -> Result<&'n str, FrazilError> {
+    match aliases.value(name) {
+        Ok(_) => Ok(name),
+        Err(error) => Err(FrazilError::input(&error)),
+    }
+}
+
 /// Answers a question about two values.
 ///
 /// # Safety
@@ -44,7 +52,8 @@ unsafe fn about_two(
         let aliases = get(aliases, "the analysis")?;
         // SAFETY: the caller keeps the rules.
         let [a, b] = names.map(|name| unsafe { text(name, "the name of a value") });
-        put(out, ask(&aliases.0, a?, b?)?)
+        let (a, b) = (known(&aliases.0, a?)?, known(&aliases.0, b?)?);
+        put(out, ask(&aliases.0, a, b)?)
     })
 }
 
@@ -62,7 +71,7 @@ unsafe fn about_one(
         let aliases = get(aliases, "the analysis")?;
         // SAFETY: the caller keeps the rules.
         let name = unsafe { text(name, "the name of a value") }?;
-        put(out, ask(&aliases.0, name)?)
+        put(out, ask(&aliases.0, known(&aliases.0, name)?)?)
     })
 }
 

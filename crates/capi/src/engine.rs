@@ -1,29 +1,37 @@
 //! Engines and compiled methods: running.
 
-use crate::memory::{array, get, give, give_text, text};
-use crate::tensor::dtype_of;
+use crate::hooks::HookIds;
+use crate::memory::{get, give, give_text, optional_text, put, text, texts};
 use crate::value::values;
-use crate::{
-    FrazilError, FrazilErrorKind, FrazilInputSpec, FrazilModel, FrazilOptions, FrazilTensor, FrazilValue,
-    error::guarded, memory::null,
-};
-use frazil::ir::DType;
-use frazil::{Engine, Value};
+use crate::{FrazilError, FrazilErrorKind, FrazilModel, FrazilOptions, FrazilSession, FrazilValue, error::guarded};
+use frazil::{Engine, Loaded, Value};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// An instance of a model: what a call changes, the next one sees.
-pub struct FrazilEngine(Mutex<Engine>);
+pub struct FrazilEngine {
+    pub(crate) engine: Mutex<Engine>,
+    hooks: Mutex<HookIds>,
+}
 
-/// A method that was compiled for inputs of given shapes.
-pub struct FrazilCompiled {
-    #[cfg(feature = "codegen")]
-    method: Mutex<frazil::CompiledMethod>,
+impl FrazilEngine {
+    fn new(engine: Engine) -> FrazilEngine {
+        FrazilEngine {
+            engine: Mutex::new(engine),
+            hooks: Mutex::default(),
+        }
+    }
+
+    /// The numbers of the hooks, for a moment.
+    pub(crate) fn hook_ids(&self) -> MutexGuard<'_, HookIds> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What runs one call at a time, for this call: an error while another thread uses it.
-fn exclusively<'a, T>(mutex: &'a Mutex<T>, what: &str) -> Result<MutexGuard<'a, T>, FrazilError> {
+pub(crate) fn exclusively<'a, T>(mutex: &'a Mutex<T>, what: &str) -> Result<MutexGuard<'a, T>, FrazilError> {
     match mutex.try_lock() {
         Ok(guard) => Ok(guard),
         // A bug ended a call; what it left can be used (see `guarded`).
@@ -45,7 +53,54 @@ pub extern "C" fn frazil_engine_new(
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
         let options = options.cloned().unwrap_or_default().engine;
-        give(out, || Ok(FrazilEngine(Mutex::new(model.engine(&options)?))))
+        give(out, || Ok(FrazilEngine::new(model.engine(&options)?)))
+    })
+}
+
+/// An engine for the model in a file. With a `cache_dir` among the options, the file is read and the model frozen only when something is called that has not
+/// been compiled before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_engine_load(
+    session: Option<&FrazilSession>,
+    path: *const c_char,
+    options: Option<&FrazilOptions>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilEngine>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let session = get(session, "the session")?;
+        // SAFETY: the caller keeps the rules.
+        let path = unsafe { text(path, "the path") }?;
+        let options = options.cloned().unwrap_or_default().engine;
+        give(out, || {
+            Ok(FrazilEngine::new(session.session().engine(Path::new(path), &options)?))
+        })
+    })
+}
+
+/// The model with the state that calls of an engine have brought it to: its attributes as they are now.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_engine_snapshot(
+    engine: Option<&FrazilEngine>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let mut engine = exclusively(&get(engine, "the engine")?.engine, "the engine")?;
+        give(out, || Ok(FrazilModel(Loaded::Model(engine.snapshot()?))))
+    })
+}
+
+/// The graph that runs when a method of an engine is called, as text: the frozen one, for engines that compile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_engine_graph(
+    engine: Option<&FrazilEngine>,
+    method: *const c_char,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let mut engine = exclusively(&get(engine, "the engine")?.engine, "the engine")?;
+        // SAFETY: the caller keeps the rules.
+        let method = unsafe { text(method, "the method") }?;
+        give_text(out, || Ok(frazil::print_graph(engine.graph_for(method)?)))
     })
 }
 
@@ -69,7 +124,7 @@ pub unsafe extern "C" fn frazil_engine_call(
         let engine = get(engine, "the engine")?;
         // SAFETY: the caller keeps the rules.
         let (method, arguments) = unsafe { (text(method, "the method")?, values(arguments, len)?) };
-        let mut engine = exclusively(&engine.0, "the engine")?;
+        let mut engine = exclusively(&engine.engine, "the engine")?;
         give(out, || Ok(FrazilValue(engine.call(method, &arguments)?)))
     })
 }
@@ -86,7 +141,7 @@ pub unsafe extern "C" fn frazil_engine_call_module(
         let engine = get(engine, "the engine")?;
         // SAFETY: the caller keeps the rules.
         let arguments = unsafe { values(arguments, len) }?;
-        let mut engine = exclusively(&engine.0, "the engine")?;
+        let mut engine = exclusively(&engine.engine, "the engine")?;
         give(out, || Ok(FrazilValue(engine.call_module(&arguments)?)))
     })
 }
@@ -106,21 +161,13 @@ pub unsafe extern "C" fn frazil_engine_call_named(
     guarded(|| {
         let engine = get(engine, "the engine")?;
         // SAFETY: the caller keeps the rules.
-        let (arguments, names, named) = unsafe {
-            let names = array(names, named_len, "the names")?;
-            (values(arguments, len)?, names, values(named, named_len)?)
+        let (method, arguments, names, named) = unsafe {
+            let names = texts(names, named_len, "the names")?;
+            let method = optional_text(method, "the method")?;
+            (method, values(arguments, len)?, names, values(named, named_len)?)
         };
-        let mut by_name: Vec<(&str, Value)> = Vec::with_capacity(named.len());
-        for (&name, value) in names.iter().zip(named) {
-            // SAFETY: as above.
-            by_name.push((unsafe { text(name, "a name") }?, value));
-        }
-        let method = match method.is_null() {
-            true => None,
-            // SAFETY: as above.
-            false => Some(unsafe { text(method, "the method") }?),
-        };
-        let mut engine = exclusively(&engine.0, "the engine")?;
+        let by_name: Vec<(&str, Value)> = names.into_iter().zip(named).collect();
+        let mut engine = exclusively(&engine.engine, "the engine")?;
         give(out, || {
             Ok(FrazilValue(match method {
                 Some(method) => engine.call_with(method, &arguments, &by_name)?,
@@ -137,147 +184,21 @@ pub extern "C" fn frazil_engine_notes(
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        let engine = exclusively(&get(engine, "the engine")?.0, "the engine")?;
+        let engine = exclusively(&get(engine, "the engine")?.engine, "the engine")?;
         give_text(out, || {
             Ok(engine.notes().iter().map(|line| format!("{line}\n")).collect())
         })
     })
 }
 
-/// The shapes that an array of specifications stands for.
-///
-/// # Safety
-/// The caller keeps the rules.
-unsafe fn shapes(inputs: *const FrazilInputSpec, len: usize) -> Result<Vec<(DType, Vec<i64>)>, FrazilError> {
-    // SAFETY: the caller keeps the rules.
-    let inputs = unsafe { array(inputs, len, "the inputs") }?;
-    let shape = |input: &FrazilInputSpec| {
-        // SAFETY: as above.
-        let sizes = unsafe { array(input.sizes, input.rank, "the sizes of an input") }?;
-        Ok((dtype_of(input.dtype)?, sizes.to_vec()))
-    };
-    inputs.iter().map(shape).collect()
-}
-
-/// Compiles `forward` of a frozen model for inputs of these shapes.
+/// How many seconds an engine has spent on native code so far.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn frazil_model_compile(
-    model: Option<&FrazilModel>,
-    inputs: *const FrazilInputSpec,
-    len: usize,
-    options: Option<&FrazilOptions>,
-    out: Option<&mut MaybeUninit<Option<Box<FrazilCompiled>>>>,
+pub extern "C" fn frazil_engine_compile_seconds(
+    engine: Option<&FrazilEngine>,
+    out: Option<&mut MaybeUninit<f64>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
-        let shapes = unsafe { shapes(inputs, len) }?;
-        give(out, || compile(model, &shapes, options))
+        let engine = exclusively(&get(engine, "the engine")?.engine, "the engine")?;
+        put(out, engine.compile_time().as_secs_f64())
     })
-}
-
-#[cfg(feature = "codegen")]
-fn specs(shapes: &[(DType, Vec<i64>)]) -> Vec<frazil::InputSpec> {
-    shapes
-        .iter()
-        .map(|(dtype, sizes)| frazil::InputSpec::new(*dtype, sizes))
-        .collect()
-}
-
-#[cfg(feature = "codegen")]
-fn compile(
-    model: &FrazilModel,
-    shapes: &[(DType, Vec<i64>)],
-    options: Option<&FrazilOptions>,
-) -> Result<FrazilCompiled, FrazilError> {
-    let options = options.cloned().unwrap_or_default().compile();
-    let method = model.0.plan("forward", &specs(shapes), &options)?.compile(&options)?;
-    Ok(FrazilCompiled {
-        method: Mutex::new(method),
-    })
-}
-
-#[cfg(not(feature = "codegen"))]
-fn compile(_: &FrazilModel, _: &[(DType, Vec<i64>)], _: Option<&FrazilOptions>) -> Result<FrazilCompiled, FrazilError> {
-    Err(FrazilError::no_codegen())
-}
-
-/// Writes a shared library that runs a method of a frozen model on inputs of these shapes, and its C header beside it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn frazil_model_write_library(
-    model: Option<&FrazilModel>,
-    method: *const c_char,
-    inputs: *const FrazilInputSpec,
-    len: usize,
-    options: Option<&FrazilOptions>,
-    path: *const c_char,
-) -> Option<Box<FrazilError>> {
-    guarded(|| {
-        let model = get(model, "the model")?;
-        // SAFETY: the caller keeps the rules.
-        let (method, path) = unsafe { (text(method, "the method")?, text(path, "the path")?) };
-        // SAFETY: the caller keeps the rules.
-        let shapes = unsafe { shapes(inputs, len) }?;
-        write_library(model, method, &shapes, options, path)
-    })
-}
-
-#[cfg(feature = "codegen")]
-fn write_library(
-    model: &FrazilModel,
-    method: &str,
-    shapes: &[(DType, Vec<i64>)],
-    options: Option<&FrazilOptions>,
-    path: &str,
-) -> Result<(), FrazilError> {
-    let options = options.cloned().unwrap_or_default().compile();
-    let plan = model.0.plan(method, &specs(shapes), &options)?;
-    Ok(plan.write_library(path.as_ref())?)
-}
-
-#[cfg(not(feature = "codegen"))]
-fn write_library(
-    _: &FrazilModel,
-    _: &str,
-    _: &[(DType, Vec<i64>)],
-    _: Option<&FrazilOptions>,
-    _: &str,
-) -> Result<(), FrazilError> {
-    Err(FrazilError::no_codegen())
-}
-
-/// Frees a compiled method.
-#[unsafe(no_mangle)]
-pub extern "C" fn frazil_compiled_free(compiled: Option<Box<FrazilCompiled>>) {
-    drop(compiled);
-}
-
-/// Runs a compiled method on tensors of the types of elements and the sizes that it was compiled for; others are an error.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn frazil_compiled_run(
-    compiled: Option<&FrazilCompiled>,
-    inputs: *const Option<&FrazilTensor>,
-    len: usize,
-    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
-) -> Option<Box<FrazilError>> {
-    guarded(|| {
-        let compiled = get(compiled, "the compiled method")?;
-        // SAFETY: the caller keeps the rules.
-        let inputs = unsafe { array(inputs, len, "the inputs") }?;
-        let tensors: Option<Vec<_>> = inputs.iter().map(|t| t.map(|t| t.0.clone())).collect();
-        let tensors = tensors.ok_or_else(|| null("an input"))?;
-        give(out, || run(compiled, &tensors))
-    })
-}
-
-#[cfg(feature = "codegen")]
-fn run(compiled: &FrazilCompiled, inputs: &[frazil::Tensor]) -> Result<FrazilValue, FrazilError> {
-    Ok(FrazilValue(
-        exclusively(&compiled.method, "the compiled method")?.run(inputs)?,
-    ))
-}
-
-#[cfg(not(feature = "codegen"))]
-fn run(_: &FrazilCompiled, _: &[frazil::Tensor]) -> Result<FrazilValue, FrazilError> {
-    Err(FrazilError::no_codegen())
 }

@@ -1,8 +1,9 @@
 //! Errors as objects, and the border that no panic crosses.
 
 use crate::memory::c_string;
-use frazil::{CallError, Error};
-use std::ffi::{CString, c_char};
+use frazil::{CallError, Error, ErrorClass};
+use std::ffi::{CStr, CString, c_char};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What kind of thing went wrong.
@@ -29,10 +30,12 @@ pub enum FrazilErrorKind {
     Busy = 8,
 }
 
-/// An error: a kind and a message.
+/// An error: a kind, a message, and the places in source or text that it is about.
+#[derive(Debug)]
 pub struct FrazilError {
     kind: FrazilErrorKind,
     message: CString,
+    places: Vec<CString>,
 }
 
 impl FrazilError {
@@ -40,11 +43,22 @@ impl FrazilError {
         FrazilError {
             kind,
             message: c_string(message),
+            places: Vec::new(),
         }
     }
 
     pub(crate) fn argument(message: &str) -> FrazilError {
         FrazilError::new(FrazilErrorKind::Argument, message)
+    }
+
+    /// The call does not fit the model.
+    pub(crate) fn input(error: &impl ToString) -> FrazilError {
+        FrazilError::new(FrazilErrorKind::Input, &error.to_string())
+    }
+
+    fn at(mut self, places: Vec<String>) -> FrazilError {
+        self.places = places.iter().map(|place| c_string(place)).collect();
+        self
     }
 
     #[cfg(not(feature = "codegen"))]
@@ -56,27 +70,58 @@ impl FrazilError {
     }
 }
 
+impl fmt::Display for FrazilError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message.to_string_lossy())
+    }
+}
+
+/// An error of a callback goes through the compiler as such, and comes out as it was.
+impl std::error::Error for FrazilError {}
+
+fn kind_of(class: ErrorClass) -> FrazilErrorKind {
+    match class {
+        ErrorClass::Io => FrazilErrorKind::Io,
+        ErrorClass::Input => FrazilErrorKind::Input,
+        ErrorClass::Unsupported => FrazilErrorKind::Unsupported,
+        ErrorClass::Raised => FrazilErrorKind::Raised,
+        _ => FrazilErrorKind::Failed,
+    }
+}
+
 impl From<Error> for FrazilError {
     fn from(error: Error) -> FrazilError {
-        let kind = match &error {
-            Error::Io { .. } => FrazilErrorKind::Io,
-            Error::Text(_) | Error::Load { .. } | Error::Pipeline(_) | Error::NoSuchMethod(_) => FrazilErrorKind::Input,
-            #[cfg(feature = "codegen")]
-            Error::NativeRun(_) => FrazilErrorKind::Input,
-            #[cfg(feature = "codegen")]
-            Error::Lower(_) => FrazilErrorKind::Unsupported,
-            Error::Unsupported(_) | Error::Pass(_) => FrazilErrorKind::Unsupported,
-            _ => FrazilErrorKind::Failed,
-        };
-        FrazilError::new(kind, &error.to_string())
+        match error {
+            Error::Other(other) => match other.downcast::<FrazilError>() {
+                Ok(own) => *own,
+                Err(other) => FrazilError::new(FrazilErrorKind::Failed, &other.to_string()),
+            },
+            error => FrazilError::new(kind_of(error.class()), &error.to_string()).at(error.places()),
+        }
     }
 }
 
 impl From<CallError> for FrazilError {
     fn from(error: CallError) -> FrazilError {
+        let places = error.places();
         match error {
-            CallError::Raised(text) => FrazilError::new(FrazilErrorKind::Raised, &text),
+            CallError::Raised(text) => FrazilError::new(FrazilErrorKind::Raised, &text).at(places),
             CallError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<FrazilError> for Error {
+    fn from(error: FrazilError) -> Error {
+        Error::Other(Box::new(error))
+    }
+}
+
+impl From<FrazilError> for CallError {
+    fn from(error: FrazilError) -> CallError {
+        match error.kind {
+            FrazilErrorKind::Raised => CallError::Raised(error.to_string()),
+            _ => CallError::Failed(error.into()),
         }
     }
 }
@@ -109,6 +154,41 @@ pub extern "C" fn frazil_error_kind(error: Option<&FrazilError>) -> FrazilErrorK
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_error_message(error: Option<&FrazilError>) -> *const c_char {
     error.map_or(c"".as_ptr(), |error| error.message.as_ptr())
+}
+
+/// How many places in source or text an error is about; 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_error_place_count(error: Option<&FrazilError>) -> usize {
+    error.map_or(0, |error| error.places.len())
+}
+
+/// Place number `index` that an error is about, `file:line:column`, the innermost call first. It lives as long as the error; NULL when there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_error_place(error: Option<&FrazilError>, index: usize) -> *const c_char {
+    let place = error.and_then(|error| error.places.get(index));
+    place.map_or(std::ptr::null(), |place| place.as_ptr())
+}
+
+/// A new error, for a callback that fails: with kind `FRAZIL_ERROR_KIND_RAISED` the program raises there. Who gets it frees it. Text that is NULL or no
+/// UTF-8 stands for no message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_error_new(kind: i32, message: *const c_char) -> Box<FrazilError> {
+    let kind = match kind {
+        1 => FrazilErrorKind::Argument,
+        2 => FrazilErrorKind::Io,
+        3 => FrazilErrorKind::Input,
+        4 => FrazilErrorKind::Unsupported,
+        5 => FrazilErrorKind::Raised,
+        7 => FrazilErrorKind::Internal,
+        8 => FrazilErrorKind::Busy,
+        _ => FrazilErrorKind::Failed,
+    };
+    let text = match message.is_null() {
+        true => "",
+        // SAFETY: not NULL, and the caller keeps the rules.
+        false => unsafe { CStr::from_ptr(message) }.to_str().unwrap_or_default(),
+    };
+    Box::new(FrazilError::new(kind, text))
 }
 
 /// Frees an error.

@@ -19,19 +19,40 @@
 )]
 
 mod alias;
+mod archive;
+mod attributes;
+mod callback;
+mod compiled;
+mod container;
 mod engine;
 mod error;
+mod hooks;
 mod memory;
 mod model;
+mod object;
+mod ops;
 mod options;
+mod signature;
+mod state;
 mod tensor;
+mod trace;
 mod value;
 
 pub use alias::*;
+pub use archive::*;
+pub use attributes::*;
+pub use compiled::*;
+pub use container::*;
 pub use engine::*;
 pub use error::*;
+pub use hooks::*;
 pub use memory::{frazil_string_free, frazil_version};
 pub use model::*;
+pub use object::*;
+pub use ops::*;
 pub use options::*;
+pub use signature::*;
+pub use state::*;
 pub use tensor::*;
+pub use trace::*;
 pub use value::*;

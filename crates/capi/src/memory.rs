@@ -9,14 +9,19 @@ pub(crate) type Out<'a, T> = Option<&'a mut MaybeUninit<Option<Box<T>>>>;
 
 /// Writes `value` as a handle.
 pub(crate) fn give<T>(out: Out<'_, T>, make: impl FnOnce() -> Result<T, FrazilError>) -> Result<(), FrazilError> {
-    let out = out.ok_or_else(|| null("the place for the result"))?;
+    let out = place(out)?;
     out.write(Some(Box::new(make()?)));
     Ok(())
 }
 
+/// Where a function writes what it gives.
+pub(crate) fn place<T>(out: Option<&mut MaybeUninit<T>>) -> Result<&mut MaybeUninit<T>, FrazilError> {
+    out.ok_or_else(|| null("the place for the result"))
+}
+
 /// Writes a plain value.
 pub(crate) fn put<T>(out: Option<&mut MaybeUninit<T>>, value: T) -> Result<(), FrazilError> {
-    out.ok_or_else(|| null("the place for the result"))?.write(value);
+    place(out)?.write(value);
     Ok(())
 }
 
@@ -25,7 +30,7 @@ pub(crate) fn give_text(
     out: Option<&mut MaybeUninit<*mut c_char>>,
     make: impl FnOnce() -> Result<String, FrazilError>,
 ) -> Result<(), FrazilError> {
-    let out = out.ok_or_else(|| null("the place for the result"))?;
+    let out = place(out)?;
     out.write(c_string(&make()?).into_raw());
     Ok(())
 }
@@ -56,6 +61,33 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map_err(|_| FrazilError::argument(&format!("{what} is not UTF-8")))
+}
+
+/// The text that a caller gave, or `None` for NULL.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn optional_text<'a>(given: *const c_char, what: &str) -> Result<Option<&'a str>, FrazilError> {
+    match given.is_null() {
+        true => Ok(None),
+        // SAFETY: the caller keeps the rules.
+        false => unsafe { text(given, what) }.map(Some),
+    }
+}
+
+/// The texts that a caller gave.
+///
+/// # Safety
+/// `first` is NULL or points to `len` texts, each as [`text`] has it.
+pub(crate) unsafe fn texts<'a>(
+    first: *const *const c_char,
+    len: usize,
+    what: &str,
+) -> Result<Vec<&'a str>, FrazilError> {
+    // SAFETY: the caller keeps the rules.
+    let each = unsafe { array(first, len, what) }?;
+    // SAFETY: as above.
+    each.iter().map(|&one| unsafe { text(one, what) }).collect()
 }
 
 /// The array that a caller gave.

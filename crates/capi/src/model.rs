@@ -1,7 +1,8 @@
 //! Sessions and models: reading, freezing, passes, writing.
 
-use crate::memory::{array, get, give, give_text, put, text};
-use crate::{FrazilError, FrazilErrorKind, FrazilOptions, error::guarded};
+use crate::memory::{array, get, give, give_text, optional_text, place, put, text};
+use crate::{FrazilError, FrazilErrorKind, FrazilOptions, FrazilValue, attributes::named, error::guarded};
+use frazil::ir::types;
 use frazil::{Loaded, Model, PassOptions, SaveOptions, Session};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -21,6 +22,10 @@ impl FrazilModel {
 }
 
 impl FrazilSession {
+    pub(crate) fn session(&self) -> &Session {
+        &self.0
+    }
+
     pub(crate) fn ctx(&self) -> &frazil::ir::Context {
         self.0.ctx()
     }
@@ -181,6 +186,64 @@ pub unsafe extern "C" fn frazil_model_save(
     })
 }
 
+/// Writes the model as `.ir` text, with its larger tensors in a `.safetensors` file beside it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_save_ir(
+    model: Option<&FrazilModel>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = Loaded::Model(get(model, "the model")?.to_model()?);
+        // SAFETY: the caller keeps the rules.
+        let path = unsafe { text(path, "the path") }?;
+        Ok(model.save_ir(Path::new(path))?)
+    })
+}
+
+/// The graphs of the model as a picture, in the language of Graphviz.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_dot(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        give_text(out, || {
+            let text = model.0.dot_text();
+            model.0.check_unchanged()?;
+            Ok(text)
+        })
+    })
+}
+
+/// A module whose `forward` is the function of that name, or the only one, as PyTorch saves functions; a module as it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_function(
+    model: Option<&FrazilModel>,
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let name = unsafe { text(name, "the name") }?;
+        give(out, || Ok(FrazilModel(Loaded::Model(model.0.to_model(name)?))))
+    })
+}
+
+/// The model with the attributes that the `__setstate__` of its objects' classes make of what the archive holds of them. Engines and freezing do this by
+/// themselves.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_restored(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilModel>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?.to_model()?;
+        give(out, || Ok(FrazilModel(Loaded::Model(model.restored()?))))
+    })
+}
+
 /// The model as `.ir` text.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_ir(
@@ -206,12 +269,63 @@ pub unsafe extern "C" fn frazil_model_code(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?;
-        let method = match method.is_null() {
-            true => None,
-            // SAFETY: the caller keeps the rules.
-            false => Some(unsafe { text(method, "the method") }?),
-        };
+        // SAFETY: the caller keeps the rules.
+        let method = unsafe { optional_text(method, "the method") }?;
         give_text(out, || Ok(model.0.code(method, false)?))
+    })
+}
+
+/// The source of one method, and the constants that it names `CONSTANTS.c0`, `CONSTANTS.c1`, ...: a dictionary from those names without `CONSTANTS.`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_code_with_constants(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    out_code: Option<&mut MaybeUninit<*mut c_char>>,
+    out_constants: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?.to_model()?;
+        // SAFETY: the caller keeps the rules.
+        let method = unsafe { text(method, "the method") }?;
+        let out_constants = place(out_constants)?;
+        // Asked for its error, which says that there is no such method.
+        model.graph(method)?;
+        let (code, constants) = model.root().code_with_constants(method)?;
+        give_text(out_code, || Ok(code))?;
+        let constants = constants.iter().map(|(name, value)| (name, value.clone()));
+        out_constants.write(Some(Box::new(named(constants, types::ANY))));
+        Ok(())
+    })
+}
+
+/// The graph of one method as text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_graph(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let method = unsafe { text(method, "the method") }?;
+        give_text(out, || {
+            let text = frazil::print_graph(model.0.graph(method)?);
+            model.0.check_unchanged()?;
+            Ok(text)
+        })
+    })
+}
+
+/// The name of the Python class that a model is of; that of functions says so.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_model_class_name(
+    model: Option<&FrazilModel>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?.to_model()?;
+        give_text(out, || Ok(model.root().original_name().to_owned()))
     })
 }
 

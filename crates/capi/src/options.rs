@@ -80,6 +80,12 @@ pub extern "C" fn frazil_options_set_threads(
     set(options, |o| o.engine.threads = threads.max(1))
 }
 
+/// Whether an engine puts the model into evaluation mode first: it does not unless set, and a model in training mode runs as it is.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_options_set_eval(options: Option<&mut FrazilOptions>, eval: bool) -> Option<Box<FrazilError>> {
+    set(options, |o| o.engine.eval = eval)
+}
+
 /// Whether an engine interprets the model as it is, instead of freezing and compiling it.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_options_set_interpret(
@@ -201,6 +207,20 @@ pub unsafe extern "C" fn frazil_options_set_cache_dir(
         let options = get_mut(options, "options")?;
         // SAFETY: the caller keeps the rules.
         options.engine.cache_dir = Some(unsafe { text(path, "the path") }?.into());
+        Ok(())
+    })
+}
+
+/// A file of which form of each kernel was measured to be the fastest on this processor. What it does not know yet is measured, and added.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_options_set_tune(
+    options: Option<&mut FrazilOptions>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let options = get_mut(options, "options")?;
+        // SAFETY: the caller keeps the rules.
+        options.engine.tune = Some(unsafe { text(path, "the path") }?.into());
         Ok(())
     })
 }

@@ -26,6 +26,8 @@ pub const FRAZIL_DTYPE_FLOAT16: i32 = 5;
 pub const FRAZIL_DTYPE_FLOAT32: i32 = 6;
 /// Type of elements: floats of 64 bits.
 pub const FRAZIL_DTYPE_FLOAT64: i32 = 7;
+/// Type of elements: complex numbers of two floats of 16 bits.
+pub const FRAZIL_DTYPE_COMPLEX32: i32 = 8;
 /// Type of elements: complex numbers of two floats of 32 bits.
 pub const FRAZIL_DTYPE_COMPLEX64: i32 = 9;
 /// Type of elements: complex numbers of two floats of 64 bits.
@@ -101,6 +103,60 @@ pub unsafe extern "C" fn frazil_tensor_new(
     })
 }
 
+/// The elements that a tensor of these sizes and strides reaches, from the first element of the memory on, which is that at all indices 0.
+fn check_strides(dtype: DType, sizes: &[i64], strides: &[i64], len: usize) -> Result<(), FrazilError> {
+    byte_count(dtype, sizes)?;
+    if sizes.contains(&0) {
+        return Ok(());
+    }
+    let last = sizes.iter().zip(strides).try_fold(0i64, |last, (&size, &stride)| {
+        let reached = (size - 1).checked_mul(stride).filter(|_| stride >= 0)?;
+        last.checked_add(reached)
+    });
+    let needed = last
+        .and_then(|last| usize::try_from(last).ok()?.checked_add(1)?.checked_mul(dtype.size()))
+        .ok_or_else(|| FrazilError::argument("the strides are negative or too large"))?;
+    match needed <= len {
+        true => Ok(()),
+        false => Err(FrazilError::argument(&format!(
+            "a tensor that reaches {needed} bytes was given {len}"
+        ))),
+    }
+}
+
+/// A tensor with a copy of `len` bytes, of which its elements are those that the strides say, counted in elements: of a dimension of size `n` and stride
+/// `s` the elements `0`, `s`, ... `(n - 1) * s`.
+#[unsafe(no_mangle)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a tensor, its memory, and the place for the result"
+)]
+pub unsafe extern "C" fn frazil_tensor_new_strided(
+    dtype: i32,
+    sizes: *const i64,
+    strides: *const i64,
+    rank: usize,
+    data: *const c_void,
+    len: usize,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilTensor>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let dtype = dtype_of(dtype)?;
+        // SAFETY: the caller keeps the rules.
+        let (sizes, strides, bytes) = unsafe {
+            let bytes = array(data.cast::<u8>(), len, "the data")?;
+            (array(sizes, rank, "sizes")?, array(strides, rank, "strides")?, bytes)
+        };
+        check_strides(dtype, sizes, strides, len)?;
+        give(out, || {
+            let whole = (len / dtype.size()) as i64;
+            let bytes = bytes.get(..whole as usize * dtype.size()).unwrap_or_default();
+            let dense = Tensor::from_bytes(dtype, &[whole], bytes).map_err(failed)?;
+            dense.as_strided(sizes, strides, 0).map(FrazilTensor).map_err(failed)
+        })
+    })
+}
+
 /// The caller's memory, which he is told when it is no longer needed.
 struct Foreign {
     data: *const u8,
@@ -109,6 +165,45 @@ struct Foreign {
     context: *mut c_void,
     /// Whether the tensor was made: before that, the memory stays the caller's.
     is_taken: AtomicBool,
+}
+
+impl Foreign {
+    fn new(
+        data: *const c_void,
+        len: usize,
+        release: Option<extern "C" fn(*mut c_void)>,
+        context: *mut c_void,
+    ) -> Arc<Foreign> {
+        Arc::new(Foreign {
+            data: data.cast(),
+            len,
+            release,
+            context,
+            is_taken: AtomicBool::new(false),
+        })
+    }
+
+    /// A tensor over all of the memory, which is the tensor's from then on.
+    ///
+    /// # Safety
+    /// The caller keeps the rules.
+    unsafe fn tensor(
+        self: Arc<Self>,
+        dtype: DType,
+        sizes: &[i64],
+        strides: &[i64],
+    ) -> Result<FrazilTensor, FrazilError> {
+        // SAFETY: the caller keeps the rules; asked for its errors.
+        unsafe { array(self.data, self.len, "the data") }?;
+        // Of complex numbers, the parts count.
+        if !self.data.addr().is_multiple_of(dtype.size().min(8)) {
+            return Err(FrazilError::argument("the data is not aligned as its elements are"));
+        }
+        let storage = Storage::from_shared(self.clone(), 0..self.len).ok_or_else(|| failed("no such bytes"))?;
+        let tensor = Tensor::from_storage(storage, dtype, sizes, strides, 0).map_err(failed)?;
+        self.is_taken.store(true, Ordering::Relaxed);
+        Ok(FrazilTensor(tensor))
+    }
 }
 
 // SAFETY: the memory is only read, and stays as it is until `release`, which the caller lets any thread call.
@@ -156,26 +251,38 @@ pub unsafe extern "C" fn frazil_tensor_share(
         // SAFETY: the caller keeps the rules.
         let sizes = unsafe { array(sizes, rank, "sizes") }?;
         check_bytes(dtype, sizes, len)?;
-        // SAFETY: as above; asked for its errors.
-        unsafe { array(data.cast::<u8>(), len, "the data") }?;
-        // Of complex numbers, the parts count.
-        if !data.addr().is_multiple_of(dtype.size().min(8)) {
-            return Err(FrazilError::argument("the data is not aligned as its elements are"));
-        }
-        let foreign = Arc::new(Foreign {
-            data: data.cast(),
-            len,
-            release,
-            context,
-            is_taken: AtomicBool::new(false),
-        });
-        give(out, || {
-            let storage = Storage::from_shared(foreign.clone(), 0..len).ok_or_else(|| failed("no such bytes"))?;
-            let strides = contiguous_strides(sizes);
-            let tensor = Tensor::from_storage(storage, dtype, sizes, &strides, 0).map_err(failed)?;
-            foreign.is_taken.store(true, Ordering::Relaxed);
-            Ok(FrazilTensor(tensor))
-        })
+        let foreign = Foreign::new(data, len, release, context);
+        let strides = contiguous_strides(sizes);
+        // SAFETY: as above.
+        give(out, || unsafe { foreign.tensor(dtype, sizes, &strides) })
+    })
+}
+
+/// A tensor over the caller's memory as `frazil_tensor_share` makes it, with strides as `frazil_tensor_new_strided` has them.
+#[unsafe(no_mangle)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a tensor, whose memory it is, and the place for the result"
+)]
+pub unsafe extern "C" fn frazil_tensor_share_strided(
+    dtype: i32,
+    sizes: *const i64,
+    strides: *const i64,
+    rank: usize,
+    data: *const c_void,
+    len: usize,
+    release: Option<extern "C" fn(*mut c_void)>,
+    context: *mut c_void,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilTensor>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let dtype = dtype_of(dtype)?;
+        // SAFETY: the caller keeps the rules.
+        let (sizes, strides) = unsafe { (array(sizes, rank, "sizes")?, array(strides, rank, "strides")?) };
+        check_strides(dtype, sizes, strides, len)?;
+        let foreign = Foreign::new(data, len, release, context);
+        // SAFETY: as above.
+        give(out, || unsafe { foreign.tensor(dtype, sizes, strides) })
     })
 }
 
@@ -201,6 +308,32 @@ pub extern "C" fn frazil_tensor_rank(tensor: Option<&FrazilTensor>) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_tensor_size(tensor: Option<&FrazilTensor>, index: usize) -> i64 {
     tensor.and_then(|t| t.0.sizes().get(index).copied()).unwrap_or(-1)
+}
+
+/// The stride of dimension `index` of a tensor, in elements; -1 when there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_tensor_stride(tensor: Option<&FrazilTensor>, index: usize) -> i64 {
+    tensor.and_then(|t| t.0.strides().get(index).copied()).unwrap_or(-1)
+}
+
+/// Whether a tensor's elements lie one behind the other, the last dimension fastest; false for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_tensor_is_contiguous(tensor: Option<&FrazilTensor>) -> bool {
+    tensor.is_some_and(|t| t.0.is_contiguous())
+}
+
+/// A tensor with the same elements, converted to a type of elements.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_tensor_to(
+    tensor: Option<&FrazilTensor>,
+    dtype: i32,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilTensor>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let tensor = &get(tensor, "the tensor")?.0;
+        let dtype = dtype_of(dtype)?;
+        give(out, || tensor.to_dtype(dtype).map(FrazilTensor).map_err(failed))
+    })
 }
 
 /// The bytes of a tensor's elements.

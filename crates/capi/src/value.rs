@@ -1,12 +1,17 @@
 //! Values: what methods take and give.
 
-use crate::memory::{array, get, give, give_text, put, text};
-use crate::{FrazilError, FrazilSession, FrazilTensor, error::guarded};
+use crate::memory::{array, get, give, give_text, place, put, text};
+use crate::{FrazilBytes, FrazilError, FrazilSession, FrazilTensor, error::guarded};
 use frazil::Value;
-use frazil::ir::types;
+use frazil::ir::types::{TypeStyle, display_type, unify};
+use frazil::ir::{Context, Device, TypeId, types};
+use frazil::runtime::Signature;
+use frazil::runtime::python_repr::repr;
 use frazil::runtime::value::ListValue;
+use num_complex::Complex64;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
 /// What a value is.
 #[repr(C)]
@@ -32,6 +37,14 @@ pub enum FrazilValueKind {
     Dict = 8,
     /// Something else, which can be handed on.
     Other = 9,
+    /// A complex number.
+    Complex = 10,
+    /// A device.
+    Device = 11,
+    /// An object of a class.
+    Object = 12,
+    /// A member of an enumeration.
+    Enum = 13,
 }
 
 /// A value.
@@ -72,6 +85,30 @@ pub extern "C" fn frazil_value_float(
     guarded(|| give(out, || Ok(FrazilValue(Value::Float(value)))))
 }
 
+/// A complex number.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_value_complex(
+    re: f64,
+    im: f64,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| give(out, || Ok(FrazilValue(Value::Complex(Complex64::new(re, im))))))
+}
+
+/// A device: `cpu`, `cuda:0`. Programs may name others than the host; none can be used.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_value_device(
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        // SAFETY: the caller keeps the rules.
+        let name = unsafe { text(name, "the name of the device") }?;
+        let device = Device::parse(name).ok_or_else(|| FrazilError::argument(&format!("`{name}` is no device")));
+        give(out, || Ok(FrazilValue(Value::Device(device?))))
+    })
+}
+
 /// A string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_str(
@@ -82,6 +119,54 @@ pub unsafe extern "C" fn frazil_value_str(
         // SAFETY: the caller keeps the rules.
         let value = unsafe { text(value, "the string") }?;
         give(out, || Ok(FrazilValue(Value::str(value))))
+    })
+}
+
+/// A string of `len` bytes, of which some may be zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_value_str_of(
+    data: *const u8,
+    len: usize,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        // SAFETY: the caller keeps the rules.
+        let bytes = unsafe { array(data, len, "the string") }?;
+        let text = std::str::from_utf8(bytes).map_err(|_| FrazilError::argument("the string is not UTF-8"))?;
+        give(out, || Ok(FrazilValue(Value::str(text))))
+    })
+}
+
+/// A value converted to a type that an annotation names (`List[int]`), as the arguments of methods are: an empty list becomes one of integers, a list a tuple.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_value_convert(
+    session: Option<&FrazilSession>,
+    value: Option<&FrazilValue>,
+    ty: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let session = get(session, "the session")?.session();
+        let value = get(value, "the value")?;
+        // SAFETY: the caller keeps the rules.
+        let ty = unsafe { text(ty, "the type") }?;
+        // Types are read by the compiler of source, as that of an argument: nothing else may stand in the text.
+        if ty.is_empty() || !ty.chars().all(|c| c.is_ascii_alphanumeric() || "_.,[] ".contains(c)) {
+            return Err(FrazilError::argument(&format!("`{ty}` is no type")));
+        }
+        let source = format!("def convert(value: {ty}):\n    return value\n");
+        let model = session.script(Path::new("type"), &source, &[])?.to_model("convert")?;
+        let signature = Signature::of_method(model.module(), "forward");
+        let signature = signature.ok_or_else(|| FrazilError::argument(&format!("`{ty}` is no type")))?;
+        let given = [value.0.clone()];
+        let converted = match signature.bind(&given, &[]) {
+            Ok(converted) => converted.first().cloned().unwrap_or_default(),
+            Err(_) => {
+                let found = display_type(session.ctx(), value.0.ty(session.ctx()), TypeStyle::Annotation);
+                return Err(FrazilError::input(&format!("a value of type {found} is no {ty}")));
+            }
+        };
+        give(out, || Ok(FrazilValue(converted)))
     })
 }
 
@@ -110,7 +195,21 @@ pub(crate) unsafe fn values(items: *const Option<&FrazilValue>, len: usize) -> R
         .collect()
 }
 
-/// A list of values of one type: that of the first, or tensors where there is none.
+/// The type that all of `items` are of, which may be optional where some are `None`; `what` they are of a container.
+pub(crate) fn common_type<'v>(
+    ctx: &Context,
+    items: impl IntoIterator<Item = &'v Value>,
+    empty: TypeId,
+    what: &str,
+) -> Result<TypeId, FrazilError> {
+    let mut types = items.into_iter().map(|item| item.ty(ctx));
+    let first = types.next().unwrap_or(empty);
+    types
+        .try_fold(first, |all, ty| unify(ctx, all, ty))
+        .ok_or_else(|| FrazilError::argument(&format!("{what} are of one type")))
+}
+
+/// A list of values of one type, tensors where there is none. Some may be `None`: the others are optional then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_list(
     session: Option<&FrazilSession>,
@@ -122,10 +221,7 @@ pub unsafe extern "C" fn frazil_value_list(
         let ctx = get(session, "the session")?.ctx();
         // SAFETY: the caller keeps the rules.
         let items = unsafe { values(items, len) }?;
-        let element = items.first().map_or(types::TENSOR, |item| item.ty(ctx));
-        if items.iter().any(|item| item.ty(ctx) != element) {
-            return Err(FrazilError::argument("the items of a list are of one type"));
-        }
+        let element = common_type(ctx, &items, types::TENSOR, "the items of a list")?;
         give(out, || Ok(FrazilValue(Value::List(ListValue::new(element, items)))))
     })
 }
@@ -163,6 +259,10 @@ pub extern "C" fn frazil_value_kind(value: Option<&FrazilValue>) -> FrazilValueK
         Some(Value::List(_)) => FrazilValueKind::List,
         Some(Value::Tuple(_)) => FrazilValueKind::Tuple,
         Some(Value::Dict(_)) => FrazilValueKind::Dict,
+        Some(Value::Complex(_)) => FrazilValueKind::Complex,
+        Some(Value::Device(_)) => FrazilValueKind::Device,
+        Some(Value::Object(_)) => FrazilValueKind::Object,
+        Some(Value::Enum(_)) => FrazilValueKind::Enum,
         Some(_) => FrazilValueKind::Other,
     }
 }
@@ -219,6 +319,19 @@ pub extern "C" fn frazil_value_as_str(
     })
 }
 
+/// The bytes of the string that a value is, of which some may be zero.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_value_as_str_bytes(
+    value: Option<&FrazilValue>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilBytes>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let value = get(value, "the value")?;
+        let text = value.0.as_str().ok_or_else(|| wrong("string"))?;
+        give(out, || Ok(FrazilBytes(text.as_bytes().into())))
+    })
+}
+
 /// The tensor that a value is, whose memory is shared.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_value_as_tensor(
@@ -233,37 +346,61 @@ pub extern "C" fn frazil_value_as_tensor(
     })
 }
 
-fn items(value: Option<&FrazilValue>) -> Result<Vec<Value>, FrazilError> {
-    let value = &get(value, "the value")?.0;
-    let pair = |(key, value): (&frazil::runtime::value::Key, &Value)| Value::tuple(vec![key.0.clone(), value.clone()]);
-    match value {
-        Value::Dict(dict) => Ok(dict.with(|entries| entries.iter().map(pair).collect())),
-        other => other.items().ok_or_else(|| wrong("list, tuple or dictionary")),
-    }
-}
-
-/// How many items a list, tuple or dictionary has.
+/// The complex number that a value is.
 #[unsafe(no_mangle)]
-pub extern "C" fn frazil_value_count(
+pub extern "C" fn frazil_value_as_complex(
     value: Option<&FrazilValue>,
-    out: Option<&mut MaybeUninit<usize>>,
+    re: Option<&mut MaybeUninit<f64>>,
+    im: Option<&mut MaybeUninit<f64>>,
 ) -> Option<Box<FrazilError>> {
-    guarded(|| put(out, items(value)?.len()))
+    guarded(|| match get(value, "the value")?.0 {
+        Value::Complex(c) => {
+            let (re, im) = (place(re)?, place(im)?);
+            re.write(c.re);
+            im.write(c.im);
+            Ok(())
+        }
+        _ => Err(wrong("complex number")),
+    })
 }
 
-/// Item number `index` of a list, tuple or dictionary.
+/// The name of the device that a value is.
 #[unsafe(no_mangle)]
-pub extern "C" fn frazil_value_item(
+pub extern "C" fn frazil_value_as_device(
     value: Option<&FrazilValue>,
-    index: usize,
-    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| match get(value, "the value")?.0 {
+        Value::Device(device) => give_text(out, || Ok(device.to_string())),
+        _ => Err(wrong("device")),
+    })
+}
+
+/// The type of a value, as annotations write it: `List[Tensor]`.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_value_type(
+    session: Option<&FrazilSession>,
+    value: Option<&FrazilValue>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
-        let items = items(value)?;
-        let item = items.get(index).cloned();
-        give(out, || {
-            item.map(FrazilValue)
-                .ok_or_else(|| FrazilError::argument(&format!("there is no item {index}: there are {}", items.len())))
-        })
+        let ctx = get(session, "the session")?.ctx();
+        let value = get(value, "the value")?;
+        let ty = display_type(ctx, value.0.ty(ctx), TypeStyle::Annotation).to_string();
+        give_text(out, || Ok(ty))
+    })
+}
+
+/// A value as Python prints it in containers: `[1, 2]`, `'text'`, `tensor([1.])`.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_value_repr(
+    session: Option<&FrazilSession>,
+    value: Option<&FrazilValue>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let ctx = get(session, "the session")?.ctx();
+        let value = get(value, "the value")?;
+        give_text(out, || Ok(repr(ctx, &value.0)))
     })
 }

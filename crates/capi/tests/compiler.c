@@ -1,43 +1,12 @@
 /* Uses every part of the C interface on an image classifier; tests/program.rs compiles and runs it.
    Arguments: the archive, an input and PyTorch's result as raw floats, and a folder to write to. */
-#include "frazil.h"
+#include "check.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <pthread.h>
 #include <string.h>
-
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);     \
-      exit(1);                                                                    \
-    }                                                                             \
-  } while (0)
-
-/* Ends the program unless `error` is NULL. */
-static void ok(FrazilError *error) {
-  if (error) {
-    fprintf(stderr, "%s\n", frazil_error_message(error));
-    exit(1);
-  }
-}
-
-/* Whether `error` is one of that kind whose message has `part` in it; frees it. */
-static bool is_error(FrazilError *error, FrazilErrorKind kind, const char *part) {
-  bool is_it = frazil_error_kind(error) == kind && strstr(frazil_error_message(error), part) != NULL;
-  if (!is_it) fprintf(stderr, "kind %d: %s\n", frazil_error_kind(error), frazil_error_message(error));
-  frazil_error_free(error);
-  return is_it;
-}
-
-static void read_floats(const char *path, float *out, size_t count) {
-  FILE *file = fopen(path, "rb");
-  CHECK(file != NULL);
-  CHECK(fread(out, sizeof(float), count, file) == count);
-  fclose(file);
-}
 
 enum { INPUT = 1 * 3 * 32 * 32, OUTPUT = 10 };
 static float image[INPUT], expected[OUTPUT];
@@ -104,6 +73,9 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   /* A method, compiled for given shapes. */
   FrazilCompiled *compiled;
   ok(frazil_model_compile(frozen, &spec, 1, NULL, &compiled));
+  CHECK(frazil_compiled_input_count(compiled) == 1 && frazil_compiled_output_count(compiled) == 1);
+  CHECK(strcmp(frazil_compiled_input_name(compiled, 0), "x") == 0 && frazil_compiled_output_name(compiled, 0) != NULL);
+  CHECK(frazil_compiled_input_name(compiled, 1) == NULL && frazil_compiled_output_name(NULL, 0) == NULL);
   FrazilValue *result;
   ok(frazil_compiled_run(compiled, inputs, 1, &result));
   check_result(result);
@@ -123,6 +95,8 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   }
   frazil_compiled_free(compiled);
 
+  char cache[4096];
+  snprintf(cache, sizeof cache, "%s/cache", folder);
   /* Engines: native, without fusion, and interpreting. */
   FrazilValue *argument;
   ok(frazil_value_tensor(input, &argument));
@@ -131,6 +105,8 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     FrazilOptions *options = frazil_options_new();
     ok(frazil_options_set_strict(options, true));
     ok(frazil_options_set_threads(options, 2));
+    ok(frazil_options_set_specialisations(options, 3));
+    ok(frazil_options_set_cache_dir(options, cache));
     ok(frazil_options_set_fusion(options, kind != 1));
     ok(frazil_options_set_interpret(options, kind == 2));
     FrazilEngine *engine;
@@ -149,6 +125,9 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
     CHECK(is_error(frazil_engine_call(engine, "forward", NULL, 0, &result), FRAZIL_ERROR_KIND_RAISED,
                    "forward() is missing value for argument 'x'"));
     two_threads(engine, arguments);
+    double seconds;
+    ok(frazil_engine_compile_seconds(engine, &seconds));
+    CHECK(kind == 2 ? seconds == 0 : seconds >= 0);
     char *notes;
     ok(frazil_engine_notes(engine, &notes));
     CHECK((strstr(notes, "kernel calls") != NULL) == (kind != 2));
@@ -161,7 +140,21 @@ static void run_it(const FrazilModel *model, const FrazilModel *frozen, const ch
   /* A library of the method. */
   char path[4096];
   snprintf(path, sizeof path, "%s/libnet.so", folder);
-  ok(frazil_model_write_library(frozen, "forward", &spec, 1, NULL, path));
+  FrazilOptions *library = frazil_options_new();
+  ok(frazil_options_set_name(library, "net"));
+  ok(frazil_options_set_target_cpu(library, "host"));
+  ok(frazil_model_write_library(frozen, "forward", &spec, 1, library, path));
+  ok(frazil_options_set_name(library, "no name"));
+  frazil_options_free(library);
+  FrazilBytes *stage;
+  ok(frazil_model_emit(frozen, "forward", &spec, 1, FRAZIL_STAGE_LLVM, NULL, &stage));
+  CHECK(frazil_bytes_len(stage) > 1000);
+  frazil_bytes_free(stage);
+  CHECK(is_error(frazil_model_emit(frozen, "forward", &spec, 1, 99, NULL, &stage), FRAZIL_ERROR_KIND_ARGUMENT, "no such stage"));
+  /* What cannot be compiled: a module that is not frozen, other numbers of inputs, a method that is not there. */
+  CHECK(is_error(frazil_model_compile(model, &spec, 1, NULL, &compiled), FRAZIL_ERROR_KIND_UNSUPPORTED, "is not frozen"));
+  CHECK(is_error(frazil_model_compile(frozen, &spec, 0, NULL, &compiled), FRAZIL_ERROR_KIND_INPUT, "inputs"));
+  CHECK(is_error(frazil_model_write_library(frozen, "backward", &spec, 1, NULL, path), FRAZIL_ERROR_KIND_INPUT, "no method `backward`"));
 
   CHECK(released == 0);
   frazil_tensor_free(input);
@@ -200,7 +193,7 @@ static void aliases_of_a_graph(const FrazilSession *session) {
   CHECK(answer);
   ok(frazil_aliases_escapes(aliases, "fresh", &answer));
   CHECK(answer);
-  CHECK(is_error(frazil_aliases_has_writers(aliases, "z", &answer), FRAZIL_ERROR_KIND_UNSUPPORTED, "no value `z`"));
+  CHECK(is_error(frazil_aliases_has_writers(aliases, "z", &answer), FRAZIL_ERROR_KIND_INPUT, "no value `z`"));
   frazil_aliases_free(aliases);
 
   char *text;

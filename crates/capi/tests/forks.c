@@ -1,7 +1,7 @@
 /* Compiles and runs a model, forks, and does the same in the child, with what it has from its parent and with engines of its own; tests/program.rs
    compiles and runs it. Arguments: the archive, an input and PyTorch's result as raw floats. */
 #define _POSIX_C_SOURCE 200809L
-#include "frazil.h"
+#include "check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,30 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);     \
-      exit(1);                                                                    \
-    }                                                                             \
-  } while (0)
-
-static void ok(FrazilError *error) {
-  if (error) {
-    fprintf(stderr, "%s\n", frazil_error_message(error));
-    exit(1);
-  }
-}
-
 enum { INPUT = 1 * 3 * 32 * 32, OUTPUT = 10 };
 static float image[INPUT], expected[OUTPUT];
-
-static void read_floats(const char *path, float *out, size_t count) {
-  FILE *file = fopen(path, "rb");
-  CHECK(file != NULL);
-  CHECK(fread(out, sizeof(float), count, file) == count);
-  fclose(file);
-}
 
 static void check_call(FrazilEngine *engine, const FrazilValue *argument) {
   FrazilValue *result;

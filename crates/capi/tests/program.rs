@@ -44,13 +44,10 @@ fn build(compiler: &str, arguments: &[&str], source: &str, program: &Path) {
         .arg(program));
 }
 
-/// Runs a program on the fixture, with PyTorch's input and result as files of `folder`.
-fn on_fixture(program: &Path, folder: &Path) -> Command {
+/// A run of a program on the fixture, with PyTorch's input and result as files of `folder`.
+fn on_fixture(mut command: Command, folder: &Path) -> Command {
     let tensors = frazil::read_safetensors(fixture().join("tensors.safetensors")).expect("the tensors of the fixture");
-    let mut command = Command::new(program);
-    command
-        .arg(fixture().join("model.pt"))
-        .env("LD_LIBRARY_PATH", library_folder());
+    command.arg(fixture().join("model.pt"));
     for name in ["call0.arg0", "call0.result"] {
         let bytes = tensors[name].to_bytes().expect("elements");
         std::fs::write(folder.join(name), bytes).expect("a file can be written");
@@ -59,13 +56,151 @@ fn on_fixture(program: &Path, folder: &Path) -> Command {
     command
 }
 
+/// A run of a program of the tests as it is: of native code, whose instructions valgrind does not all know.
+#[cfg(feature = "codegen")]
+fn plain(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", library_folder());
+    command
+}
+
+/// A run of a program of the tests under valgrind, where that is installed: there must be neither errors nor memory that is lost.
+fn checked(program: &Path) -> Command {
+    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+    let mut command = match has_valgrind {
+        true => {
+            let mut command = Command::new("valgrind");
+            command.args(["--quiet", "--error-exitcode=99", "--leak-check=full"]);
+            command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+            command.arg(program);
+            command
+        }
+        false => Command::new(program),
+    };
+    command.env("LD_LIBRARY_PATH", library_folder());
+    command
+}
+
+/// Compiles and runs a C program that needs nothing but a folder.
+fn check_program(name: &str, takes_folder: bool) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join(name);
+    build("cc", &["-std=c11"], &format!("{name}.c"), &program);
+    let arguments: &[&Path] = if takes_folder { &[folder.path()] } else { &[] };
+    assert_eq!(run(checked(&program).args(arguments)), "all is as it should be\n");
+}
+
+#[test]
+fn values_of_every_kind() {
+    check_program("values", false);
+}
+
+#[test]
+fn modules_as_objects() {
+    check_program("modules", true);
+}
+
+#[test]
+fn operators_and_tracing() {
+    check_program("tracing", false);
+}
+
+/// The functions of the header that can fail, with the types of their parameters.
+fn functions(header: &str) -> Vec<(String, Vec<String>)> {
+    let lines = header.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = lines.flat_map(|line| [line.trim(), " "]).collect();
+    let mut found = Vec::new();
+    for (at, start) in code.match_indices("FrazilError *frazil_") {
+        let declaration = &code[at + start.len() - "frazil_".len()..];
+        let (name, rest) = declaration.split_once('(').expect("a function");
+        let (parameters, _) = rest.split_once(");").expect("the end of a declaration");
+        // Those that are functions themselves have names for their types.
+        found.push((name.to_owned(), split_parameters(parameters)));
+    }
+    found
+}
+
+/// The parameters of a declaration, of which some are functions with parameters of their own.
+fn split_parameters(text: &str) -> Vec<String> {
+    let mut depth = 0;
+    let split = |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    };
+    text.split(split).map(str::to_owned).collect()
+}
+
+/// Every function refuses pointers that are NULL, and writes nothing then.
+#[test]
+fn null_is_refused_everywhere() {
+    let header = std::fs::read_to_string(crate_folder().join("include/frazil.h")).expect("the header");
+    let all = functions(&header);
+    assert!(all.len() > 100, "only {} functions were found", all.len());
+    let mut calls = String::new();
+    for (name, types) in &all {
+        if name == "frazil_error_new" {
+            continue;
+        }
+        // A length of 1 asks for the pointer before it.
+        let is_pointer = |ty: &str| ["*", "Hook ", "Function "].iter().any(|part| ty.contains(part));
+        let arguments: Vec<&str> = types
+            .iter()
+            .map(|ty| if is_pointer(ty) { "NULL" } else { "1" })
+            .collect();
+        calls += &format!("  refused(\"{name}\", {name}({}));\n", arguments.join(", "));
+    }
+    let program = format!(
+        "#include \"frazil.h\"\n#include <stdio.h>\n#include <stdlib.h>\n\
+         static void refused(const char *name, FrazilError *error) {{\n\
+         if (frazil_error_kind(error) != FRAZIL_ERROR_KIND_ARGUMENT) {{ printf(\"%s: %s\\n\", name, frazil_error_message(error)); exit(1); }}\n\
+         frazil_error_free(error);\n}}\nint main(void) {{\n{calls}  return 0;\n}}\n"
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let source = folder.path().join("nulls.c");
+    std::fs::write(&source, program).expect("a file can be written");
+    let binary = folder.path().join("nulls");
+    build("cc", &["-std=c11"], source.to_str().expect("a path in UTF-8"), &binary);
+    assert_eq!(run(&mut checked(&binary)), "");
+}
+
+/// Every function of the header is called by a program of the tests.
+#[test]
+fn every_function_is_tested() {
+    let header = std::fs::read_to_string(crate_folder().join("include/frazil.h")).expect("the header");
+    let programs: String = [
+        "check.h",
+        "compiler.c",
+        "forks.c",
+        "interpreter.cpp",
+        "modules.c",
+        "tracing.c",
+        "values.c",
+    ]
+    .iter()
+    .map(|name| std::fs::read_to_string(crate_folder().join("tests").join(name)).expect("a program"))
+    .collect();
+    let words = |text: &str| -> std::collections::BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words
+            .filter(|word| word.starts_with("frazil_"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let code: String = header
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .fold(String::new(), |all, line| all + line + "\n");
+    let untested: Vec<String> = words(&code).difference(&words(&programs)).cloned().collect();
+    assert!(untested.is_empty(), "no program calls {untested:?}");
+}
+
 #[test]
 fn a_cpp_program_runs_the_interpreter() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("interpreter");
     build("c++", &["-std=c++17"], "interpreter.cpp", &program);
     assert_eq!(
-        run(&mut on_fixture(&program, folder.path())),
+        run(&mut on_fixture(checked(&program), folder.path())),
         "all is as it should be\n"
     );
 }
@@ -76,7 +211,7 @@ fn a_c_program_loads_freezes_asks_compiles_and_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("compiler");
     build("cc", &["-std=c11"], "compiler.c", &program);
-    let printed = run(on_fixture(&program, folder.path()).arg(folder.path()));
+    let printed = run(on_fixture(plain(&program), folder.path()).arg(folder.path()));
     assert_eq!(printed, "all is as it should be\n");
     // What the program wrote is there: an archive that can be read, and a library with its header.
     let saved = frazil::Session::new().load(folder.path().join("frozen.pt"));
@@ -92,16 +227,47 @@ fn a_forked_process_compiles_and_runs() {
     let program = folder.path().join("forks");
     build("cc", &["-std=c11"], "forks.c", &program);
     assert_eq!(
-        run(&mut on_fixture(&program, folder.path())),
+        run(&mut on_fixture(plain(&program), folder.path())),
         "all is as it should be\n"
     );
 }
 
 /// The lines between a line of the page that is `begin` and the end of that block.
-#[cfg(feature = "codegen")]
 fn block<'p>(page: &'p str, begin: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("```{begin}\n")).expect(begin);
     rest.split_once("```").expect("the end of a block").0
+}
+
+#[test]
+fn the_traced_function_of_the_page_works() {
+    let page = std::fs::read_to_string(crate_folder().join("../../docs/c-api.md")).expect("the page");
+    let main = r#"
+int main(void) {
+  const float elements[] = {3, -1};
+  const int64_t size = 2;
+  FrazilSession *session;
+  FrazilTensor *x;
+  FrazilModel *model;
+  char *text;
+  ok(frazil_session_new(&session));
+  ok(frazil_tensor_new(FRAZIL_DTYPE_FLOAT32, &size, 1, elements, sizeof elements, &x));
+  const FrazilTensor *inputs[] = {x};
+  ok(frazil_trace(session, twice_relu, NULL, inputs, 1, NULL, NULL, &model));
+  ok(frazil_model_code(model, "forward", &text));
+  CHECK(has_text(text, "torch.add(_0, _0)"));
+  frazil_model_free(model);
+  frazil_tensor_free(x);
+  frazil_session_free(session);
+  return 0;
+}
+"#;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (folder.path().join("traced.c"), folder.path().join("traced"));
+    let check = crate_folder().join("tests/check.h");
+    let text = format!("#include \"{}\"\n{}{main}", check.display(), block(&page, "c"));
+    std::fs::write(&source, text).expect("a file can be written");
+    build("cc", &["-std=c11"], source.to_str().expect("a path in UTF-8"), &program);
+    assert_eq!(run(&mut checked(&program)), "");
 }
 
 #[test]

@@ -262,6 +262,12 @@ impl Executable {
         &self.code.outputs
     }
 
+    /// The outputs without those of checks.
+    pub fn results(&self) -> &[Port] {
+        let count = self.code.outputs.len().saturating_sub(self.code.checks.len());
+        self.code.outputs.get(..count).unwrap_or_default()
+    }
+
     /// Runs the function. Every input and output is dense and row-major, in its port's dtype and shape; any alignment will do.
     ///
     /// # Errors

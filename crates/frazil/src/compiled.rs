@@ -9,13 +9,13 @@ use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
-use frazil_codegen::plan::Plan;
+use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
 use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
-use frazil_ir::{DType, Graph};
+use frazil_ir::{DType, Graph, TypeKind};
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
@@ -326,6 +326,29 @@ impl CompiledMethod {
         Ok(CompiledMethod { executable, results })
     }
 
+    /// The inputs: their names in the program, types of elements and sizes.
+    ///
+    /// ```
+    /// # use frazil::{CompileOptions, InputSpec, ir::DType};
+    /// # let source = "def f(image):\n    scores = image * 2\n    return scores\n";
+    /// # let loaded = frazil::Session::new().script("f.py".as_ref(), source, &[])?;
+    /// # let options = CompileOptions::default();
+    /// // of `def f(image): scores = image * 2; return scores`
+    /// let compiled = loaded.plan("f", &[InputSpec::new(DType::Float, &[2])], &options)?.compile(&options)?;
+    /// assert_eq!((compiled.inputs()[0].name.as_str(), compiled.outputs()[0].name.as_str()), ("image", "scores"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn inputs(&self) -> &[Port] {
+        self.executable.inputs()
+    }
+
+    /// The tensors of the result, in order: their names in the program, types of elements and sizes.
+    ///
+    /// See [`inputs`](Self::inputs) for an example.
+    pub fn outputs(&self) -> &[Port] {
+        self.executable.results()
+    }
+
     /// Runs the method on dense tensors of the shapes that it was compiled for, and gives its result.
     ///
     /// See [`Model::compile`] for an example.
@@ -441,16 +464,35 @@ fn has_no_hooks(model: &Model, method: &str) -> Result<()> {
     )))
 }
 
+/// Refuses a method that uses the attributes of a module that is not frozen: each of them would be an error of its own. Frozen modules have no training
+/// flag.
+fn is_frozen(model: &Model, method: &str) -> Result<()> {
+    let (graph, ctx) = (model.graph(method)?, model.session().ctx());
+    let is_object = |value| matches!(ctx.type_kind(graph.ty(value)), TypeKind::Class(_));
+    let uses_object = graph
+        .inputs()
+        .iter()
+        .any(|&v| is_object(v) && graph.uses(v).next().is_some());
+    match uses_object && model.root().has_attribute("training") {
+        false => Ok(()),
+        true => Err(Error::Unsupported(format!(
+            "{} is not frozen, and native code is made of frozen modules: freeze it first",
+            model.root().original_name()
+        ))),
+    }
+}
+
 impl Loaded {
     /// The kernels of method `method` for tensor inputs of these shapes.
     ///
     /// See [`NativePlan`] for an example.
     ///
     /// # Errors
-    /// When there is no such method, it is `forward` of a module with hooks, or it cannot be compiled.
+    /// When there is no such method, it is `forward` of a module with hooks, the module is not frozen, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
         if let Loaded::Model(model) = self {
             has_no_hooks(model, method)?;
+            is_frozen(model, method)?;
         }
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
         let graph = self.graph(method)?;
@@ -479,9 +521,10 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks.
+    /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks or is not frozen.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
         has_no_hooks(self, "forward")?;
+        is_frozen(self, "forward")?;
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
         let compiler = Compiler::of(options);
         let graph = self.graph("forward")?;

@@ -113,6 +113,32 @@ pub enum CallError {
     Failed(#[from] Error),
 }
 
+impl CallError {
+    /// The places in source where the call stopped, `file:line:column` each, the innermost first. Empty where none is known.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "def f(x: int):\n    assert x > 0, 'too small'\n    return x\n";
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let mut engine = model.engine(&options)?;
+    /// let refused = engine.call("forward", &[Value::Int(0)]); // `assert x > 0` in line 2 of `f.py`
+    /// assert_eq!(refused.err().map(|e| e.places()), Some(vec!["f.py:2:4".to_owned()]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn places(&self) -> Vec<String> {
+        match self {
+            CallError::Raised(text) => {
+                let lines = text.lines().rev().map_while(|line| line.strip_prefix("  at "));
+                let mut places: Vec<String> = lines.map(str::to_owned).collect();
+                places.reverse();
+                places
+            }
+            CallError::Failed(error) => error.places(),
+        }
+    }
+}
+
 impl From<ExecError> for CallError {
     fn from(e: ExecError) -> CallError {
         match &e.kind {

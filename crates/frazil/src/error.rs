@@ -2,6 +2,7 @@
 
 use frazil_runtime::interp::ExecError;
 use frazil_runtime::interp::state::StateError;
+use frazil_torchscript::LoadError;
 use std::path::{Path, PathBuf};
 
 /// Why an operation of this crate failed.
@@ -38,7 +39,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         #[source]
-        source: frazil_torchscript::LoadError,
+        source: LoadError,
     },
     /// A pass pipeline that is malformed.
     #[error(transparent)]
@@ -110,6 +111,9 @@ pub enum Error {
     /// A method that is not there.
     #[error("the module has no method `{0}`")]
     NoSuchMethod(String),
+    /// A function that is not there.
+    #[error("there is no function `{0}`")]
+    NoSuchFunction(String),
     /// Whatever an embedder's own operator, pass or edit fails with.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
@@ -134,6 +138,45 @@ impl Error {
             source,
         }
     }
+
+    /// The places in source or text that the error is about, `file:line:column` each, the innermost first. Empty where none is known.
+    ///
+    /// ```
+    /// use frazil::Session;
+    ///
+    /// let places = |source: &str| match Session::new().script("f.py".as_ref(), source, &[]) {
+    ///     Ok(_) => Vec::new(),
+    ///     Err(e) => e.places(),
+    /// };
+    /// assert_eq!(places("def f(x):\n    return y\n"), ["f.py:2:12"]);
+    /// assert!(places("def f(x):\n    return x\n").is_empty());
+    /// ```
+    pub fn places(&self) -> Vec<String> {
+        match self {
+            Error::Run(e) => e.trace.clone(),
+            Error::Load {
+                source: LoadError::Source(e),
+                ..
+            } => vec![e.place()],
+            Error::Text(report) => report.lines().filter_map(reported_place).collect(),
+            #[cfg(feature = "codegen")]
+            Error::Lower(frazil_codegen::LowerError::Unsupported(all)) => {
+                all.iter().filter_map(|u| u.source.clone()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The place that a line of a rendered report names: `  --> file:line:column`, in colour or not.
+fn reported_place(line: &str) -> Option<String> {
+    // Colours are `ESC [ numbers m`.
+    let mut pieces = line.split('\u{1b}');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain += piece.split_once('m').map_or("", |(_, text)| text);
+    }
+    plain.trim().strip_prefix("--> ").map(str::to_owned)
 }
 
 /// Results of this crate.
@@ -147,3 +190,16 @@ impl Error {
 /// assert!(methods("def f(x): return y\n").is_err());
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::reported_place;
+
+    #[test]
+    fn places_are_found_in_colour_too() {
+        assert_eq!(reported_place(" --> a.ir:2:11").as_deref(), Some("a.ir:2:11"));
+        let coloured = " \u{1b}[1m\u{1b}[94m--> \u{1b}[0ma.ir:2:11";
+        assert_eq!(reported_place(coloured).as_deref(), Some("a.ir:2:11"));
+        assert_eq!(reported_place("2 |   return (%y)"), None);
+    }
+}

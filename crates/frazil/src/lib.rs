@@ -45,6 +45,7 @@ pub mod eager;
 mod edit;
 mod engine;
 mod error;
+mod error_class;
 mod hooks;
 mod instance;
 mod loaded;
@@ -68,6 +69,9 @@ pub use aliases::Aliases;
 pub use compiled::{CompileOptions, CompiledMethod, Emit, InputSpec, NativePlan};
 pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
+pub use error_class::ErrorClass;
+#[cfg(feature = "codegen")]
+pub use frazil_codegen::plan::Port;
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::Profile;
 pub use hooks::{Hook, HookId, PreHook};

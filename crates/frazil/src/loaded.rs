@@ -92,7 +92,7 @@ impl Graphs {
         match (self.named(name), self.own_functions().as_slice()) {
             (Some(id), _) => Ok(id),
             (None, [(id, _)]) => Ok(*id),
-            _ => Err(Error::Unsupported(format!("there is no function `{name}`"))),
+            _ => Err(Error::NoSuchFunction(name.to_owned())),
         }
     }
 
@@ -147,8 +147,8 @@ impl Graphs {
         let mut out = self.clone();
         let mut report = Report::default();
         for (_, function) in out.unit.functions_mut() {
-            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
-            report.add(one);
+            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry());
+            report.add(one.map_err(|e| e.in_function(self.session.ctx().name(function.name)))?);
         }
         Ok((out, report))
     }

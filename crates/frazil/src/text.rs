@@ -22,6 +22,7 @@ pub(crate) fn parse(session: &Session, path: &Path, text: &str) -> Result<Loaded
         catalogue: Some(session.registry().catalogue()),
         verify: true,
         places: true,
+        name: Some(&name),
     };
     if sniff(text) == Some(TextKind::Module) {
         // The tensors lie beside the file; text from standard input has to hold all of its own.

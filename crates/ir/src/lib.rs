@@ -34,6 +34,7 @@ pub mod graph;
 mod interface;
 pub mod literal;
 pub mod module;
+pub mod names;
 pub mod schema;
 pub mod source;
 pub mod symbols;

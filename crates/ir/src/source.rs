@@ -1,6 +1,6 @@
 //! Places in source text: in the original Python (as archives record it), or in a file that we read.
 
-use crate::{Context, SymbolId, symbols};
+use crate::{Context, SymbolId};
 use cranelift_entity::packed_option::ReservedValue;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, HashSet};
@@ -10,18 +10,21 @@ use std::sync::Arc;
 /// A place in a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceRange {
-    /// The file's name as recorded. [`symbols::OF_TEXT`] for the place of a node in the very text that its graph was read from: that is for
-    /// messages, and never part of a text or archive. Who knows which file that is says its name instead.
+    /// The file's name as recorded; [`OF_TEXT`](crate::symbols::OF_TEXT) for a text without a name.
     pub file: SymbolId,
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 0, as PyTorch prints it.
     pub column: u32,
-    /// Length in bytes of the code that begins there; 0 when nobody said. `.ir` text does not.
+    /// Length in bytes of the code that begins there; 0 when nobody said. `.ir` text does not. [`SourceRange::IS_OF_TEXT`] for the place of a node
+    /// in the very text that its graph was read from: that is for messages, and never part of a text or archive.
     pub length: u32,
 }
 
 impl SourceRange {
+    /// The length of places in the text that the graph was read from.
+    pub const IS_OF_TEXT: u32 = u32::MAX;
+
     /// Writes `file.py:line:column`, PyTorch's form. The columns of a place in the text that the graph was read from count from 1, as those of
     /// other messages about texts do.
     pub fn display<'a>(&'a self, ctx: &'a Context) -> impl fmt::Display + 'a {
@@ -39,7 +42,7 @@ impl SourceRange {
 
     /// True for a place in the text that the graph was read from.
     pub fn is_of_text(&self) -> bool {
-        self.file == symbols::OF_TEXT
+        self.length == SourceRange::IS_OF_TEXT
     }
 }
 

@@ -99,6 +99,22 @@ impl Sink {
         self.report(Diagnostic::error(code, message, span, label))
     }
 
+    /// How many diagnostics are recorded.
+    pub(crate) fn len(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// Says of the verifier's failures from diagnostic `first` on that they are in the function `name`.
+    pub(crate) fn name_function(&mut self, first: usize, name: &str) {
+        for diagnostic in self.diagnostics.iter_mut().skip(first) {
+            if diagnostic.code == "invalid-graph"
+                && let Some(label) = diagnostic.labels.first_mut()
+            {
+                label.message += &format!(", in `{name}`");
+            }
+        }
+    }
+
     /// True once no more errors are recorded.
     pub(crate) fn is_full(&self) -> bool {
         self.errors >= MAX_ERRORS

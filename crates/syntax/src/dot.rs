@@ -4,8 +4,8 @@
 //! box of its node. Names, strings and kinds come from the input, so everything is quoted.
 
 use crate::print::graph::MAX_INDENT;
-use crate::print::names::Names;
 use crate::print::value::{self, Plain};
+use frazil_ir::names::Names;
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{AttributeValue, BlockId, Definition, Graph, NodeId, TypeId, ValueId};
 use std::collections::HashMap;

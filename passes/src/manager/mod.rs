@@ -79,9 +79,9 @@ pub enum PassError {
     #[error("the pass works on modules, and this is a graph without one")]
     NeedsModule,
     /// A pass left a graph that is not valid; a bug of the pass.
-    #[error("in function {function}: {source}")]
+    #[error("in function {}: {source}", if function.is_empty() { "(without a name)" } else { function })]
     Verify {
-        /// Which function.
+        /// Which function; empty for a bare graph.
         function: String,
         /// What is wrong.
         #[source]
@@ -137,6 +137,21 @@ impl PassError {
             error = source;
         }
         error
+    }
+
+    /// The error with the name of the function whose graph the passes ran on, which they do not know when that is all they are given.
+    #[must_use]
+    pub fn in_function(mut self, name: &str) -> PassError {
+        let mut error = &mut self;
+        while let PassError::In { source, .. } | PassError::Input(source) = error {
+            error = source;
+        }
+        if let PassError::Verify { function, .. } = error
+            && function.is_empty()
+        {
+            name.clone_into(function);
+        }
+        self
     }
 
     /// [`PassError::root`] by value.
@@ -470,6 +485,8 @@ mod tests {
             "{error}"
         );
         assert!(matches!(error.root(), PassError::Verify { .. }));
+        let named = error.in_function("f").to_string();
+        assert!(named.starts_with("pass `bad` failed: in function f: "), "{named}");
     }
 
     #[test]

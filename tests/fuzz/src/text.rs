@@ -13,6 +13,7 @@ pub fn run(text: &str) {
         catalogue: Some(&catalogue),
         verify: true,
         places: true,
+        name: Some("input.ir"),
     };
     if let Err(error) = parse_any(&ctx, text, options, &NoTensors) {
         render("input.ir", text, &error.diagnostics, false);

@@ -12,6 +12,8 @@ mod add_an_operator;
 mod archives;
 mod build_a_compiler;
 #[cfg(feature = "codegen")]
+mod cmake;
+#[cfg(feature = "codegen")]
 mod control_flow;
 mod frozen;
 mod fuzz_targets;

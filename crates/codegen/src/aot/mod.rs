@@ -97,7 +97,7 @@ pub fn object(plan: &Plan, target: &Target) -> Result<Vec<u8>, EmitFileError> {
 }
 
 /// Writes the library `library`, a static one where its extension is `a` and else a shared one, and, beside it, the C header of the same
-/// name with the extension `h`. Gives the header's path.
+/// name with the extension `h`, unless `library` is a device. Gives the header's path.
 ///
 /// # Errors
 /// When a kernel cannot be compiled, the C compiler fails, or a file cannot be written; then nothing is.
@@ -117,10 +117,13 @@ pub fn write_library(plan: &Plan, target: &Target, library: &Path) -> Result<Pat
     };
     let bytes = std::fs::read(&output).map_err(|source| EmitFileError::Io { path: output, source })?;
     let header_path = library.with_extension("h");
-    // Both are written before either is put in its place.
-    let header = written(&header_path, header(plan).as_bytes())?;
+    // Both are written before either is put in its place. Beside a device stands no header.
     let library = written(library, &bytes)?;
-    for (path, file) in [library, header] {
+    let header = match library.1.is_file() {
+        true => Some(written(&header_path, header(plan).as_bytes())?),
+        false => None,
+    };
+    for (path, file) in std::iter::once(library).chain(header) {
         file.commit().map_err(|source| EmitFileError::Io { path, source })?;
     }
     Ok(header_path)

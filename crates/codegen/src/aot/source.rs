@@ -15,8 +15,10 @@ macro_rules! put {
 
 /// The C file of `plan`'s library. It expects `model.h`, `constants.bin` and `sources.bin` in the directory where it is compiled.
 pub fn source(plan: &Plan) -> String {
-    let mut out =
-        String::from("#include \"model.h\"\n#include <pthread.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n\n");
+    let mut out = String::from(
+        "#include \"model.h\"\n#include <pthread.h>\n#include <stdarg.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+         #include <sys/mman.h>\n\n",
+    );
     constants(&mut out, plan);
     ports(&mut out, "input", &plan.inputs);
     ports(&mut out, "output", plan.results());
@@ -231,6 +233,7 @@ struct MODEL_instance {
   void *user;
   uint64_t runs;
   unsigned char busy;
+  char error[256];
   void *addresses[MOST_BUFFERS];
 };
 
@@ -245,25 +248,48 @@ const frazil_tensor_info *MODEL_output_info(int32_t index) {
   return index >= 0 && index < OUTPUT_COUNT ? &output_table[index] : 0;
 }
 
+static int32_t index_of(const frazil_tensor_info *table, int32_t count, const char *name) {
+  for (int32_t i = 0; name && i < count; i++)
+    if (!strcmp(table[i].name, name)) return i;
+  return -1;
+}
+
+int32_t MODEL_input_index(const char *input) { return index_of(input_table, INPUT_COUNT, input); }
+int32_t MODEL_output_index(const char *output) { return index_of(output_table, OUTPUT_COUNT, output); }
+
+uint32_t MODEL_abi_version(void) { return FRAZIL_ABI_VERSION; }
+
 size_t MODEL_workspace_bytes(void) { return WORKSPACE_BYTES; }
 
 const char *MODEL_status_message(frazil_status status) {
   switch (status) {
   case FRAZIL_OK: return "no error";
-  case FRAZIL_INVALID_ARGUMENT: return "a pointer is NULL, or the options have a wrong size, a negative number of threads or a workspace that is not aligned to 64 bytes";
+  case FRAZIL_INVALID_ARGUMENT: return "the number of threads is negative";
   case FRAZIL_OUT_OF_MEMORY: return "out of memory or threads";
   case FRAZIL_INDEX_OUT_OF_RANGE: return "an element of an input is an index that names nothing";
   case FRAZIL_BUSY: return "the instance is in use by another thread: it runs one call at a time";
+  case FRAZIL_NULL_POINTER: return "a pointer is NULL";
+  case FRAZIL_WRONG_VERSION: return "the options are of another version of the interface: compile the program with the header that came with the library";
+  case FRAZIL_UNALIGNED: return "the workspace is not aligned to 64 bytes";
+  case FRAZIL_WRONG_COUNT: return "there are more or fewer inputs or outputs than the function has";
+  case FRAZIL_WRONG_DTYPE: return "a tensor has another type of elements than the function was compiled for";
+  case FRAZIL_WRONG_RANK: return "a tensor has another number of dimensions than the function was compiled for";
+  case FRAZIL_WRONG_SIZE: return "a tensor has another size than the function was compiled for";
+  case FRAZIL_OVERLAP: return "an output overlaps an input or another output";
   }
   return "unknown status";
 }
 
 frazil_status MODEL_create(const frazil_options *options, MODEL_instance **instance) {
   static const frazil_options defaults;
-  if (!instance) return FRAZIL_INVALID_ARGUMENT;
+  if (!instance) return FRAZIL_NULL_POINTER;
   *instance = 0;
-  if (options && (options->size != sizeof *options || options->threads < 0 || (uintptr_t)options->workspace % 64))
-    return FRAZIL_INVALID_ARGUMENT;
+  if (options) {
+    if (options->size != sizeof *options) return FRAZIL_WRONG_VERSION;
+    if (options->version && options->version != FRAZIL_ABI_VERSION) return FRAZIL_WRONG_VERSION;
+    if (options->threads < 0) return FRAZIL_INVALID_ARGUMENT;
+    if ((uintptr_t)options->workspace % 64) return FRAZIL_UNALIGNED;
+  }
   const frazil_options *o = options ? options : &defaults;
   MODEL_instance *self = calloc(1, sizeof *self);
   if (!self) return FRAZIL_OUT_OF_MEMORY;
@@ -295,25 +321,127 @@ frazil_status MODEL_create(const frazil_options *options, MODEL_instance **insta
   return FRAZIL_OK;
 }
 
-frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *const *outputs) {
-  if (!self || (INPUT_COUNT > 0 && !inputs) || (OUTPUT_COUNT > 0 && !outputs)) return FRAZIL_INVALID_ARGUMENT;
-  for (int32_t i = 0; i < INPUT_COUNT; i++)
-    if (!inputs[i] && input_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
-  for (int32_t i = 0; i < OUTPUT_COUNT; i++)
-    if (!outputs[i] && output_table[i].bytes) return FRAZIL_INVALID_ARGUMENT;
-  /* Runs of one instance share its workspace. */
-  if (__atomic_exchange_n(&self->busy, 1, __ATOMIC_ACQUIRE)) return FRAZIL_BUSY;
+/* Notes what a run is refused for. */
+__attribute__((format(printf, 3, 4)))
+static frazil_status refuse(MODEL_instance *self, frazil_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(self->error, sizeof self->error, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+/* Runs of one instance share its workspace: one at a time. */
+static int begin(MODEL_instance *self) {
+  if (__atomic_exchange_n(&self->busy, 1, __ATOMIC_ACQUIRE)) return 0;
+  self->error[0] = 0;
+  return 1;
+}
+
+static frazil_status end(MODEL_instance *self, frazil_status status) {
+  __atomic_store_n(&self->busy, 0, __ATOMIC_RELEASE);
+  return status;
+}
+
+static frazil_status check_addresses(MODEL_instance *self, const char *kind, const void *const *given,
+                                     const frazil_tensor_info *table, int32_t count) {
+  if (count > 0 && !given) return refuse(self, FRAZIL_NULL_POINTER, "the array of %ss is NULL", kind);
+  for (int32_t i = 0; i < count; i++)
+    if (!given[i] && table[i].bytes) return refuse(self, FRAZIL_NULL_POINTER, "%s %d (%.64s) is NULL", kind, (int)i, table[i].name);
+  return FRAZIL_OK;
+}
+
+static frazil_status run(MODEL_instance *self, const void *const *inputs, void *const *outputs) {
   unsigned char checks[CHECK_COUNT + 1] = { 0 };
   void *all[OUTPUT_COUNT + CHECK_COUNT + 1];
   for (int32_t i = 0; i < OUTPUT_COUNT; i++) all[i] = outputs[i];
   for (int32_t i = 0; i < CHECK_COUNT; i++) all[OUTPUT_COUNT + i] = &checks[i];
   const memory m = { inputs, all, self->workspace, frazil_constants, prepared, self->addresses, self->runs++ };
   frazil_rt_run(steps, step_count, &m, self->pool, self->parallel_for, self->user);
-  __atomic_store_n(&self->busy, 0, __ATOMIC_RELEASE);
   for (int32_t i = 0; i < CHECK_COUNT; i++)
     if (checks[i]) return FRAZIL_INDEX_OUT_OF_RANGE;
   return FRAZIL_OK;
 }
+
+frazil_status MODEL_run(MODEL_instance *self, const void *const *inputs, void *const *outputs) {
+  if (!self) return FRAZIL_NULL_POINTER;
+  if (!begin(self)) return FRAZIL_BUSY;
+  frazil_status status = check_addresses(self, "input", inputs, input_table, INPUT_COUNT);
+  if (!status) status = check_addresses(self, "output", (const void *const *)outputs, output_table, OUTPUT_COUNT);
+  return end(self, status ? status : run(self, inputs, outputs));
+}
+
+static const char *dtype_name(frazil_dtype dtype) {
+  switch (dtype) {
+  case FRAZIL_UINT8: return "uint8";
+  case FRAZIL_INT8: return "int8";
+  case FRAZIL_INT16: return "int16";
+  case FRAZIL_INT32: return "int32";
+  case FRAZIL_INT64: return "int64";
+  case FRAZIL_FLOAT16: return "float16";
+  case FRAZIL_FLOAT32: return "float32";
+  case FRAZIL_FLOAT64: return "float64";
+  case FRAZIL_BOOL: return "bool";
+  case FRAZIL_BFLOAT16: return "bfloat16";
+  }
+  return "an unknown type";
+}
+
+/* Whether a tensor is what the table says; writes its address to `address`. */
+static frazil_status check_tensor(MODEL_instance *self, const char *kind, int32_t i, const frazil_tensor_info *info,
+                                  const frazil_tensor *given, void **address) {
+  const char *name = info->name;
+  if (given->dtype != info->dtype)
+    return refuse(self, FRAZIL_WRONG_DTYPE, "%s %d (%.64s) has elements of %s: %s is expected", kind, (int)i, name, dtype_name(given->dtype), dtype_name(info->dtype));
+  if (given->rank != info->rank)
+    return refuse(self, FRAZIL_WRONG_RANK, "%s %d (%.64s) has %d dimensions: %d are expected", kind, (int)i, name, (int)given->rank, (int)info->rank);
+  if (info->rank && !given->shape) return refuse(self, FRAZIL_NULL_POINTER, "the shape of %s %d (%.64s) is NULL", kind, (int)i, name);
+  for (int32_t d = 0; d < info->rank; d++)
+    if (given->shape[d] != info->shape[d])
+      return refuse(self, FRAZIL_WRONG_SIZE, "%s %d (%.64s) has size %lld in dimension %d: %lld is expected", kind, (int)i, name, (long long)given->shape[d], (int)d, (long long)info->shape[d]);
+  if (!given->data && info->bytes) return refuse(self, FRAZIL_NULL_POINTER, "the data of %s %d (%.64s) is NULL", kind, (int)i, name);
+  *address = given->data;
+  return FRAZIL_OK;
+}
+
+static frazil_status check_tensors(MODEL_instance *self, const char *kind, const frazil_tensor_info *table, int32_t count,
+                                   const frazil_tensor *given, int32_t given_count, void **addresses) {
+  if (given_count != count) return refuse(self, FRAZIL_WRONG_COUNT, "there are %d %ss: %d are expected", (int)given_count, kind, (int)count);
+  if (count && !given) return refuse(self, FRAZIL_NULL_POINTER, "the array of %ss is NULL", kind);
+  for (int32_t i = 0; i < count; i++) {
+    const frazil_status status = check_tensor(self, kind, i, &table[i], &given[i], &addresses[i]);
+    if (status) return status;
+  }
+  return FRAZIL_OK;
+}
+
+/* Outputs must not overlap inputs, nor each other. */
+static frazil_status check_overlaps(MODEL_instance *self, void *const *inputs, void *const *outputs) {
+  for (int32_t i = 0; i < OUTPUT_COUNT; i++) {
+    const uintptr_t begin = (uintptr_t)outputs[i], end = begin + output_table[i].bytes;
+    for (int32_t j = 0; j < INPUT_COUNT + i; j++) {
+      const int is_input = j < INPUT_COUNT;
+      const int32_t k = is_input ? j : j - INPUT_COUNT;
+      const frazil_tensor_info *other = is_input ? &input_table[k] : &output_table[k];
+      const uintptr_t from = (uintptr_t)(is_input ? inputs[k] : outputs[k]), to = from + other->bytes;
+      if (begin < to && from < end)
+        return refuse(self, FRAZIL_OVERLAP, "output %d (%.64s) overlaps %s %d (%.64s)", (int)i, output_table[i].name, is_input ? "input" : "output", (int)k, other->name);
+    }
+  }
+  return FRAZIL_OK;
+}
+
+frazil_status MODEL_run_tensors(MODEL_instance *self, const frazil_tensor *inputs, int32_t input_count, const frazil_tensor *outputs, int32_t output_count) {
+  if (!self) return FRAZIL_NULL_POINTER;
+  if (!begin(self)) return FRAZIL_BUSY;
+  void *in[INPUT_COUNT + 1], *out[OUTPUT_COUNT + 1];
+  frazil_status status = check_tensors(self, "input", input_table, INPUT_COUNT, inputs, input_count, in);
+  if (!status) status = check_tensors(self, "output", output_table, OUTPUT_COUNT, outputs, output_count, out);
+  if (!status) status = check_overlaps(self, in, out);
+  return end(self, status ? status : run(self, (const void *const *)in, out));
+}
+
+const char *MODEL_error(const MODEL_instance *self) { return self ? self->error : ""; }
 
 void MODEL_destroy(MODEL_instance *self) {
   if (!self) return;

@@ -71,7 +71,8 @@ int main(void) {
     if ((kind == 2) != (calls > 0)) return 8;
     if (two_layers_run(model, inputs, outputs)) return 9;
     outputs[0] = 0;
-    if (two_layers_run(model, inputs, outputs) != FRAZIL_INVALID_ARGUMENT) return 7;
+    if (two_layers_run(model, inputs, outputs) != FRAZIL_NULL_POINTER) return 7;
+    if (strcmp(two_layers_error(model), "output 0 (logits \"y\") is NULL")) return 10;
     two_layers_destroy(model);
   }
   puts(two_layers_status_message(FRAZIL_OUT_OF_MEMORY));
@@ -108,6 +109,93 @@ fn a_c_program_runs_the_library() {
     for line in needed.lines().filter(|l| l.contains("NEEDED")) {
         assert!(line.contains("[libc.so") || line.contains("[libm.so"), "{line}");
     }
+}
+
+/// Each mistake of the caller has a status and a message of its own.
+const MISTAKES: &str = r#"
+#include "two_layers.h"
+#include <stdio.h>
+#include <string.h>
+static two_layers_instance *model;
+static int refused(frazil_status status, frazil_status expected, const char *message) {
+  if (status == expected && !strcmp(two_layers_error(model), message)) return 0;
+  printf("%d, not %d: %s\n", status, expected, two_layers_error(model));
+  return 1;
+}
+int main(void) {
+  frazil_options options = { sizeof options, 0, FRAZIL_ABI_VERSION + 1 };
+  if (two_layers_create(&options, &model) != FRAZIL_WRONG_VERSION || model) return 1;
+  options.version = FRAZIL_ABI_VERSION, options.size--;
+  if (two_layers_create(&options, &model) != FRAZIL_WRONG_VERSION) return 2;
+  options.size++, options.threads = -1;
+  if (two_layers_create(&options, &model) != FRAZIL_INVALID_ARGUMENT) return 3;
+  options.threads = 1, options.workspace = (char *)0 + 8;
+  if (two_layers_create(&options, &model) != FRAZIL_UNALIGNED) return 4;
+  if (two_layers_create(0, 0) != FRAZIL_NULL_POINTER || two_layers_run(0, 0, 0) != FRAZIL_NULL_POINTER) return 5;
+  options.workspace = 0;
+  if (two_layers_create(&options, &model) || two_layers_abi_version() != FRAZIL_ABI_VERSION) return 6;
+  if (two_layers_input_index("x") || two_layers_output_index("x") != -1 || two_layers_input_index(0) != -1) return 7;
+
+  /* At an odd address: any will do. */
+  static char memory[5 * 40 * 4 + 1];
+  float y[5 * 7], ones[5 * 40];
+  for (int i = 0; i < 5 * 40; i++) ones[i] = 1;
+  memcpy(memory + 1, ones, sizeof ones);
+  const int64_t shape[] = { 5, 40 }, other[] = { 5, 41 }, out_shape[] = { 5, 7 };
+  const frazil_tensor in = { memory + 1, FRAZIL_FLOAT32, 2, shape }, out = { y, FRAZIL_FLOAT32, 2, out_shape };
+  if (two_layers_run_tensors(model, &in, 1, &out, 1) || *two_layers_error(model)) return 8;
+  for (int i = 0; i < 5 * 7; i++) if (y[i] != (40 * 0.5f + 1) * 512 * 0.5f + 1) return 9;
+
+  frazil_tensor bad = in;
+  int failed = refused(two_layers_run(model, 0, 0), FRAZIL_NULL_POINTER, "the array of inputs is NULL");
+  failed += refused(two_layers_run_tensors(model, 0, 1, &out, 1), FRAZIL_NULL_POINTER, "the array of inputs is NULL");
+  failed += refused(two_layers_run_tensors(model, &in, 2, &out, 1), FRAZIL_WRONG_COUNT, "there are 2 inputs: 1 are expected");
+  failed += refused(two_layers_run_tensors(model, &in, 1, &out, 0), FRAZIL_WRONG_COUNT, "there are 0 outputs: 1 are expected");
+  bad.dtype = FRAZIL_INT32;
+  failed += refused(two_layers_run_tensors(model, &bad, 1, &out, 1), FRAZIL_WRONG_DTYPE, "input 0 (x) has elements of int32: float32 is expected");
+  bad = in, bad.rank = 3;
+  failed += refused(two_layers_run_tensors(model, &bad, 1, &out, 1), FRAZIL_WRONG_RANK, "input 0 (x) has 3 dimensions: 2 are expected");
+  bad = in, bad.shape = other;
+  failed += refused(two_layers_run_tensors(model, &bad, 1, &out, 1), FRAZIL_WRONG_SIZE, "input 0 (x) has size 41 in dimension 1: 40 is expected");
+  bad = in, bad.shape = 0;
+  failed += refused(two_layers_run_tensors(model, &bad, 1, &out, 1), FRAZIL_NULL_POINTER, "the shape of input 0 (x) is NULL");
+  bad = in, bad.data = 0;
+  failed += refused(two_layers_run_tensors(model, &bad, 1, &out, 1), FRAZIL_NULL_POINTER, "the data of input 0 (x) is NULL");
+  bad = out, bad.data = memory + 5;
+  failed += refused(two_layers_run_tensors(model, &in, 1, &bad, 1), FRAZIL_OVERLAP, "output 0 (logits \"y\") overlaps input 0 (x)");
+  two_layers_destroy(model);
+
+  /* No two statuses have one message. */
+  for (int i = 0; i <= FRAZIL_OVERLAP + 1; i++)
+    for (int j = 0; j < i; j++)
+      if (!strcmp(two_layers_status_message(i), two_layers_status_message(j))) return 10;
+  return failed ? 11 : 0;
+}
+"#;
+
+#[test]
+fn each_mistake_has_a_message() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = directory.path().join("two_layers.so");
+    aot::write_library(&plan(), &host_target(), &library).unwrap_or_else(|e| panic!("{e}"));
+    std::fs::write(directory.path().join("main.c"), MISTAKES).unwrap();
+    let status = Command::new("cc")
+        .current_dir(directory.path())
+        .args(["-Wall", "-Werror", "-o", "main", "main.c", "./two_layers.so"])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let output = Command::new("./main").current_dir(directory.path()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "exit status {:?}: {printed}", output.status);
+}
+
+/// A device takes the library, and no header is put beside it.
+#[test]
+fn a_device_gets_no_header() {
+    let device = std::path::Path::new("/dev/null");
+    aot::write_library(&plan(), &host_target(), device).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!device.with_extension("h").exists());
 }
 
 /// Two models in one program, each a static library of its own: only their interfaces may be seen, or their insides would clash.

@@ -29,7 +29,7 @@ pub struct OpCall<'a> {
     ops: &'a Ops,
     operator: Name,
     positional: Positional<'a>,
-    named: Vec<(&'static str, Arg<'a>)>,
+    named: Vec<(&'a str, Arg<'a>)>,
     place: &'static Location<'static>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> OpCall<'a> {
     /// # Ok::<(), frazil::Error>(())
     /// ```
     #[inline]
-    pub fn with(mut self, name: &'static str, value: impl Into<Arg<'a>>) -> OpCall<'a> {
+    pub fn with(mut self, name: &'a str, value: impl Into<Arg<'a>>) -> OpCall<'a> {
         self.named.push((name, value.into()));
         self
     }

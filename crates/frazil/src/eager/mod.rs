@@ -42,7 +42,7 @@ use bind::Family;
 use frazil_ir::DType;
 use frazil_runtime::interp::Interpreter;
 use frazil_runtime::value::TensorCell;
-use frazil_runtime::{Registry, Scalar, Tensor};
+use frazil_runtime::{Registry, Scalar, Tensor, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -128,6 +128,25 @@ impl Ops {
         }
     }
 
+    /// The variable that `value` is; `None` where it is no tensor.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, Value};
+    /// # let ops = Session::new().eager();
+    /// let x = ops.var(Tensor::from_f32(&[1.0], &[1])?);
+    /// let same = ops.var_of(&x.to_value()).ok_or("a tensor")?;
+    /// same.mul_(3).call()?;
+    /// assert_eq!(x.to_vec(), [3.0]);
+    /// assert!(ops.var_of(&Value::Int(3)).is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn var_of(&self, value: &Value) -> Option<Var> {
+        match value {
+            Value::Tensor(cell) => Some(self.wrap(cell.clone())),
+            _ => None,
+        }
+    }
+
     /// A zero-dimensional tensor.
     ///
     /// ```
@@ -202,6 +221,24 @@ impl Ops {
         self.recorder.is_some()
     }
 
+    /// Says where calls stand from now on in the graph that is being recorded, and in warnings: a file and a line, or nowhere. For calls that come from another
+    /// language; others know their place in Rust.
+    ///
+    /// ```
+    /// # use frazil::{Session, Tensor, trace::TraceOptions};
+    /// # let session = Session::new();
+    /// let function = |x: &[frazil::eager::Var]| {
+    ///     x[0].ops().set_place(Some(("model.lua", 7)));
+    ///     x[0].neg().call()
+    /// };
+    /// let trace = session.trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &TraceOptions::default())?;
+    /// assert!(trace.graph("forward")?.to_string().contains("# model.lua:7:0"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn set_place(&self, place: Option<(&str, u32)>) {
+        self.record(|r| r.set_place(place));
+    }
+
     /// Does something with the recorder, where there is one.
     pub(crate) fn record<R>(&self, note: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
         let recorder = self.recorder.as_ref()?;
@@ -247,6 +284,13 @@ impl Var {
 
     pub(crate) fn cell(&self) -> &TensorCell {
         &self.cell
+    }
+
+    /// The variable as a value: the same variable, for what takes values.
+    ///
+    /// See [`Ops::var_of`] for an example.
+    pub fn to_value(&self) -> Value {
+        Value::Tensor(self.cell.clone())
     }
 
     /// A call of any operator with this tensor as its first argument.

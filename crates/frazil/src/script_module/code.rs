@@ -139,8 +139,7 @@ impl<'m> ScriptModule<'m> {
             .ctx()
             .find_symbol(name)
             .and_then(|name| owner.class()?.methods.get(&name));
-        let id =
-            method.ok_or_else(|| Error::Unsupported(format!("{} has no method `{name}`", owner.original_name())))?;
+        let id = method.ok_or_else(|| Error::NoSuchMethod(path.to_owned()))?;
         Ok((owner.object, *id))
     }
 

@@ -50,6 +50,8 @@ pub(crate) struct Recorder {
     pub warnings: Vec<TracerWarning>,
     /// Record in-place operators as the ones that give new tensors.
     force_outplace: bool,
+    /// Where calls stand, if that is not where Rust says: a file and a line, or nowhere.
+    place: Option<Option<(String, u32)>>,
     failure: Option<frazil_runtime::export::ExportError>,
 }
 
@@ -76,6 +78,7 @@ impl Recorder {
             functions: IndexMap::new(),
             warnings: Vec::new(),
             force_outplace,
+            place: None,
             failure: None,
         }
     }
@@ -170,7 +173,11 @@ impl Recorder {
     }
 
     fn warn(&mut self, kind: WarningKind, place: &Location<'_>, text: String) {
-        let place = format!("{}:{}", place.file(), place.line());
+        let place = match &self.place {
+            None => format!("{}:{}", place.file(), place.line()),
+            Some(None) => String::new(),
+            Some(Some((file, line))) => format!("{file}:{line}"),
+        };
         self.warnings.push(TracerWarning { kind, place, text });
     }
 
@@ -418,12 +425,21 @@ impl Recorder {
     }
 
     fn range(&self, place: &Location<'_>) -> Option<SourceRange> {
+        let (file, line) = match &self.place {
+            None => (place.file(), place.line()),
+            Some(place) => place.as_ref().map(|(file, line)| (file.as_str(), *line))?,
+        };
         Some(SourceRange {
-            file: self.ctx.symbol(place.file()),
-            line: place.line(),
+            file: self.ctx.symbol(file),
+            line,
             column: 0,
             length: 0,
         })
+    }
+
+    /// Says where the calls that follow stand.
+    pub fn set_place(&mut self, place: Option<(&str, u32)>) {
+        self.place = Some(place.map(|(file, line)| (file.to_owned(), line)));
     }
 }
 

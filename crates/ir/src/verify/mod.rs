@@ -20,10 +20,12 @@
 mod structural;
 
 use crate::graph::Definition;
+use crate::names::Names;
 use crate::schema::{Catalogue, Resolution};
 use crate::types::is_subtype;
 use crate::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
 use cranelift_entity::SecondaryMap;
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -32,15 +34,19 @@ use std::fmt;
 pub struct Failure {
     /// Where.
     pub node: NodeId,
-    /// The node's kind and source place, as text.
+    /// The node's outputs, as print names them, its kind and source place, as text.
     pub context: String,
     /// What.
     pub message: String,
 }
 
 impl Failure {
-    fn at(graph: &Graph, node: NodeId, message: impl Into<String>) -> Failure {
-        let mut context = format!("{} ({node})", graph.kind_name(node));
+    fn at(graph: &Graph, names: &Names<'_>, node: NodeId, message: impl Into<String>) -> Failure {
+        let outputs: Vec<String> = graph.node_outputs(node).iter().map(|&v| names.show(v)).collect();
+        let mut context = match outputs.is_empty() {
+            true => graph.kind_name(node).to_owned(),
+            false => format!("{} = {}", outputs.join(", "), graph.kind_name(node)),
+        };
         if let Some(range) = graph.source_range(node) {
             context += &format!(" at {}", range.display(graph.ctx()));
         }
@@ -85,6 +91,7 @@ impl Graph {
             graph: self,
             catalogue,
             failures: Vec::new(),
+            names: OnceCell::new(),
             uses: SecondaryMap::with_capacity(self.value_capacity()),
             visible: Vec::new(),
             is_visible: SecondaryMap::with_capacity(self.value_capacity()),
@@ -143,6 +150,7 @@ struct Verifier<'a> {
     graph: &'a Graph,
     catalogue: Option<&'a Catalogue>,
     failures: Vec<Failure>,
+    names: OnceCell<Names<'a>>,
     /// How many operands each value is.
     uses: SecondaryMap<ValueId, u32>,
     /// The values that are defined where the walk stands.
@@ -164,7 +172,13 @@ enum Step {
 
 impl Verifier<'_> {
     fn fail(&mut self, node: NodeId, message: impl Into<String>) {
-        self.failures.push(Failure::at(self.graph, node, message));
+        let failure = Failure::at(self.graph, self.names(), node, message);
+        self.failures.push(failure);
+    }
+
+    /// The names that print gives to values.
+    fn names(&self) -> &Names<'_> {
+        self.names.get_or_init(|| Names::new(self.graph))
     }
 
     fn fits(&self, actual: TypeId, formal: TypeId) -> bool {
@@ -237,7 +251,7 @@ impl Verifier<'_> {
         for (i, value) in g.operands(node).enumerate() {
             self.uses[value] += 1;
             if !self.is_visible[value] {
-                let name = g.show_value(value);
+                let name = self.names().show(value);
                 self.fail(node, format!("operand {i} ({name}) is not defined before its use"));
             }
         }
@@ -432,14 +446,20 @@ impl Verifier<'_> {
             if let Some(user) = wrong {
                 self.fail(
                     user,
-                    format!("the uses of {value} name an operand that is another value"),
+                    format!(
+                        "the uses of {} name an operand that is another value",
+                        self.names().show(value)
+                    ),
                 );
             }
             // Uses by nodes that are not placed are legal while a pass is at work, so only fewer is wrong.
             if listed < count {
                 self.fail(
                     user,
-                    format!("{value} has {listed} uses on record and {count} in the graph"),
+                    format!(
+                        "{} has {listed} uses on record and {count} in the graph",
+                        self.names().show(value)
+                    ),
                 );
             }
         }
@@ -506,5 +526,28 @@ mod tests {
         assert!(m[2].contains("has 1 blocks instead of 2"));
         assert!(m[3].contains("trip count"));
         assert!(m[4].contains("holds a value of type int but gives str"));
+    }
+
+    /// Values are called as print calls them: those without a name by numbers, in the order of the text.
+    #[test]
+    fn failures_name_values_as_print_does() {
+        let ctx = Arc::new(Context::new());
+        let mut g = Graph::new(Arc::clone(&ctx));
+        let root = g.root();
+        let x = g.add_input(types::TENSOR);
+        let kind = ctx.symbol("acme::f");
+        let mut b = Builder::at_end(&mut g, root);
+        let removed = b.op(kind, &[x], types::TENSOR);
+        let first = b.op(kind, &[x], types::TENSOR);
+        let last = b.op(kind, &[first], types::TENSOR);
+        let node = b.defining_node(first).unwrap();
+        b.add_operands(node, &[last]);
+        let unused = b.defining_node(removed).unwrap();
+        assert!(g.erase(unused));
+        let failure = &g.verify(None).unwrap_err().failures[0];
+        assert_eq!(
+            failure.to_string(),
+            "%1 = acme::f: operand 1 (%2) is not defined before its use"
+        );
     }
 }

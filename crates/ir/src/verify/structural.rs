@@ -1,11 +1,13 @@
 //! Types of nodes that no schema describes: containers, forks, and the members of classes.
 
 use super::{Failure, Verifier, VerifyError};
+use crate::names::Names;
 use crate::schema::{Argument, FunctionSchema};
 use crate::types::is_subtype;
 use crate::{
     AttributeValue, CompilationUnit, Constant, Context, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types,
 };
+use std::cell::OnceCell;
 
 /// Whether a value of type `actual` may stand where `declared` does. Of tensors, and of what is made of them, the graph may state more or less than is
 /// known elsewhere: passes refine shapes one value at a time.
@@ -250,6 +252,7 @@ impl Graph {
             graph: self,
             unit,
             failures: Vec::new(),
+            names: OnceCell::new(),
         };
         for node in self.all_nodes() {
             match self.kind(node) {
@@ -270,11 +273,14 @@ struct Members<'a> {
     graph: &'a Graph,
     unit: &'a CompilationUnit,
     failures: Vec<Failure>,
+    names: OnceCell<Names<'a>>,
 }
 
 impl Members<'_> {
     fn fail(&mut self, node: NodeId, message: String) {
-        self.failures.push(Failure::at(self.graph, node, message));
+        let names = self.names.get_or_init(|| Names::new(self.graph));
+        let failure = Failure::at(self.graph, names, node, message);
+        self.failures.push(failure);
     }
 
     fn show(&self, ty: TypeId) -> String {

@@ -1,7 +1,7 @@
 //! Whether two modules are the same but for the numbers of their objects, nodes and values.
 
 use super::element::encoding_parameters;
-use crate::print::names::Names;
+use frazil_ir::names::Names;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{

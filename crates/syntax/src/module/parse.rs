@@ -460,6 +460,7 @@ impl Parser<'_, '_> {
 
     /// Reports what does not fit the members of the classes and functions that `function` uses.
     fn verify_members(&mut self, unit: &CompilationUnit, function: FunctionId, spans: &SpanTable) {
+        let before = self.cur.sink.len();
         for (index, graph) in unit
             .function(function)
             .graph
@@ -484,14 +485,18 @@ impl Parser<'_, '_> {
                 self.cur.sink.report(diagnostic);
             }
         }
+        let name = self.ctx.name(unit.function(function).name);
+        self.cur.sink.name_function(before, name);
     }
 
     /// ` name(...) -> (...)` and the graph
     fn function(&mut self) -> Parsed<(Function, SpanTable)> {
         let name = self.symbol("a function's qualified name")?;
         let schema = self.schema(self.ctx.symbol(last_component(self.ctx.name(name))))?;
+        let before = self.cur.sink.len();
         let parser = GraphParser::new(self.cur, self.ctx, &self.env, self.options);
         let (graph, spans) = parser.graph(0)?;
+        self.cur.sink.name_function(before, self.ctx.name(name));
         Ok((Function { name, schema, graph }, spans))
     }
 

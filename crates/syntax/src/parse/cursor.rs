@@ -1,6 +1,8 @@
 //! The lexer: a position in the text, and the small readers that every parser here shares. Nothing is tokenised ahead or copied.
 
 use crate::diagnostics::{Parsed, Reported, Sink};
+use frazil_ir::names::is_name_byte;
+pub(crate) use frazil_ir::names::is_plain_name;
 use frazil_ir::{Diagnostic, Span};
 use std::borrow::Cow;
 
@@ -19,11 +21,6 @@ pub(crate) struct Cursor<'a> {
 /// How deep types and values may nest. Readers recurse that far, and so does everybody who walks them later.
 const MAX_DEPTH: u32 = 64;
 
-/// Bytes that names of values, attributes, classes and files' keys are made of. Bytes of non-ASCII characters are among them.
-const fn is_name(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$' || b >= 0x80
-}
-
 /// Names of one word: operators' parts, attributes, keywords.
 const fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80
@@ -34,7 +31,7 @@ const fn table(predicate: u8) -> [bool; 256] {
     let mut i = 0;
     while i < 256 {
         table[i] = if predicate == 0 {
-            is_name(i as u8)
+            is_name_byte(i as u8)
         } else {
             is_word(i as u8)
         };
@@ -45,11 +42,6 @@ const fn table(predicate: u8) -> [bool; 256] {
 
 const NAME: [bool; 256] = table(0);
 const WORD: [bool; 256] = table(1);
-
-/// True when a name can stand in a text without quotes.
-pub(crate) fn is_plain_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(is_name)
-}
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str) -> Cursor<'a> {

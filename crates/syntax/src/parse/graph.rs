@@ -33,6 +33,8 @@ pub struct ParseOptions<'c> {
     pub verify: bool,
     /// Gives nodes of which the text does not say where they come from their place in the text itself, so that later errors can name it.
     pub places: bool,
+    /// The name of the text in those places; `<text>` where there is none.
+    pub name: Option<&'c str>,
 }
 
 /// A graph and what the text says beside it.
@@ -483,6 +485,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         if !self.options.places {
             return;
         }
+        let file = self.options.name.map_or(symbols::OF_TEXT, |name| self.ctx.symbol(name));
         // Most nodes stand in the order of the text, so that lines are counted from one to the next.
         let (mut at, mut line, mut line_start) = (0, 1, 0);
         for node in self.graph.all_nodes() {
@@ -503,10 +506,10 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             at = start;
             let column = self.cur.slice(Span::new(line_start, start)).chars().count() as u32;
             let range = SourceRange {
-                file: symbols::OF_TEXT,
+                file,
                 line,
                 column,
-                length: 0,
+                length: SourceRange::IS_OF_TEXT,
             };
             self.graph.set_source_range(node, Some(range));
         }

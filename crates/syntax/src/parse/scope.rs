@@ -1,51 +1,11 @@
 //! Names of values while a graph is parsed: what each means now, and what it meant outside of the block.
 
 use cranelift_entity::packed_option::PackedOption;
+pub(crate) use frazil_ir::names::NameHasher;
 use frazil_ir::{Context, SymbolId, ValueId, ValueName, symbols};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::ops::Range;
-
-/// A hasher for short names: fast, and not proof against names that were chosen to collide, which cost time only.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct NameHasher(u64);
-
-impl NameHasher {
-    #[inline]
-    fn mix(&mut self, word: u64) {
-        const K: u64 = 0x9e37_79b9_7f4a_7c15;
-        self.0 = (self.0 ^ word).wrapping_mul(K).rotate_left(29);
-    }
-}
-
-impl Hasher for NameHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        for chunk in chunks {
-            self.mix(u64::from_le_bytes(*chunk));
-        }
-        let mut last = bytes.len() as u64;
-        for b in rest {
-            last = (last << 8) | u64::from(*b);
-        }
-        self.mix(last);
-    }
-
-    #[inline]
-    fn write_u8(&mut self, byte: u8) {
-        self.0 ^= u64::from(byte);
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.mix(u64::from(number));
-    }
-}
 
 /// A map keyed by names of the text.
 pub(crate) type NameMap<'a, T> = HashMap<&'a str, T, BuildHasherDefault<NameHasher>>;

@@ -1,9 +1,9 @@
 //! Graphs in print.
 
-use super::names::Names;
 use super::value::{self, Plain, Style};
 use crate::parse::NameHasher;
 use frazil_ir::literal;
+use frazil_ir::names::Names;
 use frazil_ir::types::display_type;
 use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 use std::collections::HashMap;
@@ -96,9 +96,7 @@ impl<'g> GraphText<'g> {
 
     /// `%x.1`
     pub fn value(&self, value: ValueId) -> String {
-        let mut out = String::new();
-        self.names.push(value, &mut out);
-        out
+        self.names.show(value)
     }
 
     /// The line of a node, without its blocks, indentation and line end.

@@ -1,7 +1,6 @@
 //! Printing.
 
 pub(crate) mod graph;
-pub(crate) mod names;
 pub(crate) mod tensor;
 pub(crate) mod value;
 

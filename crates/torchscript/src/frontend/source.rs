@@ -30,8 +30,9 @@ pub struct SourceError {
     pub original: Option<SourcePlace>,
 }
 
-impl fmt::Display for SourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl SourceError {
+    /// Where it is: `file:line:column`, both from 1.
+    pub fn place(&self) -> String {
         let start = self
             .diagnostic
             .labels
@@ -40,7 +41,13 @@ impl fmt::Display for SourceError {
         let before = self.text.get(..start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.len() - before.rfind('\n').map_or(0, |i| i + 1) + 1;
-        write!(f, "{}:{line}:{column}: {}", self.file, self.diagnostic.message)?;
+        format!("{}:{line}:{column}", self.file)
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place(), self.diagnostic.message)?;
         if let Some(place) = self.original.as_ref().filter(|place| !place.file.is_empty()) {
             write!(f, " (from {}:{}:{})", place.file, place.line, place.column)?;
         }

@@ -1,26 +1,25 @@
 //! The names that values get in print.
 
-use crate::parse::NameHasher;
-use crate::parse::cursor::is_plain_name;
+use crate::{Graph, ValueId, ValueName, literal, symbols};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
-use frazil_ir::{Graph, ValueId, ValueName, literal, symbols};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Names of values, unique within their graph.
 ///
 /// A value keeps the name it has. When several share one, all but the first get a suffix `.N` as PyTorch gives it: the name's own suffix is
 /// dropped, and numbers are tried upwards from it. So do names with characters that a text cannot have, which become `_`. Values without a name get numbers, from 0, that no other value has.
-pub(crate) struct Names<'g> {
+pub struct Names<'g> {
     graph: &'g Graph,
     /// The names of values that have none, or one that was taken.
     given: SecondaryMap<ValueId, PackedOption<ValueName>>,
 }
 
 impl<'g> Names<'g> {
-    pub(crate) fn new(graph: &'g Graph) -> Names<'g> {
+    /// Names the values of `graph`.
+    pub fn new(graph: &'g Graph) -> Names<'g> {
         let mut names = Names {
             graph,
             given: SecondaryMap::new(),
@@ -73,8 +72,15 @@ impl<'g> Names<'g> {
         }
     }
 
+    /// The name of `value`, with its `%`.
+    pub fn show(&self, value: ValueId) -> String {
+        let mut out = String::new();
+        self.push(value, &mut out);
+        out
+    }
+
     /// Appends the name of `value`, with its `%`.
-    pub(crate) fn push(&self, value: ValueId, out: &mut String) {
+    pub fn push(&self, value: ValueId, out: &mut String) {
         out.push('%');
         let Some(name) = self.given[value].expand().or_else(|| self.graph.value_name(value)) else {
             // A value that is not placed in the graph.
@@ -90,6 +96,57 @@ impl<'g> Names<'g> {
             }
             literal::integer(i64::from(number), out);
         }
+    }
+}
+
+/// Bytes that names of values, attributes, classes and files' keys are made of. Bytes of non-ASCII characters are among them.
+pub const fn is_name_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$' || b >= 0x80
+}
+
+/// True when a name can stand in a text without quotes.
+pub fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_name_byte)
+}
+
+/// A hasher for short names: fast, and not proof against names that were chosen to collide, which cost time only.
+#[derive(Default, Clone, Copy)]
+pub struct NameHasher(u64);
+
+impl NameHasher {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        const K: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0 ^ word).wrapping_mul(K).rotate_left(29);
+    }
+}
+
+impl Hasher for NameHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        for chunk in chunks {
+            self.mix(u64::from_le_bytes(*chunk));
+        }
+        let mut last = bytes.len() as u64;
+        for b in rest {
+            last = (last << 8) | u64::from(*b);
+        }
+        self.mix(last);
+    }
+
+    #[inline]
+    fn write_u8(&mut self, byte: u8) {
+        self.0 ^= u64::from(byte);
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.mix(u64::from(number));
     }
 }
 

@@ -1,0 +1,39 @@
+//! Functions of the caller's that the compiler calls.
+
+use std::ffi::c_void;
+
+/// What a caller's function is called with, and how he is told that it is no longer needed.
+pub(crate) struct Context {
+    pub(crate) context: *mut c_void,
+    release: Option<extern "C" fn(*mut c_void)>,
+    is_taken: bool,
+}
+
+// SAFETY: the pointer is only handed to the caller's functions, which by the rules may be called on any thread, one call at a time.
+unsafe impl Send for Context {}
+
+impl Context {
+    pub(crate) fn new(context: *mut c_void, release: Option<extern "C" fn(*mut c_void)>) -> Context {
+        Context {
+            context,
+            release,
+            is_taken: false,
+        }
+    }
+
+    /// The context, which is released from now on.
+    pub(crate) fn taken(mut self) -> Context {
+        self.is_taken = true;
+        self
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(release) = self.release
+            && self.is_taken
+        {
+            release(self.context);
+        }
+    }
+}

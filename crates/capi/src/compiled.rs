@@ -1,0 +1,283 @@
+//! Compiled methods: native code for inputs of given shapes, in this process or as a library.
+
+#[cfg(feature = "codegen")]
+use crate::engine::exclusively;
+use crate::memory::{array, get, give, null, text};
+use crate::tensor::dtype_of;
+use crate::{
+    FrazilBytes, FrazilError, FrazilInputSpec, FrazilModel, FrazilOptions, FrazilTensor, FrazilValue, error::guarded,
+};
+use frazil::ir::DType;
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
+#[cfg(feature = "codegen")]
+use std::sync::Mutex;
+
+/// A method that was compiled for inputs of given shapes.
+pub struct FrazilCompiled {
+    inputs: Names,
+    outputs: Names,
+    #[cfg(feature = "codegen")]
+    method: Mutex<frazil::CompiledMethod>,
+}
+
+/// Names of inputs or outputs.
+struct Names(Vec<CString>);
+
+/// The shapes that an array of specifications stands for.
+///
+/// # Safety
+/// The caller keeps the rules.
+unsafe fn shapes(inputs: *const FrazilInputSpec, len: usize) -> Result<Vec<(DType, Vec<i64>)>, FrazilError> {
+    // SAFETY: the caller keeps the rules.
+    let inputs = unsafe { array(inputs, len, "the inputs") }?;
+    let shape = |input: &FrazilInputSpec| {
+        // SAFETY: as above.
+        let sizes = unsafe { array(input.sizes, input.rank, "the sizes of an input") }?;
+        Ok((dtype_of(input.dtype)?, sizes.to_vec()))
+    };
+    inputs.iter().map(shape).collect()
+}
+
+/// Compiles `forward` of a frozen model for inputs of these shapes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_compile(
+    model: Option<&FrazilModel>,
+    inputs: *const FrazilInputSpec,
+    len: usize,
+    options: Option<&FrazilOptions>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilCompiled>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let shapes = unsafe { shapes(inputs, len) }?;
+        give(out, || compile(model, &shapes, options))
+    })
+}
+
+#[cfg(feature = "codegen")]
+fn specs(shapes: &[(DType, Vec<i64>)]) -> Vec<frazil::InputSpec> {
+    shapes
+        .iter()
+        .map(|(dtype, sizes)| frazil::InputSpec::new(*dtype, sizes))
+        .collect()
+}
+
+#[cfg(feature = "codegen")]
+fn compile(
+    model: &FrazilModel,
+    shapes: &[(DType, Vec<i64>)],
+    options: Option<&FrazilOptions>,
+) -> Result<FrazilCompiled, FrazilError> {
+    let options = options.cloned().unwrap_or_default().compile();
+    let method = model.0.plan("forward", &specs(shapes), &options)?.compile(&options)?;
+    Ok(FrazilCompiled {
+        inputs: Names::of(method.inputs()),
+        outputs: Names::of(method.outputs()),
+        method: Mutex::new(method),
+    })
+}
+
+#[cfg(not(feature = "codegen"))]
+fn compile(_: &FrazilModel, _: &[(DType, Vec<i64>)], _: Option<&FrazilOptions>) -> Result<FrazilCompiled, FrazilError> {
+    Err(FrazilError::no_codegen())
+}
+
+/// A stage of native code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrazilStage {
+    /// Fused kernels, with their shapes and memory, as text.
+    Kernels = 0,
+    /// The kernels in MLIR.
+    Mlir = 1,
+    /// The kernels in LLVM IR.
+    Llvm = 2,
+    /// The kernels in assembler.
+    Asm = 3,
+    /// An object file.
+    Object = 4,
+}
+
+/// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FrazilStage`.
+#[unsafe(no_mangle)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a method, its inputs, how, and the place for the result"
+)]
+pub unsafe extern "C" fn frazil_model_emit(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    inputs: *const FrazilInputSpec,
+    len: usize,
+    stage: i32,
+    options: Option<&FrazilOptions>,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilBytes>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let (method, shapes) = unsafe { (text(method, "the method")?, shapes(inputs, len)?) };
+        let stages = [
+            FrazilStage::Kernels,
+            FrazilStage::Mlir,
+            FrazilStage::Llvm,
+            FrazilStage::Asm,
+            FrazilStage::Object,
+        ];
+        let stage = stages.into_iter().find(|known| *known as i32 == stage);
+        let stage = stage.ok_or_else(|| FrazilError::argument("there is no such stage"))?;
+        give(out, || {
+            Ok(FrazilBytes(emit(model, method, &shapes, stage, options)?.into()))
+        })
+    })
+}
+
+#[cfg(feature = "codegen")]
+fn emit(
+    model: &FrazilModel,
+    method: &str,
+    shapes: &[(DType, Vec<i64>)],
+    stage: FrazilStage,
+    options: Option<&FrazilOptions>,
+) -> Result<Vec<u8>, FrazilError> {
+    let options = options.cloned().unwrap_or_default().compile();
+    let plan = model.0.plan(method, &specs(shapes), &options)?;
+    Ok(plan.emit(match stage {
+        FrazilStage::Kernels => frazil::Emit::Kernels,
+        FrazilStage::Mlir => frazil::Emit::Mlir,
+        FrazilStage::Llvm => frazil::Emit::Llvm,
+        FrazilStage::Asm => frazil::Emit::Asm,
+        FrazilStage::Object => frazil::Emit::Object,
+    })?)
+}
+
+#[cfg(not(feature = "codegen"))]
+fn emit(
+    _: &FrazilModel,
+    _: &str,
+    _: &[(DType, Vec<i64>)],
+    _: FrazilStage,
+    _: Option<&FrazilOptions>,
+) -> Result<Vec<u8>, FrazilError> {
+    Err(FrazilError::no_codegen())
+}
+
+/// Writes a shared library that runs a method of a frozen model on inputs of these shapes, and its C header beside it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_model_write_library(
+    model: Option<&FrazilModel>,
+    method: *const c_char,
+    inputs: *const FrazilInputSpec,
+    len: usize,
+    options: Option<&FrazilOptions>,
+    path: *const c_char,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let model = get(model, "the model")?;
+        // SAFETY: the caller keeps the rules.
+        let (method, path) = unsafe { (text(method, "the method")?, text(path, "the path")?) };
+        // SAFETY: the caller keeps the rules.
+        let shapes = unsafe { shapes(inputs, len) }?;
+        write_library(model, method, &shapes, options, path)
+    })
+}
+
+#[cfg(feature = "codegen")]
+fn write_library(
+    model: &FrazilModel,
+    method: &str,
+    shapes: &[(DType, Vec<i64>)],
+    options: Option<&FrazilOptions>,
+    path: &str,
+) -> Result<(), FrazilError> {
+    let options = options.cloned().unwrap_or_default().compile();
+    let plan = model.0.plan(method, &specs(shapes), &options)?;
+    Ok(plan.write_library(path.as_ref())?)
+}
+
+#[cfg(not(feature = "codegen"))]
+fn write_library(
+    _: &FrazilModel,
+    _: &str,
+    _: &[(DType, Vec<i64>)],
+    _: Option<&FrazilOptions>,
+    _: &str,
+) -> Result<(), FrazilError> {
+    Err(FrazilError::no_codegen())
+}
+
+#[cfg(feature = "codegen")]
+impl Names {
+    fn of(ports: &[frazil::Port]) -> Names {
+        Names(ports.iter().map(|port| crate::memory::c_string(&port.name)).collect())
+    }
+}
+
+impl Names {
+    fn get(&self, index: usize) -> *const c_char {
+        self.0.get(index).map_or(std::ptr::null(), |name| name.as_ptr())
+    }
+}
+
+/// How many inputs a compiled method takes; 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_compiled_input_count(compiled: Option<&FrazilCompiled>) -> usize {
+    compiled.map_or(0, |c| c.inputs.0.len())
+}
+
+/// The name that the program has for input number `index`, which lives as long as the compiled method; NULL when there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_compiled_input_name(compiled: Option<&FrazilCompiled>, index: usize) -> *const c_char {
+    compiled.map_or(std::ptr::null(), |c| c.inputs.get(index))
+}
+
+/// How many tensors the result of a compiled method is made of; 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_compiled_output_count(compiled: Option<&FrazilCompiled>) -> usize {
+    compiled.map_or(0, |c| c.outputs.0.len())
+}
+
+/// The name that the program has for tensor number `index` of the result (a variable, a field, a key), which lives as long as the compiled method; NULL when
+/// there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_compiled_output_name(compiled: Option<&FrazilCompiled>, index: usize) -> *const c_char {
+    compiled.map_or(std::ptr::null(), |c| c.outputs.get(index))
+}
+
+/// Frees a compiled method.
+#[unsafe(no_mangle)]
+pub extern "C" fn frazil_compiled_free(compiled: Option<Box<FrazilCompiled>>) {
+    drop(compiled);
+}
+
+/// Runs a compiled method on tensors of the types of elements and the sizes that it was compiled for; others are an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_compiled_run(
+    compiled: Option<&FrazilCompiled>,
+    inputs: *const Option<&FrazilTensor>,
+    len: usize,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilValue>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        let compiled = get(compiled, "the compiled method")?;
+        // SAFETY: the caller keeps the rules.
+        let inputs = unsafe { array(inputs, len, "the inputs") }?;
+        let tensors: Option<Vec<_>> = inputs.iter().map(|t| t.map(|t| t.0.clone())).collect();
+        let tensors = tensors.ok_or_else(|| null("an input"))?;
+        give(out, || run(compiled, &tensors))
+    })
+}
+
+#[cfg(feature = "codegen")]
+fn run(compiled: &FrazilCompiled, inputs: &[frazil::Tensor]) -> Result<FrazilValue, FrazilError> {
+    Ok(FrazilValue(
+        exclusively(&compiled.method, "the compiled method")?.run(inputs)?,
+    ))
+}
+
+#[cfg(not(feature = "codegen"))]
+fn run(_: &FrazilCompiled, _: &[frazil::Tensor]) -> Result<FrazilValue, FrazilError> {
+    Err(FrazilError::no_codegen())
+}
