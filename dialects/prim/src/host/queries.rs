@@ -131,6 +131,9 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::FloatImplicit", |c| {
         one(implicit(c, false)?.checked_to(DType::Double)?.as_f64())
     }),
+    ("aten::ComplexImplicit", |c| {
+        one(Value::Complex(implicit(c, false)?.as_complex()))
+    }),
     ("aten::ScalarImplicit", |c| one(implicit(c, false)?)),
     ("aten::get_device", |_| one(-1i64)),
     ("aten::result_type.Tensor", result_type),

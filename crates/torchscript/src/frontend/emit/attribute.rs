@@ -361,12 +361,12 @@ impl<'f> Emitter<'_, '_, 'f> {
                 format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?");
             return self.error("attribute", message, node);
         };
-        let value = self.convert(value, ty, node);
+        // Implicit conversions are for arguments and results of functions.
         if !self.program.is_subtype(self.ty(value), ty) {
             let message = format!(
                 "Wrong type for attribute assignment. Expected {} but got {}",
                 self.shown(ty),
-                self.shown(self.ty(value))
+                self.shown_type_of(value)
             );
             return self.error("type", message, node);
         }

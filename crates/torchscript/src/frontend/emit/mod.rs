@@ -112,8 +112,12 @@ pub(super) struct Emitter<'e, 'p, 'f> {
     pub(super) frames: Vec<Frame<'f>>,
     /// List literals without elements, whose type the place of use decides.
     pub(super) empty_lists: HashSet<ValueId>,
+    /// Parameters without an annotation, which are tensors for want of one.
+    inferred: HashSet<ValueId>,
     /// Values that a variable stands for or stood for: only the first variable gives a value its name.
     pub(super) bound: HashSet<ValueId>,
+    /// The name of the function.
+    function: String,
     /// What the function says that it returns.
     returns: Option<TypeId>,
     /// What its `return`s so far have returned, joined.
@@ -192,7 +196,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             range: None,
             frames: vec![Frame::default()],
             empty_lists: HashSet::new(),
+            inferred: HashSet::new(),
             bound: HashSet::new(),
+            function: String::new(),
             returns,
             returned: None,
             loops: Vec::new(),
@@ -207,6 +213,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         for (argument, parameter) in schema.arguments.iter().zip(parameters) {
             let value = self.graph.add_input(argument.ty);
             self.graph.name_value(value, &parameter.parameter.name);
+            if argument.ty == types::TENSOR && parameter.parameter.annotation.is_none() {
+                self.inferred.insert(value);
+            }
             self.define(&parameter.parameter.name, value, None);
         }
     }
@@ -239,6 +248,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// Emits the body of `def` and finishes the graph.
     pub(super) fn body(mut self, def: &'f StmtFunctionDef) -> Result<(Graph, TypeId)> {
+        self.function = def.name.to_string();
         self.suite(&def.body)?;
         if !self.frame().exited {
             if self.program.by_hand() && self.returns.is_some_and(|ty| ty != types::NONE) {
@@ -272,6 +282,16 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     /// How a type reads in messages.
     pub(super) fn shown(&self, ty: TypeId) -> String {
         display_type(&self.program.ctx, ty, TypeStyle::Annotation).to_string()
+    }
+
+    /// How the type of a value reads in messages: with a remark where a parameter lacks an annotation.
+    pub(super) fn shown_type_of(&self, value: ValueId) -> String {
+        let remark = if self.inferred.contains(&value) {
+            " (inferred)"
+        } else {
+            ""
+        };
+        self.shown(self.ty(value)) + remark
     }
 
     pub(super) fn ty(&self, value: ValueId) -> TypeId {
@@ -477,7 +497,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             None => declared,
         };
         if let Some(wanted) = wanted {
-            if outer.is_some() || !self.program.by_hand() || self.empty_lists.contains(&id) {
+            if outer.is_some() || !self.program.by_hand() {
                 id = self.convert(id, wanted, node);
             }
             if !self.program.is_subtype(self.ty(id), wanted) {
@@ -491,7 +511,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                     how[0],
                     self.shown(wanted),
                     how[1],
-                    self.shown(self.ty(id))
+                    self.shown_type_of(id)
                 );
                 return self.error("type", message, node);
             }
