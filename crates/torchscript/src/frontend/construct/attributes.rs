@@ -100,6 +100,13 @@ impl Maker<'_, '_> {
                 _ => None,
             },
             Py::Handle(..) if name == "remove" => method(),
+            Py::Complex(number) => match name {
+                "real" => Some(Py::Float(number.re)),
+                "imag" => Some(Py::Float(number.im)),
+                "conjugate" => method(),
+                _ => None,
+            },
+            Py::Named(named) => return self.named_attribute(file, named, name, node),
             Py::Size(_) if name == "numel" => method(),
             Py::Size(_) => return self.attribute_if_any(file, &base.plain(), name, node),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_) => {
@@ -407,6 +414,9 @@ fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py
             2 => tensor.transposed(0, 1)?,
             _ => tensor.alias(),
         }),
+        "real" if !tensor.dtype().is_complex() => Py::Tensor(tensor.alias()),
+        "real" => Py::Tensor(tensor.part(0)?),
+        "imag" => Py::Tensor(tensor.part(1)?),
         "mT" if tensor.rank() >= 2 => Py::Tensor(tensor.transposed(-2, -1)?),
         _ => return None,
     })

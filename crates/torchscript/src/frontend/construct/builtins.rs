@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{DType, Device};
+use num_complex::Complex64;
 use ruff_python_ast::ExprCall;
 
 use super::arguments::Arguments;
@@ -13,6 +14,9 @@ use super::attributes::iterator;
 use super::compare::order;
 use super::copies::deep_copy;
 use super::exec::insert;
+use super::purity::is_unknown_name;
+use super::tensor::literal_error;
+use super::unknown::opaque_result;
 use super::value::Py;
 use super::{MAX_LENGTH, Maker};
 use crate::frontend::Result;
@@ -53,11 +57,12 @@ const PYTHON: &[&str] = &[
     "type",
     "torch",
     "math",
+    "collections",
 ];
 
 /// Whether Python itself knows `name`.
 pub(super) fn is_known(name: &str) -> bool {
-    PYTHON.contains(&name)
+    PYTHON.contains(&name) || !is_unknown_name(name)
 }
 
 /// A constant of a library module.
@@ -107,6 +112,13 @@ pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
         DType::Long => "torch.LongTensor",
         DType::Int => "torch.IntTensor",
         DType::Bool => "torch.BoolTensor",
+        DType::Byte => "torch.ByteTensor",
+        DType::Char => "torch.CharTensor",
+        DType::Short => "torch.ShortTensor",
+        DType::Half => "torch.HalfTensor",
+        DType::BFloat16 => "torch.BFloat16Tensor",
+        DType::ComplexFloat => "torch.ComplexFloatTensor",
+        DType::ComplexDouble => "torch.ComplexDoubleTensor",
         _ => "torch.Tensor",
     }
 }
@@ -141,7 +153,13 @@ impl Maker<'_, '_> {
         if let Some(reason) = unscriptable(path) {
             return self.fail(file, reason, call);
         }
+        if let Some(reason) = refused(path, arguments) {
+            return self.fail(file, reason, call);
+        }
         let value = match path.strip_prefix("torch.") {
+            _ if path.ends_with("namedtuple") || matches!(path, "NamedTuple" | "typing.NamedTuple") => {
+                self.named_factory(path, arguments)
+            }
             Some("nn.Parameter" | "nn.parameter.Parameter") => parameter(arguments),
             Some("jit.script") => match arguments.positional() {
                 [value] => self.script(file, value, call)?,
@@ -190,6 +208,7 @@ impl Maker<'_, '_> {
                 },
             },
         };
+        let value = value.or_else(|| opaque_result(path, arguments));
         self.finish(file, value, arguments, || format!("this call of `{path}`"), call)
     }
 
@@ -245,12 +264,15 @@ impl Maker<'_, '_> {
         let path = match class {
             Py::Path(path) => &**path,
             Py::Class(class) => {
+                if let Py::Named(named) = value {
+                    return Ok(Some(self.is_named_of(named, class)?.unwrap_or(false)));
+                }
                 return Ok(Some(match value {
                     Py::Object(object) => self.chain(object)?.iter().any(|base| base.is(class)),
                     Py::Member(ty, _) => self.enum_type(class)? == Some(*ty),
                     // A function is no object of a class of modules or of an enumeration.
                     Py::Path(path) if is_function_path(path) => false,
-                    Py::Opaque(_) | Py::Path(_) => return Ok(None),
+                    Py::Opaque(_) | Py::Unknown(_) | Py::Path(_) => return Ok(None),
                     _ => false,
                 }));
             }
@@ -265,7 +287,7 @@ impl Maker<'_, '_> {
         }
         if matches!(
             value,
-            Py::Member(..) | Py::Opaque(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)
+            Py::Member(..) | Py::Opaque(_) | Py::Unknown(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)
         ) {
             return Ok(None);
         }
@@ -397,6 +419,12 @@ impl Maker<'_, '_> {
             ("copy.copy", Some(Py::Dict(items))) => Py::Dict(Rc::new(RefCell::new(items.borrow().clone()))),
             ("abs", Some(Py::Int(i))) => Py::Int(i.checked_abs()?),
             ("abs", Some(Py::Float(f))) => Py::Float(f.abs()),
+            ("abs", Some(Py::Complex(number))) => Py::Float(number.norm()),
+            ("complex", Some(Py::Str(text))) => Py::Complex(text.trim().parse().ok()?),
+            ("complex", Some(real)) => {
+                let imaginary = arguments.get(1, "imag").map_or(Some(Complex64::ZERO), Py::as_complex)?;
+                Py::Complex(real.as_complex()? + imaginary * Complex64::I)
+            }
             ("round", Some(number)) if arguments.count() == 1 => match number.as_int() {
                 Some(int) => Py::Int(int),
                 None => whole(number.as_f64()?.round_ties_even())?,
@@ -529,13 +557,30 @@ impl Maker<'_, '_> {
     }
 }
 
+/// What PyTorch raises for a call, as far as that depends on dtypes.
+fn refused(path: &str, arguments: &Arguments) -> Option<String> {
+    let dtype = || arguments.named("dtype").and_then(dtype_of);
+    match path {
+        "torch.tensor" => literal_error(arguments.at(0)?, dtype()?),
+        "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
+            let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
+                return None;
+            };
+            let requires_grad = arguments.flag(1, "requires_grad", true)?;
+            let may_require = tensor.dtype().is_floating_point() || tensor.dtype().is_complex();
+            (requires_grad && !may_require)
+                .then(|| "Only Tensors of floating point and complex dtype can require gradients".into())
+        }
+        _ => None,
+    }
+}
+
 /// `nn.Parameter(data, requires_grad)`: a new object with the storage of `data`.
 fn parameter(arguments: &Arguments) -> Option<Py> {
     let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
         return None;
     };
     let requires_grad = arguments.flag(1, "requires_grad", true)?;
-    (!requires_grad || tensor.dtype().is_floating_point()).then_some(())?;
     let parameter = tensor.alias();
     parameter.set_requires_grad(requires_grad);
     Some(Py::Parameter(parameter))

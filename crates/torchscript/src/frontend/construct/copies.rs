@@ -80,7 +80,11 @@ impl Copies {
                 }
                 return Some(Py::Object(copy));
             }
-            Py::Iterator(_) | Py::Handle(..) => return None,
+            Py::Iterator(_) | Py::Handle(..) | Py::Unknown(_) => return None,
+            Py::Named(named) => {
+                let items: Option<Vec<Py>> = named.items.iter().map(|i| self.copy(i, depth + 1)).collect();
+                named.with(items?)
+            }
             other => return Some(other.clone()),
         };
         self.values.push((value.clone(), copy.clone()));

@@ -177,6 +177,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
                 waiting.extend(items.iter().rev().flat_map(|(key, value)| [value.clone(), key.clone()]));
             }
             Py::Keys(keys) => waiting.extend(keys.iter().cloned()),
+            Py::Named(named) => waiting.extend(named.items.iter().rev().cloned()),
             _ => {}
         }
     }

@@ -39,6 +39,8 @@ use frazil_ir::{
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
+pub(crate) use self::matching::unwrap_optional;
+
 use self::matching::Matcher;
 use self::sugared::Sugared;
 use crate::frontend::program::Program;
