@@ -13,8 +13,10 @@ use super::arguments::Arguments;
 use super::attributes::iterator;
 use super::compare::order;
 use super::copies::deep_copy;
+use super::dtypes::bounds;
 use super::exec::insert;
 use super::purity::is_unknown_name;
+use super::sets::{elements, set_of};
 use super::tensor::literal_error;
 use super::unknown::opaque_result;
 use super::value::Py;
@@ -182,6 +184,17 @@ impl Maker<'_, '_> {
             },
             // Models are made for the processor.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
+            // The limits of a dtype: `super::attributes` gives their names values.
+            Some(limits @ ("finfo" | "iinfo")) => {
+                let dtype = match arguments.get(0, "type") {
+                    Some(dtype) => dtype_of(dtype),
+                    None if limits == "finfo" => Some(DType::Float),
+                    None => None,
+                };
+                dtype
+                    .filter(|dtype| dtype.is_floating_point() == (limits == "finfo"))
+                    .map(Py::Limits)
+            }
             Some("Size") => arguments
                 .first()
                 .and_then(Py::items)
@@ -300,8 +313,12 @@ impl Maker<'_, '_> {
             }
             "torch.device" => matches!(value, Py::Device(_)),
             "type" => matches!(value, Py::Class(_)),
-            "str" | "float" | "bool" | "list" | "tuple" => value.type_name() == path,
+            "tuple" => matches!(value, Py::Tuple(_) | Py::Size(_) | Py::Named(_)),
+            "str" | "float" | "bool" | "list" => value.type_name() == path,
             "dict" => matches!(value, Py::Dict(_)),
+            "set" => matches!(value, Py::Set(_, false)),
+            "frozenset" => matches!(value, Py::Set(_, true)),
+            "complex" => matches!(value, Py::Complex(_)),
             _ => return Ok(None),
         }))
     }
@@ -382,10 +399,15 @@ impl Maker<'_, '_> {
             }
             ("sorted", Some(items)) => {
                 let reverse = arguments.named("reverse").map_or(Some(false), Py::truth)?;
-                Py::list(sorted(self.items(items)?, reverse)?)
+                let items = match items {
+                    Py::Set(..) => elements(items)?,
+                    items => self.items(items)?,
+                };
+                Py::list(sorted(items, reverse)?)
             }
             ("min" | "max", Some(first)) => {
                 let items = match arguments.positional() {
+                    [set @ Py::Set(..)] => elements(set)?,
                     [_] => self.items(first)?,
                     many => many.to_vec(),
                 };
@@ -464,6 +486,14 @@ impl Maker<'_, '_> {
                 }
                 _ => return None,
             },
+            ("set" | "frozenset", None) => set_of(Vec::new(), name == "frozenset")?,
+            ("set" | "frozenset", Some(items)) => {
+                let items = match items {
+                    Py::Set(..) => elements(items)?,
+                    items => self.items(items)?,
+                };
+                set_of(items, name == "frozenset")?
+            }
             ("list", None) => Py::list(Vec::new()),
             ("list", Some(items)) => Py::list(self.items(items)?),
             ("tuple", None) => Py::tuple(Vec::new()),
@@ -562,6 +592,20 @@ fn refused(path: &str, arguments: &Arguments) -> Option<String> {
     let dtype = || arguments.named("dtype").and_then(dtype_of);
     match path {
         "torch.tensor" => literal_error(arguments.at(0)?, dtype()?),
+        "torch.full" => {
+            let dtype = dtype()?;
+            let (least, greatest) = bounds(dtype)?;
+            let least = if dtype == DType::Byte { -greatest } else { least };
+            let value = arguments.get(1, "fill_value")?.as_f64()?;
+            let name = match dtype {
+                DType::Byte => "uint8_t",
+                DType::Char => "int8_t",
+                DType::Short => "int16_t",
+                _ => "int",
+            };
+            (!(least..=greatest).contains(&value.trunc()))
+                .then(|| format!("value cannot be converted to type {name} without overflow"))
+        }
         "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
             let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
                 return None;

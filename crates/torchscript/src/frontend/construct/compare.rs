@@ -29,6 +29,7 @@ impl Py {
             Py::List(items) => !items.borrow().is_empty(),
             Py::Tuple(items) | Py::Size(items) => !items.is_empty(),
             Py::Dict(items) => !items.borrow().is_empty(),
+            Py::Set(items, _) => !items.borrow().is_empty(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => match tensor.values().as_slice() {
                 [_] if tensor.dtype().is_complex() => return None,
                 [x] => *x != 0.0,
@@ -47,6 +48,7 @@ impl Py {
             Py::Opaque("function") => true,
             Py::Object(_) | Py::Instance(_) | Py::Opaque(_) | Py::Unknown(_) => return None,
             Py::NamedClass(_)
+            | Py::Limits(_)
             | Py::Device(_)
             | Py::Class(_)
             | Py::Function(_)
@@ -127,6 +129,7 @@ impl Py {
                 }
                 all(&mut a.into_iter().zip(b))
             }
+            (Py::Set(a, _), Py::Set(b, _)) => super::sets::compared(CmpOp::Eq, &a.borrow(), &b.borrow()),
             (Py::Dict(a), Py::Dict(b)) => {
                 let (a, b) = (a.borrow().clone(), b.borrow().clone());
                 if a.len() != b.len() {
@@ -173,6 +176,7 @@ impl Py {
             }
             (Py::List(a), Py::List(b)) => Rc::ptr_eq(a, b),
             (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
+            (Py::Set(a, _), Py::Set(b, _)) => Rc::ptr_eq(a, b),
             (Py::Iterator(a), Py::Iterator(b)) => Rc::ptr_eq(a, b),
             (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => a.is(b),
             (Py::Object(a), Py::Object(b)) | (Py::Instance(a), Py::Instance(b)) => Rc::ptr_eq(a, b),
@@ -287,12 +291,18 @@ pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
     let is_in = || match (left, right) {
         (Py::Str(part), Py::Str(text)) => Some(text.contains(&**part)),
         (_, Py::Str(_)) => None,
+        (_, Py::Set(items, _)) => is_among(&items.borrow(), left),
         (_, Py::Dict(items)) => Some(items.borrow().iter().any(|(key, _)| key.is_key(left))),
         (_, Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Named(_) | Py::Iterator(_)) => {
             is_among(&right.items()?, left)
         }
         _ => None,
     };
+    if let (Py::Set(a, _), Py::Set(b, _)) = (left, right)
+        && !matches!(op, CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn)
+    {
+        return super::sets::compared(op, &a.borrow(), &b.borrow());
+    }
     match op {
         CmpOp::Eq => left.equals(right),
         CmpOp::NotEq => left.equals(right).map(|is| !is),

@@ -3,6 +3,8 @@
 use frazil_ir::DType;
 use half::{bf16, f16};
 
+use super::value::Py;
+
 /// Integers beyond this are no longer exact in a double: it has the next one, but rounds to that, too.
 pub(super) const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
 
@@ -122,4 +124,37 @@ pub(super) fn append(bytes: &mut Vec<u8>, dtype: DType, x: f64) {
         DType::Byte => bytes.push(x as u8),
         _ => bytes.push(u8::from(x != 0.0)),
     }
+}
+
+/// What `torch.finfo` or `torch.iinfo` says of a dtype.
+pub(super) fn limit(dtype: DType, name: &str) -> Option<Py> {
+    let whole = |(least, greatest): (i64, i64)| match name {
+        "min" => Some(Py::Int(least)),
+        "max" => Some(Py::Int(greatest)),
+        _ => None,
+    };
+    let (greatest, eps, smallest) = match dtype {
+        _ if name == "bits" => return Some(Py::Int(8 * dtype.size() as i64)),
+        _ if name == "dtype" => return Some(Py::str(dtype.to_string().trim_start_matches("torch."))),
+        DType::Float => (
+            f64::from(f32::MAX),
+            f64::from(f32::EPSILON),
+            f64::from(f32::MIN_POSITIVE),
+        ),
+        DType::Double => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE),
+        DType::Half => (f16::MAX.to_f64(), f16::EPSILON.to_f64(), f16::MIN_POSITIVE.to_f64()),
+        DType::BFloat16 => (bf16::MAX.to_f64(), bf16::EPSILON.to_f64(), bf16::MIN_POSITIVE.to_f64()),
+        DType::Long => return whole((i64::MIN, i64::MAX)),
+        _ => {
+            let (least, greatest) = bounds(dtype)?;
+            return whole((least as i64, greatest as i64));
+        }
+    };
+    Some(Py::Float(match name {
+        "max" => greatest,
+        "min" => -greatest,
+        "eps" => eps,
+        "tiny" | "smallest_normal" => smallest,
+        _ => return None,
+    }))
 }

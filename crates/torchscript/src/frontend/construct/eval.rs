@@ -16,6 +16,7 @@ use super::attributes::{Member, iterator};
 use super::dtypes::wrapped;
 use super::exec::insert;
 use super::globals::Binding;
+use super::sets::set_of;
 use super::text::converted;
 use super::value::Py;
 use super::{MAX_DEPTH, Maker, Scope, find_class};
@@ -72,15 +73,23 @@ impl Maker<'_, '_> {
                 }
                 Py::Dict(Rc::new(RefCell::new(items)))
             }
-            // Code cannot use what it is.
             Expr::Set(set) => {
                 let items = self.sequence(scope, &set.elts)?;
-                let is_plain =
-                    |item: &Py| matches!(item, Py::None | Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_));
-                if !items.iter().all(is_plain) {
-                    return self.beyond(&file, "this expression", expr);
+                match set_of(items, false) {
+                    Some(set) => set,
+                    None => return self.beyond(&file, "this set", expr),
                 }
-                Py::Opaque("set")
+            }
+            Expr::SetComp(comprehension) => {
+                let mut out = Vec::new();
+                self.comprehend(scope, &comprehension.generators, &mut |this, scope| {
+                    out.push(this.expr(scope, &comprehension.elt)?);
+                    Ok(())
+                })?;
+                match set_of(out, false) {
+                    Some(set) => set,
+                    None => return self.beyond(&file, "this set", expr),
+                }
             }
             Expr::Lambda(_) if !scope.is_top && !scope.is_class && file.is_by_hand() => Py::Opaque("function"),
             Expr::EllipsisLiteral(_) => Py::Opaque("ellipsis"),

@@ -192,7 +192,9 @@ impl Maker<'_, '_> {
                 }
                 None => return self.beyond(&file, "this operator", assign),
             },
-            (Py::List(_) | Py::Dict(_), _) => return self.beyond(&file, "this operator", assign),
+            (Py::List(_) | Py::Dict(_) | Py::Set(_, false), _) => {
+                return self.beyond(&file, "this operator", assign);
+            }
             (_, op) => self.binary(&file, op, &left, &right, assign)?,
         };
         // What the target calls has been called.

@@ -112,6 +112,33 @@ impl Maker<'_, '_> {
                     f64::from(u8::from(i as i64 / columns.max(1) == i as i64 % columns.max(1)))
                 })?
             }
+            "randint" => {
+                let (low, high, size) = match arguments.count() {
+                    3 => (arguments.at(0)?.as_int()?, arguments.at(1)?.as_int()?, arguments.at(2)?),
+                    2 if arguments.named("size").is_some() => (
+                        arguments.at(0)?.as_int()?,
+                        arguments.at(1)?.as_int()?,
+                        arguments.named("size")?,
+                    ),
+                    _ => (0, arguments.get(0, "high")?.as_int()?, arguments.get(1, "size")?),
+                };
+                let range = high.checked_sub(low).filter(|&range| range > 0)? as f64;
+                HostTensor::new(dtype.unwrap_or(DType::Long), size.ints()?, |_| {
+                    low as f64 + (range * self.random.uniform()).floor()
+                })?
+            }
+            "randperm" => {
+                let count = usize::try_from(arguments.get(0, "n")?.as_int()?).ok()?;
+                let sizes = vec![i64::try_from(count).ok()?];
+                HostTensor::is_allowed(&sizes).then_some(())?;
+                let mut order: Vec<usize> = (0..count).collect();
+                for at in (1..count).rev() {
+                    order.swap(at, (self.random.uniform() * (at + 1) as f64) as usize);
+                }
+                HostTensor::new(dtype.unwrap_or(DType::Long), sizes, |i| {
+                    order.get(i).copied().unwrap_or(0) as f64
+                })?
+            }
             "arange" => arange(arguments, dtype)?,
             "linspace" => {
                 let (start, end) = (arguments.get(0, "start")?.as_f64()?, arguments.get(1, "end")?.as_f64()?);

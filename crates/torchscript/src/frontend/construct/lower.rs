@@ -291,7 +291,10 @@ impl Lowering<'_, '_> {
                 ))),
             };
         }
-        let lowered = self.value(file, value, wanted.map(|wanted| wanted.ty))?;
+        let lowered = match value {
+            Py::Opaque("function") => Err("Expected a single top-level function".into()),
+            value => self.value(file, value, wanted.map(|wanted| wanted.ty))?,
+        };
         let fits = match &lowered {
             Ok((ty, _)) => wanted.is_none_or(|wanted| *ty == wanted.ty || !wanted.is_strict),
             Err(_) => wanted.is_none_or(|wanted| !wanted.is_strict),
@@ -494,7 +497,6 @@ impl Lowering<'_, '_> {
                 let constant = Constant::Dict(Arc::new(DictConstant { key, value, entries }));
                 (ctx.dict_of(key, value), constant)
             }
-            Py::Opaque("function") => return Ok(Err("Expected a single top-level function".into())),
             other => return Ok(Err(unsupported(other))),
         };
         Ok(Ok(match wanted {

@@ -30,6 +30,7 @@ mod purity;
 mod refuse;
 mod root;
 mod scripted;
+mod sets;
 mod states;
 mod tensor;
 mod tensor_methods;

@@ -32,6 +32,11 @@ pub(super) struct Named {
 }
 
 impl NamedClass {
+    /// `P._fields`
+    pub(super) fn field_names(&self) -> Py {
+        Py::tuple(self.fields.iter().map(|field| Py::Str(Rc::clone(field))).collect())
+    }
+
     fn is(&self, other: &NamedClass) -> bool {
         match (&self.class, &other.class) {
             (Some(a), Some(b)) => a.is(b),
@@ -187,8 +192,7 @@ impl Maker<'_, '_> {
             return Ok(Some(value));
         }
         if name == "_fields" {
-            let fields = named.class.fields.iter().map(|field| Py::Str(Rc::clone(field)));
-            return Ok(Some(Py::tuple(fields.collect())));
+            return Ok(Some(named.class.field_names()));
         }
         let method = || Some(Py::Method(Box::new(Py::Named(Rc::clone(named))), name.into()));
         if matches!(name, "_asdict" | "_replace" | "count" | "index") {

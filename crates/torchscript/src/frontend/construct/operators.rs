@@ -64,6 +64,7 @@ impl Maker<'_, '_> {
             (_, Py::Tensor(_) | Py::Parameter(_), _) | (_, _, Py::Tensor(_) | Py::Parameter(_)) => {
                 super::elements::arithmetic(op, left, right).map(Py::Tensor)
             }
+            (_, Py::Set(..), Py::Set(..)) => super::sets::operator(op, left, right),
             (_, Py::Complex(_), _) | (_, _, Py::Complex(_)) => super::complex::number_operator(op, left, right),
             (Operator::BitAnd, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a & b)),
             (Operator::BitOr, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a | b)),

@@ -63,6 +63,7 @@ pub(super) const NAMES: &[&str] = &[
     "sqrt",
     "stride",
     "sub_",
+    "sum",
     "t",
     "tan",
     "tanh",
@@ -102,6 +103,11 @@ impl Maker<'_, '_> {
             "type" => cast(dtype_of(arguments.get(0, "dtype")?)?),
             "is_complex" => Some(Py::Bool(complex)),
             "element_size" => Some(Py::Int(tensor.dtype().size() as i64)),
+            // The sum of floats depends on the order.
+            "sum" if arguments.is_empty() && (tensor.dtype().is_integral() || tensor.dtype() == DType::Bool) => {
+                let sum: f64 = tensor.values().iter().sum();
+                HostTensor::new(DType::Long, Vec::new(), |_| sum).map(Py::Tensor)
+            }
             "conj" if complex => tensor.map_complex(|x| x.conj()).map(Py::Tensor),
             "abs" if complex => tensor.norms().map(Py::Tensor),
             "neg" if complex => tensor.map_complex(|x| -x).map(Py::Tensor),

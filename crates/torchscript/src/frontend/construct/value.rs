@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::{AttributeKind, Constant, Device, TypeId};
+use frazil_ir::{AttributeKind, Constant, DType, Device, TypeId};
 use indexmap::IndexMap;
 use num_complex::Complex64;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
@@ -33,7 +33,11 @@ pub(super) enum Py {
     /// A class of such tuples that no class statement defines.
     NamedClass(Rc<NamedClass>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
+    /// The elements of a set, and whether it is a `frozenset`.
+    Set(Rc<RefCell<Vec<Py>>>, bool),
     Device(Device),
+    /// `torch.finfo` or `torch.iinfo` of a dtype.
+    Limits(DType),
     Tensor(HostTensor),
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
@@ -239,7 +243,11 @@ impl Py {
             Py::Unknown(_) => "value of Python",
             Py::Size(_) => "torch.Size",
             Py::Dict(_) => "dict",
+            Py::Set(_, false) => "set",
+            Py::Set(_, true) => "frozenset",
             Py::Device(_) => "device",
+            Py::Limits(dtype) if dtype.is_floating_point() => "torch.finfo",
+            Py::Limits(_) => "torch.iinfo",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
             Py::Object(_) | Py::Instance(_) | Py::Member(..) => "object",
             Py::Typed(..) => "Attribute",
@@ -275,6 +283,7 @@ impl Py {
             Py::Tuple(items) | Py::Size(items) => items.to_vec(),
             Py::Named(named) => named.items.to_vec(),
             Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
+            Py::Set(items, _) if items.borrow().len() < 2 => items.borrow().clone(),
             Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
             // What has been gone through once is not gone through again: Python would find the rest of it.
             Py::Iterator(items) => items.borrow_mut().take()?.into(),
@@ -303,6 +312,8 @@ impl Py {
             Py::List(items) => items.borrow().len(),
             Py::Tuple(items) => items.len(),
             Py::Dict(items) => items.borrow().len(),
+            // Elements are looked up one by one.
+            Py::Set(items, _) => items.borrow().len() * items.borrow().len(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.len(),
             _ => 0,
         };

@@ -356,6 +356,13 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             _ => None,
         };
+        if !matches!(self.kind_of(object), TypeKind::Class(_)) {
+            let message = format!(
+                "Tried to set an attribute: {name} on a non-class: {}",
+                self.shown(self.ty(object))
+            );
+            return self.error("attribute", message, node);
+        }
         let Some(ty) = ty else {
             let message =
                 format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?");

@@ -518,6 +518,10 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                 return self.error("type", message, node);
             }
         }
+        if self.program.by_hand() {
+            // Only a literal that nothing is assigned to takes the type of where it is passed.
+            self.empty_lists.remove(&id);
+        }
         self.suggest_name(id, name);
         if let Some(declared) = declared.filter(|&ty| self.program.by_hand() && ty != self.ty(id)) {
             // Whoever reads the variable sees what it was declared to be.

@@ -115,7 +115,9 @@ impl<'f> Emitter<'_, '_, 'f> {
                 let ty = self.program.annotation(self.file, &assign.annotation)?;
                 match &assign.value {
                     Some(value) => {
-                        let value = self.sugared(value, Some(ty))?;
+                        // The parts of a tuple stand for themselves.
+                        let hint = Some(ty).filter(|_| !(value.is_tuple_expr() && self.program.by_hand()));
+                        let value = self.sugared(value, hint)?;
                         self.assign_to(&assign.target, value, Some(ty))
                     }
                     None => self.error(

@@ -260,6 +260,10 @@ impl Program<'_> {
                 match &assign.value {
                     Some(value) => {
                         let value = self.constant_expr(file, value, Some(ty))?;
+                        if matches!(value, Constant::Tensor(_)) {
+                            let message = "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory aliasing problems";
+                            return Err(file.error("class-member", message, member).into());
+                        }
                         class.constants.insert(name, value);
                     }
                     None => class.add_attribute(name, ty, AttributeKind::Plain),
