@@ -126,7 +126,7 @@ impl Graphs {
         let mut out = self.clone();
         let mut report = Report::default();
         for (_, function) in out.unit.functions_mut() {
-            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry())?;
+            let one = manager.run_on_graph(&mut function.graph, self.session.registry())?;
             report.add(one);
         }
         Ok((out, report))

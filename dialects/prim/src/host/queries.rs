@@ -75,7 +75,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         [] => Err(OpError::raised("len() of a 0-d tensor")),
         [n, ..] => one(*n),
     }),
-    ("aten::dim", |c| one(c.tensor(0)?.dim() as i64)),
+    ("aten::dim", |c| one(crate::queries::described(c)?.dim() as i64)),
     ("aten::element_size", |c| one(c.tensor(0)?.dtype().size() as i64)),
     ("aten::numel", |c| one(c.tensor(0)?.numel())),
     ("aten::size", |c| one(Value::ints(c.tensor(0)?.sizes().iter().copied()))),

@@ -138,7 +138,10 @@ impl Maker<'_, '_> {
     fn is_only_unknown(&mut self, scope: &Scope, expr: &Expr) -> Result<bool> {
         let file = Arc::clone(&scope.file);
         let mut mentions = Mentions::of_expr(expr);
-        if !self.is_pure(&file, &mentions)? {
+        // A parameter is part of the module's state, whatever code uses.
+        let mut names = mentions.paths.iter().chain(&mentions.loaded);
+        let is_state = names.any(|path| matches!(path.rsplit('.').next(), Some("Parameter" | "Buffer")));
+        if is_state || !self.is_pure(&file, &mentions)? {
             return Ok(false);
         }
         for (name, value) in &scope.variables {
