@@ -63,7 +63,7 @@ pub(crate) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::_assert_async", |c| {
         asserted(c, "Expected Tensor with single nonzero value, but got zero")
     }),
-    ("aten::_assert_async.msg", |c| asserted(c, c.str(1)?)),
+    ("aten::_assert_async.msg", |c| asserted(c, c.text(1)?)),
     ("prim::type", device_type),
     ("prim::index", device_index),
 ];

@@ -123,10 +123,12 @@ impl Maker<'_, '_> {
     /// nothing, the value is unknown, which is an error where it is used.
     pub(super) fn assigned(&mut self, scope: &mut Scope, targets: &[Expr], expr: &Expr) -> Result<Py> {
         let error = match self.expr(scope, expr) {
-            Err(LoadError::Source(error)) if is_beyond(&error) && !scope.is_top => error,
+            Err(LoadError::Source(error)) if is_beyond(&error) => error,
             other => return other,
         };
-        let is_kept = |target: &Expr| matches!(target, Expr::Name(_) | Expr::Attribute(_));
+        // A global variable of such a value is refused where it is used.
+        let is_top = scope.is_top;
+        let is_kept = |target: &Expr| target.is_attribute_expr() || target.is_name_expr() && !is_top;
         let file = Arc::clone(&scope.file);
         if !file.is_by_hand() || !targets.iter().all(is_kept) || !self.is_only_unknown(scope, expr)? {
             return Err(error.into());
