@@ -103,6 +103,6 @@ fn class_of_run(error: &ExecError) -> ErrorClass {
         ErrorKind::Raised { .. } => ErrorClass::Raised,
         ErrorKind::Missing(_) | ErrorKind::Unsupported(_) => ErrorClass::Unsupported,
         ErrorKind::Malformed(_) => ErrorClass::Input,
-        ErrorKind::Limit => ErrorClass::Failed,
+        _ => ErrorClass::Failed,
     }
 }

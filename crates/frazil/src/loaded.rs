@@ -147,7 +147,7 @@ impl Graphs {
         let mut out = self.clone();
         let mut report = Report::default();
         for (_, function) in out.unit.functions_mut() {
-            let one = manager.run_on_graph(&mut function.graph, &**self.session.registry());
+            let one = manager.run_on_graph(&mut function.graph, self.session.registry());
             report.add(one.map_err(|e| e.in_function(self.session.ctx().name(function.name)))?);
         }
         Ok((out, report))

@@ -282,7 +282,7 @@ impl Model {
     ) -> Result<(Model, Report)> {
         let mut manager = manager(&self.session, pipeline, passes)?;
         let mut module = Module::clone(&self.restored_as_known()?.module);
-        let report = frazil_passes::freeze_with(&mut module, options, &mut manager, &**self.session.registry())?;
+        let report = frazil_passes::freeze_with(&mut module, options, &mut manager, self.session.registry())?;
         self.backing.check()?;
         Ok((self.derived(module), report))
     }

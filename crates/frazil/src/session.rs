@@ -298,7 +298,7 @@ impl Session {
                 immutable_only: true,
                 ..ConstantPropagation::default()
             };
-            let _ = pass.run(graph, &mut PassContext::new(&**self.registry()));
+            let _ = pass.run(graph, &mut PassContext::new(self.registry()));
         };
         let trace = |module: &Module, context: &TraceContext, request: &TraceRequest| {
             crate::trace::record(self.registry(), module, context, request)

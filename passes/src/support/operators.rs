@@ -5,6 +5,8 @@ use frazil_ir::{Constant, Context, Graph, NodeId, TupleConstant, TypeId, TypeKin
 use frazil_runtime::args::{Arg, Args};
 use frazil_runtime::call::{args_of, invoke};
 use frazil_runtime::import::{Importer, value_to_constant};
+use frazil_runtime::interp::Interpreter;
+use frazil_runtime::op::Operator;
 use frazil_runtime::structured::TensorShape;
 use frazil_runtime::{Registry, Semantics, Value, Variant};
 use std::sync::Arc;
@@ -50,47 +52,7 @@ impl Operators for Registry {
     }
 
     fn evaluate(&self, graph: &Graph, node: NodeId, operands: &[Constant], budget: usize) -> Option<Vec<Constant>> {
-        // How tensors look in print is PyTorch's business at run time.
-        if matches!(graph.kind_name(node), "aten::str" | "aten::format") && operands.iter().any(holds_tensor) {
-            return None;
-        }
-        let op = self.operator(graph, node)?;
-        if op.variant() != Variant::Functional {
-            return None;
-        }
-        let mut importer = Importer::new();
-        let values: Vec<Value> = operands
-            .iter()
-            .map(|c| importer.value(c, None))
-            .collect::<Result<_, _>>()
-            .ok()?;
-        let ctx = self.ctx();
-        if !matches!(op.semantics(), Semantics::Kernel(_)) {
-            // How much it would take is known before it is done.
-            let (args, _) = args_of(ctx, op.schema(), &values);
-            let program = op.program(&args).ok()??;
-            let shapes = program.output_shapes();
-            let bytes = shapes.iter().try_fold(0usize, |sum, shape| {
-                let size = usize::try_from(shape.numel()).ok()?.checked_mul(shape.dtype.size())?;
-                sum.checked_add(size)
-            })?;
-            if bytes > budget {
-                return None;
-            }
-        }
-        let output_types: Vec<TypeId> = graph.node_outputs(node).iter().map(|v| graph.ty(*v)).collect();
-        let results = invoke(ctx, &op, &values, &output_types, graph.attributes(node)).ok()?;
-        let constants: Vec<Constant> = results
-            .iter()
-            .zip(&output_types)
-            .map(|(value, ty)| {
-                // What gives back an operand gives that very tensor: its identity can be asked for.
-                let same = |(operand, _): &(&Value, &Constant)| matches!(value, Value::Tensor(_)) && value.is(operand);
-                let given = values.iter().zip(operands).find(same).map(|(_, c)| c.clone());
-                given.or_else(|| value_to_constant(value)).map(|c| typed(ctx, c, *ty))
-            })
-            .collect::<Option<_>>()?;
-        (constants.len() == output_types.len() && constants.iter().all(|c| byte_size(c) <= budget)).then_some(constants)
+        evaluated(self, None, graph, node, operands, budget)
     }
 
     fn infer(&self, graph: &Graph, node: NodeId, operands: &[ShapeOperand]) -> Option<Vec<(TensorShape, bool)>> {
@@ -107,6 +69,117 @@ impl Operators for Registry {
         let views = program.outputs.iter().map(|t| program.viewed_argument(*t).is_some());
         Some(program.output_shapes().into_iter().zip(views).collect())
     }
+}
+
+/// A shared registry evaluates composites, too: the interpreter that runs them holds it.
+impl Operators for Arc<Registry> {
+    fn catalogue(&self) -> &Catalogue {
+        Registry::catalogue(self)
+    }
+
+    fn evaluate(&self, graph: &Graph, node: NodeId, operands: &[Constant], budget: usize) -> Option<Vec<Constant>> {
+        evaluated(self, Some(self), graph, node, operands, budget)
+    }
+
+    fn infer(&self, graph: &Graph, node: NodeId, operands: &[ShapeOperand]) -> Option<Vec<(TensorShape, bool)>> {
+        (**self).infer(graph, node, operands)
+    }
+}
+
+/// Most steps that the evaluation of a composite takes.
+const MAX_STEPS: u64 = 1 << 20;
+
+/// Most bytes that a composite may make of its operands, as far as their sizes and integers tell.
+const MAX_WORK: f64 = (1u64 << 30) as f64;
+
+/// [`Operators::evaluate`] of a registry; `shared` where composites may be run.
+fn evaluated(
+    registry: &Registry,
+    shared: Option<&Arc<Registry>>,
+    graph: &Graph,
+    node: NodeId,
+    operands: &[Constant],
+    budget: usize,
+) -> Option<Vec<Constant>> {
+    // How tensors look in print is PyTorch's business at run time.
+    if matches!(graph.kind_name(node), "aten::str" | "aten::format") && operands.iter().any(holds_tensor) {
+        return None;
+    }
+    let op = registry.operator(graph, node)?;
+    if op.variant() != Variant::Functional {
+        return None;
+    }
+    let mut importer = Importer::new();
+    let values: Vec<Value> = operands
+        .iter()
+        .map(|c| importer.value(c, None))
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let ctx = registry.ctx();
+    if let Semantics::Composite(body) = op.semantics() {
+        (work_of(operands) <= MAX_WORK && !draws(registry, body, 0)).then_some(())?;
+    } else if !matches!(op.semantics(), Semantics::Kernel(_)) {
+        // How much it would take is known before it is done.
+        let (args, _) = args_of(ctx, op.schema(), &values);
+        let program = op.program(&args).ok()??;
+        let shapes = program.output_shapes();
+        let bytes = shapes.iter().try_fold(0usize, |sum, shape| {
+            let size = usize::try_from(shape.numel()).ok()?.checked_mul(shape.dtype.size())?;
+            sum.checked_add(size)
+        })?;
+        if bytes > budget {
+            return None;
+        }
+    }
+    let output_types: Vec<TypeId> = graph.node_outputs(node).iter().map(|v| graph.ty(*v)).collect();
+    let results = match (op.semantics(), shared) {
+        (Semantics::Composite(_), None) => return None,
+        (Semantics::Composite(_), Some(shared)) => run_composite(shared, &op, &values)?,
+        _ => invoke(ctx, &op, &values, &output_types, graph.attributes(node)).ok()?,
+    };
+    let constants: Vec<Constant> = results
+        .iter()
+        .zip(&output_types)
+        .map(|(value, ty)| {
+            // What gives back an operand gives that very tensor: its identity can be asked for.
+            let same = |(operand, _): &(&Value, &Constant)| matches!(value, Value::Tensor(_)) && value.is(operand);
+            let given = values.iter().zip(operands).find(same).map(|(_, c)| c.clone());
+            given.or_else(|| value_to_constant(value)).map(|c| typed(ctx, c, *ty))
+        })
+        .collect::<Option<_>>()?;
+    (constants.len() == output_types.len() && constants.iter().all(|c| byte_size(c) <= budget)).then_some(constants)
+}
+
+fn run_composite(registry: &Arc<Registry>, op: &Operator, values: &[Value]) -> Option<frazil_runtime::op::Results> {
+    let interpreter = Interpreter::new(Arc::clone(registry)).with_step_limit(MAX_STEPS);
+    interpreter.run_operator(op, values).ok()
+}
+
+/// An upper estimate of the bytes that a composite makes: its integers may be sizes.
+fn work_of(operands: &[Constant]) -> f64 {
+    operands.iter().fold(8.0, |work, operand| match operand {
+        Constant::Tensor(t) => work + 8.0 * t.sizes.iter().product::<i64>() as f64,
+        _ => work,
+    }) * operands.iter().map(factor_of).product::<f64>()
+}
+
+fn factor_of(operand: &Constant) -> f64 {
+    match operand {
+        Constant::Int(i) => i.unsigned_abs().max(1) as f64,
+        Constant::List(_) | Constant::Tuple(_) => operand.items().unwrap_or_default().iter().map(factor_of).product(),
+        _ => 1.0,
+    }
+}
+
+/// Whether the body of a composite may draw random numbers, or goes deeper than others do.
+fn draws(registry: &Registry, body: &Graph, depth: usize) -> bool {
+    depth > 16
+        || body.all_nodes().into_iter().any(|node| {
+            registry.operator(body, node).is_some_and(|op| match op.semantics() {
+                Semantics::Composite(inner) => draws(registry, inner, depth + 1),
+                _ => op.is_random(),
+            })
+        })
 }
 
 fn argument(operand: &ShapeOperand, args: &mut Args<'_>) -> Option<Arg> {

@@ -581,3 +581,33 @@ fn half_precision_keeps_its_dtype() {
             .all(|n| graph.kind_name(n) != "aten::batch_norm")
     );
 }
+
+/// Operators that are defined by others are evaluated as others are; not such that draw random numbers, or may make much of little.
+#[test]
+fn composites_are_evaluated() {
+    let registry = registry();
+    let prelude = format!("{PRELUDE}  %size : int[] = prim::Constant[value=[3]]()\n");
+    let ones = "  %a : Tensor = aten::ones(%size, %none, %none, %none, %none)\n";
+    let cases = [
+        ("aten::mse_loss", "  %y : Tensor = aten::mse_loss(%a, %a, %one)\n", true),
+        (
+            "aten::dropout",
+            "  %y : Tensor = aten::dropout(%a, %half, %yes)\n",
+            false,
+        ),
+        (
+            "aten::rrelu",
+            "  %y : Tensor = aten::rrelu(%a, %half, %half, %yes, %none)\n",
+            false,
+        ),
+    ];
+    for (operator, node, folds) in cases {
+        let text = format!("graph():\n{prelude}{ones}{node}  return (%y)\n");
+        let mut graph = parse_graph(registry.ctx(), &text).unwrap().graph;
+        let passes = PassRegistry::standard();
+        let manager = PassManager::from_pipeline(&passes, "constant-propagation,dce").unwrap();
+        manager.run_on_graph(&mut graph, &registry).unwrap();
+        let left = graph.all_nodes().iter().any(|&n| graph.kind_name(n) == operator);
+        assert_eq!(left, !folds, "{operator}");
+    }
+}

@@ -3,6 +3,7 @@
 //! Control flow, numbers that are read from tensors, and calls of functions that Python would run leave nothing behind. Calls of functions and
 //! modules that are compiled by themselves stay calls. Sizes stay computed from the tensors that they are of.
 
+mod gradients;
 mod sizes;
 mod values;
 
@@ -19,7 +20,7 @@ use frazil_runtime::interp::Interpreter;
 use frazil_runtime::value::{ObjectValue, TensorCell};
 use frazil_runtime::{Registry, Value};
 use frazil_torchscript::{TraceContext, TraceRequest};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Most nodes that the traced function may run.
@@ -88,6 +89,10 @@ struct Tracing<'t> {
     tensors: HashMap<usize, (ValueId, TensorCell)>,
     /// Parameters and buffers: the module that each is of, and its name there.
     attributes: HashMap<usize, (usize, SymbolId)>,
+    /// Parameters that require gradients, by address.
+    parameters: HashSet<usize>,
+    /// Values of the trace that require gradients.
+    gradients: HashSet<ValueId>,
     /// Modules by address: the one that each is in, its name there and its type.
     modules: HashMap<usize, (usize, SymbolId, TypeId)>,
     /// Modules that the trace has got so far.
@@ -122,6 +127,8 @@ pub(crate) fn record(
         exporter: Exporter::new(),
         tensors: HashMap::new(),
         attributes: HashMap::new(),
+        parameters: HashSet::new(),
+        gradients: HashSet::new(),
         modules: HashMap::new(),
         objects: HashMap::new(),
         training: HashMap::new(),
@@ -153,6 +160,7 @@ impl Tracing<'_> {
             self.graph.name_value(value, names.next().unwrap_or("self"));
             self.objects.insert(this.address(), value);
             self.find_attributes(&this, 0)?;
+            self.find_parameters()?;
             args.push((Value::Object(this), Noted::Constant));
         }
         for input in &request.inputs {
@@ -227,6 +235,9 @@ impl Tracing<'_> {
                 let kind = self.ctx.symbol(kind);
                 let node = self.builder().node(kind, &[noted], &types);
                 let outputs = self.graph.node_outputs(node).to_vec();
+                if self.gradients.contains(&noted) {
+                    self.mark_gradients(&outputs);
+                }
                 for (item, output) in items.iter().zip(outputs) {
                     self.unpack(item, output)?;
                 }
@@ -616,6 +627,9 @@ impl Tracing<'_> {
         let copy = self.copied(graph, node, &mut own, operands, Some(&types));
         self.graph = own;
         let outputs = self.graph.node_outputs(copy).to_vec();
+        if self.propagates(graph.kind_name(node), operands) {
+            self.mark_gradients(&outputs);
+        }
         for (result, output) in results.iter().zip(outputs) {
             match result {
                 Value::Tensor(cell) => self.define(cell, output),

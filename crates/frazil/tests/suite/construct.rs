@@ -39,7 +39,7 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Each expression is computed in a constructor, and the error says why not.
+/// Each expression is computed and used in a constructor, and the error says why not.
 #[test]
 fn what_only_python_knows_is_refused_by_name() {
     for (expression, expected) in [
@@ -55,8 +55,7 @@ fn what_only_python_knows_is_refused_by_name() {
         ("self.nothing", "'M' object has no attribute 'nothing'"),
         ("self.seq.nothing", "has no attribute 'nothing'"),
         ("self.fc.weight.nothing", "the attribute `nothing`"),
-        ("self.fc.half", "the attribute `half`"),
-        ("self.fc.half()", "the attribute `half`"),
+        ("self.fc.type", "the attribute `type`"),
         ("hasattr(self.fc, 'padding_mode')", "the attribute `padding_mode`"),
         ("getattr(self, '_buffers', None)", "the attribute `_buffers`"),
         ("'abc'.title()", "the attribute `title`"),
@@ -97,7 +96,10 @@ fn what_only_python_knows_is_refused_by_name() {
         ),
         ("nn.ReLU(inplace=True, other=1)", "has no argument 'other'"),
         ("nn.Tanh(3)", "takes no arguments"),
-        ("nn.Parameter(torch.tensor([1]))", "`torch.nn.Parameter`"),
+        (
+            "nn.Parameter(torch.tensor([1]))",
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ),
         ("torch.Tensor(self.fc.weight.shape)", "`torch.Tensor`"),
         // Iterators, containers.
         ("[list(p) for p in [self.parameters()] * 2]", "`list`"),
@@ -113,7 +115,7 @@ fn what_only_python_knows_is_refused_by_name() {
         ("self.fc.weight.t().view(4)", "the method `view`"),
     ] {
         let text = format!(
-            "{HEAD}\nclass M(Net):\n    def __init__(self):\n        super().__init__()\n        self.value = {expression}\nmodel = M()\n"
+            "{HEAD}\nclass M(Net):\n    def __init__(self):\n        super().__init__()\n        assert [{expression}] is not None\nmodel = M()\n"
         );
         let error = refusal(&text);
         assert!(error.contains(expected), "{expression}: {error}");
@@ -204,4 +206,31 @@ fn defaults_of_functions_that_are_defined_in_a_loop_are_refused() {
     );
     let error = refusal(&text);
     assert!(error.contains("defined several times"), "{error}");
+}
+
+/// What only Python knows is an error where it is used, unless it may be a module or part of the module's state, or computing it may change something.
+#[test]
+fn what_only_python_knows_may_be_assigned() {
+    let text = |assigned: &str, used: &str| {
+        format!(
+            "{HEAD}\nclass M(Net):\n    def __init__(self):\n        super().__init__()\n        self.value = {assigned}\n    def forward(self, x: int):\n        return {used}\nmodel = M()\n"
+        )
+    };
+    for expression in ["os.name == 'a'", "math.sqrt(-1.0)", "'abc'.title()", "1.5 .hex()"] {
+        let loaded = Session::new().load_bytes(Path::new("model.py"), text(expression, "x").into_bytes());
+        assert!(loaded.is_ok(), "{expression}: {:?}", loaded.err());
+        let error = refusal(&text(expression, "self.value"));
+        assert!(error.contains("has no attribute 'value'"), "{expression}: {error}");
+    }
+    for expression in [
+        "nn.Parameter(torch.zeros(2, device='cuda'))",
+        "torch.load('weights.pt')",
+        "torch.hub.load('a', 'b')",
+        "__import__('copy').copy(self.fc)",
+        "frob(self).to_something()",
+        "self.fc.weight.add_(1, alpha=2)",
+    ] {
+        let error = refusal(&text(expression, "x"));
+        assert!(error.contains("model.py:"), "{expression}: {error}");
+    }
 }

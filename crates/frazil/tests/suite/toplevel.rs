@@ -70,7 +70,7 @@ fn what_cannot_be_run_is_refused_by_name_where_the_model_needs_it() {
             "model = Net()\nmodel.load_state_dict(torch.load('w.pt'))",
             "`torch.load`",
         ),
-        ("model = Net(int(open('n').read()))", "open"),
+        ("model = Net(int(open('n').read()))", "TextIOWrapper"),
         ("model = Net()\nmodel.n = unknown.value", "unknown"),
         ("model = torch.jit.load('a.pt')", "`torch.jit.load`"),
         ("net = Net()\ntraced = torch.jit.trace(net, 1)", "`torch.jit.trace`"),
@@ -278,7 +278,7 @@ fn a_refused_statement_taints_all_that_it_reaches() {
         ("globals()['model'].n = 5", "globals"),
         (
             "model.names = ['a']\nnames = model.names\nnames += map(str, [1])",
-            "map",
+            "this operator",
         ),
         ("print(mylib.train(model))", "mylib"),
         ("print(model.n, frob(model))", "frob"),

@@ -69,3 +69,16 @@ def native_dropout(input: Tensor, p: float, train: Optional[bool]) -> Tuple[Tens
         out = input.clone()
         mask = torch.ones_like(input, dtype=torch.bool)
     return out, mask
+
+# Where it is not positive, each element gets a slope of its own in training, and else the mean of the bounds.
+def rrelu(self: Tensor, lower: number, upper: number, training: bool, generator: Optional[Generator]) -> Tensor:
+    low = float(lower)
+    high = float(upper)
+    if low > high:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return torch.leaky_relu(self, (low + high) / 2)
+    if self.dtype == torch.float16:
+        raise RuntimeError("\"rrelu_with_noise_out_cpu\" not implemented for 'Half'")
+    slopes = torch.uniform(torch.empty_like(self), low, high)
+    return torch.where(self <= 0, self * slopes, self)

@@ -118,6 +118,8 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     return helper_reduced(out, reduction)
 
 def binary_cross_entropy(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int) -> Tensor:
+    torch._assert_async(torch.logical_and(self >= 0, self <= 1).all(), "all elements of input should be between 0 and 1")
+    torch._assert_async(torch.logical_and(target >= 0, target <= 1).all(), "all elements of target should be between 0 and 1")
     out = (target - 1) * torch.clamp_min(torch.log1p(-self), -100) - target * torch.clamp_min(torch.log(self), -100)
     if weight is not None:
         out = out * weight

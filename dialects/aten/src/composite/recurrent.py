@@ -121,9 +121,7 @@ def helper_even(mode: int, input: Tensor, h0: Tensor, c0: Tensor, params: List[T
     return out, h, c
 
 def helper_sizes(batch_sizes: Tensor) -> List[int]:
-    sizes: List[int] = []
-    for i in range(batch_sizes.size(0)):
-        sizes.append(int(batch_sizes.select(0, i)))
+    sizes: List[int] = batch_sizes.tolist()
     return sizes
 
 def lstm__input(input: Tensor, hx: List[Tensor], params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Tensor, Tensor, Tensor]:
@@ -162,11 +160,22 @@ def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> 
     x = input
     if batch_first:
         x = x.transpose(0, 1)
-    longest = int(lengths.max())
+    if x.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    given: List[int] = lengths.tolist()
+    if len(given) != x.size(1):
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(given)} (batch_size={x.size(1)})")
+    if given[-1] <= 0:
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+    for i in range(1, len(given)):
+        if given[i] > given[i - 1]:
+            raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not need ONNX exportability.")
     rows: List[Tensor] = []
     sizes: List[int] = []
-    for t in range(longest):
-        n = int((lengths > t).sum())
+    n = len(given)
+    for t in range(given[0]):
+        while given[n - 1] <= t:
+            n -= 1
         rows.append(x.select(0, t).narrow(0, 0, n))
         sizes.append(n)
     return torch.cat(rows, 0), torch.tensor(sizes)
@@ -176,17 +185,19 @@ def _pad_packed_sequence(data: Tensor, batch_sizes: Tensor, batch_first: bool, p
     if total_length > 0:
         if total_length < length:
             raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input")
-    batch = int(batch_sizes.select(0, 0))
+    steps: List[int] = batch_sizes.tolist()
+    batch = steps[0]
     sizes = list(data.size())
     out_length = max(length, total_length)
     out = torch.full([out_length, batch] + sizes[1:], padding_value, dtype=data.dtype)
-    lengths = torch.zeros([batch], dtype=torch.int64)
+    lengths = [0] * batch
     at = 0
     for t in range(length):
-        n = int(batch_sizes.select(0, t))
+        n = steps[t]
         out.select(0, t).narrow(0, 0, n).copy_(data.narrow(0, at, n))
-        lengths.narrow(0, 0, n).add_(1)
+        for i in range(n):
+            lengths[i] += 1
         at += n
     if batch_first:
         out = out.transpose(0, 1)
-    return out, lengths
+    return out, torch.tensor(lengths)

@@ -137,22 +137,6 @@ pub(super) const POINTWISE: &[PointwiseRow] = &[
             b.x(0).gt(0.0).select(b.x(0), b.x(0) * b.x(1))
         }),
     ),
-    // Without training the slope is the mean of its bounds.
-    (
-        "aten::rrelu",
-        Pointwise::new(SELF, Float, |b| {
-            if b.value("training") != 0.0 {
-                return b.fail(OpError::Unsupported("rrelu in training mode".into()));
-            }
-            if b.value("lower") > b.value("upper") {
-                return b.fail(OpError::raised(
-                    "Lower bound should be less than or equal to the upper bound",
-                ));
-            }
-            let slope = (b.value("lower") + b.value("upper")) / 2.0;
-            b.x(0).ge(0.0).select(b.x(0), b.x(0) * slope)
-        }),
-    ),
 ];
 
 /// Why PyTorch refuses the limits of a hardtanh.

@@ -75,7 +75,7 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
         [] => Err(OpError::raised("len() of a 0-d tensor")),
         [n, ..] => one(*n),
     }),
-    ("aten::dim", |c| one(c.tensor(0)?.dim() as i64)),
+    ("aten::dim", |c| one(crate::queries::described(c)?.dim() as i64)),
     ("aten::element_size", |c| one(c.tensor(0)?.dtype().size() as i64)),
     ("aten::numel", |c| one(c.tensor(0)?.numel())),
     ("aten::size", |c| one(Value::ints(c.tensor(0)?.sizes().iter().copied()))),
@@ -130,6 +130,9 @@ pub(super) const KERNELS: &[(&str, KernelFn)] = &[
     ("aten::IntImplicit", |c| one(implicit(c, true)?.as_i64())),
     ("aten::FloatImplicit", |c| {
         one(implicit(c, false)?.checked_to(DType::Double)?.as_f64())
+    }),
+    ("aten::ComplexImplicit", |c| {
+        one(Value::Complex(implicit(c, false)?.as_complex()))
     }),
     ("aten::ScalarImplicit", |c| one(implicit(c, false)?)),
     ("aten::get_device", |_| one(-1i64)),

@@ -52,7 +52,11 @@ impl Tracing<'_> {
         let value = match self.attributes.get(&cell.address()).copied() {
             Some((owner, name)) => {
                 let owner = self.module_of(owner)?;
-                self.builder().get_attr(owner, name, types::TENSOR)
+                let value = self.builder().get_attr(owner, name, types::TENSOR);
+                if self.parameters.contains(&cell.address()) {
+                    self.gradients.insert(value);
+                }
+                value
             }
             None => self.constant(&Value::Tensor(cell.clone()))?,
         };

@@ -57,6 +57,14 @@ impl Maker<'_, '_> {
         let method = || Some(Py::Method(Box::new(base.clone()), name.into()));
         let known = match base {
             Py::Path(path) => {
+                if let Some(dtype) = super::builtins::dtype_of(base) {
+                    match name {
+                        "is_floating_point" => return Ok(Some(Py::Bool(dtype.is_floating_point()))),
+                        "is_complex" => return Ok(Some(Py::Bool(dtype.is_complex()))),
+                        "itemsize" => return Ok(Some(Py::Int(dtype.size() as i64))),
+                        _ => {}
+                    }
+                }
                 let path = format!("{path}.{name}");
                 Some(match find_class(self.program, file, &path)? {
                     Some(class) => Py::Class(class),
@@ -100,8 +108,17 @@ impl Maker<'_, '_> {
                 _ => None,
             },
             Py::Handle(..) if name == "remove" => method(),
+            Py::Limits(dtype) => super::dtypes::limit(*dtype, name),
+            Py::Complex(number) => match name {
+                "real" => Some(Py::Float(number.re)),
+                "imag" => Some(Py::Float(number.im)),
+                "conjugate" => method(),
+                _ => None,
+            },
+            Py::Named(named) => return self.named_attribute(file, named, name, node),
             Py::Size(_) if name == "numel" => method(),
             Py::Size(_) => return self.attribute_if_any(file, &base.plain(), name, node),
+            Py::Set(..) => super::sets::NAMES.contains(&name).then(method).flatten(),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) | Py::Str(_) => {
                 super::value_methods::is_known(base, name).then(method).flatten()
             }
@@ -233,6 +250,11 @@ impl Maker<'_, '_> {
     ) -> Result<Py> {
         if name == "__name__" {
             return Ok(Py::str(class.simple()));
+        }
+        if name == "_fields"
+            && let Some(named) = self.named_class(class)?
+        {
+            return Ok(named.field_names());
         }
         if let Some(member) = self.enum_member(class, name)? {
             return Ok(member);
@@ -407,6 +429,9 @@ fn tensor_attribute(tensor: &super::tensor::HostTensor, name: &str) -> Option<Py
             2 => tensor.transposed(0, 1)?,
             _ => tensor.alias(),
         }),
+        "real" if !tensor.dtype().is_complex() => Py::Tensor(tensor.alias()),
+        "real" => Py::Tensor(tensor.part(0)?),
+        "imag" => Py::Tensor(tensor.part(1)?),
         "mT" if tensor.rank() >= 2 => Py::Tensor(tensor.transposed(-2, -1)?),
         _ => return None,
     })

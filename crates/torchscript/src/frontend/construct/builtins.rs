@@ -6,13 +6,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{DType, Device};
+use num_complex::Complex64;
 use ruff_python_ast::ExprCall;
 
 use super::arguments::Arguments;
 use super::attributes::iterator;
 use super::compare::order;
 use super::copies::deep_copy;
+use super::dtypes::bounds;
 use super::exec::insert;
+use super::purity::is_unknown_name;
+use super::sets::{elements, set_of};
+use super::tensor::literal_error;
+use super::unknown::opaque_result;
 use super::value::Py;
 use super::{MAX_LENGTH, Maker};
 use crate::frontend::Result;
@@ -53,11 +59,12 @@ const PYTHON: &[&str] = &[
     "type",
     "torch",
     "math",
+    "collections",
 ];
 
 /// Whether Python itself knows `name`.
 pub(super) fn is_known(name: &str) -> bool {
-    PYTHON.contains(&name)
+    PYTHON.contains(&name) || !is_unknown_name(name)
 }
 
 /// A constant of a library module.
@@ -107,6 +114,13 @@ pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
         DType::Long => "torch.LongTensor",
         DType::Int => "torch.IntTensor",
         DType::Bool => "torch.BoolTensor",
+        DType::Byte => "torch.ByteTensor",
+        DType::Char => "torch.CharTensor",
+        DType::Short => "torch.ShortTensor",
+        DType::Half => "torch.HalfTensor",
+        DType::BFloat16 => "torch.BFloat16Tensor",
+        DType::ComplexFloat => "torch.ComplexFloatTensor",
+        DType::ComplexDouble => "torch.ComplexDoubleTensor",
         _ => "torch.Tensor",
     }
 }
@@ -141,7 +155,13 @@ impl Maker<'_, '_> {
         if let Some(reason) = unscriptable(path) {
             return self.fail(file, reason, call);
         }
+        if let Some(reason) = refused(path, arguments) {
+            return self.fail(file, reason, call);
+        }
         let value = match path.strip_prefix("torch.") {
+            _ if path.ends_with("namedtuple") || matches!(path, "NamedTuple" | "typing.NamedTuple") => {
+                self.named_factory(path, arguments)
+            }
             Some("nn.Parameter" | "nn.parameter.Parameter") => parameter(arguments),
             Some("jit.script") => match arguments.positional() {
                 [value] => self.script(file, value, call)?,
@@ -164,6 +184,17 @@ impl Maker<'_, '_> {
             },
             // Models are made for the processor.
             Some("cuda.is_available" | "backends.mps.is_available" | "backends.cuda.is_built") => Some(Py::Bool(false)),
+            // The limits of a dtype: `super::attributes` gives their names values.
+            Some(limits @ ("finfo" | "iinfo")) => {
+                let dtype = match arguments.get(0, "type") {
+                    Some(dtype) => dtype_of(dtype),
+                    None if limits == "finfo" => Some(DType::Float),
+                    None => None,
+                };
+                dtype
+                    .filter(|dtype| dtype.is_floating_point() == (limits == "finfo"))
+                    .map(Py::Limits)
+            }
             Some("Size") => arguments
                 .first()
                 .and_then(Py::items)
@@ -190,6 +221,7 @@ impl Maker<'_, '_> {
                 },
             },
         };
+        let value = value.or_else(|| opaque_result(path, arguments));
         self.finish(file, value, arguments, || format!("this call of `{path}`"), call)
     }
 
@@ -245,12 +277,15 @@ impl Maker<'_, '_> {
         let path = match class {
             Py::Path(path) => &**path,
             Py::Class(class) => {
+                if let Py::Named(named) = value {
+                    return Ok(Some(self.is_named_of(named, class)?.unwrap_or(false)));
+                }
                 return Ok(Some(match value {
                     Py::Object(object) => self.chain(object)?.iter().any(|base| base.is(class)),
                     Py::Member(ty, _) => self.enum_type(class)? == Some(*ty),
                     // A function is no object of a class of modules or of an enumeration.
                     Py::Path(path) if is_function_path(path) => false,
-                    Py::Opaque(_) | Py::Path(_) => return Ok(None),
+                    Py::Opaque(_) | Py::Unknown(_) | Py::Path(_) => return Ok(None),
                     _ => false,
                 }));
             }
@@ -265,7 +300,7 @@ impl Maker<'_, '_> {
         }
         if matches!(
             value,
-            Py::Member(..) | Py::Opaque(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)
+            Py::Member(..) | Py::Opaque(_) | Py::Unknown(_) | Py::Path(_) | Py::Iterator(_) | Py::Keys(_)
         ) {
             return Ok(None);
         }
@@ -278,8 +313,12 @@ impl Maker<'_, '_> {
             }
             "torch.device" => matches!(value, Py::Device(_)),
             "type" => matches!(value, Py::Class(_)),
-            "str" | "float" | "bool" | "list" | "tuple" => value.type_name() == path,
+            "tuple" => matches!(value, Py::Tuple(_) | Py::Size(_) | Py::Named(_)),
+            "str" | "float" | "bool" | "list" => value.type_name() == path,
             "dict" => matches!(value, Py::Dict(_)),
+            "set" => matches!(value, Py::Set(_, false)),
+            "frozenset" => matches!(value, Py::Set(_, true)),
+            "complex" => matches!(value, Py::Complex(_)),
             _ => return Ok(None),
         }))
     }
@@ -360,10 +399,15 @@ impl Maker<'_, '_> {
             }
             ("sorted", Some(items)) => {
                 let reverse = arguments.named("reverse").map_or(Some(false), Py::truth)?;
-                Py::list(sorted(self.items(items)?, reverse)?)
+                let items = match items {
+                    Py::Set(..) => elements(items)?,
+                    items => self.items(items)?,
+                };
+                Py::list(sorted(items, reverse)?)
             }
             ("min" | "max", Some(first)) => {
                 let items = match arguments.positional() {
+                    [set @ Py::Set(..)] => elements(set)?,
                     [_] => self.items(first)?,
                     many => many.to_vec(),
                 };
@@ -397,6 +441,12 @@ impl Maker<'_, '_> {
             ("copy.copy", Some(Py::Dict(items))) => Py::Dict(Rc::new(RefCell::new(items.borrow().clone()))),
             ("abs", Some(Py::Int(i))) => Py::Int(i.checked_abs()?),
             ("abs", Some(Py::Float(f))) => Py::Float(f.abs()),
+            ("abs", Some(Py::Complex(number))) => Py::Float(number.norm()),
+            ("complex", Some(Py::Str(text))) => Py::Complex(text.trim().parse().ok()?),
+            ("complex", Some(real)) => {
+                let imaginary = arguments.get(1, "imag").map_or(Some(Complex64::ZERO), Py::as_complex)?;
+                Py::Complex(real.as_complex()? + imaginary * Complex64::I)
+            }
             ("round", Some(number)) if arguments.count() == 1 => match number.as_int() {
                 Some(int) => Py::Int(int),
                 None => whole(number.as_f64()?.round_ties_even())?,
@@ -436,6 +486,14 @@ impl Maker<'_, '_> {
                 }
                 _ => return None,
             },
+            ("set" | "frozenset", None) => set_of(Vec::new(), name == "frozenset")?,
+            ("set" | "frozenset", Some(items)) => {
+                let items = match items {
+                    Py::Set(..) => elements(items)?,
+                    items => self.items(items)?,
+                };
+                set_of(items, name == "frozenset")?
+            }
             ("list", None) => Py::list(Vec::new()),
             ("list", Some(items)) => Py::list(self.items(items)?),
             ("tuple", None) => Py::tuple(Vec::new()),
@@ -529,13 +587,44 @@ impl Maker<'_, '_> {
     }
 }
 
+/// What PyTorch raises for a call, as far as that depends on dtypes.
+fn refused(path: &str, arguments: &Arguments) -> Option<String> {
+    let dtype = || arguments.named("dtype").and_then(dtype_of);
+    match path {
+        "torch.tensor" => literal_error(arguments.at(0)?, dtype()?),
+        "torch.full" => {
+            let dtype = dtype()?;
+            let (least, greatest) = bounds(dtype)?;
+            let least = if dtype == DType::Byte { -greatest } else { least };
+            let value = arguments.get(1, "fill_value")?.as_f64()?;
+            let name = match dtype {
+                DType::Byte => "uint8_t",
+                DType::Char => "int8_t",
+                DType::Short => "int16_t",
+                _ => "int",
+            };
+            (!(least..=greatest).contains(&value.trunc()))
+                .then(|| format!("value cannot be converted to type {name} without overflow"))
+        }
+        "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
+            let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
+                return None;
+            };
+            let requires_grad = arguments.flag(1, "requires_grad", true)?;
+            let may_require = tensor.dtype().is_floating_point() || tensor.dtype().is_complex();
+            (requires_grad && !may_require)
+                .then(|| "Only Tensors of floating point and complex dtype can require gradients".into())
+        }
+        _ => None,
+    }
+}
+
 /// `nn.Parameter(data, requires_grad)`: a new object with the storage of `data`.
 fn parameter(arguments: &Arguments) -> Option<Py> {
     let (Py::Tensor(tensor) | Py::Parameter(tensor)) = arguments.get(0, "data")? else {
         return None;
     };
     let requires_grad = arguments.flag(1, "requires_grad", true)?;
-    (!requires_grad || tensor.dtype().is_floating_point()).then_some(())?;
     let parameter = tensor.alias();
     parameter.set_requires_grad(requires_grad);
     Some(Py::Parameter(parameter))

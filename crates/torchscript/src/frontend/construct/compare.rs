@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use frazil_ir::Constant;
+use num_complex::Complex64;
 use ruff_python_ast::CmpOp;
 
 use super::MAX_DEPTH;
@@ -22,11 +23,15 @@ impl Py {
             Py::Bool(b) => *b,
             Py::Int(i) => *i != 0,
             Py::Float(f) => *f != 0.0,
+            Py::Complex(number) => *number != Complex64::ZERO,
+            Py::Named(named) => !named.items.is_empty(),
             Py::Str(s) => !s.is_empty(),
             Py::List(items) => !items.borrow().is_empty(),
             Py::Tuple(items) | Py::Size(items) => !items.is_empty(),
             Py::Dict(items) => !items.borrow().is_empty(),
+            Py::Set(items, _) => !items.borrow().is_empty(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => match tensor.values().as_slice() {
+                [_] if tensor.dtype().is_complex() => return None,
                 [x] => *x != 0.0,
                 _ => return None,
             },
@@ -41,8 +46,10 @@ impl Py {
                 _ => return None,
             },
             Py::Opaque("function") => true,
-            Py::Object(_) | Py::Instance(_) | Py::Opaque(_) => return None,
-            Py::Device(_)
+            Py::Object(_) | Py::Instance(_) | Py::Opaque(_) | Py::Unknown(_) => return None,
+            Py::NamedClass(_)
+            | Py::Limits(_)
+            | Py::Device(_)
             | Py::Class(_)
             | Py::Function(_)
             | Py::Traced(_)
@@ -100,9 +107,15 @@ impl Py {
         };
         match (self, other) {
             _ if depth > MAX_DEPTH => None,
-            (Py::Size(_), _) | (_, Py::Size(_)) => self.plain().equals_at(&other.plain(), depth + 1, left),
-            (Py::Opaque(_) | Py::Method(..) | Py::Super(..), _)
-            | (_, Py::Opaque(_) | Py::Method(..) | Py::Super(..)) => None,
+            (Py::Size(_) | Py::Named(_), _) | (_, Py::Size(_) | Py::Named(_)) => {
+                self.plain().equals_at(&other.plain(), depth + 1, left)
+            }
+            (Py::Opaque(_) | Py::Unknown(_) | Py::Method(..) | Py::Super(..), _)
+            | (_, Py::Opaque(_) | Py::Unknown(_) | Py::Method(..) | Py::Super(..)) => None,
+            (Py::Complex(_), _) | (_, Py::Complex(_)) => match (self.as_complex(), other.as_complex()) {
+                (Some(a), Some(b)) => Some(a == b),
+                _ => Some(false),
+            },
             (Py::Instance(_) | Py::Typed(..), _) | (_, Py::Instance(_) | Py::Typed(..)) => match (self, other) {
                 (Py::None, _) | (_, Py::None) => self.identical(other),
                 _ => None,
@@ -116,6 +129,7 @@ impl Py {
                 }
                 all(&mut a.into_iter().zip(b))
             }
+            (Py::Set(a, _), Py::Set(b, _)) => super::sets::compared(CmpOp::Eq, &a.borrow(), &b.borrow()),
             (Py::Dict(a), Py::Dict(b)) => {
                 let (a, b) = (a.borrow().clone(), b.borrow().clone());
                 if a.len() != b.len() {
@@ -162,10 +176,14 @@ impl Py {
             }
             (Py::List(a), Py::List(b)) => Rc::ptr_eq(a, b),
             (Py::Dict(a), Py::Dict(b)) => Rc::ptr_eq(a, b),
+            (Py::Set(a, _), Py::Set(b, _)) => Rc::ptr_eq(a, b),
             (Py::Iterator(a), Py::Iterator(b)) => Rc::ptr_eq(a, b),
             (Py::Tensor(a) | Py::Parameter(a), Py::Tensor(b) | Py::Parameter(b)) => a.is(b),
             (Py::Object(a), Py::Object(b)) | (Py::Instance(a), Py::Instance(b)) => Rc::ptr_eq(a, b),
-            (Py::Opaque("function" | "set"), Py::None) | (Py::None, Py::Opaque("function" | "set")) => false,
+            (Py::Named(a), Py::Named(b)) => return Rc::ptr_eq(a, b).then_some(true),
+            (Py::NamedClass(a), Py::NamedClass(b)) => Rc::ptr_eq(a, b),
+            (Py::Complex(a), Py::Complex(b)) => return (a != b).then_some(false),
+            (Py::Opaque(_), Py::None) | (Py::None, Py::Opaque(_)) => false,
             (Py::Class(a), Py::Class(b)) => a.is(b),
             (Py::Function(a), Py::Function(b)) => a.is(b),
             (Py::Member(a, x), Py::Member(b, y)) => a == b && x.same(y),
@@ -188,8 +206,7 @@ impl Py {
             }
             (Py::Device(_), Py::Device(_)) => return None,
             (Py::Opaque(_) | Py::Method(..), Py::Opaque(_) | Py::Method(..)) => return None,
-            // What has no model is at least no `None`, except where it is not known what it is.
-            (Py::Opaque(_), _) | (_, Py::Opaque(_)) => return None,
+            (Py::Opaque(_) | Py::Unknown(_), _) | (_, Py::Opaque(_) | Py::Unknown(_)) => return None,
             _ => false,
         })
     }
@@ -225,7 +242,9 @@ pub(super) fn order(a: &Py, b: &Py) -> Option<Ordering> {
     fn visit(a: &Py, b: &Py, depth: usize) -> Option<Ordering> {
         match (a, b) {
             _ if depth > 64 => None,
-            (Py::Size(_), _) | (_, Py::Size(_)) => visit(&a.plain(), &b.plain(), depth + 1),
+            (Py::Size(_) | Py::Named(_), _) | (_, Py::Size(_) | Py::Named(_)) => {
+                visit(&a.plain(), &b.plain(), depth + 1)
+            }
             (Py::Str(a), Py::Str(b)) => Some(a.cmp(b)),
             (Py::List(_), Py::List(_)) | (Py::Tuple(_), Py::Tuple(_)) => {
                 let (a, b) = (a.items()?, b.items()?);
@@ -272,10 +291,18 @@ pub(super) fn compared(op: CmpOp, left: &Py, right: &Py) -> Option<bool> {
     let is_in = || match (left, right) {
         (Py::Str(part), Py::Str(text)) => Some(text.contains(&**part)),
         (_, Py::Str(_)) => None,
+        (_, Py::Set(items, _)) => is_among(&items.borrow(), left),
         (_, Py::Dict(items)) => Some(items.borrow().iter().any(|(key, _)| key.is_key(left))),
-        (_, Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Iterator(_)) => is_among(&right.items()?, left),
+        (_, Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Named(_) | Py::Iterator(_)) => {
+            is_among(&right.items()?, left)
+        }
         _ => None,
     };
+    if let (Py::Set(a, _), Py::Set(b, _)) = (left, right)
+        && !matches!(op, CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn)
+    {
+        return super::sets::compared(op, &a.borrow(), &b.borrow());
+    }
     match op {
         CmpOp::Eq => left.equals(right),
         CmpOp::NotEq => left.equals(right).map(|is| !is),

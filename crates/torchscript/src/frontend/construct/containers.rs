@@ -81,7 +81,9 @@ impl Maker<'_, '_> {
         let length = match value {
             Py::List(items) => items.borrow().len(),
             Py::Tuple(items) | Py::Size(items) => items.len(),
+            Py::Named(named) => named.items.len(),
             Py::Dict(items) => items.borrow().len(),
+            Py::Set(items, _) => items.borrow().len(),
             Py::Str(text) => text.chars().count(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => return tensor.sizes().first().copied(),
             Py::Object(object) if !self.defines(object, &["__len__"]).ok()? => self.held(object).ok()??.len(),

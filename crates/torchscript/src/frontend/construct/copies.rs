@@ -26,7 +26,7 @@ impl Copies {
         }
         let has_identity = matches!(
             value,
-            Py::List(_) | Py::Dict(_) | Py::Object(_) | Py::Tensor(_) | Py::Parameter(_)
+            Py::List(_) | Py::Dict(_) | Py::Set(..) | Py::Object(_) | Py::Tensor(_) | Py::Parameter(_)
         );
         let same = |original: &Py| has_identity && original.identical(value) == Some(true);
         if let Some((_, copy)) = self.values.iter().find(|(original, _)| same(original)) {
@@ -80,7 +80,12 @@ impl Copies {
                 }
                 return Some(Py::Object(copy));
             }
-            Py::Iterator(_) | Py::Handle(..) => return None,
+            Py::Set(items, is_frozen) => Py::Set(Rc::new(RefCell::new(items.borrow().clone())), *is_frozen),
+            Py::Iterator(_) | Py::Handle(..) | Py::Unknown(_) => return None,
+            Py::Named(named) => {
+                let items: Option<Vec<Py>> = named.items.iter().map(|i| self.copy(i, depth + 1)).collect();
+                named.with(items?)
+            }
             other => return Some(other.clone()),
         };
         self.values.push((value.clone(), copy.clone()));

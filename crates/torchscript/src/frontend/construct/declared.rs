@@ -3,6 +3,8 @@
 use frazil_ir::{Constant, TypeId, TypeKind};
 use ruff_python_ast::{Expr, Stmt, StmtAnnAssign};
 
+use super::purity::is_unknown_name;
+use super::refuse::is_plain_path;
 use super::value::{ClassRef, Py};
 use crate::frontend::Result;
 use crate::frontend::annotation::dotted;
@@ -189,7 +191,7 @@ pub(super) fn constant(program: &Program<'_>, value: &Py, depth: usize) -> std::
             Some(known) => known,
             None => return Err(python_class(value)),
         },
-        Py::Size(_) => return constant(program, &value.plain(), depth),
+        Py::Size(_) | Py::Named(_) => return constant(program, &value.plain(), depth),
         Py::Member(ty, _) => {
             let name = match program.ctx.type_kind(*ty) {
                 TypeKind::Enum(name) => program.ctx.name(name),
@@ -209,7 +211,27 @@ pub(super) fn constant(program: &Program<'_>, value: &Py, depth: usize) -> std::
 
 /// Names of types of Python.
 const TYPES: &[&str] = &[
-    "bool", "bytes", "complex", "dict", "float", "int", "list", "object", "range", "set", "str", "tuple", "type",
+    "bool",
+    "bytes",
+    "complex",
+    "dict",
+    "enumerate",
+    "filter",
+    "float",
+    "frozenset",
+    "int",
+    "list",
+    "map",
+    "object",
+    "range",
+    "reversed",
+    "set",
+    "slice",
+    "str",
+    "super",
+    "tuple",
+    "type",
+    "zip",
 ];
 
 /// Modules that programs may name.
@@ -234,7 +256,11 @@ const MODULES: &[&str] = &[
 
 /// Whether a dotted name is that of a type of Python or of a module, which no code can call.
 pub(super) fn is_no_function(path: &str) -> bool {
-    TYPES.contains(&path) || MODULES.contains(&path)
+    TYPES.contains(&path)
+        || MODULES.contains(&path)
+        || path == LOGGER
+        || is_builtin(path)
+        || !path.contains('.') && is_plain_path(path)
 }
 
 /// What PyTorch's messages call the class of a value.
@@ -251,13 +277,29 @@ pub(super) fn python_class(value: &Py) -> String {
             }
         }
         Py::Path(path) if TYPES.contains(&&**path) => "type".into(),
-        Py::Path(path) if MODULES.contains(&&**path) => "module".into(),
+        Py::Path(path) if MODULES.contains(&&**path) || !path.contains('.') && is_plain_path(path) => "module".into(),
         Py::Path(path) if builtins::constant(path).is_some() => {
             match path.ends_with("format") || path.contains("channels_last") {
                 true => "torch.memory_format".into(),
                 false => "torch.dtype".into(),
             }
         }
+        Py::Path(path) if is_builtin(path) => "builtin_function_or_method".into(),
+        Py::Path(path) if &**path == LOGGER => LOGGER.into(),
+        Py::Method(base, _) => match &**base {
+            Py::Object(_) | Py::Instance(_) | Py::Named(_) => "method".into(),
+            _ => "builtin_function_or_method".into(),
+        },
+        // Others of these are rare.
+        Py::Iterator(_) => "generator".into(),
         other => other.type_name().into(),
     }
+}
+
+/// The class of what `logging.getLogger` gives.
+const LOGGER: &str = "logging.Logger";
+
+/// Whether `path` is a function that Python has by itself, and no operator.
+fn is_builtin(path: &str) -> bool {
+    !path.contains('.') && !TYPES.contains(&path) && !is_unknown_name(path)
 }

@@ -3,6 +3,8 @@
 use frazil_ir::DType;
 use ruff_python_ast::{CmpOp, Expr, Operator};
 
+use super::complex;
+use super::dtypes::{category, wider, wrapped};
 use super::operators::float_operator;
 use super::tensor::{HostTensor, View};
 use super::value::Py;
@@ -94,6 +96,7 @@ impl HostTensor {
                 sizes.iter().take(extra).all(|&size| size == 1).then_some(())?;
                 self.copy_from(&tensor.copy()?.view(&rest)?)
             }
+            Py::Complex(number) => self.fill_complex(|_| *number),
             number => {
                 let number = number.as_f64()?;
                 self.fill(|_| number)
@@ -101,8 +104,8 @@ impl HostTensor {
         }
     }
 
-    /// `f` of the elements of two tensors, broadcast.
-    pub(super) fn zip(&self, other: &HostTensor, dtype: DType, f: impl Fn(f64, f64) -> f64) -> Option<HostTensor> {
+    /// The sizes that two tensors have when they are broadcast, and where in each of them an element comes from.
+    pub(super) fn broadcast(&self, other: &HostTensor) -> Option<(Vec<i64>, Vec<usize>, Vec<usize>)> {
         let (own, others) = (self.sizes(), other.sizes());
         let rank = own.len().max(others.len());
         let size = |sizes: &[i64], at: usize| match (at + sizes.len()).checked_sub(rank) {
@@ -122,6 +125,13 @@ impl HostTensor {
             broadcast_positions(&own, &sizes)?,
             broadcast_positions(&others, &sizes)?,
         );
+        Some((sizes, a, b))
+    }
+
+    /// `f` of the elements of two tensors, broadcast; `None` for complex ones.
+    pub(super) fn zip(&self, other: &HostTensor, dtype: DType, f: impl Fn(f64, f64) -> f64) -> Option<HostTensor> {
+        (!self.dtype().is_complex() && !other.dtype().is_complex()).then_some(())?;
+        let (sizes, a, b) = self.broadcast(other)?;
         let (x, y) = (self.values(), other.values());
         let at = |data: &[f64], map: &[usize], i: usize| map.get(i).and_then(|&p| data.get(p)).copied().unwrap_or(0.0);
         HostTensor::new(dtype, sizes, |i| f(at(&x, &a, i), at(&y, &b, i)))
@@ -164,6 +174,7 @@ impl HostTensor {
             return None;
         };
         let rows = *sizes.get(sizes.len().checked_sub(2)?)?;
+        (!self.dtype().is_complex()).then_some(())?;
         let data = self.values();
         HostTensor::new(self.dtype(), sizes, |i| {
             let column = i as i64 % columns.max(1);
@@ -220,29 +231,6 @@ pub(super) fn unary(name: &str) -> Option<fn(f64) -> f64> {
     })
 }
 
-fn rank(dtype: DType) -> u8 {
-    match dtype {
-        DType::Bool => 0,
-        DType::Int => 1,
-        DType::Long => 2,
-        DType::Float => 3,
-        _ => 4,
-    }
-}
-
-/// Booleans, integers, floats.
-fn category(dtype: DType) -> u8 {
-    match dtype {
-        DType::Bool => 0,
-        DType::Int | DType::Long => 1,
-        _ => 2,
-    }
-}
-
-fn wider(a: DType, b: DType) -> DType {
-    if rank(a) >= rank(b) { a } else { b }
-}
-
 /// An operand of arithmetic with a tensor.
 #[derive(Clone, Copy)]
 struct Operand {
@@ -255,6 +243,7 @@ impl Operand {
     fn of(value: &Py) -> Option<Operand> {
         let (dtype, priority) = match value {
             Py::Tensor(tensor) | Py::Parameter(tensor) => (tensor.dtype(), if tensor.rank() > 0 { 2 } else { 1 }),
+            Py::Complex(_) => (DType::ComplexFloat, 0),
             Py::Float(_) => (DType::Float, 0),
             Py::Bool(_) => (DType::Bool, 0),
             Py::Int(_) => (DType::Long, 0),
@@ -267,6 +256,10 @@ impl Operand {
 /// The dtype in which PyTorch computes with two operands, of which one at least is a tensor.
 fn promoted(a: Operand, b: Operand) -> DType {
     let (high, low) = if a.priority >= b.priority { (a, b) } else { (b, a) };
+    // Real tensors with a complex number keep their precision.
+    if low.priority == 0 && low.dtype.is_complex() && high.dtype.is_floating_point() {
+        return super::dtypes::complex_of(high.dtype);
+    }
     if high.priority == low.priority || category(low.dtype) > category(high.dtype) {
         return wider(high.dtype, low.dtype);
     }
@@ -279,6 +272,11 @@ fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
         Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
         number => {
             let x = number.as_f64()?;
+            // PyTorch computes with halves in single precision, and numbers stay as precise as that.
+            let dtype = match dtype {
+                DType::Half | DType::BFloat16 => DType::Float,
+                other => other,
+            };
             HostTensor::new(dtype, Vec::new(), |_| x)
         }
     }
@@ -287,6 +285,9 @@ fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
 /// `a op b` where one at least is a tensor.
 pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py) -> Option<HostTensor> {
     let common = promoted(Operand::of(a)?, Operand::of(b)?);
+    if common.is_complex() {
+        return complex::arithmetic(op, a, b, common);
+    }
     let is_float = common.is_floating_point();
     let common = if op == Operator::Div && !is_float {
         DType::Float
@@ -317,7 +318,10 @@ pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py) -> Option<HostTensor> {
     if raises {
         return None;
     }
-    x.zip(&y, common, f)
+    match is_float || op == Operator::Div {
+        true => x.zip(&y, common, f),
+        false => x.zip(&y, common, |x, y| wrapped(common, f(x, y))),
+    }
 }
 
 /// `a op b` element by element where one at least is a tensor.

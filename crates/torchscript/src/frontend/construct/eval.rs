@@ -6,14 +6,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::DType;
+use num_complex::Complex64;
 use ruff_python_ast::{
     BoolOp, Comprehension, ConversionFlag, Expr, ExprCall, InterpolatedStringElement, Number, UnaryOp,
 };
 
 use super::arguments::Arguments;
 use super::attributes::{Member, iterator};
+use super::dtypes::wrapped;
 use super::exec::insert;
 use super::globals::Binding;
+use super::sets::set_of;
 use super::text::converted;
 use super::value::Py;
 use super::{MAX_DEPTH, Maker, Scope, find_class};
@@ -49,7 +52,7 @@ impl Maker<'_, '_> {
                     None => return self.beyond(&file, "an integer of more than 64 bits", expr),
                 },
                 Number::Float(float) => Py::Float(*float),
-                Number::Complex { .. } => return self.beyond(&file, "a complex number", expr),
+                Number::Complex { real, imag } => Py::Complex(Complex64::new(*real, *imag)),
             },
             Expr::Name(name) => return self.name(scope, &name.id, expr),
             Expr::Attribute(attribute) => {
@@ -70,27 +73,47 @@ impl Maker<'_, '_> {
                 }
                 Py::Dict(Rc::new(RefCell::new(items)))
             }
-            // Code cannot use what it is.
             Expr::Set(set) => {
                 let items = self.sequence(scope, &set.elts)?;
-                let is_plain =
-                    |item: &Py| matches!(item, Py::None | Py::Bool(_) | Py::Int(_) | Py::Float(_) | Py::Str(_));
-                if !items.iter().all(is_plain) {
-                    return self.beyond(&file, "this expression", expr);
+                match set_of(items, false) {
+                    Some(set) => set,
+                    None => return self.beyond(&file, "this set", expr),
                 }
-                Py::Opaque("set")
             }
+            Expr::SetComp(comprehension) => {
+                let mut out = Vec::new();
+                self.comprehend(scope, &comprehension.generators, &mut |this, scope| {
+                    out.push(this.expr(scope, &comprehension.elt)?);
+                    Ok(())
+                })?;
+                match set_of(out, false) {
+                    Some(set) => set,
+                    None => return self.beyond(&file, "this set", expr),
+                }
+            }
+            Expr::Lambda(_) if !scope.is_top && !scope.is_class && file.is_by_hand() => Py::Opaque("function"),
+            Expr::EllipsisLiteral(_) => Py::Opaque("ellipsis"),
             Expr::UnaryOp(op) => {
                 let value = self.expr(scope, &op.operand)?;
                 let found = match (op.op, &value) {
                     (UnaryOp::Not, value) => Some(Py::Bool(!self.truth(&file, value, expr)?)),
                     (UnaryOp::USub, Py::Int(_) | Py::Bool(_)) => value.as_int().and_then(i64::checked_neg).map(Py::Int),
                     (UnaryOp::USub, Py::Float(f)) => Some(Py::Float(-f)),
+                    (UnaryOp::USub, Py::Complex(number)) => Some(Py::Complex(-number)),
+                    (UnaryOp::USub, Py::Tensor(t) | Py::Parameter(t)) if t.dtype().is_complex() => {
+                        t.map_complex(|x| -x).map(Py::Tensor)
+                    }
                     (UnaryOp::USub, Py::Tensor(t) | Py::Parameter(t)) if t.dtype() != DType::Bool => {
-                        t.map(t.dtype(), |x| -x).map(Py::Tensor)
+                        t.map(t.dtype(), |x| wrapped(t.dtype(), -x)).map(Py::Tensor)
                     }
                     (UnaryOp::UAdd, Py::Int(_) | Py::Float(_)) => Some(value),
                     (UnaryOp::Invert, Py::Int(i)) => Some(Py::Int(!i)),
+                    (UnaryOp::Invert, Py::Tensor(t)) if t.dtype() == DType::Bool => {
+                        t.map(DType::Bool, |x| 1.0 - x).map(Py::Tensor)
+                    }
+                    (UnaryOp::Invert, Py::Tensor(t)) if t.dtype().is_integral() => {
+                        t.map(t.dtype(), |x| wrapped(t.dtype(), -x - 1.0)).map(Py::Tensor)
+                    }
                     _ => None,
                 };
                 match found {
@@ -431,15 +454,22 @@ impl Maker<'_, '_> {
                 Ok(Py::Opaque("context of gradients"))
             }
             Py::Class(class) => self.instantiate(&class, positional, keywords, file, call),
+            Py::NamedClass(class) => self.make_named(file, &class, positional, keywords, call),
             Py::Path(path) => {
                 // Sizes are a tuple to all that does not show them.
                 let shows = matches!(&*path, "str" | "repr" | "print");
+                let shows = shows || path.ends_with("isinstance");
                 let plain = |value: Py| if shows { value } else { value.plain() };
                 let positional = positional.into_iter().map(plain).collect();
                 let keywords = keywords.into_iter().map(|(name, value)| (name, plain(value))).collect();
                 self.call_path(file, &path, &Arguments::new(positional, keywords), call)
             }
             Py::Method(object, name) => {
+                if let Py::Named(named) = &*object
+                    && !matches!(&*name, "count" | "index")
+                {
+                    return self.call_named(file, named, &name, positional, keywords, call);
+                }
                 if let Py::Instance(this) = &*object {
                     return self.call_field(file, this, &name, positional, keywords, call);
                 }

@@ -75,19 +75,14 @@ impl Maker<'_, '_> {
                 }
             }
             Stmt::Assign(assign) => {
-                let is_member = assign.targets.iter().all(Expr::is_attribute_expr);
-                let value = match &*assign.value {
-                    // An attribute that code cannot use.
-                    Expr::Lambda(_) if is_member && !scope.is_top => Py::Opaque("function"),
-                    value => self.expr(scope, value)?,
-                };
+                let value = self.assigned(scope, &assign.targets, &assign.value)?;
                 for target in &assign.targets {
                     self.assign(scope, Some(target), value.clone(), statement)?;
                 }
             }
             Stmt::AnnAssign(assign) => {
                 if let Some(value) = &assign.value {
-                    let made = self.expr(scope, value)?;
+                    let made = self.assigned(scope, std::slice::from_ref(&assign.target), value)?;
                     self.assign(scope, Some(&assign.target), made, statement)?;
                 }
             }
@@ -197,7 +192,9 @@ impl Maker<'_, '_> {
                 }
                 None => return self.beyond(&file, "this operator", assign),
             },
-            (Py::List(_) | Py::Dict(_), _) => return self.beyond(&file, "this operator", assign),
+            (Py::List(_) | Py::Dict(_) | Py::Set(_, false), _) => {
+                return self.beyond(&file, "this operator", assign);
+            }
             (_, op) => self.binary(&file, op, &left, &right, assign)?,
         };
         // What the target calls has been called.

@@ -1,10 +1,12 @@
 //! Functions of `torch` that make tensors, and `torch.nn.init`.
 
 use frazil_ir::{DType, DeviceKind};
+use num_complex::Complex64;
 
 use super::Maker;
 use super::arguments::Arguments;
 use super::builtins::dtype_of;
+use super::complex::joined;
 use super::elements::unary;
 use super::operators::float_of;
 use super::tensor::{HostTensor, literal};
@@ -19,6 +21,15 @@ impl Maker<'_, '_> {
         if let Some(f) = unary(name) {
             let x = tensor_of(arguments.get(0, "input")?)?;
             return x.map(float_of(&x), f).map(Py::Tensor);
+        }
+        if let ("is_complex" | "is_floating_point", Some(x)) = (name, arguments.get(0, "input")) {
+            let dtype = tensor_of(x)?.dtype();
+            let is = if name == "is_complex" {
+                dtype.is_complex()
+            } else {
+                dtype.is_floating_point()
+            };
+            return Some(Py::Bool(is));
         }
         if matches!(name, "triu" | "tril") {
             let diagonal = arguments.int(1, "diagonal", 0)?;
@@ -35,6 +46,15 @@ impl Maker<'_, '_> {
             // What PyTorch leaves as it is in memory is zero here.
             "zeros" | "empty" => HostTensor::new(float, sizes(arguments)?, |_| 0.0)?,
             "ones" => HostTensor::new(float, sizes(arguments)?, |_| 1.0)?,
+            "rand" | "randn" if float.is_complex() => {
+                let sizes = sizes(arguments)?;
+                HostTensor::of_complex(float, sizes, |_| match name {
+                    "rand" => Complex64::new(self.random.uniform(), self.random.uniform()),
+                    // The variance is that of both parts.
+                    _ => Complex64::new(self.random.normal(), self.random.normal()) * std::f64::consts::FRAC_1_SQRT_2,
+                })?
+            }
+            "rand" | "randn" if !float.is_floating_point() => return None,
             "rand" => HostTensor::new(float, sizes(arguments)?, |_| self.random.uniform())?,
             "randn" => HostTensor::new(float, sizes(arguments)?, |_| self.random.normal())?,
             "full" => {
@@ -42,23 +62,29 @@ impl Maker<'_, '_> {
                 let default = match value {
                     Py::Int(_) => DType::Long,
                     Py::Bool(_) => DType::Bool,
+                    Py::Complex(_) => DType::ComplexFloat,
                     _ => DType::Float,
                 };
-                let value = value.as_f64()?;
+                let value = value.as_complex()?;
                 let sizes = match arguments.get(0, "size")? {
                     sizes @ (Py::List(_) | Py::Tuple(_)) => sizes.ints()?,
                     _ => return None,
                 };
-                HostTensor::new(dtype.unwrap_or(default), sizes, |_| value)?
+                filled(dtype.unwrap_or(default), sizes, value)?
             }
+            "complex" => joined(
+                &tensor_of(arguments.get(0, "real")?)?,
+                &tensor_of(arguments.get(1, "imag")?)?,
+            )?,
+            "view_as_real" => return tensor_of(arguments.get(0, "input")?)?.as_real().map(Py::Tensor),
             "zeros_like" | "ones_like" | "empty_like" | "full_like" => {
                 let like = tensor_of(arguments.get(0, "input")?)?;
                 let value = match name {
-                    "full_like" => arguments.get(1, "fill_value")?.as_f64()?,
-                    "ones_like" => 1.0,
-                    _ => 0.0,
+                    "full_like" => arguments.get(1, "fill_value")?.as_complex()?,
+                    "ones_like" => Complex64::ONE,
+                    _ => Complex64::ZERO,
                 };
-                like.map(dtype.unwrap_or(like.dtype()), |_| value)?
+                filled(dtype.unwrap_or(like.dtype()), like.sizes(), value)?
             }
             "rand_like" | "randn_like" => {
                 let like = tensor_of(arguments.get(0, "input")?)?;
@@ -86,6 +112,33 @@ impl Maker<'_, '_> {
                     f64::from(u8::from(i as i64 / columns.max(1) == i as i64 % columns.max(1)))
                 })?
             }
+            "randint" => {
+                let (low, high, size) = match arguments.count() {
+                    3 => (arguments.at(0)?.as_int()?, arguments.at(1)?.as_int()?, arguments.at(2)?),
+                    2 if arguments.named("size").is_some() => (
+                        arguments.at(0)?.as_int()?,
+                        arguments.at(1)?.as_int()?,
+                        arguments.named("size")?,
+                    ),
+                    _ => (0, arguments.get(0, "high")?.as_int()?, arguments.get(1, "size")?),
+                };
+                let range = high.checked_sub(low).filter(|&range| range > 0)? as f64;
+                HostTensor::new(dtype.unwrap_or(DType::Long), size.ints()?, |_| {
+                    low as f64 + (range * self.random.uniform()).floor()
+                })?
+            }
+            "randperm" => {
+                let count = usize::try_from(arguments.get(0, "n")?.as_int()?).ok()?;
+                let sizes = vec![i64::try_from(count).ok()?];
+                HostTensor::is_allowed(&sizes).then_some(())?;
+                let mut order: Vec<usize> = (0..count).collect();
+                for at in (1..count).rev() {
+                    order.swap(at, (self.random.uniform() * (at + 1) as f64) as usize);
+                }
+                HostTensor::new(dtype.unwrap_or(DType::Long), sizes, |i| {
+                    order.get(i).copied().unwrap_or(0) as f64
+                })?
+            }
             "arange" => arange(arguments, dtype)?,
             "linspace" => {
                 let (start, end) = (arguments.get(0, "start")?.as_f64()?, arguments.get(1, "end")?.as_f64()?);
@@ -101,7 +154,7 @@ impl Maker<'_, '_> {
             _ => return None,
         };
         if requires_grad {
-            tensor.dtype().is_floating_point().then_some(())?;
+            (tensor.dtype().is_floating_point() || tensor.dtype().is_complex()).then_some(())?;
             tensor.set_requires_grad(true);
         }
         Some(Py::Tensor(tensor))
@@ -218,6 +271,17 @@ fn tensor_of(value: &Py) -> Option<HostTensor> {
     }
 }
 
+/// A tensor of one number.
+fn filled(dtype: DType, sizes: Vec<i64>, value: Complex64) -> Option<HostTensor> {
+    match dtype.is_complex() {
+        true => HostTensor::of_complex(dtype, sizes, |_| value),
+        false => {
+            (value.im == 0.0).then_some(())?;
+            HostTensor::new(dtype, sizes, |_| value.re)
+        }
+    }
+}
+
 /// The dtype of `torch.FloatTensor` and its kind.
 fn legacy_dtype(name: &str) -> Option<DType> {
     Some(match name {
@@ -226,6 +290,11 @@ fn legacy_dtype(name: &str) -> Option<DType> {
         "LongTensor" => DType::Long,
         "IntTensor" => DType::Int,
         "BoolTensor" => DType::Bool,
+        "ByteTensor" => DType::Byte,
+        "CharTensor" => DType::Char,
+        "ShortTensor" => DType::Short,
+        "HalfTensor" => DType::Half,
+        "BFloat16Tensor" => DType::BFloat16,
         _ => return None,
     })
 }

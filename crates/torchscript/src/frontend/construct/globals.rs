@@ -125,7 +125,7 @@ impl Globals {
 fn addresses(value: &Py) -> [Option<(usize, usize)>; 2] {
     let address = match value {
         Py::Object(object) => (Rc::as_ptr(object).cast::<()>() as usize, 0),
-        Py::List(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
+        Py::List(items) | Py::Set(items, _) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
         Py::Dict(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
         Py::Iterator(items) => (Rc::as_ptr(items).cast::<()>() as usize, 0),
         Py::Tensor(tensor) | Py::Parameter(tensor) => {
@@ -177,6 +177,7 @@ pub(super) fn walk(value: &Py, visit: &mut dyn FnMut(&Py)) {
                 waiting.extend(items.iter().rev().flat_map(|(key, value)| [value.clone(), key.clone()]));
             }
             Py::Keys(keys) => waiting.extend(keys.iter().cloned()),
+            Py::Named(named) => waiting.extend(named.items.iter().rev().cloned()),
             _ => {}
         }
     }

@@ -37,6 +37,9 @@ impl Maker<'_, '_> {
         file: &Arc<SourceFile>,
         node: &impl Ranged,
     ) -> Result<Py> {
+        if let Some(named) = self.named_class(class)? {
+            return self.make_named(file, &named, positional, keywords, node);
+        }
         let is_plain = |class: &ClassRef| {
             let def = class.def()?;
             let mut bases = def.bases().iter().map(|base| dotted(base).unwrap_or_default());

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use frazil_ir::types::{TypeStyle, display_type, unify};
 use frazil_ir::{
-    AttributeKind, ClassDef, ClassKind, Constant, DictConstant, Object, ObjectId, Storage, SymbolId, TypeId, TypeKind,
-    symbols, types,
+    AttributeKind, ClassDef, ClassKind, Constant, DictConstant, Object, ObjectId, Storage, SymbolId, TupleConstant,
+    TypeId, TypeKind, symbols, types,
 };
 use ruff_text_size::Ranged;
 
@@ -20,6 +20,7 @@ use super::value::{Attribute, ClassRef, ObjectRef, Py};
 use super::{MAX_CALLS, ancestry};
 use crate::frontend::LoadError;
 use crate::frontend::Result;
+use crate::frontend::emit::unwrap_optional;
 use crate::frontend::objects::Objects;
 use crate::frontend::program::{DefPath, Global, Program};
 use crate::frontend::source::{SourceError, SourceFile};
@@ -207,6 +208,9 @@ impl Lowering<'_, '_> {
                 && attribute.kind == AttributeKind::Plain
                 && !matches!(attribute.value, Py::Object(_));
             if is_constant {
+                if let Py::Unknown(error) = &attribute.value {
+                    return Err(Box::new((**error).clone()).into());
+                }
                 match declared::constant(self.program, &attribute.value, 0) {
                     Ok(value) => kind.constants.push((name.clone(), value)),
                     Err(found) => return Err(no_constant(class, name, &found).into()),
@@ -278,7 +282,19 @@ impl Lowering<'_, '_> {
                 .filter(|&ty| matches!(self.program.ctx.type_kind(ty), TypeKind::Interface(_)));
             return Ok(Ok((of_interface.unwrap_or(ty), constant)));
         }
-        let lowered = self.value(file, value, wanted.map(|wanted| wanted.ty))?;
+        if let Py::Unknown(error) = value {
+            return match wanted.is_some_and(|wanted| wanted.is_strict) {
+                true => Err(Box::new((**error).clone()).into()),
+                false => Ok(Err(format!(
+                    "(This attribute exists on the Python module, but {})",
+                    error.diagnostic.message
+                ))),
+            };
+        }
+        let lowered = match value {
+            Py::Opaque("function") => Err("Expected a single top-level function".into()),
+            value => self.value(file, value, wanted.map(|wanted| wanted.ty))?,
+        };
         let fits = match &lowered {
             Ok((ty, _)) => wanted.is_none_or(|wanted| *ty == wanted.ty || !wanted.is_strict),
             Err(_) => wanted.is_none_or(|wanted| !wanted.is_strict),
@@ -363,6 +379,7 @@ impl Lowering<'_, '_> {
             Py::Int(i) if wanted_kind == Some(TypeKind::Float) => (types::FLOAT, Constant::Float(*i as f64)),
             Py::Int(i) => (types::INT, Constant::Int(*i)),
             Py::Float(f) => (types::FLOAT, Constant::Float(*f)),
+            Py::Complex(number) => (types::COMPLEX, Constant::Complex(*number)),
             Py::Str(text) => (types::STR, Constant::str(&**text)),
             Py::Member(ty, member) => (*ty, (**member).clone()),
             Py::Device(device) => (types::DEVICE, Constant::Device(*device)),
@@ -389,7 +406,7 @@ impl Lowering<'_, '_> {
                 };
                 (types::TENSOR, constant)
             }
-            Py::Size(_) => return self.value(file, &value.plain(), wanted),
+            Py::Size(_) | Py::Named(_) => return self.value(file, &value.plain(), wanted),
             Py::Object(_) => return Ok(Err("Cannot infer concrete type of torch.nn.Module".into())),
             Py::Instance(object) => return self.instance(file, object),
             Py::List(_) | Py::Tuple(_) | Py::Dict(_) if self.depth > MAX_CALLS || !value.is_small() => {
@@ -419,7 +436,9 @@ impl Lowering<'_, '_> {
                 let mut lowered = Vec::with_capacity(items.len());
                 let mut element_types = Vec::with_capacity(items.len());
                 let elements = match wanted_kind {
-                    Some(TypeKind::Tuple(elements)) => ctx.types(elements).to_vec(),
+                    Some(TypeKind::Tuple(elements) | TypeKind::NamedTuple(_, _, elements)) => {
+                        ctx.types(elements).to_vec()
+                    }
                     _ => Vec::new(),
                 };
                 self.depth += 1;
@@ -437,7 +456,18 @@ impl Lowering<'_, '_> {
                     }
                 }
                 self.depth -= 1;
-                (ctx.tuple_of(&element_types), Constant::tuple(&ctx, lowered))
+                let named = wanted.map(|ty| unwrap_optional(&ctx, ty));
+                let named = named.filter(|&ty| matches!(ctx.type_kind(ty), TypeKind::NamedTuple(..)));
+                let fits = elements.len() == element_types.len()
+                    && element_types
+                        .iter()
+                        .zip(&elements)
+                        .all(|(&found, &field)| self.program.is_subtype(found, field));
+                match named {
+                    // Any tuple of such fields is taken for one.
+                    Some(ty) if fits => (ty, Constant::Tuple(Arc::new(TupleConstant { ty, items: lowered }))),
+                    _ => (ctx.tuple_of(&element_types), Constant::tuple(&ctx, lowered)),
+                }
             }
             Py::Dict(items) => {
                 let (key, value) = match wanted_kind {
@@ -467,7 +497,6 @@ impl Lowering<'_, '_> {
                 let constant = Constant::Dict(Arc::new(DictConstant { key, value, entries }));
                 (ctx.dict_of(key, value), constant)
             }
-            Py::Opaque("function") => return Ok(Err("Expected a single top-level function".into())),
             other => return Ok(Err(unsupported(other))),
         };
         Ok(Ok(match wanted {
@@ -636,6 +665,7 @@ pub(super) fn constant(ctx: &frazil_ir::Context, value: &Py, depth: usize) -> Op
         Py::Member(_, member) => (**member).clone(),
         Py::Device(device) => Constant::Device(*device),
         Py::Tuple(items) | Py::Size(items) => Constant::tuple(ctx, all(items)?),
+        Py::Complex(number) => Constant::Complex(*number),
         Py::List(items) => {
             let items = all(&items.borrow())?;
             Constant::list(items.first().map_or(types::TENSOR, |item| item.ty(ctx)), items)

@@ -142,7 +142,7 @@ impl Maker<'_, '_> {
                 }
                 this()
             }
-            "cpu" | "float" | "double" | "to" => match states::cast(object, name, arguments) {
+            "cpu" | "float" | "double" | "half" | "bfloat16" | "to" => match states::cast(object, name, arguments) {
                 Some(()) => this(),
                 None => return Ok(None),
             },

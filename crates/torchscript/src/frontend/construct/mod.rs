@@ -8,9 +8,11 @@ mod arguments;
 mod attributes;
 mod builtins;
 mod compare;
+mod complex;
 mod containers;
 mod copies;
 mod declared;
+mod dtypes;
 mod elements;
 mod eval;
 mod exec;
@@ -21,18 +23,21 @@ mod lineage;
 mod lower;
 mod mentions;
 mod methods;
+mod named;
 mod names;
 mod operators;
 mod purity;
 mod refuse;
 mod root;
 mod scripted;
+mod sets;
 mod states;
 mod tensor;
 mod tensor_methods;
 mod text;
 mod toplevel;
 mod traced;
+mod unknown;
 mod value;
 mod value_methods;
 
@@ -290,7 +295,7 @@ impl Maker<'_, '_> {
     }
 
     fn beyond_error(&self, file: &SourceFile, what: impl AsRef<str>, node: &impl Ranged) -> Box<SourceError> {
-        let message = format!("{} cannot be evaluated without Python", what.as_ref());
+        let message = format!("{} {}", what.as_ref(), unknown::BEYOND);
         file.error("construct", message, node)
     }
 

@@ -18,7 +18,7 @@ impl Maker<'_, '_> {
         right: &Py,
         node: &impl Ranged,
     ) -> Result<Py> {
-        if matches!(left, Py::Size(_)) || matches!(right, Py::Size(_)) {
+        if matches!(left, Py::Size(_) | Py::Named(_)) || matches!(right, Py::Size(_) | Py::Named(_)) {
             let result = self.binary(file, op, &left.plain(), &right.plain(), node)?;
             return Ok(match (op, left, result) {
                 (Operator::Add, Py::Size(_), Py::Tuple(items)) => Py::Size(items),
@@ -64,6 +64,8 @@ impl Maker<'_, '_> {
             (_, Py::Tensor(_) | Py::Parameter(_), _) | (_, _, Py::Tensor(_) | Py::Parameter(_)) => {
                 super::elements::arithmetic(op, left, right).map(Py::Tensor)
             }
+            (_, Py::Set(..), Py::Set(..)) => super::sets::operator(op, left, right),
+            (_, Py::Complex(_), _) | (_, _, Py::Complex(_)) => super::complex::number_operator(op, left, right),
             (Operator::BitAnd, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a & b)),
             (Operator::BitOr, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a | b)),
             (Operator::BitXor, Py::Bool(a), Py::Bool(b)) => Some(Py::Bool(a ^ b)),
@@ -122,6 +124,7 @@ impl Maker<'_, '_> {
         let found = match container {
             Py::List(items) => pick(&items.borrow()),
             Py::Tuple(items) | Py::Size(items) => pick(items),
+            Py::Named(named) => pick(&named.items),
             Py::Str(_) => container.items().and_then(|items| pick(&items)),
             Py::Keys(items) => pick(&**items),
             _ => return self.beyond(file, "this subscript", node),
@@ -142,7 +145,8 @@ impl Maker<'_, '_> {
         if let Py::Object(object) = container {
             return self.children_between(file, object, bounds, node);
         }
-        let (Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Str(_), Some(items)) = (container, container.items())
+        let (Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Named(_) | Py::Str(_), Some(items)) =
+            (container, container.items())
         else {
             return self.beyond(file, "this slice", node);
         };
@@ -150,7 +154,7 @@ impl Maker<'_, '_> {
             return self.fail(file, "slice step cannot be zero", node);
         };
         Ok(match container {
-            Py::Tuple(_) => Py::tuple(picked),
+            Py::Tuple(_) | Py::Named(_) => Py::tuple(picked),
             Py::Size(_) => Py::Size(picked.into()),
             Py::Str(_) => Py::str(picked.iter().filter_map(Py::text).collect::<String>()),
             _ => Py::list(picked),

@@ -349,7 +349,7 @@ impl Maker<'_, '_> {
     }
 
     /// Whether what a statement comes to can give a module.
-    fn leads_to_module(&mut self, file: &SourceFile, reach: &Reach) -> Result<bool> {
+    pub(super) fn leads_to_module(&mut self, file: &SourceFile, reach: &Reach) -> Result<bool> {
         if reach.leads_to_module || reach.is_wild {
             return Ok(true);
         }

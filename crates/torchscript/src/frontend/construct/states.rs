@@ -169,6 +169,8 @@ pub(super) fn cast(object: &ObjectRef, name: &str, arguments: &Arguments) -> Opt
     let dtype = match name {
         "float" => Some(DType::Float),
         "double" => Some(DType::Double),
+        "half" => Some(DType::Half),
+        "bfloat16" => Some(DType::BFloat16),
         _ => cast_of(arguments)?,
     };
     let Some(dtype) = dtype else { return Some(()) };

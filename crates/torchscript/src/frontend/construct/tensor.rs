@@ -1,4 +1,5 @@
-//! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step.
+//! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step, or pairs of
+//! doubles where the dtype is complex.
 //!
 //! A tensor is an object with an identity, as in PyTorch: views share storage, `p.data = x` gives the object `p` another storage, and a
 //! [`HostTensor`] that is cloned is the same object.
@@ -8,14 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{DType, Device, Shape, Storage, TensorData};
+use num_complex::Complex64;
 
+use super::dtypes::{self, MAX_EXACT, rounded, wrapped};
 use super::value::Py;
 
 /// Most elements of a tensor that a constructor may make.
 const MAX_ELEMENTS: i64 = 1 << 26;
-
-/// Integers beyond this are no longer exact in a double: it has the next one, but rounds to that, too.
-const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
 
 /// A tensor object.
 #[derive(Clone)]
@@ -34,19 +34,6 @@ pub(super) struct View {
     pub(super) strides: Vec<usize>,
     pub(super) offset: usize,
     pub(super) storage: Rc<RefCell<Vec<f64>>>,
-}
-
-/// The nearest value that an element of `dtype` can have; `None` for integers that are out of range or not exact in a double.
-fn rounded(dtype: DType, x: f64) -> Option<f64> {
-    Some(match dtype {
-        DType::Float => f64::from(x as f32),
-        DType::Double => x,
-        DType::Bool => f64::from(u8::from(x != 0.0)),
-        DType::Int if x.trunc() >= f64::from(i32::MIN) && x.trunc() <= f64::from(i32::MAX) => x.trunc() + 0.0,
-        DType::Int => return None,
-        _ if x.abs() <= MAX_EXACT => x.trunc() + 0.0,
-        _ => return None,
-    })
 }
 
 /// How many elements a tensor of these sizes has, if it is not too large.
@@ -80,6 +67,11 @@ impl View {
         positions
     }
 
+    /// How many doubles of the storage an element is.
+    fn width(&self) -> usize {
+        if self.dtype.is_complex() { 2 } else { 1 }
+    }
+
     fn is_contiguous(&self) -> bool {
         let wanted = contiguous_strides(&self.sizes);
         let mut dims = self.sizes.iter().zip(self.strides.iter().zip(&wanted));
@@ -96,25 +88,42 @@ impl HostTensor {
     /// A tensor of these elements; `None` when it would be too large, of a dtype that constructors do not make, or has elements that the
     /// dtype does not have.
     pub(super) fn new(dtype: DType, sizes: Vec<i64>, element: impl FnMut(usize) -> f64) -> Option<HostTensor> {
-        let known = matches!(
-            dtype,
-            DType::Float | DType::Double | DType::Long | DType::Int | DType::Bool
-        );
-        let count = element_count(&sizes)?;
-        if !known {
-            return None;
-        }
         let mut element = element;
+        if dtype.is_complex() {
+            return HostTensor::of_complex(dtype, sizes, |i| Complex64::from(element(i)));
+        }
+        let count = element_count(&sizes)?;
+        dtypes::is_known(dtype).then_some(())?;
         let data: Vec<f64> = (0..count as usize)
             .map(|i| rounded(dtype, element(i)))
             .collect::<Option<_>>()?;
-        Some(HostTensor::of(View {
+        Some(HostTensor::with(dtype, sizes, data))
+    }
+
+    /// A tensor of these elements of a complex dtype.
+    pub(super) fn of_complex(
+        dtype: DType,
+        sizes: Vec<i64>,
+        mut element: impl FnMut(usize) -> Complex64,
+    ) -> Option<HostTensor> {
+        let count = element_count(&sizes)?;
+        dtype.is_complex().then_some(())?;
+        let mut data = Vec::with_capacity(2 * count as usize);
+        for i in 0..count as usize {
+            let number = element(i);
+            data.extend([rounded(dtype, number.re)?, rounded(dtype, number.im)?]);
+        }
+        Some(HostTensor::with(dtype, sizes, data))
+    }
+
+    fn with(dtype: DType, sizes: Vec<i64>, data: Vec<f64>) -> HostTensor {
+        HostTensor::of(View {
             dtype,
             strides: contiguous_strides(&sizes),
             sizes,
             offset: 0,
             storage: Rc::new(RefCell::new(data)),
-        }))
+        })
     }
 
     /// A new tensor object with these elements.
@@ -146,16 +155,33 @@ impl HostTensor {
         element_count(&self.0.view.borrow().sizes).unwrap_or(0) as usize
     }
 
-    /// The elements in the order of the tensor.
+    /// The elements in the order of the tensor; of complex ones the real parts.
     pub(super) fn values(&self) -> Vec<f64> {
         let view = self.0.view.borrow();
         let data = view.storage.borrow();
+        if view.dtype.is_complex() {
+            drop(data);
+            drop(view);
+            return self.complex_values().into_iter().map(|number| number.re).collect();
+        }
         if view.is_contiguous() {
             let end = view.offset + self.len();
             return data.get(view.offset..end).unwrap_or_default().to_vec();
         }
         let element = |p: usize| data.get(p).copied().unwrap_or(0.0);
         view.positions().into_iter().map(element).collect()
+    }
+
+    /// The elements in the order of the tensor, as complex numbers.
+    pub(super) fn complex_values(&self) -> Vec<Complex64> {
+        let view = self.0.view.borrow();
+        let (data, width) = (view.storage.borrow(), view.width());
+        let part = |p: usize| data.get(p).copied().unwrap_or(0.0);
+        let number = |p: usize| match width {
+            2 => Complex64::new(part(2 * p), part(2 * p + 1)),
+            _ => Complex64::from(part(p)),
+        };
+        view.positions().into_iter().map(number).collect()
     }
 
     pub(super) fn requires_grad(&self) -> bool {
@@ -192,15 +218,19 @@ impl HostTensor {
         *self.0.view.borrow_mut() = view;
     }
 
-    /// A new tensor of the same sizes with `f` of each element.
+    /// A new tensor of the same sizes with `f` of each element; `None` for complex tensors.
     pub(super) fn map(&self, dtype: DType, f: impl Fn(f64) -> f64) -> Option<HostTensor> {
+        (!self.dtype().is_complex()).then_some(())?;
         let values = self.values();
         HostTensor::new(dtype, self.sizes(), |i| values.get(i).copied().map_or(0.0, &f))
     }
 
     /// A copy.
     pub(super) fn copy(&self) -> Option<HostTensor> {
-        self.map(self.dtype(), |x| x)
+        match self.dtype().is_complex() {
+            true => self.map_complex(|x| x),
+            false => self.map(self.dtype(), |x| x),
+        }
     }
 
     /// The tensor itself where it has this dtype already, and else a copy: `x.float()`.
@@ -208,7 +238,22 @@ impl HostTensor {
         if self.dtype() == dtype {
             return Some(self.clone());
         }
-        self.map(dtype, |x| x)
+        let from = self.dtype();
+        if from.is_complex() {
+            let values = self.complex_values();
+            let number = |i: usize| values.get(i).copied().unwrap_or_default();
+            return match dtype {
+                _ if dtype.is_complex() => HostTensor::of_complex(dtype, self.sizes(), number),
+                DType::Bool => HostTensor::new(dtype, self.sizes(), |i| {
+                    f64::from(u8::from(number(i) != Complex64::ZERO))
+                }),
+                // Imaginary parts are left out.
+                _ => HostTensor::new(dtype, self.sizes(), |i| number(i).re),
+            };
+        }
+        // What floats beyond the range of integers become is the processor's.
+        let is_float = from.is_floating_point();
+        self.map(dtype, |x| if is_float { x } else { wrapped(dtype, x) })
     }
 
     pub(super) fn is_contiguous(&self) -> bool {
@@ -221,7 +266,7 @@ impl HostTensor {
         let count = usize::try_from(element_count(sizes)?).ok()?;
         let mut view = self.0.view.borrow_mut();
         if view.sizes != sizes {
-            let end = view.offset.checked_add(count)?;
+            let end = view.offset.checked_add(count)?.checked_mul(view.width())?;
             let mut storage = view.storage.borrow_mut();
             if storage.len() < end {
                 storage.resize(end, 0.0);
@@ -266,6 +311,10 @@ impl HostTensor {
             }
             return Some(());
         }
+        if view.dtype.is_complex() {
+            drop(view);
+            return self.fill_complex(|i| Complex64::from(element(i)));
+        }
         let positions = view.positions();
         let new: Vec<f64> = (0..positions.len())
             .map(|i| rounded(view.dtype, element(i)))
@@ -279,9 +328,33 @@ impl HostTensor {
         Some(())
     }
 
+    /// Gives every element of a complex tensor a new value.
+    pub(super) fn fill_complex(&self, mut element: impl FnMut(usize) -> Complex64) -> Option<()> {
+        let view = self.0.view.borrow();
+        view.dtype.is_complex().then_some(())?;
+        let mut data = view.storage.borrow_mut();
+        for (i, position) in view.positions().into_iter().enumerate() {
+            let number = element(i);
+            for (part, x) in [number.re, number.im].into_iter().enumerate() {
+                if let Some(slot) = data.get_mut(2 * position + part) {
+                    *slot = rounded(view.dtype, x)?;
+                }
+            }
+        }
+        Some(())
+    }
+
     /// Takes the elements of `from`, broadcast.
     pub(super) fn copy_from(&self, from: &HostTensor) -> Option<()> {
-        let new = from.values();
+        if self.dtype().is_complex() {
+            let new = from.complex_values();
+            let places = super::elements::broadcast_positions(&from.sizes(), &self.sizes())?;
+            return self.fill_complex(|i| places.get(i).and_then(|&p| new.get(p)).copied().unwrap_or_default());
+        }
+        let new = match self.dtype().is_floating_point() {
+            true => from.values(),
+            false => from.cast(self.dtype())?.values(),
+        };
         if from.sizes() == self.sizes() {
             return self.fill(|i| new.get(i).copied().unwrap_or(0.0));
         }
@@ -314,15 +387,9 @@ impl HostTensor {
 /// A storage with the elements of the one that `view` is of.
 pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     let data = view.storage.borrow();
-    let mut bytes = Vec::with_capacity(data.len() * view.dtype.size());
+    let mut bytes = Vec::with_capacity(data.len() * dtypes::part(view.dtype).size());
     for &x in data.iter() {
-        match view.dtype {
-            DType::Float => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
-            DType::Double => bytes.extend_from_slice(&x.to_le_bytes()),
-            DType::Long => bytes.extend_from_slice(&(x as i64).to_le_bytes()),
-            DType::Int => bytes.extend_from_slice(&(x as i32).to_le_bytes()),
-            _ => bytes.push(u8::from(x != 0.0)),
-        }
+        dtypes::append(&mut bytes, view.dtype, x);
     }
     Arc::new(Storage::new(Arc::new(bytes), Device::CPU))
 }
@@ -351,46 +418,107 @@ impl Random {
     }
 }
 
-/// The sizes and elements of nested lists of numbers, and whether any is a float or all are truth values.
-pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
-    fn walk(value: &Py, depth: usize, sizes: &mut Vec<i64>, data: &mut Vec<f64>, kinds: &mut [bool; 3]) -> Option<()> {
-        match value {
-            Py::List(_) | Py::Tuple(_) => {
-                let items = value.items()?;
-                match sizes.get(depth) {
-                    // Elements before this one have fewer dimensions.
-                    None if !data.is_empty() => return None,
-                    None if depth < 64 => sizes.push(items.len() as i64),
-                    Some(&size) if size == items.len() as i64 => {}
-                    _ => return None,
-                }
-                items
-                    .iter()
-                    .try_for_each(|item| walk(item, depth + 1, sizes, data, kinds))
+/// Elements of nested lists of numbers.
+struct Literal {
+    sizes: Vec<i64>,
+    data: Vec<Complex64>,
+    /// Whether there are floats, bools, integers, complex numbers.
+    kinds: [bool; 4],
+}
+
+impl Literal {
+    fn walk(&mut self, value: &Py, depth: usize) -> Option<()> {
+        let value = match value {
+            Py::Tensor(tensor) | Py::Parameter(tensor) if tensor.rank() == 0 && tensor.dtype() == DType::Float => {
+                &Py::Float(tensor.values().first().copied()?)
             }
-            number => {
-                let kind = match number {
-                    Py::Float(_) => 0,
-                    Py::Bool(_) => 1,
-                    _ => 2,
-                };
-                kinds[kind] = true;
-                if data.len() as i64 >= MAX_ELEMENTS {
-                    return None;
-                }
-                data.push(number.as_f64()?);
-                (depth == sizes.len()).then_some(())
+            other => other,
+        };
+        if let Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Named(_) = value {
+            let items = value.items()?;
+            match self.sizes.get(depth) {
+                // Elements before this one have fewer dimensions.
+                None if !self.data.is_empty() => return None,
+                None if depth < 64 => self.sizes.push(items.len() as i64),
+                Some(&size) if size == items.len() as i64 => {}
+                _ => return None,
             }
+            return items.iter().try_for_each(|item| self.walk(item, depth + 1));
+        }
+        let kind = match value {
+            Py::Float(_) => 0,
+            Py::Bool(_) => 1,
+            Py::Complex(_) => 3,
+            _ => 2,
+        };
+        self.kinds[kind] = true;
+        if self.data.len() as i64 >= MAX_ELEMENTS {
+            return None;
+        }
+        self.data.push(value.as_complex()?);
+        (depth == self.sizes.len()).then_some(())
+    }
+
+    fn of(value: &Py) -> Option<Literal> {
+        let mut literal = Literal {
+            sizes: Vec::new(),
+            data: Vec::new(),
+            kinds: [false; 4],
+        };
+        literal.walk(value, 0)?;
+        Some(literal)
+    }
+
+    fn dtype(&self) -> DType {
+        match self.kinds {
+            [.., true] => DType::ComplexFloat,
+            [false, true, false, _] => DType::Bool,
+            [false, _, true, _] => DType::Long,
+            _ => DType::Float,
         }
     }
-    let (mut sizes, mut data, mut kinds) = (Vec::new(), Vec::new(), [false; 3]);
-    walk(value, 0, &mut sizes, &mut data, &mut kinds)?;
-    let found = match kinds {
-        [false, true, false] => DType::Bool,
-        [false, _, true] => DType::Long,
-        _ => DType::Float,
-    };
-    let exact = data.iter().all(|x| x.abs() <= MAX_EXACT || !x.is_finite());
+}
+
+/// The tensor with the elements of nested lists of numbers.
+pub(super) fn literal(value: &Py, dtype: Option<DType>) -> Option<HostTensor> {
+    let literal = Literal::of(value)?;
+    let found = literal.dtype();
+    let exact = literal
+        .data
+        .iter()
+        .all(|x| x.re.abs() <= MAX_EXACT || !x.re.is_finite());
     (exact || found != DType::Long).then_some(())?;
-    HostTensor::new(dtype.unwrap_or(found), sizes, |i| data.get(i).copied().unwrap_or(0.0))
+    let dtype = dtype.unwrap_or(found);
+    let number = |i: usize| literal.data.get(i).copied().unwrap_or_default();
+    if dtype.is_complex() {
+        return HostTensor::of_complex(dtype, literal.sizes.clone(), number);
+    }
+    (!literal.kinds[3]).then_some(())?;
+    // An unsigned element takes negative integers down to the least signed one.
+    let is_whole = !literal.kinds[0];
+    HostTensor::new(dtype, literal.sizes.clone(), |i| match number(i).re {
+        x if is_whole && dtype == DType::Byte && (-255.0..0.0).contains(&x) => wrapped(dtype, x),
+        x => x,
+    })
+}
+
+/// What PyTorch says of a number that `torch.tensor(value, dtype)` cannot hold.
+pub(super) fn literal_error(value: &Py, dtype: DType) -> Option<String> {
+    let literal = Literal::of(value)?;
+    if literal.kinds[3] && !dtype.is_complex() {
+        return Some("must be real number, not complex".into());
+    }
+    let (least, greatest) = dtypes::bounds(dtype)?;
+    let least = if dtype == DType::Byte { -greatest } else { least };
+    let is_out = literal.data.iter().any(|x| !(least..=greatest).contains(&x.re.trunc()));
+    is_out.then(|| format!("value cannot be converted to type {} without overflow", c_name(dtype)))
+}
+
+fn c_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Byte => "uint8",
+        DType::Char => "int8",
+        DType::Short => "int16",
+        _ => "int32",
+    }
 }

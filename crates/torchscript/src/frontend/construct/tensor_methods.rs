@@ -15,8 +15,14 @@ use super::value::Py;
 pub(super) const NAMES: &[&str] = &[
     "abs",
     "add_",
+    "bfloat16",
     "bool",
+    "byte",
+    "cdouble",
+    "cfloat",
+    "char",
     "clone",
+    "conj",
     "contiguous",
     "copy_",
     "cos",
@@ -25,10 +31,13 @@ pub(super) const NAMES: &[&str] = &[
     "dim",
     "div_",
     "double",
+    "element_size",
     "exp",
     "fill_",
     "float",
+    "half",
     "int",
+    "is_complex",
     "is_contiguous",
     "is_floating_point",
     "item",
@@ -47,12 +56,14 @@ pub(super) const NAMES: &[&str] = &[
     "reshape",
     "resize_",
     "rsqrt",
+    "short",
     "sigmoid",
     "sin",
     "size",
     "sqrt",
     "stride",
     "sub_",
+    "sum",
     "t",
     "tan",
     "tanh",
@@ -61,6 +72,7 @@ pub(super) const NAMES: &[&str] = &[
     "transpose",
     "tril",
     "triu",
+    "type",
     "type_as",
     "uniform_",
     "unsqueeze",
@@ -83,12 +95,36 @@ impl Maker<'_, '_> {
         if let Some(f) = unary(name) {
             return tensor.map(float_of(tensor), f).map(Py::Tensor);
         }
+        if let Some(dtype) = cast_by_name(name) {
+            return cast(dtype);
+        }
+        let complex = tensor.dtype().is_complex();
         match name {
-            "float" => cast(DType::Float),
-            "double" => cast(DType::Double),
-            "long" => cast(DType::Long),
-            "int" => cast(DType::Int),
-            "bool" => cast(DType::Bool),
+            "type" => cast(dtype_of(arguments.get(0, "dtype")?)?),
+            "is_complex" => Some(Py::Bool(complex)),
+            "element_size" => Some(Py::Int(tensor.dtype().size() as i64)),
+            // The sum of floats depends on the order.
+            "sum" if arguments.is_empty() && (tensor.dtype().is_integral() || tensor.dtype() == DType::Bool) => {
+                let sum: f64 = tensor.values().iter().sum();
+                HostTensor::new(DType::Long, Vec::new(), |_| sum).map(Py::Tensor)
+            }
+            "conj" if complex => tensor.map_complex(|x| x.conj()).map(Py::Tensor),
+            "abs" if complex => tensor.norms().map(Py::Tensor),
+            "neg" if complex => tensor.map_complex(|x| -x).map(Py::Tensor),
+            "item" if complex => match tensor.complex_values().as_slice() {
+                &[x] => Some(Py::Complex(x)),
+                _ => None,
+            },
+            "tolist" if complex => {
+                let mut values = tensor.complex_values().into_iter().map(Py::Complex);
+                Some(nested(&tensor.sizes(), &mut values))
+            }
+            "fill_" if complex => {
+                let value = arguments.get(0, "value")?.as_complex()?;
+                tensor.fill_complex(|_| value)?;
+                Some(object.clone())
+            }
+            "uniform_" | "normal_" if complex => None,
             "to" => cast(cast_of(arguments)?.unwrap_or(tensor.dtype())),
             "type_as" => match arguments.first()? {
                 Py::Tensor(other) | Py::Parameter(other) => cast(other.dtype()),
@@ -100,7 +136,7 @@ impl Maker<'_, '_> {
             "detach" => Some(Py::Tensor(tensor.alias())),
             "requires_grad_" => {
                 let flag = arguments.flag(0, "requires_grad", true)?;
-                (!flag || tensor.dtype().is_floating_point()).then_some(())?;
+                (!flag || complex || tensor.dtype().is_floating_point()).then_some(())?;
                 tensor.set_requires_grad(flag);
                 Some(object.clone())
             }
@@ -199,6 +235,25 @@ impl Maker<'_, '_> {
             _ => None,
         }
     }
+}
+
+/// The dtype that a method casts to: `x.half()`.
+pub(super) fn cast_by_name(name: &str) -> Option<DType> {
+    Some(match name {
+        "float" => DType::Float,
+        "double" => DType::Double,
+        "half" => DType::Half,
+        "bfloat16" => DType::BFloat16,
+        "long" => DType::Long,
+        "int" => DType::Int,
+        "short" => DType::Short,
+        "char" => DType::Char,
+        "byte" => DType::Byte,
+        "bool" => DType::Bool,
+        "cfloat" => DType::ComplexFloat,
+        "cdouble" => DType::ComplexDouble,
+        _ => return None,
+    })
 }
 
 /// An element as a number of Python.

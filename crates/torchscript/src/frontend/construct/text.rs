@@ -7,7 +7,7 @@ use super::value::Py;
 const MAX_NESTING: usize = 64;
 
 /// As `repr` has it.
-fn float_text(x: f64) -> String {
+pub(super) fn float_text(x: f64) -> String {
     if x.is_nan() {
         return "nan".into();
     }
@@ -74,6 +74,8 @@ impl Py {
             Py::Bool(b) => if *b { "True" } else { "False" }.into(),
             Py::Int(i) => i.to_string(),
             Py::Float(f) => float_text(*f),
+            Py::Complex(number) => super::complex::text(*number),
+            Py::Named(named) => named.text(&all(&named.items)?),
             Py::Str(s) => quoted(s)?,
             Py::List(items) => format!("[{}]", all(&items.borrow())?.join(", ")),
             Py::Size(items) => format!("torch.Size([{}])", all(items)?.join(", ")),

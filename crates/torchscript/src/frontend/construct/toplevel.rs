@@ -280,6 +280,10 @@ impl Maker<'_, '_> {
         let mut names = HashMap::new();
         let mut aliases = HashMap::new();
         for (name, binding) in &self.globals.names {
+            // The statement that assigns it defines the type.
+            if matches!(binding.value, Ok(Py::NamedClass(_))) {
+                continue;
+            }
             let known = match &binding.value {
                 Err(error) => TopName::Refused(error.clone()),
                 Ok(Py::Traced(number)) => {

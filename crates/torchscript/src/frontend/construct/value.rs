@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use frazil_ir::{AttributeKind, Constant, Device, TypeId};
+use frazil_ir::{AttributeKind, Constant, DType, Device, TypeId};
 use indexmap::IndexMap;
+use num_complex::Complex64;
 use ruff_python_ast::{Stmt, StmtClassDef, StmtFunctionDef};
 
+use super::named::{Named, NamedClass};
 use super::tensor::HostTensor;
 use super::traced::TracedMethod;
-use crate::frontend::source::SourceFile;
+use crate::frontend::source::{SourceError, SourceFile};
 
 /// A value.
 #[derive(Clone)]
@@ -20,13 +22,22 @@ pub(super) enum Py {
     Bool(bool),
     Int(i64),
     Float(f64),
+    Complex(Complex64),
     Str(Rc<str>),
     List(Rc<RefCell<Vec<Py>>>),
     Tuple(Rc<[Py]>),
     /// `torch.Size`: a tuple with another text.
     Size(Rc<[Py]>),
+    /// A tuple with named fields.
+    Named(Rc<Named>),
+    /// A class of such tuples that no class statement defines.
+    NamedClass(Rc<NamedClass>),
     Dict(Rc<RefCell<Vec<(Py, Py)>>>),
+    /// The elements of a set, and whether it is a `frozenset`.
+    Set(Rc<RefCell<Vec<Py>>>, bool),
     Device(Device),
+    /// `torch.finfo` or `torch.iinfo` of a dtype.
+    Limits(DType),
     Tensor(HostTensor),
     /// A tensor that a module registers as a parameter.
     Parameter(HostTensor),
@@ -47,8 +58,10 @@ pub(super) enum Py {
     Keys(Rc<[Py; 2]>),
     /// The handle of a hook of a module.
     Handle(ObjectRef, Rc<()>),
-    /// Something of which nothing is known but that it is there, and what it is.
+    /// Something of which nothing is known but that it is there, and what Python calls its class.
     Opaque(&'static str),
+    /// Something that only Python can evaluate, with the reason.
+    Unknown(Rc<SourceError>),
     /// A method of a value, by name.
     Method(Box<Py>, Rc<str>),
     /// `super()` of an object in a method of a class.
@@ -206,6 +219,7 @@ impl Py {
     pub(super) fn plain(&self) -> Py {
         match self {
             Py::Size(items) => Py::Tuple(Rc::clone(items)),
+            Py::Named(named) => Py::Tuple(Rc::clone(&named.items)),
             other => other.clone(),
         }
     }
@@ -222,16 +236,22 @@ impl Py {
             Py::Bool(_) => "bool",
             Py::Int(_) => "int",
             Py::Float(_) => "float",
+            Py::Complex(_) => "complex",
             Py::Str(_) => "str",
             Py::List(_) => "list",
-            Py::Tuple(_) => "tuple",
+            Py::Tuple(_) | Py::Named(_) => "tuple",
+            Py::Unknown(_) => "value of Python",
             Py::Size(_) => "torch.Size",
             Py::Dict(_) => "dict",
+            Py::Set(_, false) => "set",
+            Py::Set(_, true) => "frozenset",
             Py::Device(_) => "device",
+            Py::Limits(dtype) if dtype.is_floating_point() => "torch.finfo",
+            Py::Limits(_) => "torch.iinfo",
             Py::Tensor(_) | Py::Parameter(_) => "Tensor",
             Py::Object(_) | Py::Instance(_) | Py::Member(..) => "object",
             Py::Typed(..) => "Attribute",
-            Py::Class(_) => "type",
+            Py::Class(_) | Py::NamedClass(_) => "type",
             Py::Function(_) | Py::Traced(_) | Py::Method(..) | Py::Path(_) => "function",
             Py::Super(..) => "super",
             Py::Iterator(_) => "iterator",
@@ -261,7 +281,9 @@ impl Py {
         Some(match self {
             Py::List(items) => items.borrow().clone(),
             Py::Tuple(items) | Py::Size(items) => items.to_vec(),
+            Py::Named(named) => named.items.to_vec(),
             Py::Dict(items) => items.borrow().iter().map(|(key, _)| key.clone()).collect(),
+            Py::Set(items, _) if items.borrow().len() < 2 => items.borrow().clone(),
             Py::Str(text) => text.chars().map(|c| Py::str(c.to_string())).collect(),
             // What has been gone through once is not gone through again: Python would find the rest of it.
             Py::Iterator(items) => items.borrow_mut().take()?.into(),
@@ -275,7 +297,9 @@ impl Py {
         match self.as_int() {
             Some(one) => Some(vec![one]),
             None => match self {
-                Py::List(_) | Py::Tuple(_) | Py::Size(_) => self.items()?.iter().map(Py::as_int).collect(),
+                Py::List(_) | Py::Tuple(_) | Py::Size(_) | Py::Named(_) => {
+                    self.items()?.iter().map(Py::as_int).collect()
+                }
                 _ => None,
             },
         }
@@ -288,6 +312,8 @@ impl Py {
             Py::List(items) => items.borrow().len(),
             Py::Tuple(items) => items.len(),
             Py::Dict(items) => items.borrow().len(),
+            // Elements are looked up one by one.
+            Py::Set(items, _) => items.borrow().len() * items.borrow().len(),
             Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.len(),
             _ => 0,
         };

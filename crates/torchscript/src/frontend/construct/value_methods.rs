@@ -65,6 +65,9 @@ impl Maker<'_, '_> {
                 let mut all = items.iter().map(|item| item.as_int().unwrap_or_default());
                 all.try_fold(1i64, i64::checked_mul).map(Py::Int)
             }
+            Py::Complex(number) if name == "conjugate" && arguments.is_empty() => Some(Py::Complex(number.conj())),
+            Py::Set(items, is_frozen) => super::sets::method(items, *is_frozen, name, arguments),
+            Py::Named(_) => self.sequence_method(&object.plain(), name, arguments),
             Py::List(_) | Py::Tuple(_) => self.sequence_method(object, name, arguments),
             Py::Dict(_) => self.dict_method(object, name, arguments),
             Py::Str(text) => self.str_method(text, name, arguments),

@@ -356,17 +356,24 @@ impl<'f> Emitter<'_, '_, 'f> {
             }
             _ => None,
         };
+        if !matches!(self.kind_of(object), TypeKind::Class(_)) {
+            let message = format!(
+                "Tried to set an attribute: {name} on a non-class: {}",
+                self.shown(self.ty(object))
+            );
+            return self.error("attribute", message, node);
+        }
         let Some(ty) = ty else {
             let message =
                 format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?");
             return self.error("attribute", message, node);
         };
-        let value = self.convert(value, ty, node);
+        // Implicit conversions are for arguments and results of functions.
         if !self.program.is_subtype(self.ty(value), ty) {
             let message = format!(
                 "Wrong type for attribute assignment. Expected {} but got {}",
                 self.shown(ty),
-                self.shown(self.ty(value))
+                self.shown_type_of(value)
             );
             return self.error("type", message, node);
         }

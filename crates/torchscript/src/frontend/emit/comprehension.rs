@@ -15,6 +15,7 @@ use crate::frontend::Result;
 impl<'f> Emitter<'_, '_, 'f> {
     pub(super) fn comprehension(&mut self, comprehension: &'f ExprListComp, hint: Option<TypeId>) -> Result<ValueId> {
         let generator = self.generator(&comprehension.generators, comprehension)?;
+        self.check_hint("List", hint, comprehension)?;
         let elt = &*comprehension.elt;
         self.collect(
             |this| this.sugared(&generator.iter, None),
@@ -80,8 +81,12 @@ impl<'f> Emitter<'_, '_, 'f> {
         let list = self.builder().list(hint.unwrap_or(types::TENSOR), &[]);
         let mut element_type = hint;
         let source = source(self)?;
+        let by_hand = self.program.by_hand();
         self.each(source, target, node, |this, item| {
-            let value = element(this, item, element_type)?;
+            let value = element(this, item, element_type.filter(|_| !by_hand))?;
+            if let Some(wanted) = hint {
+                this.check_elements(&[value], wanted, node)?;
+            }
             if element_type.is_none() {
                 let ty = this.unshaped(this.ty(value));
                 element_type = Some(ty);
@@ -130,6 +135,18 @@ impl<'f> Emitter<'_, '_, 'f> {
         let mut known = hint.is_some();
         self.each(source, target, node, |this, item| {
             let (key, value) = pair(this, item)?;
+            if let Some(TypeKind::Dict(wanted_key, wanted_value)) = hint.map(|ty| ctx.type_kind(ty)) {
+                for (found, wanted, what) in [(key, wanted_key, "key"), (value, wanted_value, "value")] {
+                    if !this.program.is_subtype(this.ty(found), wanted) {
+                        let message = format!(
+                            "Dict type annotation `{}` did not match the type of an actual {what} type `{}`",
+                            this.shown(initial),
+                            this.shown(this.ty(found))
+                        );
+                        return this.error("type", message, node);
+                    }
+                }
+            }
             if !known {
                 known = true;
                 let (key, value) = (this.unshaped(this.ty(key)), this.unshaped(this.ty(value)));

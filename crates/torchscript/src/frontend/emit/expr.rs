@@ -246,26 +246,25 @@ impl<'f> Emitter<'_, '_, 'f> {
             Some(TypeKind::List(element)) => Some(element),
             _ => None,
         };
+        self.check_hint("List", hint, node)?;
+        // The declared type says nothing about elements of elements in PyTorch. The code of archives annotates those.
+        let by_hand = self.program.by_hand();
+        let inner = wanted.filter(|_| !by_hand);
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             if item.is_starred_expr() {
                 return self.error("expression", NO_STATIC_LENGTH, item);
             }
-            values.push(self.expr(item, wanted)?);
+            values.push(self.expr(item, inner)?);
         }
         let element = match wanted {
             Some(wanted) => {
-                for (value, item) in values.iter_mut().zip(items) {
-                    *value = self.convert(*value, wanted, item);
-                    if !self.program.is_subtype(self.ty(*value), wanted) {
-                        let message = format!(
-                            "List type annotation `List[{}]` did not match the types of the given list elements, which were unified to {}",
-                            self.shown(wanted),
-                            self.shown(self.ty(*value))
-                        );
-                        return self.error("type", message, item);
+                if !by_hand {
+                    for (value, item) in values.iter_mut().zip(items) {
+                        *value = self.convert(*value, wanted, item);
                     }
                 }
+                self.check_elements(&values, wanted, node)?;
                 wanted
             }
             None => self.joined(&values),
@@ -276,6 +275,41 @@ impl<'f> Emitter<'_, '_, 'f> {
             self.empty_lists.insert(list);
         }
         Ok(list)
+    }
+
+    /// Checks that a container literal of the kind `wanted` stands where an annotation says one.
+    pub(super) fn check_hint(&self, wanted: &str, hint: Option<TypeId>, node: &impl Ranged) -> Result<()> {
+        let Some(hint) = hint.filter(|_| self.program.by_hand()) else {
+            return Ok(());
+        };
+        let fits = match self.program.ctx.type_kind(unwrap_optional(&self.program.ctx, hint)) {
+            TypeKind::List(_) => wanted == "List",
+            TypeKind::Dict(..) => wanted == "Dict",
+            TypeKind::Union(_) | TypeKind::Any | TypeKind::Var(_) => true,
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        let message = format!("Expected an annotation of type {wanted} but got {}", self.shown(hint));
+        self.error("type", message, node)
+    }
+
+    /// Checks that the elements of a list are of the type that an annotation says.
+    pub(super) fn check_elements(&mut self, values: &[ValueId], wanted: TypeId, node: &impl Ranged) -> Result<()> {
+        if values
+            .iter()
+            .all(|&value| self.program.is_subtype(self.ty(value), wanted))
+        {
+            return Ok(());
+        }
+        let joined = self.joined(values);
+        let message = format!(
+            "List type annotation `List[{}]` did not match the types of the given list elements, which were unified to {}",
+            self.shown(wanted),
+            self.shown(joined)
+        );
+        self.error("type", message, node)
     }
 
     /// The common type of values, `Tensor` when there are none.
@@ -300,6 +334,9 @@ impl<'f> Emitter<'_, '_, 'f> {
             Some(TypeKind::Dict(key, value)) => Some((key, value)),
             _ => None,
         };
+        self.check_hint("Dict", hint, dict)?;
+        let by_hand = self.program.by_hand();
+        let inner = wanted.filter(|_| !by_hand);
         let mut operands = Vec::with_capacity(dict.items.len() * 2);
         for item in &dict.items {
             let Some(key) = &item.key else {
@@ -309,15 +346,18 @@ impl<'f> Emitter<'_, '_, 'f> {
                     &item.value,
                 );
             };
-            let key = self.expr(key, wanted.map(|(key, _)| key))?;
-            let mut value = self.expr(&item.value, wanted.map(|(_, value)| value))?;
-            if let Some((_, wanted)) = wanted {
+            let key = self.expr(key, inner.map(|(key, _)| key))?;
+            let mut value = self.expr(&item.value, inner.map(|(_, value)| value))?;
+            if let Some((_, wanted)) = inner {
                 value = self.convert(value, wanted, &item.value);
             }
             operands.extend([key, value]);
         }
         let (key, value) = match wanted {
-            Some(wanted) => wanted,
+            Some(wanted) => {
+                self.check_entries(&operands, wanted, dict)?;
+                wanted
+            }
             None if operands.is_empty() => (types::STR, types::TENSOR),
             None => {
                 let keys: Vec<ValueId> = operands.iter().copied().step_by(2).collect();
@@ -338,6 +378,32 @@ impl<'f> Emitter<'_, '_, 'f> {
         };
         self.locate(dict);
         Ok(self.op("prim::DictConstruct", &operands, ctx.dict_of(key, value)))
+    }
+
+    /// Checks that keys and values, in turn, are of the types that an annotation of their dictionary says.
+    fn check_entries(&mut self, entries: &[ValueId], wanted: (TypeId, TypeId), node: &impl Ranged) -> Result<()> {
+        let annotated = self.shown(self.program.ctx.dict_of(wanted.0, wanted.1));
+        for (at, wanted) in [wanted.0, wanted.1].into_iter().enumerate() {
+            let part: Vec<ValueId> = entries.iter().copied().skip(at).step_by(2).collect();
+            if part
+                .iter()
+                .all(|&value| self.program.is_subtype(self.ty(value), wanted))
+            {
+                continue;
+            }
+            let joined = self.joined(&part);
+            let found = self.shown(joined);
+            let message = match at {
+                0 => format!(
+                    "Type annotation was inferred to be {annotated}but the type of keys given by the dict literal is {found}"
+                ),
+                _ => format!(
+                    "Type annotation was inferred to be `{annotated}`, but the type of values given by the dict literal is {found}"
+                ),
+            };
+            return self.error("type", message, node);
+        }
+        Ok(())
     }
 
     pub(super) fn formatted(&mut self, string: &'f ruff_python_ast::ExprFString) -> Result<ValueId> {

@@ -39,6 +39,8 @@ use frazil_ir::{
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
+pub(crate) use self::matching::unwrap_optional;
+
 use self::matching::Matcher;
 use self::sugared::Sugared;
 use crate::frontend::program::Program;
@@ -112,8 +114,12 @@ pub(super) struct Emitter<'e, 'p, 'f> {
     pub(super) frames: Vec<Frame<'f>>,
     /// List literals without elements, whose type the place of use decides.
     pub(super) empty_lists: HashSet<ValueId>,
+    /// Parameters without an annotation, which are tensors for want of one.
+    inferred: HashSet<ValueId>,
     /// Values that a variable stands for or stood for: only the first variable gives a value its name.
     pub(super) bound: HashSet<ValueId>,
+    /// The name of the function.
+    function: String,
     /// What the function says that it returns.
     returns: Option<TypeId>,
     /// What its `return`s so far have returned, joined.
@@ -192,7 +198,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             range: None,
             frames: vec![Frame::default()],
             empty_lists: HashSet::new(),
+            inferred: HashSet::new(),
             bound: HashSet::new(),
+            function: String::new(),
             returns,
             returned: None,
             loops: Vec::new(),
@@ -207,6 +215,9 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
         for (argument, parameter) in schema.arguments.iter().zip(parameters) {
             let value = self.graph.add_input(argument.ty);
             self.graph.name_value(value, &parameter.parameter.name);
+            if argument.ty == types::TENSOR && parameter.parameter.annotation.is_none() {
+                self.inferred.insert(value);
+            }
             self.define(&parameter.parameter.name, value, None);
         }
     }
@@ -239,6 +250,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
 
     /// Emits the body of `def` and finishes the graph.
     pub(super) fn body(mut self, def: &'f StmtFunctionDef) -> Result<(Graph, TypeId)> {
+        self.function = def.name.to_string();
         self.suite(&def.body)?;
         if !self.frame().exited {
             if self.program.by_hand() && self.returns.is_some_and(|ty| ty != types::NONE) {
@@ -272,6 +284,16 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
     /// How a type reads in messages.
     pub(super) fn shown(&self, ty: TypeId) -> String {
         display_type(&self.program.ctx, ty, TypeStyle::Annotation).to_string()
+    }
+
+    /// How the type of a value reads in messages: with a remark where a parameter lacks an annotation.
+    pub(super) fn shown_type_of(&self, value: ValueId) -> String {
+        let remark = if self.inferred.contains(&value) {
+            " (inferred)"
+        } else {
+            ""
+        };
+        self.shown(self.ty(value)) + remark
     }
 
     pub(super) fn ty(&self, value: ValueId) -> TypeId {
@@ -477,7 +499,7 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
             None => declared,
         };
         if let Some(wanted) = wanted {
-            if outer.is_some() || !self.program.by_hand() || self.empty_lists.contains(&id) {
+            if outer.is_some() || !self.program.by_hand() {
                 id = self.convert(id, wanted, node);
             }
             if !self.program.is_subtype(self.ty(id), wanted) {
@@ -491,10 +513,14 @@ impl<'e, 'p, 'f> Emitter<'e, 'p, 'f> {
                     how[0],
                     self.shown(wanted),
                     how[1],
-                    self.shown(self.ty(id))
+                    self.shown_type_of(id)
                 );
                 return self.error("type", message, node);
             }
+        }
+        if self.program.by_hand() {
+            // Only a literal that nothing is assigned to takes the type of where it is passed.
+            self.empty_lists.remove(&id);
         }
         self.suggest_name(id, name);
         if let Some(declared) = declared.filter(|&ty| self.program.by_hand() && ty != self.ty(id)) {

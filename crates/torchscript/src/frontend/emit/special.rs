@@ -28,7 +28,7 @@ impl<'f> Emitter<'_, '_, 'f> {
                     let message = format!(
                         "expected an expression of type {} but found {}",
                         self.shown(ty),
-                        self.shown(self.ty(value))
+                        self.shown_type_of(value)
                     );
                     return wrong(self, &message);
                 }

@@ -49,11 +49,27 @@ impl<'f> Emitter<'_, '_, 'f> {
             let message = format!(
                 "Return value was annotated as having type {} but is actually of type {}",
                 self.shown(wanted),
-                self.shown(self.ty(value))
+                self.shown_type_of(value)
             );
             return self.error("type", message, node);
         }
         Ok(value)
+    }
+
+    /// Refuses an annotated attribute of `self` in other methods than `__init__`.
+    fn check_annotated(&self, target: &Expr, node: &impl Ranged) -> Result<()> {
+        let is_own = |target: &Expr| {
+            let object = target.as_attribute_expr().and_then(|a| a.value.as_name_expr());
+            object.is_some_and(|name| name.id.as_str() == "self")
+        };
+        if !self.program.by_hand() || !is_own(target) || self.function.as_str() == "__init__" {
+            return Ok(());
+        }
+        let message = format!(
+            "Type annotations on instance attributes must be declared in __init__, not '{}'",
+            self.function
+        );
+        self.error("annotation", message, node)
     }
 
     /// The `elif`s and `else` of an `if`.
@@ -95,10 +111,13 @@ impl<'f> Emitter<'_, '_, 'f> {
                 Ok(())
             }
             Stmt::AnnAssign(assign) => {
+                self.check_annotated(&assign.target, statement)?;
                 let ty = self.program.annotation(self.file, &assign.annotation)?;
                 match &assign.value {
                     Some(value) => {
-                        let value = self.sugared(value, Some(ty))?;
+                        // The parts of a tuple stand for themselves.
+                        let hint = Some(ty).filter(|_| !(value.is_tuple_expr() && self.program.by_hand()));
+                        let value = self.sugared(value, hint)?;
                         self.assign_to(&assign.target, value, Some(ty))
                     }
                     None => self.error(

@@ -325,14 +325,7 @@ def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[f
 def rrelu(
     input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    if training:
-        if lower > upper:
-            raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-        slopes = torch.empty_like(input).uniform_(lower, upper)
-        result = torch.where(input <= 0, input * slopes, input)
-        if inplace:
-            result = input.copy_(result)
-    elif inplace:
+    if inplace:
         result = torch.rrelu_(input, lower, upper, training)
     else:
         result = torch.rrelu(input, lower, upper, training)

@@ -41,6 +41,7 @@ const SOURCES: &[(&str, &str, &str)] = sources! {
     "torch.nn.modules.sparse" "sparse.py";
     "torch.nn.modules.transformer" "transformer.py";
     "torch.nn.modules.upsampling" "upsampling.py";
+    "torch.nn.utils.rnn" "sequences.py";
 };
 
 /// Names under which Python finds what is defined elsewhere.

@@ -1,8 +1,9 @@
-"""Recurrent layers and cells. Packed sequences are not supported."""
+"""Recurrent layers and cells."""
 
 import math
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 
 class _RNN(Module):
@@ -90,6 +91,27 @@ class _RNN(Module):
             expected = (layers, batch, size)
             raise RuntimeError(f"Expected {what} size {expected}, got {state.size()}")
 
+    def _check_packed_state(self, state: Tensor, batch: int, size: int, what: str) -> None:
+        layers = self.num_layers * 2 if self.bidirectional else self.num_layers
+        if state.dim() != 3 or state.size(0) != layers or state.size(1) != batch or state.size(2) != size:
+            expected = (layers, batch, size)
+            raise RuntimeError(f"Expected {what} size {expected}, got {state.size()}")
+
+    def _check_data(self, data: Tensor) -> None:
+        if data.dim() != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
+        self._check_input(data)
+
+    def _ordered(self, state: Tensor, order: Optional[Tensor]) -> Tensor:
+        """The state of each sequence where the sequences are in another order."""
+        if order is None:
+            return state
+        return state.index_select(1, order)
+
+    def _packed_zeros(self, data: Tensor, batch: int, size: int) -> Tensor:
+        layers = self.num_layers * 2 if self.bidirectional else self.num_layers
+        return torch.zeros(layers, batch, size, dtype=data.dtype, device=data.device)
+
     def _zeros(self, input: Tensor, size: int) -> Tensor:
         """A state to begin with."""
         layers = self.num_layers * 2 if self.bidirectional else self.num_layers
@@ -102,8 +124,54 @@ class LSTM(_RNN):
         super().__init__()
         self._setup("LSTM", 4, *args, **kwargs)
 
+    @torch.jit._overload_method
     def forward(
         self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        pass
+
+    @torch.jit._overload_method
+    def forward(
+        self, input: PackedSequence, hx: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[PackedSequence, Tuple[Tensor, Tensor]]:
+        pass
+
+    def forward(self, input, hx=None):
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
+        else:
+            return self._padded(input, hx)
+
+    def _packed(
+        self, input: PackedSequence, hx: Optional[Tuple[Tensor, Tensor]]
+    ) -> Tuple[PackedSequence, Tuple[Tensor, Tensor]]:
+        data, batch_sizes, order, back = input
+        batch = int(batch_sizes[0])
+        size = self.proj_size if self.proj_size > 0 else self.hidden_size
+        if hx is None:
+            h = self._packed_zeros(data, batch, size)
+            c = self._packed_zeros(data, batch, self.hidden_size)
+        else:
+            h, c = self._ordered(hx[0], order), self._ordered(hx[1], order)
+        self._check_data(data)
+        self._check_packed_state(h, batch, size, "hidden[0]")
+        self._check_packed_state(c, batch, self.hidden_size, "hidden[1]")
+        output, h, c = torch._VF.lstm(
+            data,
+            batch_sizes,
+            [h, c],
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+        )
+        result = PackedSequence(output, batch_sizes, order, back)
+        return result, (self._ordered(h, back), self._ordered(c, back))
+
+    def _padded(
+        self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]]
     ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
         batched = input.dim() == 3
         if not batched and input.dim() != 2:
@@ -145,7 +213,33 @@ class LSTM(_RNN):
 
 
 class _OneState(_RNN):
+    @torch.jit._overload_method
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+        pass
+
+    @torch.jit._overload_method
+    def forward(self, input: PackedSequence, hx: Optional[Tensor] = None) -> Tuple[PackedSequence, Tensor]:
+        pass
+
+    def forward(self, input, hx=None):
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
+        else:
+            return self._padded(input, hx)
+
+    def _packed(self, input: PackedSequence, hx: Optional[Tensor]) -> Tuple[PackedSequence, Tensor]:
+        data, batch_sizes, order, back = input
+        batch = int(batch_sizes[0])
+        if hx is None:
+            h = self._packed_zeros(data, batch, self.hidden_size)
+        else:
+            h = self._ordered(hx, order)
+        self._check_data(data)
+        self._check_packed_state(h, batch, self.hidden_size, "hidden")
+        output, h = self._run_packed(data, batch_sizes, h)
+        return PackedSequence(output, batch_sizes, order, back), self._ordered(h, back)
+
+    def _padded(self, input: Tensor, hx: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
         batched = input.dim() == 3
         if not batched and input.dim() != 2:
             self._refuse_rank(input.dim())
@@ -192,6 +286,19 @@ class GRU(_OneState):
             self.batch_first,
         )
 
+    def _run_packed(self, data: Tensor, batch_sizes: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+        return torch._VF.gru(
+            data,
+            batch_sizes,
+            h,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+        )
+
 
 class RNN(_OneState):
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **kwargs):
@@ -229,6 +336,33 @@ class RNN(_OneState):
                 self.training,
                 self.bidirectional,
                 self.batch_first,
+            )
+        return output, h
+
+    def _run_packed(self, data: Tensor, batch_sizes: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+        if self.mode == "RNN_TANH":
+            output, h = torch._VF.rnn_tanh(
+                data,
+                batch_sizes,
+                h,
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+            )
+        else:
+            output, h = torch._VF.rnn_relu(
+                data,
+                batch_sizes,
+                h,
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
             )
         return output, h
 

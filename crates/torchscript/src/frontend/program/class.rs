@@ -260,6 +260,10 @@ impl Program<'_> {
                 match &assign.value {
                     Some(value) => {
                         let value = self.constant_expr(file, value, Some(ty))?;
+                        if matches!(value, Constant::Tensor(_)) {
+                            let message = "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory aliasing problems";
+                            return Err(file.error("class-member", message, member).into());
+                        }
                         class.constants.insert(name, value);
                     }
                     None => class.add_attribute(name, ty, AttributeKind::Plain),
@@ -337,6 +341,8 @@ impl Program<'_> {
                 }
                 Stmt::Pass(_) => {}
                 Stmt::Expr(expr) if expr.value.is_string_literal_expr() => {}
+                // Code knows the fields alone.
+                Stmt::FunctionDef(_) | Stmt::Assign(_) if file.is_by_hand() => {}
                 other => {
                     return Err(file
                         .error("class-member", "this cannot stand in a NamedTuple", other)
@@ -376,12 +382,20 @@ impl Program<'_> {
         let Some(list) = call.arguments.args.get(1) else {
             return Err(wrong(value).into());
         };
+        let mut class = ClassDef::new(name, ClassKind::NamedTuple);
+        if let (Expr::StringLiteral(text), false) = (list, typed) {
+            // `"a, b"`
+            let text = text.value.to_str();
+            for field in text.split([',', ' ', '\t', '\n']).filter(|field| !field.is_empty()) {
+                class.add_attribute(self.ctx.symbol(field), types::TENSOR, AttributeKind::Plain);
+            }
+            return Ok(Some(self.finish_named_tuple(class)));
+        }
         let items = match list {
             Expr::List(list) => &list.elts,
             Expr::Tuple(tuple) => &tuple.elts,
             _ => return Err(wrong(list).into()),
         };
-        let mut class = ClassDef::new(name, ClassKind::NamedTuple);
         for item in items {
             let (field, ty) = match item {
                 Expr::StringLiteral(field) if !typed => (field, types::TENSOR),

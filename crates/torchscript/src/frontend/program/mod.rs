@@ -399,7 +399,16 @@ impl<'a> Program<'a> {
             let message = format!("the NamedTuple `{name}` contains itself");
             return Err(file.error("cyclic-class", message, node).into());
         }
-        match self.global(&qualified)? {
+        let mut found = self.global(&qualified)?;
+        // Another file of the library, by its dotted name.
+        if let (None, true, Some(path)) = (
+            found,
+            self.by_hand,
+            library::name_of(name).filter(|_| name.contains('.')),
+        ) {
+            found = self.global(&path)?;
+        }
+        match found {
             Some(Global::Type(ty)) => Ok(ty),
             // Classes that C++ code registers are opaque here.
             None if name.starts_with(FOREIGN_CLASSES) => Ok(self.ctx.class(name)),

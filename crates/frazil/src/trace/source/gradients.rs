@@ -1,0 +1,83 @@
+//! Which values of a trace require gradients: types say so, as PyTorch's do.
+
+use super::{Result, Tracing};
+use frazil_ir::{AttributeKind, Constant, TensorType, TypeId, TypeKind, ValueId, symbols};
+use frazil_runtime::Value;
+
+/// Operators whose results require no gradients, whatever their operands do.
+const WITHOUT: &[&str] = &["aten::detach", "aten::detach_", "aten::sign", "aten::heaviside"];
+
+impl Tracing<'_> {
+    /// Notes the parameters that require gradients.
+    pub(super) fn find_parameters(&mut self) -> Result<()> {
+        let module = self.module;
+        for (id, object) in module.objects() {
+            let Some(class) = module.unit.class(object.class) else {
+                continue;
+            };
+            for (slot, (attribute, constant)) in class.attributes.values().zip(&object.slots).enumerate() {
+                let requires = matches!(constant, Constant::Tensor(tensor) if tensor.requires_grad);
+                if attribute.kind != AttributeKind::Parameter || !requires {
+                    continue;
+                }
+                if let Some(Value::Tensor(cell)) = self.object(id)?.slot(slot) {
+                    self.parameters.insert(cell.address());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what a node of this kind gives of these operands requires gradients, where its dtype can.
+    pub(super) fn propagates(&self, kind: &str, operands: &[ValueId]) -> bool {
+        let makes_new = kind.ends_with("_like") || kind.starts_with("aten::new_");
+        !makes_new && !WITHOUT.contains(&kind) && operands.iter().any(|&operand| self.requires_gradient(operand))
+    }
+
+    fn requires_gradient(&self, value: ValueId) -> bool {
+        if self.gradients.contains(&value) {
+            return true;
+        }
+        let is_container = |&node: &_| {
+            matches!(
+                self.graph.kind(node),
+                symbols::PRIM_LIST_CONSTRUCT | symbols::PRIM_TUPLE_CONSTRUCT
+            )
+        };
+        let node = self.graph.defining_node(value).filter(is_container);
+        node.is_some_and(|node| self.graph.operands(node).any(|item| self.requires_gradient(item)))
+    }
+
+    /// The type of a tensor that requires gradients, if its dtype can.
+    pub(super) fn with_gradient(&self, ty: TypeId) -> Option<TypeId> {
+        let TypeKind::Tensor(tensor) = self.ctx.type_kind(ty) else {
+            return None;
+        };
+        let can = tensor
+            .dtype
+            .is_some_and(|dtype| dtype.is_floating_point() || dtype.is_complex());
+        can.then(|| {
+            self.ctx.type_of_kind(TypeKind::Tensor(TensorType {
+                requires_grad: Some(true),
+                ..tensor
+            }))
+        })
+    }
+
+    /// Gives values that require gradients the types that say so, where their dtypes can.
+    pub(super) fn mark_gradients(&mut self, values: &[ValueId]) {
+        for &value in values {
+            match self.with_gradient(self.graph.ty(value)) {
+                Some(ty) => {
+                    self.graph.set_type(value, ty);
+                    self.gradients.insert(value);
+                }
+                // The parts of a list or tuple are looked at when it is unpacked.
+                None if !self.ctx.is_tensor(self.graph.ty(value)) => {
+                    self.gradients.insert(value);
+                }
+                None => {}
+            }
+        }
+    }
+}

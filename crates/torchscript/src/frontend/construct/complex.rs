@@ -1,0 +1,151 @@
+//! Complex numbers and tensors in constructors.
+
+use frazil_ir::DType;
+use num_complex::Complex64;
+use ruff_python_ast::Operator;
+
+use super::dtypes::{complex_of, part};
+use super::tensor::{HostTensor, View};
+use super::text::float_text;
+use super::value::Py;
+
+impl Py {
+    /// The value as a complex number, if it is a number.
+    pub(super) fn as_complex(&self) -> Option<Complex64> {
+        match self {
+            Py::Complex(number) => Some(*number),
+            other => other.as_f64().map(Complex64::from),
+        }
+    }
+}
+
+/// `a op b` of two numbers, of which one at least is complex.
+pub(super) fn number_operator(op: Operator, a: &Py, b: &Py) -> Option<Py> {
+    let (x, y) = (a.as_complex()?, b.as_complex()?);
+    // Python raises.
+    (op != Operator::Div || y != Complex64::ZERO).then_some(())?;
+    let result = match op {
+        // Squares and the like are products in Python, too.
+        Operator::Pow => match b.as_int() {
+            Some(power @ 0..=100) => (0..power).fold(Complex64::ONE, |product, _| product * x),
+            _ => return None,
+        },
+        op => operator(op)?(x, y),
+    };
+    Some(Py::Complex(result))
+}
+
+fn operator(op: Operator) -> Option<fn(Complex64, Complex64) -> Complex64> {
+    Some(match op {
+        Operator::Add => |a, b| a + b,
+        Operator::Sub => |a, b| a - b,
+        Operator::Mult => |a, b| a * b,
+        Operator::Div => |a, b| match b.im == 0.0 {
+            true => Complex64::new(a.re / b.re, a.im / b.re),
+            false => quotient(a, b),
+        },
+        _ => return None,
+    })
+}
+
+/// `a / b`, scaled by the larger part of `b`, as C has it.
+fn quotient(a: Complex64, b: Complex64) -> Complex64 {
+    if b.re.abs() >= b.im.abs() {
+        let ratio = b.im / b.re;
+        let divisor = b.re + b.im * ratio;
+        Complex64::new((a.re + a.im * ratio) / divisor, (a.im - a.re * ratio) / divisor)
+    } else {
+        let ratio = b.re / b.im;
+        let divisor = b.re * ratio + b.im;
+        Complex64::new((a.re * ratio + a.im) / divisor, (a.im * ratio - a.re) / divisor)
+    }
+}
+
+/// As `repr` has it.
+pub(super) fn text(number: Complex64) -> String {
+    let part = |x: f64| {
+        let text = float_text(x);
+        text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    };
+    if number.re == 0.0 && number.re.is_sign_positive() {
+        return format!("{}j", part(number.im));
+    }
+    let sign = if number.im.is_sign_negative() { "" } else { "+" };
+    format!("({}{sign}{}j)", part(number.re), part(number.im))
+}
+
+/// The tensor or number as a tensor of a complex dtype.
+pub(super) fn operand(value: &Py, dtype: DType) -> Option<HostTensor> {
+    match value {
+        Py::Tensor(tensor) | Py::Parameter(tensor) => tensor.cast(dtype),
+        number => {
+            let number = number.as_complex()?;
+            HostTensor::of_complex(dtype, Vec::new(), |_| number)
+        }
+    }
+}
+
+/// `a op b` element by element of tensors or numbers in a complex dtype.
+pub(super) fn arithmetic(op: Operator, a: &Py, b: &Py, dtype: DType) -> Option<HostTensor> {
+    let f = operator(op)?;
+    let (x, y) = (operand(a, dtype)?, operand(b, dtype)?);
+    let (sizes, from, other) = x.broadcast(&y)?;
+    let (left, right) = (x.complex_values(), y.complex_values());
+    HostTensor::of_complex(dtype, sizes, |i| {
+        let at = |values: &[Complex64], map: &[usize]| map.get(i).and_then(|&p| values.get(p)).copied();
+        f(
+            at(&left, &from).unwrap_or_default(),
+            at(&right, &other).unwrap_or_default(),
+        )
+    })
+}
+
+/// `torch.complex(real, imag)`
+pub(super) fn joined(real: &HostTensor, imaginary: &HostTensor) -> Option<HostTensor> {
+    (real.sizes() == imaginary.sizes() && real.dtype() == imaginary.dtype()).then_some(())?;
+    real.dtype().is_floating_point().then_some(())?;
+    let (x, y) = (real.values(), imaginary.values());
+    HostTensor::of_complex(complex_of(real.dtype()), real.sizes(), |i| {
+        Complex64::new(x.get(i).copied().unwrap_or(0.0), y.get(i).copied().unwrap_or(0.0))
+    })
+}
+
+impl HostTensor {
+    /// The real (0) or imaginary (1) parts of a complex tensor, as a view.
+    pub(super) fn part(&self, which: usize) -> Option<HostTensor> {
+        let view = self.view_of();
+        view.dtype.is_complex().then_some(())?;
+        Some(HostTensor::of(View {
+            dtype: part(view.dtype),
+            strides: view.strides.iter().map(|stride| 2 * stride).collect(),
+            offset: 2 * view.offset + which,
+            ..view.clone()
+        }))
+    }
+
+    /// `torch.view_as_real(x)`
+    pub(super) fn as_real(&self) -> Option<HostTensor> {
+        let parts = self.part(0)?;
+        let mut view = parts.view_of().clone();
+        view.sizes.push(2);
+        view.strides.push(1);
+        Some(HostTensor::of(view))
+    }
+
+    /// A copy with `f` of each element of a complex tensor.
+    pub(super) fn map_complex(&self, f: impl Fn(Complex64) -> Complex64) -> Option<HostTensor> {
+        self.dtype().is_complex().then_some(())?;
+        let values = self.complex_values();
+        HostTensor::of_complex(self.dtype(), self.sizes(), |i| {
+            f(values.get(i).copied().unwrap_or_default())
+        })
+    }
+
+    /// The absolute values of a complex tensor.
+    pub(super) fn norms(&self) -> Option<HostTensor> {
+        let values = self.complex_values();
+        HostTensor::new(part(self.dtype()), self.sizes(), |i| {
+            values.get(i).copied().unwrap_or_default().norm()
+        })
+    }
+}

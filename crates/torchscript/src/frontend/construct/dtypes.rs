@@ -1,0 +1,160 @@
+//! Dtypes of the tensors that constructors make: rounding, promotion, bytes.
+
+use frazil_ir::DType;
+use half::{bf16, f16};
+
+use super::value::Py;
+
+/// Integers beyond this are no longer exact in a double: it has the next one, but rounds to that, too.
+pub(super) const MAX_EXACT: f64 = ((1i64 << 53) - 1) as f64;
+
+/// Whether constructors make tensors of this dtype.
+pub(super) fn is_known(dtype: DType) -> bool {
+    !dtype.is_quantized()
+}
+
+/// The least and the greatest integer that an element of `dtype` can be, for integers of less than 64 bits.
+pub(super) fn bounds(dtype: DType) -> Option<(f64, f64)> {
+    Some(match dtype {
+        DType::Byte => (0.0, 255.0),
+        DType::Char => (-128.0, 127.0),
+        DType::Short => (-32_768.0, 32_767.0),
+        DType::Int => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        _ => return None,
+    })
+}
+
+/// The nearest value that an element of `dtype` can have; `None` for integers that are out of range or not exact in a double.
+/// Of complex dtypes it is that of one of both parts.
+pub(super) fn rounded(dtype: DType, x: f64) -> Option<f64> {
+    if let Some((least, greatest)) = bounds(dtype) {
+        return (least..=greatest).contains(&x.trunc()).then_some(x.trunc() + 0.0);
+    }
+    Some(match dtype {
+        DType::Float | DType::ComplexFloat => f64::from(x as f32),
+        DType::Double | DType::ComplexDouble => x,
+        // PyTorch computes in single precision.
+        DType::Half | DType::ComplexHalf => f16::from_f32(x as f32).to_f64(),
+        DType::BFloat16 => bf16::from_f32(x as f32).to_f64(),
+        DType::Bool => f64::from(u8::from(x != 0.0)),
+        _ if x.abs() <= MAX_EXACT => x.trunc() + 0.0,
+        _ => return None,
+    })
+}
+
+/// The integer that `x` leaves in an element of `dtype` where it is out of range: its low bits.
+pub(super) fn wrapped(dtype: DType, x: f64) -> f64 {
+    if !x.is_finite() || x.abs() > MAX_EXACT {
+        return x;
+    }
+    let whole = x as i64;
+    match dtype {
+        DType::Byte => f64::from(whole as u8),
+        DType::Char => f64::from(whole as i8),
+        DType::Short => f64::from(whole as i16),
+        DType::Int => f64::from(whole as i32),
+        _ => x,
+    }
+}
+
+/// The dtype of the real and imaginary part of a complex dtype.
+pub(super) fn part(dtype: DType) -> DType {
+    match dtype {
+        DType::ComplexHalf => DType::Half,
+        DType::ComplexFloat => DType::Float,
+        DType::ComplexDouble => DType::Double,
+        other => other,
+    }
+}
+
+/// The complex dtype with parts of `dtype`.
+pub(super) fn complex_of(dtype: DType) -> DType {
+    match part(dtype) {
+        DType::Half => DType::ComplexHalf,
+        DType::Double => DType::ComplexDouble,
+        _ => DType::ComplexFloat,
+    }
+}
+
+/// Booleans, integers, floats, complex numbers.
+pub(super) fn category(dtype: DType) -> u8 {
+    match dtype {
+        DType::Bool => 0,
+        dtype if dtype.is_complex() => 3,
+        dtype if dtype.is_floating_point() => 2,
+        _ => 1,
+    }
+}
+
+/// The dtype that holds what both have, as PyTorch promotes them.
+pub(super) fn wider(a: DType, b: DType) -> DType {
+    if a == b {
+        return a;
+    }
+    let (high, low) = if category(a) >= category(b) { (a, b) } else { (b, a) };
+    match (category(high), category(low)) {
+        (3, 2 | 3) => {
+            let part = wider(part(high), part(low));
+            complex_of(part)
+        }
+        (2, 2) => match (high, low) {
+            (DType::Double, _) | (_, DType::Double) => DType::Double,
+            _ => DType::Float,
+        },
+        (1, 1) => match (high, low) {
+            (DType::Byte, DType::Char) | (DType::Char, DType::Byte) => DType::Short,
+            _ if high.size() > low.size() => high,
+            _ => low,
+        },
+        _ => high,
+    }
+}
+
+/// Appends the bytes of a value that an element of `dtype` has, or of one of both parts of a complex one.
+pub(super) fn append(bytes: &mut Vec<u8>, dtype: DType, x: f64) {
+    match part(dtype) {
+        DType::Float => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
+        DType::Double => bytes.extend_from_slice(&x.to_le_bytes()),
+        DType::Half => bytes.extend_from_slice(&f16::from_f64(x).to_le_bytes()),
+        DType::BFloat16 => bytes.extend_from_slice(&bf16::from_f64(x).to_le_bytes()),
+        DType::Long => bytes.extend_from_slice(&(x as i64).to_le_bytes()),
+        DType::Int => bytes.extend_from_slice(&(x as i32).to_le_bytes()),
+        DType::Short => bytes.extend_from_slice(&(x as i16).to_le_bytes()),
+        DType::Char => bytes.extend_from_slice(&(x as i8).to_le_bytes()),
+        DType::Byte => bytes.push(x as u8),
+        _ => bytes.push(u8::from(x != 0.0)),
+    }
+}
+
+/// What `torch.finfo` or `torch.iinfo` says of a dtype.
+pub(super) fn limit(dtype: DType, name: &str) -> Option<Py> {
+    let whole = |(least, greatest): (i64, i64)| match name {
+        "min" => Some(Py::Int(least)),
+        "max" => Some(Py::Int(greatest)),
+        _ => None,
+    };
+    let (greatest, eps, smallest) = match dtype {
+        _ if name == "bits" => return Some(Py::Int(8 * dtype.size() as i64)),
+        _ if name == "dtype" => return Some(Py::str(dtype.to_string().trim_start_matches("torch."))),
+        DType::Float => (
+            f64::from(f32::MAX),
+            f64::from(f32::EPSILON),
+            f64::from(f32::MIN_POSITIVE),
+        ),
+        DType::Double => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE),
+        DType::Half => (f16::MAX.to_f64(), f16::EPSILON.to_f64(), f16::MIN_POSITIVE.to_f64()),
+        DType::BFloat16 => (bf16::MAX.to_f64(), bf16::EPSILON.to_f64(), bf16::MIN_POSITIVE.to_f64()),
+        DType::Long => return whole((i64::MIN, i64::MAX)),
+        _ => {
+            let (least, greatest) = bounds(dtype)?;
+            return whole((least as i64, greatest as i64));
+        }
+    };
+    Some(Py::Float(match name {
+        "max" => greatest,
+        "min" => -greatest,
+        "eps" => eps,
+        "tiny" | "smallest_normal" => smallest,
+        _ => return None,
+    }))
+}
