@@ -1,5 +1,6 @@
 //! PyTorch's pages on TorchScript: each unit of them has a row in tests/torch-pages/rows, and the programs that rows name do what PyTorch recorded.
 
+mod calls;
 mod helpers;
 mod module;
 mod objects;

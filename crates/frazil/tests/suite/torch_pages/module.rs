@@ -5,35 +5,31 @@ use std::rc::Rc;
 
 use super::objects::{Failure, Kwargs, Object, Outcome};
 use super::steps::applied;
-use crate::language::OPERATOR;
 use frazil::ir::{DType, Graph};
-use frazil::{
-    CallError, Engine, EngineKind, EngineOptions, HookId, Loaded, Model, PassOptions, StateDict, Tensor, Value,
-};
-use frazil_recorded::compare;
+use frazil::{Engine, Loaded, Model, PassOptions, StateDict, Tensor, Value};
 
 /// What all names of one module share.
-struct Shared {
-    loaded: Loaded,
-    model: Model,
+pub(super) struct Shared {
+    pub(super) loaded: Loaded,
+    pub(super) model: Model,
     /// The instance that calls run on; what they change is part of the module.
-    engine: Option<Engine>,
+    pub(super) engine: Option<Engine>,
     /// An instance on native code, which makes the same calls; none where hooks were registered.
-    native: Option<Engine>,
-    hooked: bool,
+    pub(super) native: Option<Engine>,
+    pub(super) hooked: bool,
 }
 
 /// A module with all that its calls changed, or a part of it.
 #[derive(Clone)]
 pub struct Module {
-    shared: Rc<RefCell<Shared>>,
+    pub(super) shared: Rc<RefCell<Shared>>,
     /// The path of a submodule; empty for the module itself.
-    path: String,
+    pub(super) path: String,
     /// The method, where the object is one; a function's name.
-    method: Option<String>,
+    pub(super) method: Option<String>,
 }
 
-fn join(path: &str, name: &str) -> String {
+pub(super) fn join(path: &str, name: &str) -> String {
     match path {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
@@ -49,13 +45,18 @@ fn tensors(pairs: Vec<(String, Tensor)>) -> Object {
 }
 
 /// The arguments of a call: the one at `index` or of that name. What none of `known` names is an error.
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     args: &'a [Object],
     kwargs: &'a Kwargs,
 }
 
 impl<'a> Arguments<'a> {
-    fn of(method: &str, args: &'a [Object], kwargs: &'a Kwargs, known: &[&str]) -> Result<Arguments<'a>, Failure> {
+    pub(super) fn of(
+        method: &str,
+        args: &'a [Object],
+        kwargs: &'a Kwargs,
+        known: &[&str],
+    ) -> Result<Arguments<'a>, Failure> {
         if let Some((name, _)) = kwargs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             return Err(Failure::lacks(&format!("`{name}` of `{method}`")));
         }
@@ -65,12 +66,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn get(&self, index: usize, name: &str) -> Option<&'a Object> {
+    pub(super) fn get(&self, index: usize, name: &str) -> Option<&'a Object> {
         let named = self.kwargs.iter().find(|(found, _)| found == name);
         self.args.get(index).or(named.map(|(_, object)| object))
     }
 
-    fn flag(&self, index: usize, name: &str, default: bool) -> Result<bool, Failure> {
+    pub(super) fn flag(&self, index: usize, name: &str, default: bool) -> Result<bool, Failure> {
         match self.get(index, name) {
             None => Ok(default),
             Some(Object::Value(Value::Bool(flag))) => Ok(*flag),
@@ -78,25 +79,16 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn text(&self, index: usize, name: &str) -> Result<String, Failure> {
+    pub(super) fn text(&self, index: usize, name: &str) -> Result<String, Failure> {
         self.get(index, name).ok_or_else(|| Failure::lacks(name))?.text()
     }
 
-    fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
+    pub(super) fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
         let value = self.get(index, name).map(Object::value).transpose()?;
         value
             .and_then(|value| value.as_tensor())
             .ok_or_else(|| Failure::lacks("this argument"))
     }
-}
-
-fn engine(model: &Model, kind: EngineKind) -> frazil::Result<Engine> {
-    let options = EngineOptions {
-        kind,
-        methods: model.root().method_names().into_iter().map(str::to_owned).collect(),
-        ..EngineOptions::default()
-    };
-    model.engine(&options)
 }
 
 impl Module {
@@ -128,7 +120,7 @@ impl Module {
         }
     }
 
-    fn part(&self, path: String, method: Option<String>) -> Object {
+    pub(super) fn part(&self, path: String, method: Option<String>) -> Object {
         Object::Module(Module {
             shared: Rc::clone(&self.shared),
             path,
@@ -182,7 +174,11 @@ impl Module {
     }
 
     /// Changes the module; later calls run on what it is then.
-    fn change<R>(&self, what: &str, change: impl FnOnce(&mut Model) -> frazil::Result<R>) -> Result<R, Failure> {
+    pub(super) fn change<R>(
+        &self,
+        what: &str,
+        change: impl FnOnce(&mut Model) -> frazil::Result<R>,
+    ) -> Result<R, Failure> {
         let mut model = self.whole(what)?;
         let result = change(&mut model)?;
         self.becomes(model);
@@ -204,68 +200,6 @@ impl Module {
         model.set_attribute(&join(&self.path, name), value)?;
         self.becomes(model);
         Ok(())
-    }
-
-    fn with_engine<R>(&self, run: impl FnOnce(&mut Engine) -> Result<R, CallError>) -> Result<R, Failure> {
-        let shared = &mut *self.shared.borrow_mut();
-        let engine = match shared.engine.take() {
-            Some(engine) => engine,
-            None => engine(&shared.model, EngineKind::Interpreter)?,
-        };
-        Ok(run(shared.engine.insert(engine))?)
-    }
-
-    /// `module(args)`, or a call of the method or function.
-    pub fn call(&self, args: &[Object], kwargs: &Kwargs) -> Outcome {
-        let args = args.iter().map(Object::value).collect::<Result<Vec<_>, _>>()?;
-        let named = kwargs.iter().map(|(name, object)| Ok((name.as_str(), object.value()?)));
-        let named = named.collect::<Result<Vec<_>, Failure>>()?;
-        let native = self.native_result(&args, &named)?;
-        let result = self.with_engine(|engine| self.run(engine, &args, &named));
-        match (&result, native) {
-            (Ok(value), Some(Ok(native))) => compare::values(value, &native, OPERATOR)
-                .map_err(|difference| Failure::new(format!("native code differs: {difference}")))?,
-            (Ok(_), Some(Err(e))) => return Err(Failure::new(format!("native code: {e}"))),
-            (Err(_), Some(Ok(native))) => return Err(Failure::new(format!("native code gives {native:?}"))),
-            _ => {}
-        }
-        Ok(Object::Value(result?))
-    }
-
-    fn run(&self, engine: &mut Engine, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        match &self.method {
-            None if self.path.is_empty() => engine.call_module_with(args, named),
-            None => engine.call_with(&join(&self.path, "forward"), args, named),
-            Some(method) => engine.call_with(&join(&self.path, method), args, named),
-        }
-    }
-
-    /// The same call on native code, which is for modules in evaluation mode without hooks of ours.
-    fn native_result(
-        &self,
-        args: &[Value],
-        named: &[(&str, Value)],
-    ) -> Result<Option<Result<Value, CallError>>, Failure> {
-        let model = self.model()?;
-        let shared = &mut *self.shared.borrow_mut();
-        if !cfg!(feature = "codegen") || shared.hooked || model.root().is_training() || !self.path.is_empty() {
-            return Ok(None);
-        }
-        let native = match shared.native.take() {
-            Some(native) => native,
-            None => engine(&model, EngineKind::Native)?,
-        };
-        // A call may write to its arguments, which the interpreter's call gets, too.
-        let copies = args.iter().map(|value| match value {
-            Value::Tensor(cell) => Ok(cell.get().deep_copy_preserving_strides()?.into()),
-            other => Ok(other.clone()),
-        });
-        let copies = copies.collect::<Result<Vec<Value>, frazil::Error>>()?;
-        Ok(Some(self.run(shared.native.insert(native), &copies, named)))
-    }
-
-    pub fn remove_hook(&self, hook: HookId) -> bool {
-        self.with_engine(|engine| Ok(engine.remove_hook(hook))).unwrap_or(false)
     }
 
     /// The graph of the method, or of `forward`.
@@ -579,40 +513,6 @@ impl Module {
         };
         refusal?;
         Ok(Object::Module(self.clone()))
-    }
-
-    fn hooked(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
-        let arguments = Arguments::of(name, args, kwargs, &["hook"])?;
-        if !self.path.is_empty() {
-            return Err(Failure::lacks("hooks of submodules"));
-        }
-        let Some(Object::Function(tree)) = arguments.get(0, "hook").cloned() else {
-            return Err(Failure::lacks("hooks that are no functions"));
-        };
-        self.shared.borrow_mut().hooked = true;
-        let raised = |failure: Failure| CallError::Raised(failure.to_string());
-        let module = || Object::Value(Value::None);
-        let hook = self.with_engine(|engine| {
-            Ok(match name {
-                "register_forward_hook" => engine.register_forward_hook(move |args, result| {
-                    let args = Object::Value(Value::tuple(args.to_vec()));
-                    let given = applied(&tree, vec![module(), args, Object::Value(result.clone())]);
-                    match given.and_then(|object| object.value()).map_err(raised)? {
-                        Value::None => Ok(None),
-                        value => Ok(Some(value)),
-                    }
-                }),
-                _ => engine.register_forward_pre_hook(move |args| {
-                    let given = applied(&tree, vec![module(), Object::Value(Value::tuple(args.to_vec()))]);
-                    match given.and_then(|object| object.value()).map_err(raised)? {
-                        Value::None => Ok(None),
-                        Value::Tuple(items) => Ok(Some(items.items.to_vec())),
-                        value => Ok(Some(vec![value])),
-                    }
-                }),
-            })
-        })?;
-        Ok(Object::Handle(self.clone(), hook))
     }
 
     /// The names of the methods, in order.
