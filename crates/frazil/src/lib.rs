@@ -49,6 +49,7 @@ mod hooks;
 mod instance;
 mod loaded;
 mod model;
+mod module_calls;
 #[cfg(feature = "codegen")]
 mod native;
 #[cfg(feature = "codegen")]
@@ -70,10 +71,12 @@ pub use engine::{CallError, Engine, EngineKind, EngineOptions};
 pub use error::{Error, Result};
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::Profile;
-pub use hooks::{Hook, HookId, PreHook};
+pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
-pub use script_module::{ConstMap, IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
+pub use script_module::{
+    ConstMap, IncompatibleKeys, MemberOptions, ScriptModule, StateDict, read_safetensors, write_safetensors,
+};
 pub use session::Session;
 pub use session_builder::SessionBuilder;
 

@@ -3,7 +3,9 @@
 
 use frazil::ir::{DType, FunctionId};
 use frazil::trace::{Outputs, TraceOptions};
-use frazil::{EngineKind, EngineOptions, Error, FreezeOptions, Loaded, Model, PassOptions, Session, Tensor, Value};
+use frazil::{
+    EngineKind, EngineOptions, Error, FreezeOptions, Loaded, MemberOptions, Model, PassOptions, Session, Tensor, Value,
+};
 use std::path::{Path, PathBuf};
 
 /// What became of a name.
@@ -71,7 +73,7 @@ impl Case {
             change(model).unwrap();
             model
                 .root()
-                .named_parameters(true)
+                .named_parameters(&MemberOptions::default())
                 .unwrap()
                 .iter()
                 .all(|(_, t)| t.dtype() == dtype)
@@ -129,7 +131,7 @@ const SCRIPT_MODULE: &[(&str, Ours)] = &[
     ("add_module", Is("`Model::add_module`", |c| c.changed(|m| { m.add_module("more", &c.small()).unwrap(); m.root().get_submodule("more").is_ok() }))),
     ("apply", Is("`Model::apply`", |c| c.changed(|m| { let mut paths = Vec::new(); m.apply(|_, path| { paths.push(path.to_owned()); Ok(()) }).unwrap(); paths.len() == 34 && paths.last().is_some_and(String::is_empty) }))),
     ("bfloat16", Is("`Model::bfloat16`", |c| c.has_dtype(DType::BFloat16, Model::bfloat16))),
-    ("buffers", Is("`ScriptModule::named_buffers`", |c| !c.model.root().named_buffers(true).unwrap().is_empty())),
+    ("buffers", Is("`ScriptModule::named_buffers`", |c| !c.model.root().named_buffers(&MemberOptions::default()).unwrap().is_empty())),
     ("call_super_init", Raises(Model::call_super_init)),
     ("children", Is("`ScriptModule::named_children`", |c| !c.model.root().named_children().is_empty())),
     ("code", Is("`ScriptModule::code`, `Loaded::code`", |c| c.model.root().code("stem.0.forward").is_ok() && c.loaded.code(Some("forward"), false).is_ok())),
@@ -145,7 +147,7 @@ const SCRIPT_MODULE: &[(&str, Ours)] = &[
     ("float", Is("`Model::float`", |c| c.has_dtype(DType::Float, Model::float))),
     ("forward", Is("`Engine::call`", |c| c.runs(&c.model))),
     ("forward_magic_method", Raises(Model::forward_magic_method)),
-    ("get_buffer", Is("`ScriptModule::get_buffer`", |c| c.model.root().get_buffer(&c.model.root().named_buffers(true).unwrap()[0].0).is_ok())),
+    ("get_buffer", Is("`ScriptModule::get_buffer`", |c| c.model.root().get_buffer(&c.model.root().named_buffers(&MemberOptions::default()).unwrap()[0].0).is_ok())),
     ("get_debug_state", Is("`Engine::notes`", |c| c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap().notes().is_empty())),
     ("get_extra_state", Raises(Model::get_extra_state)),
     ("get_parameter", Is("`ScriptModule::get_parameter`", |c| c.model.root().get_parameter("stem.0.weight").is_ok())),
@@ -162,12 +164,12 @@ const SCRIPT_MODULE: &[(&str, Ours)] = &[
     ("load_state_dict", Is("`Model::load_state_dict`", |c| c.changed(|m| { let state = m.state_dict().unwrap(); m.load_state_dict(&state, true).is_ok() }))),
     ("modules", Is("`ScriptModule::named_modules`", |c| c.model.root().named_modules().len() == 34)),
     ("mtia", Raises(Model::mtia)),
-    ("named_buffers", Is("`ScriptModule::named_buffers`", |c| c.model.root().named_buffers(true).unwrap().len() == 27)),
+    ("named_buffers", Is("`ScriptModule::named_buffers`", |c| c.model.root().named_buffers(&MemberOptions::default()).unwrap().len() == 27)),
     ("named_children", Is("`ScriptModule::named_children`", |c| c.model.root().named_children().len() == 5)),
     ("named_modules", Is("`ScriptModule::named_modules`", |c| c.model.root().named_modules()[0].0.is_empty())),
-    ("named_parameters", Is("`ScriptModule::named_parameters`", |c| c.model.root().named_parameters(true).unwrap().len() == 29)),
+    ("named_parameters", Is("`ScriptModule::named_parameters`", |c| c.model.root().named_parameters(&MemberOptions::default()).unwrap().len() == 29)),
     ("original_name", Is("`ScriptModule::original_name`", |c| !c.model.root().original_name().contains('.'))),
-    ("parameters", Is("`ScriptModule::named_parameters`", |c| c.model.root().named_parameters(false).unwrap().is_empty())),
+    ("parameters", Is("`ScriptModule::named_parameters`", |c| c.model.root().named_parameters(&MemberOptions::own()).unwrap().is_empty())),
     ("register_backward_hook", Raises(Model::register_backward_hook)),
     ("register_buffer", Is("`Model::register_buffer`", |c| c.changed(|m| { m.register_buffer("more", &c.x, true).unwrap(); m.root().get_buffer("more").is_ok() }))),
     ("register_forward_hook", Is("`Engine::register_forward_hook`", |c| { let mut engine = c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap(); let hook = engine.register_forward_hook(|_, _| Ok(Some(Value::Int(3)))); matches!(engine.call_module(&[c.x.clone().into()]), Ok(Value::Int(3))) && engine.remove_hook(hook) })),

@@ -4,16 +4,72 @@ use super::module::{Arguments, Module, join};
 use super::objects::{Failure, Kwargs, Object, Outcome};
 use super::steps::applied;
 use crate::language::OPERATOR;
-use frazil::{CallError, Engine, EngineKind, EngineOptions, HookId, Model, Value};
+use frazil::{CallArguments, CallError, Engine, EngineKind, EngineOptions, HookId, HookOptions, Model, Value};
 use frazil_recorded::compare;
+use serde_json::Value as Json;
 
-fn engine(model: &Model, kind: EngineKind) -> frazil::Result<Engine> {
+/// A hook that a step registered, for all engines of its module.
+pub(super) struct Registered {
+    number: usize,
+    before: bool,
+    with_kwargs: bool,
+    options: HookOptions,
+    lambda: Json,
+    /// What it is called in the interpreter's engine, and in the native one.
+    ids: [Option<HookId>; 2],
+}
+
+impl Registered {
+    /// The engines are no more.
+    pub(super) fn forget(&mut self) {
+        self.ids = [None; 2];
+    }
+
+    fn register(&mut self, engine: &mut Engine, model: &Model, which: usize) -> frazil::Result<()> {
+        let (lambda, with_kwargs) = (self.lambda.clone(), self.with_kwargs);
+        let (model, path) = (model.clone(), self.options.module.clone());
+        let given = move |call: &CallArguments, result: Option<&Value>| {
+            let mut args = vec![Module::new(model.clone()).part(path.clone(), None)];
+            args.push(Object::Value(Value::tuple(call.args.clone())));
+            if with_kwargs {
+                let pair = |(name, value): &(String, Value)| (Object::str(name), Object::Value(value.clone()));
+                args.push(Object::Dict(call.kwargs.iter().map(pair).collect()));
+            }
+            args.extend(result.map(|result| Object::Value(result.clone())));
+            let given = applied(&lambda, args).and_then(|object| object.value());
+            given.map_err(|failure| CallError::Raised(failure.to_string()))
+        };
+        let session = engine.model()?.session().clone();
+        let id = match self.before {
+            true => engine.register_forward_pre_hook_with(&self.options, move |call| {
+                let result = given(call, None)?;
+                match with_kwargs {
+                    true => CallArguments::with_kwargs(&session, &result),
+                    false => Ok(CallArguments::positional(&result).map(|args| CallArguments { args, ..call.clone() })),
+                }
+            }),
+            false => engine.register_forward_hook_with(&self.options, move |call, result| {
+                let new = given(call, Some(result))?;
+                Ok(Some(new).filter(|new| !matches!(new, Value::None)))
+            }),
+        };
+        self.ids[which] = Some(id?);
+        Ok(())
+    }
+}
+
+fn engine(model: &Model, kind: EngineKind, submodules: &[String], hooks: &mut [Registered]) -> frazil::Result<Engine> {
+    let own = model.root().method_names().into_iter().map(str::to_owned);
     let options = EngineOptions {
         kind,
-        methods: model.root().method_names().into_iter().map(str::to_owned).collect(),
+        methods: own.chain(submodules.iter().cloned()).collect(),
         ..EngineOptions::default()
     };
-    model.engine(&options)
+    let mut engine = model.engine(&options)?;
+    for hook in hooks {
+        hook.register(&mut engine, model, usize::from(kind == EngineKind::Native))?;
+    }
+    Ok(engine)
 }
 
 impl Module {
@@ -21,7 +77,7 @@ impl Module {
         let shared = &mut *self.shared.borrow_mut();
         let engine = match shared.engine.take() {
             Some(engine) => engine,
-            None => engine(&shared.model, EngineKind::Interpreter)?,
+            None => engine(&shared.model, EngineKind::Interpreter, &[], &mut shared.hooks)?,
         };
         Ok(run(shared.engine.insert(engine))?)
     }
@@ -43,15 +99,22 @@ impl Module {
         Ok(Object::Value(result?))
     }
 
-    fn run(&self, engine: &mut Engine, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+    /// What is called, by its path: empty for the module itself.
+    fn called(&self) -> String {
         match &self.method {
-            None if self.path.is_empty() => engine.call_module_with(args, named),
-            None => engine.call_with(&join(&self.path, "forward"), args, named),
-            Some(method) => engine.call_with(&join(&self.path, method), args, named),
+            None => self.path.clone(),
+            Some(method) => join(&self.path, method),
         }
     }
 
-    /// The same call on native code, which is for modules in evaluation mode without hooks of ours.
+    fn run(&self, engine: &mut Engine, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        match self.called().as_str() {
+            "" => engine.call_module_with(args, named),
+            path => engine.call_with(path, args, named),
+        }
+    }
+
+    /// The same call on native code, which is for modules in evaluation mode.
     fn native_result(
         &self,
         args: &[Value],
@@ -59,12 +122,17 @@ impl Module {
     ) -> Result<Option<Result<Value, CallError>>, Failure> {
         let model = self.model()?;
         let shared = &mut *self.shared.borrow_mut();
-        if !cfg!(feature = "codegen") || shared.hooked || model.root().is_training() || !self.path.is_empty() {
+        if !cfg!(feature = "codegen") || model.root().is_training() {
             return Ok(None);
+        }
+        if !self.path.is_empty() && !shared.native_methods.contains(&self.called()) {
+            // An engine has the methods that it was made for.
+            shared.native_methods.push(self.called());
+            shared.native = None;
         }
         let native = match shared.native.take() {
             Some(native) => native,
-            None => engine(&model, EngineKind::Native)?,
+            None => engine(&model, EngineKind::Native, &shared.native_methods, &mut shared.hooks)?,
         };
         // A call may write to its arguments, which the interpreter's call gets, too.
         let copies = args.iter().map(|value| match value {
@@ -75,41 +143,53 @@ impl Module {
         Ok(Some(self.run(shared.native.insert(native), &copies, named)))
     }
 
-    pub fn remove_hook(&self, hook: HookId) -> bool {
-        self.with_engine(|engine| Ok(engine.remove_hook(hook))).unwrap_or(false)
+    /// Removes a hook from all engines.
+    pub fn remove_hook(&self, number: usize) {
+        let shared = &mut *self.shared.borrow_mut();
+        shared.hooks.retain(|hook| {
+            if hook.number == number {
+                for (engine, id) in [&mut shared.engine, &mut shared.native].into_iter().zip(hook.ids) {
+                    if let (Some(engine), Some(id)) = (engine, id) {
+                        engine.remove_hook(id);
+                    }
+                }
+            }
+            hook.number != number
+        });
     }
 
     pub(super) fn hooked(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
-        let arguments = Arguments::of(name, args, kwargs, &["hook"])?;
-        if !self.path.is_empty() {
-            return Err(Failure::lacks("hooks of submodules"));
-        }
-        let Some(Object::Function(tree)) = arguments.get(0, "hook").cloned() else {
+        let before = name == "register_forward_pre_hook";
+        let known: &[&str] = match before {
+            true => &["hook", "prepend", "with_kwargs"],
+            false => &["hook", "prepend", "with_kwargs", "always_call"],
+        };
+        let arguments = Arguments::of(name, args, kwargs, known)?;
+        let Some(Object::Function(lambda)) = arguments.get(0, "hook").cloned() else {
             return Err(Failure::lacks("hooks that are no functions"));
         };
-        self.shared.borrow_mut().hooked = true;
-        let raised = |failure: Failure| CallError::Raised(failure.to_string());
-        let module = || Object::Value(Value::None);
-        let hook = self.with_engine(|engine| {
-            Ok(match name {
-                "register_forward_hook" => engine.register_forward_hook(move |args, result| {
-                    let args = Object::Value(Value::tuple(args.to_vec()));
-                    let given = applied(&tree, vec![module(), args, Object::Value(result.clone())]);
-                    match given.and_then(|object| object.value()).map_err(raised)? {
-                        Value::None => Ok(None),
-                        value => Ok(Some(value)),
-                    }
-                }),
-                _ => engine.register_forward_pre_hook(move |args| {
-                    let given = applied(&tree, vec![module(), Object::Value(Value::tuple(args.to_vec()))]);
-                    match given.and_then(|object| object.value()).map_err(raised)? {
-                        Value::None => Ok(None),
-                        Value::Tuple(items) => Ok(Some(items.items.to_vec())),
-                        value => Ok(Some(vec![value])),
-                    }
-                }),
-            })
-        })?;
-        Ok(Object::Handle(self.clone(), hook))
+        let model = self.model()?;
+        let shared = &mut *self.shared.borrow_mut();
+        shared.hooks_so_far += 1;
+        let mut hook = Registered {
+            number: shared.hooks_so_far,
+            before,
+            with_kwargs: arguments.flag(2, "with_kwargs", false)?,
+            options: HookOptions {
+                module: self.path.clone(),
+                prepend: arguments.flag(1, "prepend", false)?,
+                always_call: !before && arguments.flag(3, "always_call", false)?,
+            },
+            lambda,
+            ids: [None; 2],
+        };
+        for (which, engine) in [&mut shared.engine, &mut shared.native].into_iter().enumerate() {
+            if let Some(engine) = engine {
+                hook.register(engine, &model, which)?;
+            }
+        }
+        let number = hook.number;
+        shared.hooks.push(hook);
+        Ok(Object::Handle(self.clone(), number))
     }
 }

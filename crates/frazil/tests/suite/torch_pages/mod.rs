@@ -2,6 +2,7 @@
 
 mod calls;
 mod helpers;
+mod members;
 mod module;
 mod objects;
 mod rows;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::calls::Registered;
 use super::objects::{Failure, Kwargs, Object, Outcome};
 use super::steps::applied;
 use frazil::ir::{DType, Graph};
@@ -14,9 +15,11 @@ pub(super) struct Shared {
     pub(super) model: Model,
     /// The instance that calls run on; what they change is part of the module.
     pub(super) engine: Option<Engine>,
-    /// An instance on native code, which makes the same calls; none where hooks were registered.
+    /// An instance on native code, which makes the same calls, and the methods of submodules that it has.
     pub(super) native: Option<Engine>,
-    pub(super) hooked: bool,
+    pub(super) native_methods: Vec<String>,
+    pub(super) hooks: Vec<Registered>,
+    pub(super) hooks_so_far: usize,
 }
 
 /// A module with all that its calls changed, or a part of it.
@@ -34,14 +37,6 @@ pub(super) fn join(path: &str, name: &str) -> String {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
     }
-}
-
-fn tensors(pairs: Vec<(String, Tensor)>) -> Object {
-    Object::pairs(
-        pairs
-            .into_iter()
-            .map(|(name, tensor)| (name, Object::Value(tensor.into()))),
-    )
 }
 
 /// The arguments of a call: the one at `index` or of that name. What none of `known` names is an error.
@@ -83,11 +78,15 @@ impl<'a> Arguments<'a> {
         self.get(index, name).ok_or_else(|| Failure::lacks(name))?.text()
     }
 
-    pub(super) fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
-        let value = self.get(index, name).map(Object::value).transpose()?;
-        value
-            .and_then(|value| value.as_tensor())
-            .ok_or_else(|| Failure::lacks("this argument"))
+    /// A tensor or `None`.
+    pub(super) fn optional(&self, index: usize, name: &str) -> Result<Option<Tensor>, Failure> {
+        match self.get(index, name).map(Object::value).transpose()? {
+            Some(Value::None) => Ok(None),
+            value => value
+                .and_then(|value| value.as_tensor())
+                .map(Some)
+                .ok_or_else(|| Failure::lacks("this argument")),
+        }
     }
 }
 
@@ -111,7 +110,9 @@ impl Module {
             model,
             engine: None,
             native: None,
-            hooked: false,
+            native_methods: Vec::new(),
+            hooks: Vec::new(),
+            hooks_so_far: 0,
         };
         Module {
             shared: Rc::new(RefCell::new(shared)),
@@ -190,6 +191,7 @@ impl Module {
         let shared = &mut *self.shared.borrow_mut();
         shared.engine = None;
         shared.native = None;
+        shared.hooks.iter_mut().for_each(Registered::forget);
         shared.loaded = Loaded::Model(model.clone());
         shared.model = model;
     }
@@ -288,6 +290,9 @@ impl Module {
         if self.method.is_some() {
             return Err(Failure::lacks(&format!("`{name}` of functions")));
         }
+        if let Some(result) = self.members(name, args, kwargs) {
+            return result;
+        }
         if let Some(result) = self.described(name, args, kwargs) {
             return result;
         }
@@ -303,9 +308,8 @@ impl Module {
     /// Methods that tell about the module and change nothing.
     fn described(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
-            "parameters" | "buffers" | "named_parameters" | "named_buffers" => &["recurse"],
             "get_parameter" | "get_buffer" | "get_submodule" => &["target"],
-            "children" | "named_children" | "modules" | "named_modules" | "state_dict" | "extra_repr" => &[],
+            "state_dict" | "extra_repr" => &[],
             _ => return None,
         };
         Some(self.description(name, args, kwargs, known))
@@ -315,40 +319,7 @@ impl Module {
         let arguments = Arguments::of(name, args, kwargs, known)?;
         let model = self.model()?;
         let module = model.root().get_submodule(&self.path)?;
-        let second = |pairs: Object| {
-            let items = pairs.items().unwrap_or_default().into_iter();
-            Object::List(items.filter_map(|pair| pair.items()?.pop()).collect())
-        };
-        let submodule = |path: &str| self.part(join(&self.path, path), None);
-        let parts = |names: Vec<String>| {
-            Object::pairs(names.into_iter().map(|path| {
-                let object = if path.is_empty() {
-                    Object::Module(self.clone())
-                } else {
-                    submodule(&path)
-                };
-                (path, object)
-            }))
-        };
-        let children = || {
-            parts(
-                module
-                    .named_children()
-                    .into_iter()
-                    .map(|(name, _)| name.to_owned())
-                    .collect(),
-            )
-        };
-        let modules = || parts(module.named_modules().into_iter().map(|(name, _)| name).collect());
         Ok(match name {
-            "named_parameters" => tensors(module.named_parameters(arguments.flag(0, "recurse", true)?)?),
-            "named_buffers" => tensors(module.named_buffers(arguments.flag(0, "recurse", true)?)?),
-            "parameters" => second(tensors(module.named_parameters(arguments.flag(0, "recurse", true)?)?)),
-            "buffers" => second(tensors(module.named_buffers(arguments.flag(0, "recurse", true)?)?)),
-            "named_children" => children(),
-            "children" => second(children()),
-            "named_modules" => modules(),
-            "modules" => second(modules()),
             "state_dict" => {
                 let pairs = module.state_dict()?.into_iter();
                 Object::Dict(
@@ -364,7 +335,7 @@ impl Module {
                 module.get_submodule(&path)?;
                 match path.is_empty() {
                     true => Object::Module(self.clone()),
-                    false => submodule(&path),
+                    false => self.part(join(&self.path, &path), None),
                 }
             }
             _ => Object::str(module.extra_repr()),
@@ -381,7 +352,8 @@ impl Module {
             "load_state_dict" => &["state_dict", "strict"],
             "register_buffer" => &["name", "tensor", "persistent"],
             "register_parameter" => &["name", "param"],
-            "add_module" | "register_module" | "set_submodule" => &["name", "module"],
+            "add_module" | "register_module" => &["name", "module"],
+            "set_submodule" => &["target", "module", "strict"],
             "apply" => &["fn"],
             "define" => &["src"],
             "to_empty" | "zero_grad" | "get_extra_state" | "set_extra_state" | "cuda" | "xpu" | "ipu" => {
@@ -436,25 +408,29 @@ impl Module {
 
     /// Methods that add to the module.
     fn extends(&self, name: &str, arguments: &Arguments<'_>) -> Result<(), Failure> {
-        let key = arguments.text(0, "name")?;
+        let key = arguments.text(0, if name == "set_submodule" { "target" } else { "name" })?;
         match name {
             "define" => self.change(name, |m| m.define(&key)),
             "register_buffer" => {
-                let (tensor, persistent) = (arguments.tensor(1, "tensor")?, arguments.flag(2, "persistent", true)?);
-                self.change(name, |m| m.register_buffer(&key, &tensor, persistent))
+                let (tensor, persistent) = (arguments.optional(1, "tensor")?, arguments.flag(2, "persistent", true)?);
+                self.change(name, |m| m.register_buffer(&key, tensor.as_ref(), persistent))
             }
             "register_parameter" => {
-                let tensor = arguments.tensor(1, "param")?;
-                self.change(name, |m| m.register_parameter(&key, &tensor, true))
+                let tensor = arguments.optional(1, "param")?;
+                self.change(name, |m| m.register_parameter(&key, tensor.as_ref(), true))
             }
             _ => {
                 let Some(Object::Module(child)) = arguments.get(1, "module") else {
                     return Err(Failure::lacks("children that are no modules"));
                 };
-                let child = child.whole(name)?;
+                // Of the module itself, a part is the part.
+                let of = child.model()?;
+                let child = of.root().get_submodule(&child.path)?;
+                let strict = arguments.flag(2, "strict", false)?;
                 self.change(name, |m| match name {
-                    "set_submodule" => m.set_submodule(&key, &child),
-                    _ => m.add_module(&key, &child),
+                    "set_submodule" if strict => m.replace_submodule(&key, child),
+                    "set_submodule" => m.set_submodule(&key, child),
+                    _ => m.add_module(&key, child),
                 })
             }
         }

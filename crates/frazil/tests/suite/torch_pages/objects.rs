@@ -8,7 +8,7 @@ pub use super::module::Module;
 use super::steps::applied;
 use frazil::ir::{DType, Graph};
 use frazil::runtime::value::{DictValue, Key, ListValue};
-use frazil::{CallError, EngineKind, EngineOptions, Error, HookId, Session, Value};
+use frazil::{CallError, EngineKind, EngineOptions, Error, Session, Value};
 use frazil_recorded::value::common_type;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -66,7 +66,7 @@ pub enum Object {
     /// A lambda, as its tree.
     Function(Json),
     /// A hook that can be removed.
-    Handle(Module, HookId),
+    Handle(Module, usize),
     /// A name of PyTorch, or of a helper.
     Name(String),
 }
@@ -132,7 +132,7 @@ impl Object {
         match self {
             Object::Value(Value::Str(text)) => Ok(text.to_string()),
             Object::Graph(graph) => Ok(frazil_syntax::print_graph(graph)),
-            Object::Module(_) => Err(Failure::lacks("the text of a module")),
+            Object::Module(module) => module.text(),
             _ => Err(Failure(format!("{self:?} is no text"))),
         }
     }

@@ -245,6 +245,13 @@ impl Scope {
             return of.call_method(attr.as_str().unwrap(), &args, &kwargs);
         }
         match self.evaluate(callee)? {
+            Object::Name(name) if name.contains("onednn_fusion") => {
+                if let Some(enabled) = args.first() {
+                    self.session.enable_onednn_fusion(enabled.is_true());
+                    return Ok(Object::Value(Value::None));
+                }
+                Ok(Object::Value(Value::Bool(self.session.onednn_fusion_enabled())))
+            }
             Object::Name(name) => super::objects::helper(&name, args, kwargs),
             other => other.call(&args, &kwargs),
         }
