@@ -51,7 +51,9 @@ pub use graph::{
     BlockId, Builder, Change, Compaction, CopyMap, Definition, Graph, InsertPoint, NodeId, Use, ValueId, ValueName,
 };
 pub use module::{
-    AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object, mangled_name};
+    AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object,
+    mangled_name,
+};
 pub use source::{SourceRange, SourceText, SourceTexts, Span};
 pub use tensor::{Encoding, Shape, Source, Storage, TensorData, TensorError, contiguous_strides};
 pub use types::{Dim, TensorType, TypeKind};

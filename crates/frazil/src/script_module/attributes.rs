@@ -6,6 +6,7 @@ use crate::{Error, Model, Result};
 use frazil_ir::types::{TypeStyle, display_type, is_subtype};
 use frazil_ir::{AttributeKind, Constant, ObjectId, TypeId, types};
 use frazil_runtime::export::Exporter;
+use frazil_runtime::python_repr::repr;
 use frazil_runtime::{Tensor, Value};
 use std::sync::Arc;
 
@@ -49,10 +50,13 @@ impl Model {
         if is_subtype(ctx, found, declared) {
             return Ok(());
         }
+        let reason = match declared {
+            types::NONE => format!("Cannot cast {} to None", repr(ctx, value)),
+            _ => format!("it is of type {}", display_type(ctx, found, TypeStyle::Annotation)),
+        };
         Err(Error::Attribute(format!(
-            "Could not cast attribute '{name}' to type {}: it is of type {}",
+            "Could not cast attribute '{name}' to type {}: {reason}",
             display_type(ctx, declared, TypeStyle::Annotation),
-            display_type(ctx, found, TypeStyle::Annotation)
         )))
     }
 

@@ -89,8 +89,13 @@ fn without_mangling(text: &str) -> String {
 /// Whether our message says what PyTorch's does. Of missing attributes and of arguments that Python itself refuses, the names count.
 fn is_message(ours: &str, raises: &Json) -> bool {
     let ours = without_mangling(ours);
-    let text = without_mangling(raises["text"].as_str().unwrap());
-    let last = without_mangling(raises["last"].as_str().unwrap());
+    // The text of a KeyError is its key as Python's `repr` writes it.
+    let plain = |text: &str| match raises["type"].as_str() {
+        Some("KeyError") => without_mangling(text.trim_matches('\'')).replace("\\'", "'"),
+        _ => without_mangling(text),
+    };
+    let text = plain(raises["text"].as_str().unwrap());
+    let last = plain(raises["last"].as_str().unwrap());
     if matches!(raises["type"].as_str(), Some("AttributeError" | "TypeError")) {
         let name = text.rsplit(['\'', '`']).nth(1).unwrap_or_default();
         return ours.contains(name);
