@@ -73,7 +73,11 @@ pub use frazil_codegen::profile::Profile;
 pub use hooks::{Hook, HookId, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
-pub use script_module::{ConstMap, IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
+pub use script_module::{
+    ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemoryFormat, ScriptModule,
+    ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_safetensors, tensor_type,
+    write_safetensors,
+};
 pub use session::Session;
 pub use session_builder::SessionBuilder;
 

@@ -107,9 +107,8 @@ impl Model {
     ///
     /// # Errors
     /// Those of `each`, the first of which ends it.
-    pub fn apply(&mut self, mut each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
-        let paths: Vec<String> = self.root().named_modules().into_iter().map(|(path, _)| path).collect();
-        paths.iter().rev().try_for_each(|path| each(self, path))
+    pub fn apply(&mut self, each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
+        self.root_mut().apply(each)
     }
 }
 

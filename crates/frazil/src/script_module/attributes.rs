@@ -9,7 +9,8 @@ use frazil_runtime::{Tensor, Value};
 use std::sync::Arc;
 
 impl Model {
-    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written.
+    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written; whether a parameter requires
+    /// gradients is the new tensor's matter, as in PyTorch.
     ///
     /// ```
     /// # use frazil::{Tensor, Value};
@@ -31,14 +32,8 @@ impl Model {
         };
         let declared = owner.class().map_or(types::ANY, |c| c.attributes[index].ty);
         self.check_type(name, value, declared)?;
-        let mut new = export(name, value)?;
-        let module = self.module_mut();
-        let slot = &mut module.object_mut(object).slots[index];
-        if let (Constant::Tensor(old), Constant::Tensor(data)) = (&*slot, &mut new) {
-            // Whether a parameter is trained is the attribute's matter, not the value's.
-            Arc::make_mut(data).requires_grad = old.requires_grad;
-        }
-        *slot = new;
+        let new = export(name, value)?;
+        self.module_mut().object_mut(object).slots[index] = new;
         Ok(())
     }
 
