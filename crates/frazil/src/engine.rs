@@ -392,7 +392,7 @@ impl Engine {
         let Running { model, interpreter, .. } = self.instance.running()?;
         let module = interpreter.snapshot().map_err(|e| Error::Attribute(e.to_string()))?;
         Ok(match module {
-            Some(module) => model.derived(module),
+            Some(module) => model.derived(module).with_hooks_of(model),
             None => model.clone(),
         })
     }

@@ -75,7 +75,9 @@ pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
-    ConstMap, IncompatibleKeys, MemberOptions, ScriptModule, StateDict, read_safetensors, write_safetensors,
+    ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemberOptions, MemoryFormat,
+    ScriptModule, ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_safetensors,
+    tensor_type, write_safetensors,
 };
 pub use session::Session;
 pub use session_builder::SessionBuilder;

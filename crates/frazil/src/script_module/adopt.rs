@@ -33,12 +33,7 @@ impl Model {
     /// When the name is not one or something else has it, `child` belongs to another session, both models have different classes of one name, `child`
     /// holds this module, or code does not fit: it uses what `child` does not have, or hands a module on whose class changes.
     pub fn add_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
-        let problem = match name {
-            "" => "be empty string \"\"".to_owned(),
-            name if name.contains('.') => format!("contain \".\", got: {name}"),
-            _ => return self.place(self.module().root, name, child.into()),
-        };
-        Err(Error::Attribute(format!("module name can't {problem}")))
+        self.root_mut().add_module(name, child)
     }
 
     /// [`Model::add_module`] under PyTorch's other name.
@@ -66,16 +61,7 @@ impl Model {
     /// # Errors
     /// Those of [`Model::add_module`], and when the module on the way is not there.
     pub fn set_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
-        if path.is_empty() {
-            return Err(Error::Attribute(
-                "Cannot set the submodule without a target name!".to_owned(),
-            ));
-        }
-        let (owner, name) = self.root().owner(path)?;
-        if owner.get_submodule(name).is_err() && (owner.has_attribute(name) || owner.has_method(name)) {
-            return Err(Error::Attribute(format!("`{name}` is not an nn.Module")));
-        }
-        self.place(owner.id(), name, child.into())
+        self.root_mut().set_submodule(path, child)
     }
 
     /// [`Model::set_submodule`] where there has to be a submodule already (`Module.set_submodule(..., strict=True)`).
@@ -93,14 +79,11 @@ impl Model {
     /// # Errors
     /// Those of [`Model::set_submodule`], and when there is none.
     pub fn replace_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
-        if !path.is_empty() {
-            self.root().get_submodule(path)?;
-        }
-        self.set_submodule(path, child)
+        self.root_mut().replace_submodule(path, child)
     }
 
     /// Puts `child` into the attribute `name` of `owner`.
-    fn place(&mut self, owner: ObjectId, name: &str, child: ScriptModule<'_>) -> Result<()> {
+    pub(super) fn place(&mut self, owner: ObjectId, name: &str, child: ScriptModule<'_>) -> Result<()> {
         let ctx = Arc::clone(self.session().ctx());
         if !Arc::ptr_eq(&ctx, child.session.ctx()) {
             return Err(Error::Attribute(format!(
@@ -155,9 +138,8 @@ impl Model {
     ///
     /// # Errors
     /// Those of `each`, the first of which ends it.
-    pub fn apply(&mut self, mut each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
-        let paths: Vec<String> = self.root().named_modules().into_iter().map(|(path, _)| path).collect();
-        paths.iter().rev().try_for_each(|path| each(self, path))
+    pub fn apply(&mut self, each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
+        self.root_mut().apply(each)
     }
 }
 

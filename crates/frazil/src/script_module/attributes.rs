@@ -8,10 +8,10 @@ use frazil_ir::{AttributeKind, Constant, ObjectId, TypeId, types};
 use frazil_runtime::export::Exporter;
 use frazil_runtime::python_repr::repr;
 use frazil_runtime::{Tensor, Value};
-use std::sync::Arc;
 
 impl Model {
-    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written.
+    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written; whether a parameter requires
+    /// gradients is the new tensor's matter, as in PyTorch.
     ///
     /// ```
     /// # use frazil::{Tensor, Value};
@@ -33,14 +33,8 @@ impl Model {
         };
         let declared = owner.class().map_or(types::ANY, |c| c.attributes[index].ty);
         self.check_type(name, value, declared)?;
-        let mut new = export(name, value)?;
-        let module = self.module_mut();
-        let slot = &mut module.object_mut(object).slots[index];
-        if let (Constant::Tensor(old), Constant::Tensor(data)) = (&*slot, &mut new) {
-            // Whether a parameter is trained is the attribute's matter, not the value's.
-            Arc::make_mut(data).requires_grad = old.requires_grad;
-        }
-        *slot = new;
+        let new = export(name, value)?;
+        self.module_mut().object_mut(object).slots[index] = new;
         Ok(())
     }
 
@@ -81,12 +75,7 @@ impl Model {
         tensor: impl Into<Option<&'t Tensor>>,
         requires_grad: bool,
     ) -> Result<()> {
-        let mut data = tensor.into().map(|t| Exporter::new().tensor(t)).transpose()?;
-        if let Some(data) = &mut data {
-            data.requires_grad = requires_grad;
-        }
-        let (ty, value) = self.optional_tensor(name, data);
-        self.register(name, AttributeKind::Parameter, ty, value)
+        self.root_mut().register_parameter(name, tensor, requires_grad)
     }
 
     /// Adds a buffer, which may be `None`, or replaces the attribute of that name (`Module.register_buffer`). One that is not `persistent` is kept out of state
@@ -118,12 +107,7 @@ impl Model {
         tensor: impl Into<Option<&'t Tensor>>,
         persistent: bool,
     ) -> Result<()> {
-        let kind = match persistent {
-            true => AttributeKind::Buffer,
-            false => AttributeKind::Plain,
-        };
-        let (ty, value) = self.optional_tensor(name, tensor.into().map(|t| Exporter::new().tensor(t)).transpose()?);
-        self.register(name, kind, ty, value)
+        self.root_mut().register_buffer(name, tensor, persistent)
     }
 
     /// Adds an attribute of the value's own type, or replaces the one of that name (`Module.register_attribute` of the C++ interface).
@@ -142,13 +126,7 @@ impl Model {
     /// # Errors
     /// When the name is not one or something else has it, code hands this module on while others are of its class, or the value holds objects of another instance.
     pub fn register_attribute(&mut self, name: &str, value: &Value) -> Result<()> {
-        let constant = export(name, value)?;
-        let ty = value.ty(self.session().ctx());
-        self.register(name, AttributeKind::Plain, ty, constant)
-    }
-
-    fn register(&mut self, name: &str, kind: AttributeKind, ty: TypeId, value: Constant) -> Result<()> {
-        self.register_at(self.module().root, name, kind, ty, value)
+        self.root_mut().register_attribute(name, value)
     }
 
     /// Adds an attribute to an object, or replaces the one of that name.
@@ -193,7 +171,7 @@ impl Model {
     }
 }
 
-fn export(name: &str, value: &Value) -> Result<Constant> {
+pub(super) fn export(name: &str, value: &Value) -> Result<Constant> {
     let exported = Exporter::new().constant(value);
     exported.map_err(|e| Error::Attribute(format!("attribute '{name}': {e}")))
 }

@@ -205,13 +205,17 @@ impl<'m> ScriptModule<'m> {
         tensors(tensors_of(modules, AttributeKind::Buffer, options.remove_duplicate))
     }
 
-    /// Tensors of one kind, each once.
-    pub(super) fn named_tensors(self, kind: AttributeKind, recurse: bool) -> Vec<(String, &'m Arc<TensorData>)> {
-        let modules = match recurse {
+    /// This module, and with `recurse` those below it.
+    pub(super) fn modules(self, recurse: bool) -> Vec<(String, ScriptModule<'m>)> {
+        match recurse {
             true => self.named_modules(),
             false => vec![(String::new(), self)],
-        };
-        tensors_of(modules, kind, true)
+        }
+    }
+
+    /// Tensors of one kind, each once.
+    pub(super) fn named_tensors(self, kind: AttributeKind, recurse: bool) -> Vec<(String, &'m Arc<TensorData>)> {
+        tensors_of(self.modules(recurse), kind, true)
     }
 
     /// Every attribute but submodules, by dotted path: parameters, buffers, and plain values.

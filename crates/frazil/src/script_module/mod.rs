@@ -7,19 +7,30 @@ mod adopt;
 mod attributes;
 mod code;
 mod constants;
+mod conversion;
 mod convert;
 mod instances;
+mod load_state;
 mod members;
 mod registered;
 mod repr;
 mod rewrite;
 mod state_dict;
+mod state_hooks;
+mod submodule;
 mod tensor_file;
 mod unavailable;
 
 pub use code::ConstMap;
+pub(crate) use state_hooks::StateHooks;
+
+pub use conversion::{Conversion, MemoryFormat, parse_device, tensor_type};
+pub use convert::ToEmpty;
+pub use load_state::LoadStateDictOptions;
 pub use members::MemberOptions;
-pub use state_dict::{IncompatibleKeys, StateDict};
+pub use state_dict::{IncompatibleKeys, StateDict, StateDictOptions};
+pub use state_hooks::{LoadingState, StateHookId};
+pub use submodule::ScriptModuleMut;
 pub use tensor_file::{read_safetensors, write_safetensors};
 
 use crate::{Error, Model, Result, Session};
@@ -42,6 +53,7 @@ use std::sync::Arc;
 pub struct ScriptModule<'m> {
     session: &'m Session,
     module: &'m Arc<Module>,
+    hooks: &'m StateHooks,
     object: ObjectId,
 }
 
@@ -59,6 +71,7 @@ impl Model {
         ScriptModule {
             session: self.session(),
             module: self.module(),
+            hooks: self.state_hooks(),
             object: self.module().root,
         }
     }
@@ -87,6 +100,7 @@ impl<'m> ScriptModule<'m> {
         ScriptModule {
             session: self.session,
             module: self.module,
+            hooks: self.hooks,
             object,
         }
     }

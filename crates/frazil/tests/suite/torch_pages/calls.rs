@@ -2,11 +2,10 @@
 
 use super::module::{Arguments, Module, join};
 use super::objects::{Failure, Kwargs, Object, Outcome};
-use super::steps::applied;
+use super::steps::{Lambda, applied};
 use crate::language::OPERATOR;
 use frazil::{CallArguments, CallError, Engine, EngineKind, EngineOptions, HookId, HookOptions, Model, Value};
 use frazil_recorded::compare;
-use serde_json::Value as Json;
 
 /// A hook that a step registered, for all engines of its module.
 pub(super) struct Registered {
@@ -14,7 +13,7 @@ pub(super) struct Registered {
     before: bool,
     with_kwargs: bool,
     options: HookOptions,
-    lambda: Json,
+    lambda: Lambda,
     /// What it is called in the interpreter's engine, and in the native one.
     ids: [Option<HookId>; 2],
 }
@@ -122,7 +121,11 @@ impl Module {
     ) -> Result<Option<Result<Value, CallError>>, Failure> {
         let model = self.model()?;
         let shared = &mut *self.shared.borrow_mut();
-        if !cfg!(feature = "codegen") || model.root().is_training() {
+        if !shared.hooks.is_empty() {
+            // Hooks run once a call. What native code has not seen it is made anew for.
+            shared.native = None;
+        }
+        if !cfg!(feature = "codegen") || !shared.hooks.is_empty() || model.root().is_training() {
             return Ok(None);
         }
         if !self.path.is_empty() && !shared.native_methods.contains(&self.called()) {

@@ -5,9 +5,8 @@ use std::rc::Rc;
 
 use super::calls::Registered;
 use super::objects::{Failure, Kwargs, Object, Outcome};
-use super::steps::applied;
-use frazil::ir::{DType, Graph};
-use frazil::{Engine, Loaded, Model, PassOptions, StateDict, Tensor, Value};
+use frazil::ir::Graph;
+use frazil::{Engine, Loaded, Model, PassOptions, Tensor, Value};
 
 /// What all names of one module share.
 pub(super) struct Shared {
@@ -40,18 +39,13 @@ pub(super) fn join(path: &str, name: &str) -> String {
 }
 
 /// The arguments of a call: the one at `index` or of that name. What none of `known` names is an error.
-pub(super) struct Arguments<'a> {
+pub struct Arguments<'a> {
     args: &'a [Object],
     kwargs: &'a Kwargs,
 }
 
 impl<'a> Arguments<'a> {
-    pub(super) fn of(
-        method: &str,
-        args: &'a [Object],
-        kwargs: &'a Kwargs,
-        known: &[&str],
-    ) -> Result<Arguments<'a>, Failure> {
+    pub fn of(method: &str, args: &'a [Object], kwargs: &'a Kwargs, known: &[&str]) -> Result<Arguments<'a>, Failure> {
         if let Some((name, _)) = kwargs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             return Err(Failure::lacks(&format!("`{name}` of `{method}`")));
         }
@@ -61,12 +55,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    pub(super) fn get(&self, index: usize, name: &str) -> Option<&'a Object> {
+    pub fn get(&self, index: usize, name: &str) -> Option<&'a Object> {
         let named = self.kwargs.iter().find(|(found, _)| found == name);
         self.args.get(index).or(named.map(|(_, object)| object))
     }
 
-    pub(super) fn flag(&self, index: usize, name: &str, default: bool) -> Result<bool, Failure> {
+    pub fn flag(&self, index: usize, name: &str, default: bool) -> Result<bool, Failure> {
         match self.get(index, name) {
             None => Ok(default),
             Some(Object::Value(Value::Bool(flag))) => Ok(*flag),
@@ -74,12 +68,17 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    pub(super) fn text(&self, index: usize, name: &str) -> Result<String, Failure> {
+    pub fn text(&self, index: usize, name: &str) -> Result<String, Failure> {
         self.get(index, name).ok_or_else(|| Failure::lacks(name))?.text()
     }
 
+    pub fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
+        self.optional(index, name)?
+            .ok_or_else(|| Failure::lacks("this argument"))
+    }
+
     /// A tensor or `None`.
-    pub(super) fn optional(&self, index: usize, name: &str) -> Result<Option<Tensor>, Failure> {
+    pub fn optional(&self, index: usize, name: &str) -> Result<Option<Tensor>, Failure> {
         match self.get(index, name).map(Object::value).transpose()? {
             Some(Value::None) => Ok(None),
             value => value
@@ -121,12 +120,16 @@ impl Module {
         }
     }
 
-    pub(super) fn part(&self, path: String, method: Option<String>) -> Object {
+    pub fn part(&self, path: String, method: Option<String>) -> Object {
         Object::Module(Module {
             shared: Rc::clone(&self.shared),
             path,
             method,
         })
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     pub fn is(&self, other: &Module) -> bool {
@@ -290,7 +293,9 @@ impl Module {
         if self.method.is_some() {
             return Err(Failure::lacks(&format!("`{name}` of functions")));
         }
-        if let Some(result) = self.members(name, args, kwargs) {
+        let own = self.members(name, args, kwargs);
+        let own = own.or_else(|| self.converted(name, args, kwargs));
+        if let Some(result) = own.or_else(|| self.stateful(name, args, kwargs)) {
             return result;
         }
         if let Some(result) = self.described(name, args, kwargs) {
@@ -309,7 +314,7 @@ impl Module {
     fn described(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
             "get_parameter" | "get_buffer" | "get_submodule" => &["target"],
-            "state_dict" | "extra_repr" => &[],
+            "extra_repr" => &[],
             _ => return None,
         };
         Some(self.description(name, args, kwargs, known))
@@ -320,14 +325,6 @@ impl Module {
         let model = self.model()?;
         let module = model.root().get_submodule(&self.path)?;
         Ok(match name {
-            "state_dict" => {
-                let pairs = module.state_dict()?.into_iter();
-                Object::Dict(
-                    pairs
-                        .map(|(name, t)| (Object::str(name), Object::Value(t.into())))
-                        .collect(),
-                )
-            }
             "get_parameter" => Object::Value(module.get_parameter(&arguments.text(0, "target")?)?.into()),
             "get_buffer" => Object::Value(module.get_buffer(&arguments.text(0, "target")?)?.into()),
             "get_submodule" => {
@@ -342,66 +339,22 @@ impl Module {
         })
     }
 
-    /// Methods that change the module and give the module itself.
+    /// Methods that add to the module, and those that are not there.
     fn changed(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
-            "train" => &["mode"],
-            "to" | "type" => &["dtype"],
-            "eval" | "half" | "bfloat16" | "float" | "double" | "cpu" => &[],
-            "requires_grad_" => &["requires_grad"],
-            "load_state_dict" => &["state_dict", "strict"],
             "register_buffer" => &["name", "tensor", "persistent"],
             "register_parameter" => &["name", "param"],
             "add_module" | "register_module" => &["name", "module"],
             "set_submodule" => &["target", "module", "strict"],
-            "apply" => &["fn"],
             "define" => &["src"],
-            "to_empty" | "zero_grad" | "get_extra_state" | "set_extra_state" | "cuda" | "xpu" | "ipu" => {
+            "get_extra_state" | "set_extra_state" | "cuda" | "xpu" | "ipu" => {
                 return Some(self.refused(name));
             }
             _ => return None,
         };
-        let own = || Object::Module(self.clone());
-        let none = || Object::Value(Value::None);
         let run = || -> Outcome {
-            let arguments = Arguments::of(name, args, kwargs, known)?;
-            if name == "load_state_dict" {
-                return self.loads(&arguments);
-            }
-            let first = arguments.get(0, known.first().copied().unwrap_or_default());
-            match name {
-                "train" => {
-                    let mode = arguments.flag(0, "mode", true)?;
-                    self.change(name, |m| {
-                        m.train(mode);
-                        Ok(())
-                    })?;
-                }
-                "eval" => self.change(name, |m| {
-                    m.eval();
-                    Ok(())
-                })?,
-                "half" => self.change(name, Model::half)?,
-                "bfloat16" => self.change(name, Model::bfloat16)?,
-                "float" => self.change(name, Model::float)?,
-                "double" => self.change(name, Model::double)?,
-                "cpu" => drop(self.whole(name)?),
-                "to" | "type" => {
-                    let dtype = first.and_then(Object::dtype);
-                    let dtype: DType = dtype.ok_or_else(|| Failure::lacks(&format!("`{name}` without a dtype")))?;
-                    self.change(name, |m| if name == "to" { m.to(dtype) } else { m.to_type(dtype) })?;
-                }
-                "requires_grad_" => {
-                    let flag = arguments.flag(0, "requires_grad", true)?;
-                    self.change(name, |m| m.requires_grad_(flag))?;
-                }
-                "apply" => self.applies(first)?,
-                _ => {
-                    self.extends(name, &arguments)?;
-                    return Ok(none());
-                }
-            }
-            Ok(own())
+            self.extends(name, &Arguments::of(name, args, kwargs, known)?)?;
+            Ok(Object::Value(Value::None))
         };
         Some(run())
     }
@@ -413,74 +366,40 @@ impl Module {
             "define" => self.change(name, |m| m.define(&key)),
             "register_buffer" => {
                 let (tensor, persistent) = (arguments.optional(1, "tensor")?, arguments.flag(2, "persistent", true)?);
-                self.change(name, |m| m.register_buffer(&key, tensor.as_ref(), persistent))
+                self.change_part(|m| m.register_buffer(&key, tensor.as_ref(), persistent))
             }
             "register_parameter" => {
                 let tensor = arguments.optional(1, "param")?;
-                self.change(name, |m| m.register_parameter(&key, tensor.as_ref(), true))
+                let requires_grad = tensor.as_ref().is_none_or(Tensor::requires_grad);
+                self.change_part(|m| m.register_parameter(&key, tensor.as_ref(), requires_grad))
             }
             _ => {
                 let Some(Object::Module(child)) = arguments.get(1, "module") else {
                     return Err(Failure::lacks("children that are no modules"));
                 };
                 // Of the module itself, a part is the part.
-                let of = child.model()?;
+                let mut model = self.model()?;
+                let of = match Rc::ptr_eq(&self.shared, &child.shared) {
+                    true => model.clone(),
+                    false => child.model()?,
+                };
                 let child = of.root().get_submodule(&child.path)?;
-                let strict = arguments.flag(2, "strict", false)?;
-                self.change(name, |m| match name {
-                    "set_submodule" if strict => m.replace_submodule(&key, child),
-                    "set_submodule" => m.set_submodule(&key, child),
-                    _ => m.add_module(&key, child),
-                })
+                let mut owner = model.submodule_mut(&self.path)?;
+                match name {
+                    "set_submodule" if arguments.flag(2, "strict", false)? => owner.replace_submodule(&key, child),
+                    "set_submodule" => owner.set_submodule(&key, child),
+                    _ => owner.add_module(&key, child),
+                }?;
+                self.becomes(model);
+                Ok(())
             }
         }
-    }
-
-    fn loads(&self, arguments: &Arguments<'_>) -> Outcome {
-        let given = arguments.get(0, "state_dict");
-        let Some(dict @ (Object::Dict(_) | Object::Value(Value::Dict(_)))) = given else {
-            return Err(Failure::lacks("state that is no dictionary"));
-        };
-        let mut state = StateDict::new();
-        for pair in dict.items().unwrap_or_default() {
-            let pair = pair.items().unwrap_or_default();
-            let tensor = pair[1]
-                .value()?
-                .as_tensor()
-                .ok_or_else(|| Failure::lacks("state without tensors"))?;
-            state.insert(pair[0].text()?, tensor);
-        }
-        let strict = arguments.flag(1, "strict", true)?;
-        let keys = self.change("load_state_dict", |m| m.load_state_dict(&state, strict))?;
-        let list = |names: Vec<String>| Object::List(names.into_iter().map(Object::str).collect());
-        Ok(Object::Tuple(vec![list(keys.missing_keys), list(keys.unexpected_keys)]))
-    }
-
-    fn applies(&self, function: Option<&Object>) -> Result<(), Failure> {
-        let Some(Object::Function(tree)) = function else {
-            return Err(Failure::lacks("`apply` without a function"));
-        };
-        let mut failure = None;
-        self.change("apply", |model| {
-            model.apply(|model, path| {
-                let module = Module::new(model.clone());
-                let outcome = applied(tree, vec![module.part(path.to_owned(), None)]);
-                match outcome.and_then(|_| module.model()) {
-                    Ok(changed) => *model = changed,
-                    Err(e) => failure = failure.take().or(Some(e)),
-                }
-                Ok(())
-            })
-        })?;
-        failure.map_or(Ok(()), Err)
     }
 
     /// Methods that say why they are not there.
     fn refused(&self, name: &str) -> Outcome {
         let model = self.whole(name)?;
         let refusal = match name {
-            "to_empty" => model.to_empty(),
-            "zero_grad" => model.zero_grad(),
             "get_extra_state" => model.get_extra_state(),
             "set_extra_state" => model.set_extra_state(),
             "cuda" => model.cuda(),
