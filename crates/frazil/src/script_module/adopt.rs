@@ -2,10 +2,10 @@
 
 use super::ScriptModule;
 use super::instances::{give_own_class, settle_types_above};
+use super::renaming::{Renaming, methods};
 use crate::{Error, Model, Result};
 use frazil_ir::{
-    AttributeKind, ClassDef, CompilationUnit, Constant, DictConstant, ListConstant, Module, Object, ObjectId, SymbolId,
-    TupleConstant, TypeKind,
+    AttributeKind, Constant, DictConstant, ListConstant, Module, Object, ObjectId, SymbolId, TupleConstant, TypeKind,
 };
 use indexmap::{IndexMap, IndexSet};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one or something else has it, `child` belongs to another session, both models have different classes of one name, `child`
-    /// holds this module, or code does not fit: it uses what `child` does not have, or hands a module on whose class changes.
+    /// When the name is not one or something else has it, `child` belongs to another session or holds this module, or code does not fit: it uses what
+    /// `child` does not have, or hands a module on whose class changes.
     pub fn add_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         self.root_mut().add_module(name, child)
     }
@@ -190,34 +190,27 @@ fn reached(module: &Module, object: ObjectId) -> IndexSet<ObjectId> {
 /// Copies what `root` is in `other` into `module`, and gives the object that it is there.
 fn adopt(module: &mut Module, other: &Module, root: ObjectId) -> Result<ObjectId> {
     let ctx = Arc::clone(module.ctx());
+    let renaming = Renaming::between(&ctx, &module.unit, &other.unit);
     for (name, class) in &other.unit.classes {
-        if let Some(known) = module.unit.class(*name)
-            && !same_class(&module.unit, known, &other.unit, class)
-        {
-            return Err(Error::Unsupported(format!(
-                "both modules have a class {}, and they differ",
-                ctx.name(*name)
-            )));
-        }
-    }
-    for (name, class) in &other.unit.classes {
-        if module.unit.class(*name).is_some() {
+        if module.unit.class(renaming.symbol(*name)).is_some() {
             continue;
         }
-        let mut class = class.clone();
-        for id in class.methods.values_mut() {
-            *id = module.unit.add_function(other.unit.function(*id).clone());
+        let mut new = renaming.class(class);
+        for (method, id) in &mut new.methods {
+            let function = renaming.function(other.unit.function(*id), Some((*name, *method)));
+            *id = module.unit.add_function(function);
         }
-        module.unit.classes.insert(*name, class);
+        module.unit.classes.insert(new.name, new);
     }
-    for (_, function) in other.unit.functions() {
-        if module.unit.find_function(function.name).is_none() {
-            module.unit.add_function(function.clone());
+    let methods = methods(&other.unit);
+    for (id, function) in other.unit.functions() {
+        if module.unit.find_function(renaming.symbol(function.name)).is_none() && !methods.contains(&id) {
+            module.unit.add_function(renaming.function(function, None));
         }
     }
     let mut moved = IndexMap::new();
     for id in reached(other, root) {
-        let class = other.object(id).class;
+        let class = renaming.symbol(other.object(id).class);
         moved.insert(
             id,
             module.add_object(Object {
@@ -231,34 +224,16 @@ fn adopt(module: &mut Module, other: &Module, root: ObjectId) -> Result<ObjectId
             .object(id)
             .slots
             .iter()
-            .map(|value| rebased(value, &moved))
+            .map(|value| rebased(&renaming.constant(value), &moved))
             .collect();
         if let Some(state) = other.state(id) {
-            module.set_state(new, Some(rebased(state, &moved)));
+            module.set_state(new, Some(rebased(&renaming.constant(state), &moved)));
         }
     }
     moved
         .get(&root)
         .copied()
         .ok_or_else(|| Error::Attribute("a module without a root".to_owned()))
-}
-
-/// Whether both definitions say the same: objects of one are objects of the other, and do the same.
-fn same_class(unit: &CompilationUnit, a: &ClassDef, other: &CompilationUnit, b: &ClassDef) -> bool {
-    let attributes = |c: &ClassDef| -> Vec<_> { c.attributes.iter().map(|(n, a)| (*n, a.ty, a.kind)).collect() };
-    let code = |unit: &CompilationUnit, c: &ClassDef| -> Vec<_> {
-        let text = |id: &_| frazil_syntax::print_graph(&unit.function(*id).graph);
-        c.methods.iter().map(|(n, id)| (*n, text(id))).collect()
-    };
-    let constants = |c: &ClassDef| c.constants.keys().copied().collect::<Vec<_>>();
-    let same_constants = || a.constants.iter().zip(&b.constants).all(|(a, b)| a.1.same(b.1));
-    let hooks = |c: &ClassDef| (c.forward_pre_hooks.clone(), c.forward_hooks.clone());
-    a.kind == b.kind
-        && attributes(a) == attributes(b)
-        && constants(a) == constants(b)
-        && same_constants()
-        && hooks(a) == hooks(b)
-        && code(unit, a) == code(other, b)
 }
 
 /// The value with its objects replaced by what became of them. What holds no objects stays what it is.

@@ -13,6 +13,7 @@ mod instances;
 mod load_state;
 mod members;
 mod registered;
+mod renaming;
 mod repr;
 mod rewrite;
 mod state_dict;
