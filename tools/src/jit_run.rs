@@ -32,8 +32,8 @@ struct Options {
     /// The model
     #[arg(required_unless_present = "serve")]
     model: Option<PathBuf>,
-    /// The method to call, one of a submodule by its dotted path (encoder.forward); without it the module is called, which runs `forward` with
-    /// the module's hooks, or the only function of a source file
+    /// The method to call, one of a submodule by its dotted path (encoder.forward), or a submodule (encoder); without it the module is called,
+    /// which runs `forward` with the module's hooks, or the only function of a source file
     #[arg(long)]
     method: Option<String>,
     /// Put the module into evaluation mode first; without it a module in training mode runs as it is, with dropout and statistics of batches

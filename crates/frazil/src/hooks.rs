@@ -16,6 +16,8 @@ use tracing::warn;
 /// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
 #[derive(Clone, Debug, Default)]
 pub struct CallArguments {
+    /// The dotted path by which the module is called; empty for the engine's own. What hooks return of it is ignored.
+    pub module: String,
     /// By position.
     pub args: Vec<Value>,
     /// By name, in the order of the call.
@@ -23,8 +25,9 @@ pub struct CallArguments {
 }
 
 impl CallArguments {
-    pub(crate) fn new(args: &[Value], named: &[(&str, Value)]) -> CallArguments {
+    pub(crate) fn new(module: &str, args: &[Value], named: &[(&str, Value)]) -> CallArguments {
         CallArguments {
+            module: module.to_owned(),
             args: args.to_vec(),
             kwargs: named
                 .iter()
@@ -93,7 +96,11 @@ impl CallArguments {
             entries.iter().map(pair).collect()
         });
         match pairs {
-            Some(kwargs) => Ok(Some(CallArguments { args, kwargs })),
+            Some(kwargs) => Ok(Some(CallArguments {
+                args,
+                kwargs,
+                ..CallArguments::default()
+            })),
             None => Err(CallError::Raised("keywords must be strings".to_owned())),
         }
     }
@@ -116,6 +123,9 @@ pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, C
 pub struct HookOptions {
     /// Dotted path of the module; empty for the engine's own.
     pub module: String,
+    /// Run the hook around every module that the caller calls, before that module's hooks
+    /// (`torch.nn.modules.module.register_module_forward_hook`); `module` means nothing then.
+    pub all_modules: bool,
     /// Run the hook before those that are there.
     pub prepend: bool,
     /// Run a forward hook even if the call raises. It gets `None` for a result that does not exist.
@@ -128,8 +138,16 @@ pub struct HookOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HookId(u64);
 
-/// A module of an engine: `None` for the root, which is not read for this.
-pub(crate) type Receiver = Option<ObjectId>;
+/// A module of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Receiver {
+    /// The root, which is not read for this.
+    Root,
+    /// A submodule.
+    Object(ObjectId),
+    /// Every module: what is registered for it runs around all calls.
+    All,
+}
 
 struct After {
     id: HookId,
@@ -152,9 +170,26 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
+    /// Whether no hook runs around calls of `of`.
     pub(crate) fn is_empty(&self, of: Receiver) -> bool {
-        let hooks = self.modules.get(&of);
-        hooks.is_none_or(|hooks| hooks.before.is_empty() && hooks.after.is_empty())
+        [Receiver::All, of].iter().all(|of| {
+            let hooks = self.modules.get(of);
+            hooks.is_none_or(|hooks| hooks.before.is_empty() && hooks.after.is_empty())
+        })
+    }
+
+    /// The hooks that run after calls of `of`, in their order.
+    fn afterwards(&mut self, of: Receiver) -> Vec<&mut After> {
+        let (mut all, mut own) = (Vec::new(), Vec::new());
+        for (receiver, hooks) in &mut self.modules {
+            match receiver {
+                Receiver::All => all.extend(&mut hooks.after),
+                receiver if *receiver == of => own.extend(&mut hooks.after),
+                _ => {}
+            }
+        }
+        all.append(&mut own);
+        all
     }
 
     fn id(&mut self) -> HookId {
@@ -189,9 +224,12 @@ impl Hooks {
 
     /// Changes the arguments as the pre-hooks say; up to the one that fails.
     pub(crate) fn before(&mut self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
-        for (_, hook) in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.before) {
-            if let Some(new) = hook(call)? {
-                *call = new;
+        for of in [Receiver::All, of] {
+            for (_, hook) in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.before) {
+                if let Some(new) = hook(call)? {
+                    call.args = new.args;
+                    call.kwargs = new.kwargs;
+                }
             }
         }
         Ok(())
@@ -205,7 +243,7 @@ impl Hooks {
         result: &mut Value,
         called: &mut usize,
     ) -> Result<(), CallError> {
-        for After { hook, .. } in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.after) {
+        for After { hook, .. } in self.afterwards(of) {
             *called += 1;
             if let Some(new) = hook(call, result)? {
                 *result = new;
@@ -216,8 +254,8 @@ impl Hooks {
 
     /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Errors of theirs are logged.
     pub(crate) fn always(&mut self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
-        let hooks = self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.after);
-        for After { hook, .. } in hooks.iter_mut().skip(called).filter(|hook| hook.always_call) {
+        let hooks = self.afterwards(of).into_iter().skip(called);
+        for After { hook, .. } in hooks.filter(|hook| hook.always_call) {
             match hook(call, &result) {
                 Ok(Some(new)) => result = new,
                 Ok(None) => {}

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "codegen")]
 use crate::compiler::Compiler;
-use crate::hooks::Receiver;
+use crate::hooks::{HookOptions, Receiver};
 use crate::script_module::join;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_ir::{ObjectId, SymbolId};
@@ -143,6 +143,7 @@ impl OwnHooks {
 /// A module that is called, in place of one of its methods.
 pub(crate) struct CalledModule {
     pub(crate) receiver: Receiver,
+    pub(crate) path: String,
     /// The path of its `forward`.
     pub(crate) forward: String,
     pub(crate) own: OwnHooks,
@@ -192,17 +193,19 @@ impl Instance {
         Ok(signature)
     }
 
-    /// The module at a dotted path; `None` for the root, which is not read for this.
+    /// The module that hooks are for. The root is not read for this.
     ///
     /// # Errors
-    /// When there is no module.
-    pub(crate) fn receiver(&mut self, path: &str) -> Result<Receiver> {
-        if path.is_empty() {
-            return Ok(None);
+    /// When there is no module of that path.
+    pub(crate) fn receiver(&mut self, options: &HookOptions) -> Result<Receiver> {
+        match options.module.as_str() {
+            _ if options.all_modules => Ok(Receiver::All),
+            "" => Ok(Receiver::Root),
+            path => {
+                let model = self.source.read()?;
+                Ok(receiver(model, model.root().get_submodule(path)?.id()))
+            }
         }
-        let model = self.source.read()?;
-        let object = model.root().get_submodule(path)?.id();
-        Ok(Some(object).filter(|&object| object != model.module().root))
     }
 
     /// The module that a call of `path` calls: the root for the empty path, or a submodule. `None` when a method has that path, or nothing. Reads the
@@ -219,7 +222,8 @@ impl Instance {
             return Ok(None);
         };
         let module = Arc::new(CalledModule {
-            receiver: Some(object).filter(|&object| object != model.module().root),
+            receiver: receiver(model, object),
+            path: path.to_owned(),
             forward: join(path, "forward"),
             own: OwnHooks::of_object(model, object, path),
         });
@@ -339,6 +343,13 @@ pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+fn receiver(model: &Model, object: ObjectId) -> Receiver {
+    match object == model.module().root {
+        true => Receiver::Root,
+        false => Receiver::Object(object),
+    }
 }
 
 /// The module at a dotted path, where no method has it.

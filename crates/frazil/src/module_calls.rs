@@ -1,6 +1,6 @@
 //! Calls of modules, with the hooks around `forward`: those that were scripted with a module, and those that callers register.
 
-use crate::hooks::{CallArguments, HookId, HookOptions};
+use crate::hooks::{CallArguments, HookId, HookOptions, Receiver};
 use crate::instance::CalledModule;
 use crate::{CallError, Engine, Error, Result};
 use frazil_runtime::Value;
@@ -30,7 +30,7 @@ impl Engine {
             let new = hook(&call.args)?;
             Ok(new.map(|args| CallArguments { args, ..call.clone() }))
         };
-        self.hooks.add_before(None, false, Box::new(hook))
+        self.hooks.add_before(Receiver::Root, false, Box::new(hook))
     }
 
     /// Runs `hook` on the arguments and the result of every later call of the module (`Module.register_forward_hook`). What it gives takes the
@@ -51,7 +51,8 @@ impl Engine {
         mut hook: impl FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send + 'static,
     ) -> HookId {
         let hook = move |call: &CallArguments, result: &Value| hook(&call.args, result);
-        self.hooks.add_after(None, &HookOptions::default(), Box::new(hook))
+        self.hooks
+            .add_after(Receiver::Root, &HookOptions::default(), Box::new(hook))
     }
 
     /// Runs `hook` on the arguments of every later call of the module that `options` name, those by name included, as
@@ -86,7 +87,7 @@ impl Engine {
                 "Module.register_forward_pre_hook() got an unexpected keyword argument 'always_call'".to_owned(),
             ));
         }
-        let receiver = self.instance.receiver(&options.module)?;
+        let receiver = self.instance.receiver(options)?;
         Ok(self.hooks.add_before(receiver, options.prepend, Box::new(hook)))
     }
 
@@ -121,7 +122,7 @@ impl Engine {
         options: &HookOptions,
         hook: impl FnMut(&CallArguments, &Value) -> Result<Option<Value>, CallError> + Send + 'static,
     ) -> Result<HookId> {
-        let receiver = self.instance.receiver(&options.module)?;
+        let receiver = self.instance.receiver(options)?;
         Ok(self.hooks.add_after(receiver, options, Box::new(hook)))
     }
 
@@ -168,7 +169,7 @@ impl Engine {
     /// # Errors
     /// As [`call_module`](Self::call_module).
     pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        if self.hooks.is_empty(None) && self.finds_kept_code("forward", args, named) {
+        if self.hooks.is_empty(Receiver::Root) && self.finds_kept_code("forward", args, named) {
             return self.run("forward", args);
         }
         match self.instance.module_called("")? {
@@ -187,7 +188,7 @@ impl Engine {
         if self.hooks.is_empty(module.receiver) && module.own.is_empty() {
             return self.call_method(&module.forward, args, named);
         }
-        let mut call = CallArguments::new(args, named);
+        let mut call = CallArguments::new(&module.path, args, named);
         let (mut result, mut called) = (Value::None, 0);
         let outcome = self.around_forward(module, &mut call, &mut result, &mut called);
         match outcome {

@@ -839,3 +839,140 @@ class M(torch.jit.ScriptModule):
 #> m.two.n = 5
 #> names(m.named_modules())
 #> names(m.named_buffers())
+
+### hooks_of_all_modules
+class Sub(nn.Module):
+    def forward(self, x):
+        return x + 1
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = Sub()
+    def forward(self, x):
+        return self.sub(x) * 2
+#> m = torch.jit.script(M().eval())
+#> a = torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 10)
+#> m(torch.ones(1))
+#> m.sub(torch.ones(1))
+#> m.forward(torch.ones(1))
+#> b = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, args: args[0] + 1)
+#> m(torch.ones(1))
+#> m.sub(torch.ones(1))
+#> c = torch.nn.modules.module.register_module_forward_hook(lambda module, args, kwargs, output: (module.original_name, args, kwargs, output), with_kwargs=True)
+#> m(torch.ones(1))
+#> m.sub(torch.ones(1))
+#> c.remove()
+#> a.remove()
+#> m(torch.ones(1))
+#> b.remove()
+#> m(torch.ones(1))
+
+### hooks_of_all_modules_run_first
+class M(nn.Module):
+    def forward(self, x):
+        return x
+#> m = eager(M().eval())
+#> a = m.register_forward_hook(lambda module, args, output: output + 1)
+#> b = m.register_forward_pre_hook(lambda module, args: args[0] + 5)
+#> c = torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 10)
+#> d = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, args: args[0] * 3)
+#> m(torch.ones(1))
+#> c.remove()
+#> m(torch.ones(1))
+#> d.remove()
+#> m(torch.ones(1))
+
+### hooks_of_all_modules_after_an_error
+class M(nn.Module):
+    def forward(self, x):
+        assert x.sum() < 0
+        return x
+#> m = torch.jit.script(M().eval())
+#> a = torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: args[0].add_(1), always_call=True)
+#> x = torch.ones(1)
+#> m(x)
+#> x
+#> a.remove()
+#> m(x)
+#> x
+
+### hooks_of_frozen_modules
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = nn.ReLU()
+    def forward(self, x):
+        return self.sub(x) + 1
+#> m = torch.jit.script(M().eval())
+#> f = torch.jit.freeze(m)
+#> a = torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 10)
+#> f(torch.ones(1))
+#> f.forward(torch.ones(1))
+
+### layers_of_other_sizes
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    def forward(self, x):
+        return self.net(x)
+#> m = eager(M().eval())
+#> w = eager(nn.Linear(3, 5))
+#> m.set_submodule("net.2", w)
+#> m.net(torch.ones(4, 2)).shape
+#> m(torch.ones(4, 2)).shape
+#> m.net.get_submodule("2").out_features
+#> m.net.get_submodule("0").out_features
+#> c = eager(nn.Linear(5, 1, bias=False))
+#> m.net.add_module("3", c)
+#> names(m.named_modules())
+#> names(m.named_parameters())
+
+### registered_in_submodules
+class Sub(nn.Module):
+    def forward(self, x):
+        return x
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = Sub()
+        self.two = Sub()
+    def forward(self, x):
+        return self.two(self.one(x))
+#> m = eager(M().eval())
+#> m.one.register_buffer("b", torch.ones(1))
+#> m.two.register_parameter("p", nn.Parameter(torch.zeros(1)))
+#> m.one.register_buffer("none", None)
+#> names(m.named_buffers())
+#> names(m.named_parameters())
+#> m.two.register_buffer("a.b", None)
+#> m.one.b
+#> m.two.b
+#> m(torch.ones(1))
+#> m.one(torch.ones(1))
+
+### old_style_attributes_are_read
+class M(torch.jit.ScriptModule):
+    __constants__ = ["k", "names"]
+    def __init__(self):
+        super().__init__()
+        self.k = 2
+        self.names = ("a", "b")
+        self.w = nn.Parameter(torch.ones(2))
+        self.d = torch.jit.Attribute({"a": 1}, Dict[str, int])
+    @torch.jit.script_method
+    def forward(self, x):
+        return x * self.k + self.d["a"]
+    @torch.jit.script_method
+    def other(self, x: int):
+        return x + self.k
+#> m = M()
+#> m.k
+#> m.names
+#> m.d
+#> m.k = 3
+#> m.d = {"b": 2}
+#> m.d
+#> m.other(3)
+#> m.forward(torch.ones(2))
+#> methods(m)

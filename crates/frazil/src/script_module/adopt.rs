@@ -13,7 +13,8 @@ use std::sync::Arc;
 impl Model {
     /// Adds `child` as a submodule of this module, or puts it in the place of the submodule of that name (`Module.add_module`). It is a model or a part of
     /// one, and is copied, with tensors that are shared until one of the two is written. A part of a clone of this model, as long as neither has been
-    /// changed, is the part itself: a submodule under a second name.
+    /// changed, is the part itself: a submodule under a second name. Code that is there does not call what is added (a `Sequential` is as long as it was when it
+    /// was compiled); methods that are defined later may.
     ///
     /// ```
     /// # let session = frazil::Session::new();

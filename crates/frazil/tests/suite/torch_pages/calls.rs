@@ -1,5 +1,7 @@
 //! Calls of modules, functions and methods, and hooks around them.
 
+use std::cell::RefCell;
+
 use super::module::{Arguments, Module, join};
 use super::objects::{Failure, Kwargs, Object, Outcome};
 use super::steps::{Lambda, applied};
@@ -18,6 +20,70 @@ pub(super) struct Registered {
     ids: [Option<HookId>; 2],
 }
 
+/// The hooks of all modules, and how often they were changed: engines are made anew then.
+#[derive(Default)]
+struct Everywhere {
+    hooks: Vec<Registered>,
+    changes: usize,
+}
+
+thread_local! {
+    static EVERYWHERE: RefCell<Everywhere> = RefCell::default();
+}
+
+/// Forgets the hooks of all modules.
+pub fn forget_hooks() {
+    EVERYWHERE.with_borrow_mut(|all| {
+        all.changes += usize::from(!all.hooks.is_empty());
+        all.hooks.clear();
+    });
+}
+
+/// Removes a hook of all modules.
+pub fn remove_hook(number: usize) {
+    EVERYWHERE.with_borrow_mut(|all| {
+        all.changes += 1;
+        all.hooks.retain(|hook| hook.number != number);
+    });
+}
+
+/// `torch.nn.modules.module.register_module_forward_hook`, or the one for pre-hooks.
+pub fn hook_everywhere(name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
+    let mut hook = registered(name.ends_with("pre_hook"), args, kwargs, String::new())?;
+    hook.options.all_modules = true;
+    EVERYWHERE.with_borrow_mut(|all| {
+        all.changes += 1;
+        hook.number = all.changes;
+        all.hooks.push(hook);
+        Ok(Object::HandleOfAll(all.changes))
+    })
+}
+
+/// The hook that the arguments of a registration describe.
+fn registered(before: bool, args: &[Object], kwargs: &Kwargs, module: String) -> Result<Registered, Failure> {
+    let known: &[&str] = match before {
+        true => &["hook", "prepend", "with_kwargs"],
+        false => &["hook", "prepend", "with_kwargs", "always_call"],
+    };
+    let arguments = Arguments::of("register", args, kwargs, known)?;
+    let Some(Object::Function(lambda)) = arguments.get(0, "hook").cloned() else {
+        return Err(Failure::lacks("hooks that are no functions"));
+    };
+    Ok(Registered {
+        number: 0,
+        before,
+        with_kwargs: arguments.flag(2, "with_kwargs", false)?,
+        options: HookOptions {
+            module,
+            prepend: arguments.flag(1, "prepend", false)?,
+            always_call: !before && arguments.flag(3, "always_call", false)?,
+            ..HookOptions::default()
+        },
+        lambda,
+        ids: [None; 2],
+    })
+}
+
 impl Registered {
     /// The engines are no more.
     pub(super) fn forget(&mut self) {
@@ -26,9 +92,9 @@ impl Registered {
 
     fn register(&mut self, engine: &mut Engine, model: &Model, which: usize) -> frazil::Result<()> {
         let (lambda, with_kwargs) = (self.lambda.clone(), self.with_kwargs);
-        let (model, path) = (model.clone(), self.options.module.clone());
+        let model = model.clone();
         let given = move |call: &CallArguments, result: Option<&Value>| {
-            let mut args = vec![Module::new(model.clone()).part(path.clone(), None)];
+            let mut args = vec![Module::new(model.clone()).part(call.module.clone(), None)];
             args.push(Object::Value(Value::tuple(call.args.clone())));
             if with_kwargs {
                 let pair = |(name, value): &(String, Value)| (Object::str(name), Object::Value(value.clone()));
@@ -65,9 +131,11 @@ fn engine(model: &Model, kind: EngineKind, submodules: &[String], hooks: &mut [R
         ..EngineOptions::default()
     };
     let mut engine = model.engine(&options)?;
-    for hook in hooks {
-        hook.register(&mut engine, model, usize::from(kind == EngineKind::Native))?;
-    }
+    let which = usize::from(kind == EngineKind::Native);
+    EVERYWHERE.with_borrow_mut(|all| {
+        let mut hooks = all.hooks.iter_mut().chain(hooks);
+        hooks.try_for_each(|hook| hook.register(&mut engine, model, which))
+    })?;
     Ok(engine)
 }
 
@@ -121,11 +189,18 @@ impl Module {
     ) -> Result<Option<Result<Value, CallError>>, Failure> {
         let model = self.model()?;
         let shared = &mut *self.shared.borrow_mut();
-        if !shared.hooks.is_empty() {
+        let (everywhere, changes) = EVERYWHERE.with_borrow(|all| (!all.hooks.is_empty(), all.changes));
+        if shared.changes_seen != changes {
+            shared.changes_seen = changes;
+            shared.engine = None;
+            shared.native = None;
+        }
+        let hooked = everywhere || !shared.hooks.is_empty();
+        if hooked {
             // Hooks run once a call. What native code has not seen it is made anew for.
             shared.native = None;
         }
-        if !cfg!(feature = "codegen") || !shared.hooks.is_empty() || model.root().is_training() {
+        if !cfg!(feature = "codegen") || hooked || model.root().is_training() {
             return Ok(None);
         }
         if !self.path.is_empty() && !shared.native_methods.contains(&self.called()) {
@@ -162,30 +237,11 @@ impl Module {
     }
 
     pub(super) fn hooked(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
-        let before = name == "register_forward_pre_hook";
-        let known: &[&str] = match before {
-            true => &["hook", "prepend", "with_kwargs"],
-            false => &["hook", "prepend", "with_kwargs", "always_call"],
-        };
-        let arguments = Arguments::of(name, args, kwargs, known)?;
-        let Some(Object::Function(lambda)) = arguments.get(0, "hook").cloned() else {
-            return Err(Failure::lacks("hooks that are no functions"));
-        };
+        let mut hook = registered(name == "register_forward_pre_hook", args, kwargs, self.path.clone())?;
         let model = self.model()?;
         let shared = &mut *self.shared.borrow_mut();
         shared.hooks_so_far += 1;
-        let mut hook = Registered {
-            number: shared.hooks_so_far,
-            before,
-            with_kwargs: arguments.flag(2, "with_kwargs", false)?,
-            options: HookOptions {
-                module: self.path.clone(),
-                prepend: arguments.flag(1, "prepend", false)?,
-                always_call: !before && arguments.flag(3, "always_call", false)?,
-            },
-            lambda,
-            ids: [None; 2],
-        };
+        hook.number = shared.hooks_so_far;
         for (which, engine) in [&mut shared.engine, &mut shared.native].into_iter().enumerate() {
             if let Some(engine) = engine {
                 hook.register(engine, &model, which)?;

@@ -19,6 +19,7 @@ pub(super) struct Shared {
     pub(super) native_methods: Vec<String>,
     pub(super) hooks: Vec<Registered>,
     pub(super) hooks_so_far: usize,
+    pub(super) changes_seen: usize,
 }
 
 /// A module with all that its calls changed, or a part of it.
@@ -112,6 +113,7 @@ impl Module {
             native_methods: Vec::new(),
             hooks: Vec::new(),
             hooks_so_far: 0,
+            changes_seen: 0,
         };
         Module {
             shared: Rc::new(RefCell::new(shared)),

@@ -67,6 +67,8 @@ pub enum Object {
     Function(Lambda),
     /// A hook that can be removed.
     Handle(Module, usize),
+    /// A hook of all modules.
+    HandleOfAll(usize),
     /// A hook of state dictionaries that can be removed.
     StateHandle(Module, StateHookId),
     /// A name of PyTorch, or of a helper.
@@ -83,7 +85,7 @@ impl fmt::Debug for Object {
             Object::Dict(pairs) => f.debug_map().entries(pairs.iter().map(|(k, v)| (k, v))).finish(),
             Object::DType(name) | Object::MemoryFormat(name) | Object::Name(name) => f.write_str(name),
             Object::Function(_) => f.write_str("lambda"),
-            Object::Handle(..) | Object::StateHandle(..) => f.write_str("handle"),
+            Object::HandleOfAll(_) | Object::Handle(..) | Object::StateHandle(..) => f.write_str("handle"),
         }
     }
 }
@@ -215,6 +217,10 @@ impl Object {
     pub fn call_method(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
         match (self, name) {
             (Object::Module(module), _) => module.call_method(name, args, kwargs),
+            (Object::HandleOfAll(hook), "remove") => {
+                super::calls::remove_hook(*hook);
+                Ok(Object::Value(Value::None))
+            }
             (Object::Handle(module, hook), "remove") => {
                 module.remove_hook(*hook);
                 Ok(Object::Value(Value::None))
