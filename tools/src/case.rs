@@ -4,7 +4,7 @@
 //! {"method": "forward", "calls": [{"args": [VALUE...], "kwargs": {NAME: VALUE...}}, ...]}
 //! ```
 //!
-//! `forward` stands for a call of the module, with its hooks. Recorded cases also have keys for their results and origin; other keys, and keys that
+//! `forward` stands for a call of the module, with its hooks, and the path of a submodule for a call of that one. Recorded cases also have keys for their results and origin; other keys, and keys that
 //! stand twice, are errors.
 //! [`frazil_recorded::value`] describes the values.
 

@@ -32,8 +32,8 @@ struct Options {
     /// The model
     #[arg(required_unless_present = "serve")]
     model: Option<PathBuf>,
-    /// The method to call; a method of a submodule has a dotted path (encoder.forward). By default the module is called, which runs `forward` with
-    /// the module's hooks, or the only function of a source file
+    /// The method to call; a method of a submodule has a dotted path (encoder.forward), and the path of a submodule (encoder) calls that with its hooks. By default the
+    /// module is called, which runs `forward` with the module's hooks, or the only function of a source file
     #[arg(long)]
     method: Option<String>,
     /// Put the module into evaluation mode first. By default, a module in training mode runs in training mode, with dropout and batch statistics

@@ -421,7 +421,8 @@ FrazilError *frazil_engine_graph(const FrazilEngine *engine, const char *method,
 void frazil_engine_free(FrazilEngine *engine);
 
 // Calls a method. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing at the end take their
-// defaults. No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module.
+// defaults. No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module. The path of a submodule without a method's name
+// (`encoder`) calls the submodule, with its hooks.
 FrazilError *frazil_engine_call(const FrazilEngine *engine,
                                 const char *method,
                                 const FrazilValue *const *arguments,

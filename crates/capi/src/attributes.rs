@@ -4,7 +4,7 @@ use crate::memory::{get, give, put, text};
 use crate::{FrazilError, FrazilModel, FrazilTensor, FrazilValue, error::guarded};
 use frazil::ir::{TypeId, types};
 use frazil::runtime::value::{DictValue, Key};
-use frazil::{Loaded, Model, Value};
+use frazil::{Loaded, MemberOptions, Model, Value};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
@@ -164,6 +164,14 @@ pub unsafe extern "C" fn frazil_model_define(
     })
 }
 
+/// The members of a module, and without `recurse` none of its submodules'.
+fn members(recurse: bool) -> MemberOptions {
+    MemberOptions {
+        recurse,
+        ..MemberOptions::default()
+    }
+}
+
 /// A dictionary of all attributes but submodules, by dotted path; without `recurse` only those of the module itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_model_named_attributes(
@@ -173,7 +181,9 @@ pub extern "C" fn frazil_model_named_attributes(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
-        give(out, || Ok(named(model.root().named_attributes(recurse)?, types::ANY)))
+        give(out, || {
+            Ok(named(model.root().named_attributes(&members(recurse))?, types::ANY))
+        })
     })
 }
 
@@ -186,7 +196,7 @@ pub extern "C" fn frazil_model_named_parameters(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
-        let found = model.root().named_parameters(recurse)?;
+        let found = model.root().named_parameters(&members(recurse))?;
         give(out, || Ok(tensors(found)))
     })
 }
@@ -200,7 +210,7 @@ pub extern "C" fn frazil_model_named_buffers(
 ) -> Option<Box<FrazilError>> {
     guarded(|| {
         let model = get(model, "the model")?.to_model()?;
-        let found = model.root().named_buffers(recurse)?;
+        let found = model.root().named_buffers(&members(recurse))?;
         give(out, || Ok(tensors(found)))
     })
 }

@@ -111,7 +111,8 @@ pub extern "C" fn frazil_engine_free(engine: Option<Box<FrazilEngine>>) {
 }
 
 /// Calls a method. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing at the end take their
-/// defaults. No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module.
+/// defaults. No hooks run, not even for `forward`: `frazil_engine_call_module` calls the module. The path of a submodule without a method's name
+/// (`encoder`) calls the submodule, with its hooks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_engine_call(
     engine: Option<&FrazilEngine>,

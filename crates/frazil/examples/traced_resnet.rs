@@ -60,10 +60,10 @@ fn resnet18(p: &Scope, x: &Var) -> frazil::Result<Var> {
 /// The traced network with the weights of `model`.
 fn traced(session: &Session, model: &Model, input: &Tensor) -> Result<Model, Failure> {
     let mut parameters = Parameters::new("ResNet");
-    for (name, tensor) in model.root().named_parameters(true)? {
+    for (name, tensor) in model.root().named_parameters(&frazil::MemberOptions::default())? {
         parameters.parameter(&name, tensor);
     }
-    for (name, tensor) in model.root().named_buffers(true)? {
+    for (name, tensor) in model.root().named_buffers(&frazil::MemberOptions::default())? {
         parameters.buffer(&name, tensor);
     }
     let forward = Method {

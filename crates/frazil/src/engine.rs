@@ -4,7 +4,7 @@
 use crate::code_cache::CodeCache;
 #[cfg(feature = "codegen")]
 use crate::compiler::Compiler;
-use crate::hooks::{HookId, Hooks};
+use crate::hooks::Hooks;
 use crate::instance::{Instance, ModelSource, Running};
 #[cfg(feature = "codegen")]
 use crate::instance::{compile_options, kept};
@@ -58,7 +58,8 @@ pub struct EngineOptions {
     /// Fail where native code cannot be made of a whole method, instead of running it in the interpreter, which calls native code for the
     /// parts of it that can be compiled.
     pub strict: bool,
-    /// The methods that will be called, those of submodules by their dotted paths (`encoder.forward`); freezing keeps them.
+    /// The methods that will be called, those of submodules by their dotted paths (`encoder.forward`), and submodules that will be called (`encoder`);
+    /// freezing keeps them.
     pub methods: Vec<String>,
     /// Further names that freezing keeps.
     pub preserve: Vec<String>,
@@ -163,8 +164,8 @@ impl From<ExecError> for CallError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine {
-    instance: Instance,
-    hooks: Hooks,
+    pub(crate) instance: Instance,
+    pub(crate) hooks: Hooks,
     #[cfg(feature = "codegen")]
     native: Option<crate::native::Cache>,
 }
@@ -197,8 +198,8 @@ impl Engine {
                 let compile = &compiler.options;
                 let (target, threads) = (compile.target(), compile.threads);
                 let target = format!(
-                    "{target:?} {} {:?} {threads} {}",
-                    compile.fuse, compile.tune, options.eval
+                    "{target:?} {} {:?} {threads} {} {:?}",
+                    compile.fuse, compile.tune, options.eval, options.preserve
                 );
                 CodeCache::new(folder, origin, &kept(options), &target)
             });
@@ -261,58 +262,10 @@ impl Engine {
         self.model()?.graph(method)
     }
 
-    /// Runs `hook` on the arguments of every later call of the module (`Module.register_forward_pre_hook`). What it gives takes their place.
-    /// Calls of the method `forward` run no hooks.
-    ///
-    /// ```
-    /// use frazil::Value;
-    ///
-    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
-    /// # let mut engine = model.engine(&options)?;
-    /// let hook = engine.register_forward_pre_hook(|args| Ok(args[0].as_int().map(|x| vec![Value::Int(10 * x)])));
-    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(41)));
-    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(5)));
-    /// assert!(engine.remove_hook(hook) && !engine.remove_hook(hook));
-    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(5)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn register_forward_pre_hook(
-        &mut self,
-        hook: impl FnMut(&[Value]) -> Result<Option<Vec<Value>>, CallError> + Send + 'static,
-    ) -> HookId {
-        self.hooks.add_before(Box::new(hook))
-    }
-
-    /// Runs `hook` on the arguments and the result of every later call of the module (`Module.register_forward_hook`). What it gives takes the
-    /// result's place. Calls of the method `forward` run no hooks.
-    ///
-    /// ```
-    /// use frazil::Value;
-    ///
-    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
-    /// # let mut engine = model.engine(&options)?;
-    /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
-    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(-5)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn register_forward_hook(
-        &mut self,
-        hook: impl FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send + 'static,
-    ) -> HookId {
-        self.hooks.add_after(Box::new(hook))
-    }
-
-    /// Removes a hook; false when it was removed before.
-    ///
-    /// See [`register_forward_pre_hook`](Self::register_forward_pre_hook) for an example.
-    pub fn remove_hook(&mut self, hook: HookId) -> bool {
-        self.hooks.remove(hook)
-    }
-
-    /// Calls the method `method`; one of a submodule by its dotted path (`encoder.forward`), which [`EngineOptions::methods`] has to list. Arguments are checked and converted as PyTorch does with what comes from Python; those that are missing take
-    /// their defaults. No hooks run, not even for `forward`: see [`call_module`](Self::call_module).
+    /// Calls the method `method`; one of a submodule by its dotted path (`encoder.forward`), which [`EngineOptions::methods`] has to list. Arguments are
+    /// checked and converted as PyTorch does with what comes from Python; those that are missing take their defaults. No hooks run, not even for
+    /// `forward`: see [`call_module`](Self::call_module). The path of a submodule without a method's name (`encoder`) calls the submodule, with its
+    /// hooks.
     ///
     /// ```
     /// # use frazil::{CallError, Value};
@@ -353,71 +306,22 @@ impl Engine {
         if self.finds_kept_code(method, args, named) {
             return self.run(method, args);
         }
+        match self.instance.module_called(method)? {
+            Some(module) => self.call_with_hooks(&module, args, named),
+            None => self.call_method(method, args, named),
+        }
+    }
+
+    /// Calls a method, which runs no hooks.
+    pub(crate) fn call_method(
+        &mut self,
+        method: &str,
+        args: &[Value],
+        named: &[(&str, Value)],
+    ) -> Result<Value, CallError> {
         let signature = self.signature(method)?;
         let complete = signature.bind(args, named)?;
         self.run(method, &complete)
-    }
-
-    /// Calls the module, as `module(...)` in Python: its own forward pre-hooks, then those that were registered with the engine, `forward`, and
-    /// the forward hooks in the same order. Without hooks, this is a call of `forward`.
-    ///
-    /// ```
-    /// # use frazil::Value;
-    /// # let source = "def f(x: int, y: int = 3): return x * y\n";
-    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
-    /// # let mut engine = model.engine(&options)?;
-    /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
-    /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(-12)));
-    /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(12)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`call`](Self::call), and when a hook raises.
-    pub fn call_module(&mut self, args: &[Value]) -> Result<Value, CallError> {
-        self.call_module_with(args, &[])
-    }
-
-    /// Calls the module with arguments by position and by name. As in PyTorch, hooks get those by position, without defaults.
-    ///
-    /// ```
-    /// # use frazil::Value;
-    /// # let source = "def f(x: int, y: int = 3): return x * y\n";
-    /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
-    /// # let mut engine = model.engine(&options)?;
-    /// assert!(matches!(engine.call_module_with(&[Value::Int(4)], &[("y", Value::Int(2))])?, Value::Int(8)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`call_module`](Self::call_module).
-    pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        if self.hooks.is_empty() && self.finds_kept_code("forward", args, named) {
-            return self.run("forward", args);
-        }
-        let own = self.instance.own_hooks()?;
-        if self.hooks.is_empty() && own.is_empty() {
-            return self.call_with("forward", args, named);
-        }
-        let mut args = args.to_vec();
-        for hook in &own.before {
-            match self.call(hook, &[Value::tuple(args.clone())])? {
-                Value::None => {}
-                Value::Tuple(new) => args = new.items.to_vec(),
-                new => args = vec![new],
-            }
-        }
-        let args = self.hooks.before(&args)?;
-        let mut result = self.call_with("forward", &args, named)?;
-        for hook in &own.after {
-            match self.call(hook, &[Value::tuple(args.clone()), result.clone()])? {
-                Value::None => {}
-                new => result = new,
-            }
-        }
-        self.hooks.after(&args, result)
     }
 
     fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {
@@ -425,7 +329,7 @@ impl Engine {
     }
 
     /// Returns whether another process kept code for this call, so that the model need not be read.
-    fn finds_kept_code(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> bool {
+    pub(crate) fn finds_kept_code(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> bool {
         #[cfg(feature = "codegen")]
         if let Some(native) = &mut self.native {
             return named.is_empty() && native.finds(&self.instance, method, args);
@@ -435,7 +339,7 @@ impl Engine {
     }
 
     /// Runs a method on complete arguments.
-    fn run(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
+    pub(crate) fn run(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
         #[cfg(feature = "codegen")]
         if let Some(native) = &mut self.native
             && let Some(result) = native.call(&mut self.instance, method, args)?
@@ -474,6 +378,11 @@ impl Engine {
     /// As [`Engine::call`].
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
+        let module = match self.finds_kept_code(method, args, &[]) {
+            true => None,
+            false => self.instance.module_called(method)?,
+        };
+        let method = module.as_ref().map_or(method, |module| &module.forward);
         let complete = match self.finds_kept_code(method, args, &[]) {
             true => args.to_vec(),
             false => self
@@ -509,7 +418,7 @@ impl Engine {
         let Running { model, interpreter, .. } = self.instance.running()?;
         let module = interpreter.snapshot().map_err(|e| Error::Attribute(e.to_string()))?;
         Ok(match module {
-            Some(module) => model.derived(module),
+            Some(module) => model.derived(module).with_hooks_of(model),
             None => model.clone(),
         })
     }

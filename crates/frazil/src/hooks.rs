@@ -1,19 +1,136 @@
-//! Hooks: Rust functions that run before and after `forward` when the module of an engine is called, as `Module.register_forward_pre_hook` and `register_forward_hook` have it.
+//! Hooks: Rust functions that run before and after `forward` when a module of an engine is called, as `Module.register_forward_pre_hook` and
+//! `register_forward_hook` have it.
 //!
 //! Hooks that an archive holds are methods of its module and run first.
 
+use crate::Session;
 use crate::engine::CallError;
+use frazil_ir::ObjectId;
 use frazil_runtime::Value;
+use frazil_runtime::python_repr::repr;
+use std::collections::HashMap;
+use tracing::warn;
+
+/// The arguments of a call.
+///
+/// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
+#[derive(Clone, Debug, Default)]
+pub struct CallArguments {
+    /// The dotted path by which the module is called; empty for the engine's own. What hooks return of it is ignored.
+    pub module: String,
+    /// By position.
+    pub args: Vec<Value>,
+    /// By name, in the order of the call.
+    pub kwargs: Vec<(String, Value)>,
+}
+
+impl CallArguments {
+    pub(crate) fn new(module: &str, args: &[Value], named: &[(&str, Value)]) -> CallArguments {
+        CallArguments {
+            module: module.to_owned(),
+            args: args.to_vec(),
+            kwargs: named
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+        }
+    }
+
+    /// The positional arguments that a pre-hook of PyTorch returns without `with_kwargs`: those of a tuple, or one value. `None` leaves them as they are.
+    ///
+    /// ```
+    /// use frazil::{CallArguments, Value};
+    ///
+    /// assert!(CallArguments::positional(&Value::None).is_none());
+    /// assert_eq!(CallArguments::positional(&Value::Int(1)).map(|args| args.len()), Some(1));
+    /// assert_eq!(CallArguments::positional(&Value::tuple(vec![])).map(|args| args.len()), Some(0));
+    /// ```
+    pub fn positional(result: &Value) -> Option<Vec<Value>> {
+        match result {
+            Value::None => None,
+            Value::Tuple(items) => Some(items.items.to_vec()),
+            value => Some(vec![value.clone()]),
+        }
+    }
+
+    /// The arguments that a pre-hook of PyTorch returns with `with_kwargs`: a tuple of positional arguments and a dictionary. `None` leaves them as they
+    /// are.
+    ///
+    /// ```
+    /// use frazil::{CallArguments, Session, Value};
+    ///
+    /// let session = Session::new();
+    /// assert!(CallArguments::with_kwargs(&session, &Value::None)?.is_none());
+    /// let refused = CallArguments::with_kwargs(&session, &Value::Int(3)).err().map(|e| e.to_string());
+    /// let text = "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got 3.";
+    /// assert_eq!(refused.as_deref(), Some(text));
+    /// # Ok::<(), frazil::CallError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the value is anything else; the text is PyTorch's.
+    pub fn with_kwargs(session: &Session, result: &Value) -> Result<Option<CallArguments>, CallError> {
+        let (args, kwargs) = match result {
+            Value::None => return Ok(None),
+            Value::Tuple(pair) if pair.items.len() == 2 => (&pair.items[0], &pair.items[1]),
+            other => {
+                let text = repr(session.ctx(), other);
+                return Err(CallError::Raised(format!(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {text}."
+                )));
+            }
+        };
+        let no = |stars: &str, kind: &str, found: &Value| {
+            let text = repr(session.ctx(), found);
+            CallError::Raised(format!("forward() argument after {stars} must be {kind}, not {text}"))
+        };
+        let (Value::Tuple(_) | Value::List(_), Some(args)) = (args, args.items()) else {
+            return Err(no("*", "an iterable", args));
+        };
+        let Value::Dict(dict) = kwargs else {
+            return Err(no("**", "a mapping", kwargs));
+        };
+        let pairs: Option<Vec<_>> = dict.with(|entries| {
+            let pair =
+                |(key, value): (&frazil_runtime::value::Key, &Value)| Some((key.0.as_str()?.to_owned(), value.clone()));
+            entries.iter().map(pair).collect()
+        });
+        match pairs {
+            Some(kwargs) => Ok(Some(CallArguments {
+                args,
+                kwargs,
+                ..CallArguments::default()
+            })),
+            None => Err(CallError::Raised("keywords must be strings".to_owned())),
+        }
+    }
+}
 
 /// Gets the arguments of a call and may give others.
 ///
-/// See [`Engine::register_forward_pre_hook`](crate::Engine::register_forward_pre_hook) for an example.
-pub type PreHook = Box<dyn FnMut(&[Value]) -> Result<Option<Vec<Value>>, CallError> + Send>;
+/// See [`Engine::register_forward_pre_hook_with`](crate::Engine::register_forward_pre_hook_with) for an example.
+pub type PreHook = Box<dyn FnMut(&CallArguments) -> Result<Option<CallArguments>, CallError> + Send>;
 
 /// Gets the arguments and the result of a call and may give another result.
 ///
-/// See [`Engine::register_forward_hook`](crate::Engine::register_forward_hook) for an example.
-pub type Hook = Box<dyn FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send>;
+/// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
+pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, CallError> + Send>;
+
+/// Which module a hook is for, and when it runs.
+///
+/// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookOptions {
+    /// Dotted path of the module; empty for the engine's own.
+    pub module: String,
+    /// Run the hook around every module that the caller calls, before that module's hooks
+    /// (`torch.nn.modules.module.register_module_forward_hook`); `module` means nothing then.
+    pub all_modules: bool,
+    /// Run the hook before those that are there.
+    pub prepend: bool,
+    /// Run a forward hook even if the call raises. It gets `None` for a result that does not exist.
+    pub always_call: bool,
+}
 
 /// A hook that was registered, to be removed again.
 ///
@@ -21,17 +138,58 @@ pub type Hook = Box<dyn FnMut(&[Value], &Value) -> Result<Option<Value>, CallErr
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HookId(u64);
 
-/// The hooks of an engine, in the order in which they were registered.
+/// A module of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Receiver {
+    /// The root, which is not read for this.
+    Root,
+    /// A submodule.
+    Object(ObjectId),
+    /// Every module: what is registered for it runs around all calls.
+    All,
+}
+
+struct After {
+    id: HookId,
+    always_call: bool,
+    hook: Hook,
+}
+
+/// The hooks of one module, in the order in which they run.
+#[derive(Default)]
+struct OfModule {
+    before: Vec<(HookId, PreHook)>,
+    after: Vec<After>,
+}
+
+/// The hooks of an engine.
 #[derive(Default)]
 pub(crate) struct Hooks {
     next: u64,
-    before: Vec<(HookId, PreHook)>,
-    after: Vec<(HookId, Hook)>,
+    modules: HashMap<Receiver, OfModule>,
 }
 
 impl Hooks {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.after.is_empty()
+    /// Whether no hook runs around calls of `of`.
+    pub(crate) fn is_empty(&self, of: Receiver) -> bool {
+        [Receiver::All, of].iter().all(|of| {
+            let hooks = self.modules.get(of);
+            hooks.is_none_or(|hooks| hooks.before.is_empty() && hooks.after.is_empty())
+        })
+    }
+
+    /// The hooks that run after calls of `of`, in their order.
+    fn afterwards(&mut self, of: Receiver) -> Vec<&mut After> {
+        let (mut all, mut own) = (Vec::new(), Vec::new());
+        for (receiver, hooks) in &mut self.modules {
+            match receiver {
+                Receiver::All => all.extend(&mut hooks.after),
+                receiver if *receiver == of => own.extend(&mut hooks.after),
+                _ => {}
+            }
+        }
+        all.append(&mut own);
+        all
     }
 
     fn id(&mut self) -> HookId {
@@ -39,43 +197,78 @@ impl Hooks {
         HookId(self.next)
     }
 
-    pub(crate) fn add_before(&mut self, hook: PreHook) -> HookId {
+    pub(crate) fn add_before(&mut self, of: Receiver, prepend: bool, hook: PreHook) -> HookId {
         let id = self.id();
-        self.before.push((id, hook));
+        add(&mut self.modules.entry(of).or_default().before, prepend, (id, hook));
         id
     }
 
-    pub(crate) fn add_after(&mut self, hook: Hook) -> HookId {
+    pub(crate) fn add_after(&mut self, of: Receiver, options: &HookOptions, hook: Hook) -> HookId {
         let id = self.id();
-        self.after.push((id, hook));
+        let always_call = options.always_call;
+        let hook = After { id, always_call, hook };
+        add(&mut self.modules.entry(of).or_default().after, options.prepend, hook);
         id
     }
 
     pub(crate) fn remove(&mut self, id: HookId) -> bool {
-        let count = self.before.len() + self.after.len();
-        self.before.retain(|(other, _)| *other != id);
-        self.after.retain(|(other, _)| *other != id);
-        self.before.len() + self.after.len() < count
+        let mut found = false;
+        for hooks in self.modules.values_mut() {
+            let count = hooks.before.len() + hooks.after.len();
+            hooks.before.retain(|(other, _)| *other != id);
+            hooks.after.retain(|hook| hook.id != id);
+            found |= hooks.before.len() + hooks.after.len() < count;
+        }
+        found
     }
 
-    /// The arguments as the hooks leave them.
-    pub(crate) fn before(&mut self, args: &[Value]) -> Result<Vec<Value>, CallError> {
-        let mut args = args.to_vec();
-        for (_, hook) in &mut self.before {
-            if let Some(new) = hook(&args)? {
-                args = new;
+    /// Changes the arguments as the pre-hooks say; up to the one that fails.
+    pub(crate) fn before(&mut self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
+        for of in [Receiver::All, of] {
+            for (_, hook) in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.before) {
+                if let Some(new) = hook(call)? {
+                    call.args = new.args;
+                    call.kwargs = new.kwargs;
+                }
             }
         }
-        Ok(args)
+        Ok(())
     }
 
-    /// The result as the hooks leave it.
-    pub(crate) fn after(&mut self, args: &[Value], mut result: Value) -> Result<Value, CallError> {
-        for (_, hook) in &mut self.after {
-            if let Some(new) = hook(args, &result)? {
-                result = new;
+    /// Changes the result as the forward hooks say, and counts those that were called.
+    pub(crate) fn after(
+        &mut self,
+        of: Receiver,
+        call: &CallArguments,
+        result: &mut Value,
+        called: &mut usize,
+    ) -> Result<(), CallError> {
+        for After { hook, .. } in self.afterwards(of) {
+            *called += 1;
+            if let Some(new) = hook(call, result)? {
+                *result = new;
             }
         }
-        Ok(result)
+        Ok(())
     }
+
+    /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Errors of theirs are logged.
+    pub(crate) fn always(&mut self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
+        let hooks = self.afterwards(of).into_iter().skip(called);
+        for After { hook, .. } in hooks.filter(|hook| hook.always_call) {
+            match hook(call, &result) {
+                Ok(Some(new)) => result = new,
+                Ok(None) => {}
+                Err(error) => warn!(
+                    target: "frazil::hooks",
+                    "a forward hook with `always_call` failed, which is silenced because the call failed before: {error}"
+                ),
+            }
+        }
+    }
+}
+
+fn add<T>(hooks: &mut Vec<T>, prepend: bool, hook: T) {
+    let at = if prepend { 0 } else { hooks.len() };
+    hooks.insert(at, hook);
 }

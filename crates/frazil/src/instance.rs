@@ -2,8 +2,10 @@
 
 #[cfg(feature = "codegen")]
 use crate::compiler::Compiler;
+use crate::hooks::{HookOptions, Receiver};
+use crate::script_module::join;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
-use frazil_ir::SymbolId;
+use frazil_ir::{ObjectId, SymbolId};
 use frazil_passes::{FreezeError, PassError};
 use frazil_runtime::Signature;
 use frazil_runtime::interp::Interpreter;
@@ -104,20 +106,29 @@ pub(crate) struct Instance {
     running: Option<Running>,
     /// Of the methods that were called.
     signatures: Vec<(String, Arc<Signature>)>,
-    own_hooks: Option<Arc<OwnHooks>>,
+    /// Modules that were called, by path.
+    called: Vec<(String, Arc<CalledModule>)>,
 }
 
-/// The methods that a call of the module runs before and after `forward`, in order: the hooks that were scripted with it.
+/// The methods that a call of a module runs before and after `forward`, in order: the hooks that were scripted with it.
+#[derive(Default)]
 pub(crate) struct OwnHooks {
     pub(crate) before: Vec<String>,
     pub(crate) after: Vec<String>,
 }
 
 impl OwnHooks {
+    /// The root's.
+    #[cfg(feature = "codegen")]
     pub(crate) fn of(model: &Model) -> OwnHooks {
+        OwnHooks::of_object(model, model.module().root, "")
+    }
+
+    /// Those of the module at `path`, by their paths.
+    fn of_object(model: &Model, object: ObjectId, path: &str) -> OwnHooks {
         let module = model.module();
-        let names = |hooks: &[SymbolId]| hooks.iter().map(|&name| module.ctx().name(name).to_owned()).collect();
-        let class = module.class_of(module.root);
+        let names = |hooks: &[SymbolId]| hooks.iter().map(|&name| join(path, module.ctx().name(name))).collect();
+        let class = module.class_of(object);
         OwnHooks {
             before: class.map_or_else(Vec::new, |c| names(&c.forward_pre_hooks)),
             after: class.map_or_else(Vec::new, |c| names(&c.forward_hooks)),
@@ -127,6 +138,15 @@ impl OwnHooks {
     pub(crate) fn is_empty(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
+}
+
+/// A module that is called, in place of one of its methods.
+pub(crate) struct CalledModule {
+    pub(crate) receiver: Receiver,
+    pub(crate) path: String,
+    /// The path of its `forward`.
+    pub(crate) forward: String,
+    pub(crate) own: OwnHooks,
 }
 
 /// A model that has been made ready.
@@ -153,7 +173,7 @@ impl Instance {
             compiler,
             running: None,
             signatures: Vec::new(),
-            own_hooks: None,
+            called: Vec::new(),
         }
     }
 
@@ -173,13 +193,42 @@ impl Instance {
         Ok(signature)
     }
 
-    /// The module's own hooks. Reads the model.
-    pub(crate) fn own_hooks(&mut self) -> Result<Arc<OwnHooks>> {
-        let hooks = match self.own_hooks.take() {
-            Some(hooks) => hooks,
-            None => Arc::new(OwnHooks::of(self.source.read()?)),
+    /// The module that hooks are for. The root is not read for this.
+    ///
+    /// # Errors
+    /// When there is no module of that path.
+    pub(crate) fn receiver(&mut self, options: &HookOptions) -> Result<Receiver> {
+        match options.module.as_str() {
+            _ if options.all_modules => Ok(Receiver::All),
+            "" => Ok(Receiver::Root),
+            path => {
+                let model = self.source.read()?;
+                Ok(receiver(model, model.root().get_submodule(path)?.id()))
+            }
+        }
+    }
+
+    /// The module that a call of `path` calls: the root for the empty path, or a submodule. `None` when a method has that path, or nothing. Reads the
+    /// model.
+    pub(crate) fn module_called(&mut self, path: &str) -> Result<Option<Arc<CalledModule>>> {
+        if self.signatures.iter().any(|(name, _)| name == path) {
+            return Ok(None);
+        }
+        if let Some((_, known)) = self.called.iter().find(|(name, _)| name == path) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let model = self.source.read()?;
+        let Some(object) = module_at(model, path) else {
+            return Ok(None);
         };
-        Ok(Arc::clone(self.own_hooks.insert(hooks)))
+        let module = Arc::new(CalledModule {
+            receiver: receiver(model, object),
+            path: path.to_owned(),
+            forward: join(path, "forward"),
+            own: OwnHooks::of_object(model, object, path),
+        });
+        self.called.push((path.to_owned(), Arc::clone(&module)));
+        Ok(Some(module))
     }
 
     #[cfg(feature = "codegen")]
@@ -275,6 +324,12 @@ fn freeze_for(model: &Model, options: &EngineOptions) -> Result<Model> {
     }
     let mut freeze = FreezeOptions::default();
     freeze.freeze.preserve = kept(options);
+    for name in &mut freeze.freeze.preserve {
+        // A submodule that will be called is its `forward`, with its hooks; one that is preserved stays whole.
+        if !options.preserve.contains(name) && module_at(model, name).is_some() {
+            *name = join(name, "forward");
+        }
+    }
     match model.freeze(&freeze) {
         Err(Error::Pass(PassError::Freeze(FreezeError::ContainerIndex))) => inlined(),
         other => other,
@@ -288,4 +343,19 @@ pub(crate) fn kept(options: &EngineOptions) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+fn receiver(model: &Model, object: ObjectId) -> Receiver {
+    match object == model.module().root {
+        true => Receiver::Root,
+        false => Receiver::Object(object),
+    }
+}
+
+/// The module at a dotted path, where no method has it.
+fn module_at(model: &Model, path: &str) -> Option<ObjectId> {
+    match model.module().method_at(path) {
+        Some(_) => None,
+        None => Some(model.root().get_submodule(path).ok()?.id()),
+    }
 }

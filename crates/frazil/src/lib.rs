@@ -50,6 +50,7 @@ mod hooks;
 mod instance;
 mod loaded;
 mod model;
+mod module_calls;
 #[cfg(feature = "codegen")]
 mod native;
 #[cfg(feature = "codegen")]
@@ -74,10 +75,14 @@ pub use error_class::ErrorClass;
 pub use frazil_codegen::plan::Port;
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::Profile;
-pub use hooks::{Hook, HookId, PreHook};
+pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
-pub use script_module::{ConstMap, IncompatibleKeys, ScriptModule, StateDict, read_safetensors, write_safetensors};
+pub use script_module::{
+    ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemberOptions, MemoryFormat,
+    ScriptModule, ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_safetensors,
+    tensor_type, write_safetensors,
+};
 pub use session::Session;
 pub use session_builder::SessionBuilder;
 

@@ -1,6 +1,7 @@
 //! Models: modules with their session, and what can be made of them.
 
 use crate::backing::Backing;
+use crate::script_module::StateHooks;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
 use frazil_ir::{FunctionId, Graph, Module, ObjectId};
 use frazil_passes::PassManager;
@@ -76,6 +77,8 @@ pub struct Model {
     origin: Option<Arc<FileIdentity>>,
     /// What its tensors, or those that they were computed from, are read from.
     backing: Backing,
+    /// Hooks of state dictionaries.
+    state_hooks: Arc<StateHooks>,
 }
 
 impl Model {
@@ -110,6 +113,7 @@ impl Model {
             module: Arc::new(module),
             origin: None,
             backing: Backing::default(),
+            state_hooks: Arc::default(),
         }
     }
 
@@ -119,6 +123,21 @@ impl Model {
             backing: self.backing.clone(),
             ..Model::of(self.session.clone(), module)
         }
+    }
+
+    /// The hooks of state dictionaries, by objects of the module.
+    pub(crate) fn state_hooks(&self) -> &Arc<StateHooks> {
+        &self.state_hooks
+    }
+
+    pub(crate) fn state_hooks_mut(&mut self) -> &mut Arc<StateHooks> {
+        &mut self.state_hooks
+    }
+
+    /// The model, with the hooks of the one whose objects it has.
+    pub(crate) fn with_hooks_of(mut self, other: &Model) -> Model {
+        self.state_hooks = Arc::clone(&other.state_hooks);
+        self
     }
 
     /// What tensors of the module are read from.

@@ -13,6 +13,7 @@ use frazil_torchscript::{Known, LoadError, LoadOptions, Source, TraceContext, Tr
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What models of one program share. Cheap to make and to clone; the operators are registered when they are first asked for, which takes a millisecond or
@@ -37,6 +38,8 @@ struct Shared {
     /// Where nothing is compiled or interpreted, nobody asks for them.
     registry: OnceLock<Arc<Registry>>,
     passes: OnceLock<Arc<PassRegistry>>,
+    /// What `torch.jit.enable_onednn_fusion` sets.
+    onednn_fusion: AtomicBool,
 }
 
 /// The operators of the prim and aten dialects.
@@ -56,6 +59,7 @@ impl Session {
             ctx: Arc::new(Context::new()),
             registry: OnceLock::new(),
             passes: OnceLock::new(),
+            onednn_fusion: AtomicBool::new(false),
         };
         Session {
             shared: Arc::new(shared),
@@ -95,6 +99,7 @@ impl Session {
             ctx: Arc::clone(registry.ctx()),
             registry: Arc::new(registry).into(),
             passes: Arc::new(passes).into(),
+            onednn_fusion: AtomicBool::new(false),
         };
         Session {
             shared: Arc::new(shared),
@@ -132,6 +137,24 @@ impl Session {
     /// ```
     pub fn passes(&self) -> &Arc<PassRegistry> {
         self.shared.passes.get_or_init(|| Arc::new(PassRegistry::standard()))
+    }
+
+    /// PyTorch's switch of oneDNN's fuser (`torch.jit.enable_onednn_fusion`), for all clones of the session. Frazil compiles kernels of its own, so that it
+    /// changes neither code nor results: [`EngineOptions::fuse`] decides what is fused.
+    ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// assert!(!session.onednn_fusion_enabled());
+    /// session.enable_onednn_fusion(true);
+    /// assert!(session.clone().onednn_fusion_enabled());
+    /// ```
+    pub fn enable_onednn_fusion(&self, enabled: bool) {
+        self.shared.onednn_fusion.store(enabled, Ordering::Relaxed);
+    }
+
+    /// What [`enable_onednn_fusion`](Self::enable_onednn_fusion) set last (`torch.jit.onednn_fusion_enabled`); false at first.
+    pub fn onednn_fusion_enabled(&self) -> bool {
+        self.shared.onednn_fusion.load(Ordering::Relaxed)
     }
 
     /// Reads a model: a `.pt` archive, `.ir` text, or TorchScript source. Functions become methods, and a bare graph becomes `forward`. What the

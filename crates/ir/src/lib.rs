@@ -53,6 +53,7 @@ pub use graph::{
 };
 pub use module::{
     AttributeKind, ClassAttribute, ClassDef, ClassKind, CompilationUnit, Function, FunctionId, Module, Object,
+    mangled_name,
 };
 pub use source::{SourceRange, SourceText, SourceTexts, Span};
 pub use tensor::{Encoding, Shape, Source, Storage, TensorData, TensorError, contiguous_strides};

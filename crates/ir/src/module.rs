@@ -110,6 +110,28 @@ impl ClassDef {
     }
 }
 
+/// `__torch__.a.B` as `__torch__.a.___torch_mangle_7.B`, with the first number for which `is_free` says that nothing has the name.
+///
+/// ```
+/// let ctx = frazil_ir::Context::new();
+/// let (taken, name) = (ctx.symbol("a.___torch_mangle_0.B"), ctx.symbol("a.B"));
+/// let mangled = frazil_ir::mangled_name(&ctx, name, |candidate| candidate != taken);
+/// assert_eq!(ctx.name(mangled), "a.___torch_mangle_1.B");
+/// ```
+pub fn mangled_name(ctx: &Context, name: SymbolId, is_free: impl Fn(SymbolId) -> bool) -> SymbolId {
+    let text = ctx.name(name);
+    let parts: Vec<&str> = text.split('.').filter(|p| !p.starts_with("___torch_mangle_")).collect();
+    let (last, prefix) = parts.split_last().unwrap_or((&text, &[]));
+    for n in 0u64.. {
+        let candidate = format!("{}.___torch_mangle_{n}.{last}", prefix.join("."));
+        let candidate = ctx.symbol(candidate.trim_start_matches('.'));
+        if is_free(candidate) {
+            return candidate;
+        }
+    }
+    name
+}
+
 /// Classes and functions that refer to one another by name.
 #[derive(Clone, Debug, Default)]
 pub struct CompilationUnit {

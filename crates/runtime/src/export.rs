@@ -236,6 +236,7 @@ impl Exporter {
     /// # Errors
     /// When it does not fit its storage.
     pub fn tensor(&mut self, t: &Tensor) -> Result<TensorData, TensorError> {
+        let requires_grad = t.requires_grad();
         let t = &t.resolved()?;
         let storage = self
             .storages
@@ -248,8 +249,10 @@ impl Exporter {
                 ))
             })
             .clone();
-        TensorData::new(t.dtype(), t.sizes(), t.strides(), t.offset(), storage)
-            .map_err(|_| TensorError::Mismatch(t.sizes().to_vec()))
+        let mut data = TensorData::new(t.dtype(), t.sizes(), t.strides(), t.offset(), storage)
+            .map_err(|_| TensorError::Mismatch(t.sizes().to_vec()))?;
+        data.requires_grad = requires_grad;
+        Ok(data)
     }
 }
 

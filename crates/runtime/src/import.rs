@@ -4,7 +4,9 @@ use crate::layout::contiguous_strides;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{DictValue, EnumMember, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
-use frazil_ir::{Constant, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, symbols, types};
+use frazil_ir::{
+    Constant, DeviceKind, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, symbols, types,
+};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -156,6 +158,9 @@ impl Importer {
         if let Some(encoding) = data.encoding.as_deref().filter(|encoding| encoding.is_sparse()) {
             return Err(TensorError::Sparse(encoding.name()));
         }
+        if data.storage.device().kind == DeviceKind::Meta && data.numel() != 0 {
+            return Err(TensorError::Meta);
+        }
         let address = Arc::as_ptr(data) as usize;
         if let Some(cell) = self.tensors.get(&address) {
             return Ok(cell.clone());
@@ -170,7 +175,7 @@ impl Importer {
             }
         };
         let tensor = Tensor::from_storage(storage, data.dtype, &data.sizes, &data.strides, data.offset)?;
-        let cell = TensorCell::new(tensor);
+        let cell = TensorCell::new(tensor.with_requires_grad(data.requires_grad));
         self.tensors.insert(address, cell.clone());
         self.alive.push(Constant::Tensor(data.clone()));
         Ok(cell)

@@ -32,6 +32,7 @@ pub struct Tensor {
     strides: Dims,
     offset: i64,
     marks: Marks,
+    requires_grad: bool,
 }
 
 impl Tensor {
@@ -50,6 +51,7 @@ impl Tensor {
             strides: Dims::from_slice(strides),
             offset,
             marks: Marks::default(),
+            requires_grad: false,
         };
         if tensor.fits() {
             Ok(tensor)
@@ -120,6 +122,7 @@ impl Tensor {
             strides,
             offset: 0,
             marks: Marks::default(),
+            requires_grad: false,
         }
     }
 
@@ -249,7 +252,26 @@ impl Tensor {
 
     /// The same window with `marks` in the place of its own.
     pub fn with_marks(&self, marks: Marks) -> Tensor {
-        Tensor { marks, ..self.clone() }
+        Tensor {
+            marks,
+            requires_grad: false,
+            ..self.clone()
+        }
+    }
+
+    /// True for trainable parameters (`Tensor.requires_grad`). There is no autograd: the flag is kept for archives, and views and results of operators
+    /// do not have it.
+    pub fn requires_grad(&self) -> bool {
+        self.requires_grad
+    }
+
+    /// The same window with this flag: [`Tensor::requires_grad`].
+    #[must_use]
+    pub fn with_requires_grad(&self, requires_grad: bool) -> Tensor {
+        Tensor {
+            requires_grad,
+            ..self.clone()
+        }
     }
 
     /// The tensor itself when it carries no marks, else a copy of its elements with the same strides where those fill memory.
@@ -289,6 +311,7 @@ impl Tensor {
         Some(Tensor {
             strides,
             sizes: sizes.into(),
+            requires_grad: false,
             ..self.clone()
         })
     }
@@ -328,6 +351,7 @@ impl Tensor {
         Ok(Tensor {
             sizes: sizes.into(),
             strides,
+            requires_grad: false,
             ..self.clone()
         })
     }

@@ -45,6 +45,9 @@ pub enum TensorError {
     /// A sparse tensor, which archives can hold and programs here cannot use.
     #[error("sparse tensors ({0}) cannot be computed with")]
     Sparse(&'static str),
+    /// A tensor of the device `meta`.
+    #[error("Cannot copy out of meta tensor; no data!")]
+    Meta,
     /// Shapes do not broadcast.
     #[error("a tensor of sizes {from:?} does not expand to {to:?}")]
     Expand {

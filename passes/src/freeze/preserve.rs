@@ -49,13 +49,18 @@ impl Preserved {
             let all = root.iter().flat_map(|c| c.methods.values());
             all.for_each(|id| kept.add_method(module.root, *id));
         }
-        // Whoever calls the module calls its hooks around `forward`.
-        let hooks = root
+        // Whoever calls a module calls its hooks around `forward`.
+        let receivers: Vec<ObjectId> = kept
+            .methods
             .iter()
-            .flat_map(|c| c.forward_pre_hooks.iter().chain(&c.forward_hooks));
-        hooks
-            .filter_map(|name| module.method(*name))
-            .for_each(|id| kept.add_method(module.root, id));
+            .filter(|(object, method)| *object == module.root || forward_of(module, *object) == Some(*method))
+            .map(|(object, _)| *object)
+            .collect();
+        for object in receivers {
+            for id in hooks_of(module, object) {
+                kept.add_method(object, id);
+            }
+        }
         Ok(kept)
     }
 
@@ -66,15 +71,38 @@ impl Preserved {
     }
 }
 
+/// The method `forward` of an object.
+fn forward_of(module: &Module, object: ObjectId) -> Option<FunctionId> {
+    module.class_of(object)?.methods.get(&symbols::FORWARD).copied()
+}
+
+/// The hooks of an object, which its class names.
+fn hooks_of(module: &Module, object: ObjectId) -> Vec<FunctionId> {
+    let class = module.class_of(object).into_iter();
+    class
+        .flat_map(|c| {
+            let names = c.forward_pre_hooks.iter().chain(&c.forward_hooks);
+            names.filter_map(|name| c.methods.get(name).copied())
+        })
+        .collect()
+}
+
 /// The methods of a frozen module: those of the module itself, and those that `names` keep of submodules.
 pub(super) fn frozen_methods(module: &Module, names: &[String]) -> Vec<FunctionId> {
     let root = module.class_of(module.root);
     let mut methods: Vec<FunctionId> = root.iter().flat_map(|c| c.methods.values().copied()).collect();
     for name in names {
-        if let Ok((_, Member::Method(_, method))) = member(module, name)
-            && !methods.contains(&method)
-        {
-            methods.push(method);
+        let Ok((_, Member::Method(object, method))) = member(module, name) else {
+            continue;
+        };
+        let hooks = match forward_of(module, object) == Some(method) {
+            true => hooks_of(module, object),
+            false => Vec::new(),
+        };
+        for method in std::iter::once(method).chain(hooks) {
+            if !methods.contains(&method) {
+                methods.push(method);
+            }
         }
     }
     methods

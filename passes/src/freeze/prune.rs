@@ -130,6 +130,12 @@ pub(super) fn rebuild(
             class.methods.insert(method, new);
         }
     }
+    for class in unit.classes.values_mut() {
+        let methods = &class.methods;
+        for hooks in [&mut class.forward_pre_hooks, &mut class.forward_hooks] {
+            hooks.retain(|name| methods.contains_key(name));
+        }
+    }
 
     let mut objects = objects.into_iter();
     let Some(root) = objects.next() else { return Ok(()) };

@@ -4,7 +4,7 @@
 //! and when one is kept whole they all are. Apart stand the module itself and the objects that methods are kept of, since their bodies are frozen for
 //! that object, and instances that hold objects of different classes behind one interface.
 
-use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind};
+use frazil_ir::{ClassDef, Constant, Module, ObjectId, SymbolId, TypeKind, mangled_name};
 use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -167,7 +167,7 @@ impl<'m> Left<'m> {
                     value.visit_objects(&mut |inner| held |= names.contains_key(&self.group(inner)));
                 }
                 if !names.contains_key(&group) && (held || changes(object, class)) {
-                    names.insert(group, mangle(self.module, class.name, &mut taken));
+                    names.insert(group, mangled(self.module, class.name, &mut taken));
                 }
             }
             if names.len() == before {
@@ -193,8 +193,8 @@ impl<'m> Left<'m> {
                 new.attributes.insert(*name, attribute);
             }
             new.constants = class.constants.clone();
-            if object == self.module.root {
-                // Hooks of submodules are part of the methods that call them by now.
+            if object == self.module.root || methods.contains_key(&object) {
+                // Hooks of other submodules are part of the methods that call them by now.
                 new.forward_pre_hooks = class.forward_pre_hooks.clone();
                 new.forward_hooks = class.forward_hooks.clone();
             }
@@ -246,18 +246,8 @@ fn groups(module: &Module, apart: &BTreeSet<ObjectId>) -> HashMap<ObjectId, Grou
     }
 }
 
-/// `__torch__.a.B` as `__torch__.a.___torch_mangle_7.B`, with the first number that is free.
-fn mangle(module: &Module, name: SymbolId, taken: &mut IndexSet<SymbolId>) -> SymbolId {
-    let ctx = module.ctx();
-    let text = ctx.name(name);
-    let parts: Vec<&str> = text.split('.').filter(|p| !p.starts_with("___torch_mangle_")).collect();
-    let (last, prefix) = parts.split_last().unwrap_or((&text, &[]));
-    for n in 0u64.. {
-        let candidate = format!("{}.___torch_mangle_{n}.{last}", prefix.join("."));
-        let candidate = ctx.symbol(candidate.trim_start_matches('.'));
-        if taken.insert(candidate) {
-            return candidate;
-        }
-    }
+fn mangled(module: &Module, name: SymbolId, taken: &mut IndexSet<SymbolId>) -> SymbolId {
+    let name = mangled_name(module.ctx(), name, |name| !taken.contains(&name));
+    taken.insert(name);
     name
 }

@@ -1,16 +1,20 @@
 //! Putting modules together: submodules that come from other models, and functions over all of them.
 
+use super::ScriptModule;
+use super::instances::{give_own_class, settle_types_above};
+use super::renaming::{Renaming, methods};
 use crate::{Error, Model, Result};
 use frazil_ir::{
-    AttributeKind, ClassDef, CompilationUnit, Constant, DictConstant, ListConstant, Module, Object, ObjectId,
-    TupleConstant, TypeKind,
+    AttributeKind, Constant, DictConstant, ListConstant, Module, Object, ObjectId, SymbolId, TupleConstant, TypeKind,
 };
-use std::collections::HashMap;
+use indexmap::{IndexMap, IndexSet};
 use std::sync::Arc;
 
 impl Model {
-    /// Adds a copy of `child` as a submodule of this module, or puts it in the place of the submodule of that name (`Module.add_module`). Tensors are
-    /// shared until one of the two is written.
+    /// Adds `child` as a submodule of this module, or puts it in the place of the submodule of that name (`Module.add_module`). It is a model or a part of
+    /// one, and is copied, with tensors that are shared until one of the two is written. A part of a clone of this model, as long as neither has been
+    /// changed, is the part itself: a submodule under a second name. Code that is there does not call what is added (a `Sequential` is as long as it was when it
+    /// was compiled); methods that are defined later may.
     ///
     /// ```
     /// # let session = frazil::Session::new();
@@ -20,26 +24,24 @@ impl Model {
     /// model.add_module("head", &head)?;
     /// assert_eq!(model.root().get_submodule("head")?.original_name(), "Head");
     /// assert!(model.add_module("head.of", &head).is_err()); // that is `set_submodule`
+    /// let same = model.clone();
+    /// model.add_module("other_head", same.root().get_submodule("head")?)?;
+    /// assert_eq!(model.root().get_submodule("other_head")?.id(), model.root().get_submodule("head")?.id());
     /// # Ok::<(), frazil::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When the name is not one, `child` belongs to another session, both models have different classes of one name, other objects are of
-    /// this module's class, or a submodule of another class is to be replaced.
-    pub fn add_module(&mut self, name: &str, child: &Model) -> Result<()> {
-        match name.contains('.') {
-            true => Err(Error::Attribute(format!(
-                "module name can't contain \".\", got: {name}"
-            ))),
-            false => self.set_submodule(name, child),
-        }
+    /// When the name is not one or something else has it, `child` belongs to another session or holds this module, or code does not fit: it uses what
+    /// `child` does not have, or hands a module on whose class changes.
+    pub fn add_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
+        self.root_mut().add_module(name, child)
     }
 
     /// [`Model::add_module`] under PyTorch's other name.
     ///
     /// # Errors
     /// Those of [`Model::add_module`].
-    pub fn register_module(&mut self, name: &str, child: &Model) -> Result<()> {
+    pub fn register_module<'c>(&mut self, name: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
         self.add_module(name, child)
     }
 
@@ -59,32 +61,62 @@ impl Model {
     ///
     /// # Errors
     /// Those of [`Model::add_module`], and when the module on the way is not there.
-    pub fn set_submodule(&mut self, path: &str, child: &Model) -> Result<()> {
-        let (owner, name) = self.root().owner(path)?;
-        if !Arc::ptr_eq(self.session().ctx(), child.session().ctx()) {
+    pub fn set_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
+        self.root_mut().set_submodule(path, child)
+    }
+
+    /// [`Model::set_submodule`] where there has to be a submodule already (`Module.set_submodule(..., strict=True)`).
+    ///
+    /// ```
+    /// # let session = frazil::Session::new();
+    /// # let source = |name: &str| format!("class {name}(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n");
+    /// # let mut model = session.script("a.py".as_ref(), &source("Net"), &[])?.to_model("forward")?;
+    /// # let head = session.script("b.py".as_ref(), &source("Head"), &[])?.to_model("forward")?;
+    /// let error = model.replace_submodule("head", &head).err().map(|e| e.to_string());
+    /// assert_eq!(error.as_deref(), Some("Net has no attribute `head`"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Model::set_submodule`], and when there is none.
+    pub fn replace_submodule<'c>(&mut self, path: &str, child: impl Into<ScriptModule<'c>>) -> Result<()> {
+        self.root_mut().replace_submodule(path, child)
+    }
+
+    /// Puts `child` into the attribute `name` of `owner`.
+    pub(super) fn place(&mut self, owner: ObjectId, name: &str, child: ScriptModule<'_>) -> Result<()> {
+        let ctx = Arc::clone(self.session().ctx());
+        if !Arc::ptr_eq(&ctx, child.session.ctx()) {
             return Err(Error::Attribute(format!(
-                "the module for `{path}` belongs to another session"
+                "the module for `{name}` belongs to another session"
             )));
         }
-        let class = child.module().object(child.module().root).class;
-        if let Some((_, old)) = owner.slot(name) {
-            let same = matches!(old, Constant::Object(old) if self.module().object(*old).class == class);
-            if !same {
-                return Err(Error::Attribute(format!(
-                    "`{path}` is there, and no module of class {}",
-                    child.root().original_name()
+        let before = self.clone();
+        let mut module = Module::clone(self.module());
+        let object = match Arc::ptr_eq(child.module, self.module()) {
+            true if reached(&module, child.object).contains(&owner) => {
+                return Err(Error::Unsupported(format!(
+                    "the module for `{name}` would be a part of itself"
                 )));
             }
+            true => child.object,
+            false => adopt(&mut module, child.module, child.object)?,
+        };
+        let old = match self.root().at(owner).slot(name) {
+            Some((_, Constant::Object(old))) => Some(*old),
+            Some(_) => return Err(Error::Attribute(format!("attribute '{name}' already exists"))),
+            None => None,
+        };
+        if let Some(old) = old {
+            replace(&mut module, owner, ctx.symbol(name), old, object)?;
+            *self.module_mut() = module;
+            return Ok(());
         }
-        let owner = owner.id();
-        let mut module = Module::clone(self.module());
-        let root = adopt(&mut module, child.module())?;
-        let before = Arc::clone(self.module());
+        let ty = ctx.type_of_kind(TypeKind::Class(module.object(object).class));
         *self.module_mut() = module;
-        let ty = self.session().ctx().type_of_kind(TypeKind::Class(class));
-        let done = self.register_at(owner, name, AttributeKind::Plain, ty, Constant::Object(root));
+        let done = self.register_at(owner, name, AttributeKind::Plain, ty, Constant::Object(object));
         if done.is_err() {
-            *self.module_mut() = Module::clone(&before);
+            *self = before;
         }
         done
     }
@@ -107,43 +139,79 @@ impl Model {
     ///
     /// # Errors
     /// Those of `each`, the first of which ends it.
-    pub fn apply(&mut self, mut each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
-        let paths: Vec<String> = self.root().named_modules().into_iter().map(|(path, _)| path).collect();
-        paths.iter().rev().try_for_each(|path| each(self, path))
+    pub fn apply(&mut self, each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
+        self.root_mut().apply(each)
     }
 }
 
-/// Copies all that `other` is into `module`, and gives its root there.
-fn adopt(module: &mut Module, other: &Module) -> Result<ObjectId> {
-    let ctx = Arc::clone(module.ctx());
-    for (name, class) in &other.unit.classes {
-        if let Some(known) = module.unit.class(*name)
-            && !same_class(&module.unit, known, &other.unit, class)
-        {
-            return Err(Error::Unsupported(format!(
-                "both modules have a class {}, and they differ",
-                ctx.name(*name)
-            )));
+/// Puts the object `new` in the place of `old` in the attribute `name` of `owner`, whose code has to fit.
+fn replace(module: &mut Module, owner: ObjectId, name: SymbolId, old: ObjectId, new: ObjectId) -> Result<()> {
+    let changes = module.object(new).class != module.object(old).class;
+    if changes {
+        let attribute = module.class_of(owner).and_then(|c| c.attributes.get(&name));
+        if let Some(TypeKind::Interface(interface)) = attribute.map(|a| module.ctx().type_kind(a.ty)) {
+            let asked = module
+                .unit
+                .class(interface)
+                .into_iter()
+                .flat_map(|c| c.signatures.keys());
+            let has = |method| module.unit.method(module.object(new).class, method).is_some();
+            if let Some(missing) = asked.copied().find(|method| !has(*method)) {
+                return Err(Error::Attribute(format!(
+                    "`{}` has to have the method `{}`",
+                    module.ctx().name(name),
+                    module.ctx().name(missing)
+                )));
+            }
+        }
+        give_own_class(module, owner)?;
+    }
+    module.set_attribute(owner, name, Constant::Object(new));
+    match changes {
+        true => settle_types_above(module, owner),
+        false => Ok(()),
+    }
+}
+
+/// `object` and all that it holds, directly or not.
+fn reached(module: &Module, object: ObjectId) -> IndexSet<ObjectId> {
+    let mut found = IndexSet::from([object]);
+    let mut next = 0;
+    while let Some(&object) = found.get_index(next) {
+        next += 1;
+        for value in module.object(object).slots.iter().chain(module.state(object)) {
+            value.visit_objects(&mut |inner| {
+                found.insert(inner);
+            });
         }
     }
+    found
+}
+
+/// Copies what `root` is in `other` into `module`, and gives the object that it is there.
+fn adopt(module: &mut Module, other: &Module, root: ObjectId) -> Result<ObjectId> {
+    let ctx = Arc::clone(module.ctx());
+    let renaming = Renaming::between(&ctx, &module.unit, &other.unit);
     for (name, class) in &other.unit.classes {
-        if module.unit.class(*name).is_some() {
+        if module.unit.class(renaming.symbol(*name)).is_some() {
             continue;
         }
-        let mut class = class.clone();
-        for id in class.methods.values_mut() {
-            *id = module.unit.add_function(other.unit.function(*id).clone());
+        let mut new = renaming.class(class);
+        for (method, id) in &mut new.methods {
+            let function = renaming.function(other.unit.function(*id), Some((*name, *method)));
+            *id = module.unit.add_function(function);
         }
-        module.unit.classes.insert(*name, class);
+        module.unit.classes.insert(new.name, new);
     }
-    for (_, function) in other.unit.functions() {
-        if module.unit.find_function(function.name).is_none() {
-            module.unit.add_function(function.clone());
+    let methods = methods(&other.unit);
+    for (id, function) in other.unit.functions() {
+        if module.unit.find_function(renaming.symbol(function.name)).is_none() && !methods.contains(&id) {
+            module.unit.add_function(renaming.function(function, None));
         }
     }
-    let mut moved = HashMap::new();
-    for (id, object) in other.objects() {
-        let class = object.class;
+    let mut moved = IndexMap::new();
+    for id in reached(other, root) {
+        let class = renaming.symbol(other.object(id).class);
         moved.insert(
             id,
             module.add_object(Object {
@@ -152,31 +220,25 @@ fn adopt(module: &mut Module, other: &Module) -> Result<ObjectId> {
             }),
         );
     }
-    for (id, object) in other.objects() {
-        let Some(&new) = moved.get(&id) else { continue };
-        module.object_mut(new).slots = object.slots.iter().map(|value| rebased(value, &moved)).collect();
+    for (&id, &new) in &moved {
+        module.object_mut(new).slots = other
+            .object(id)
+            .slots
+            .iter()
+            .map(|value| rebased(&renaming.constant(value), &moved))
+            .collect();
         if let Some(state) = other.state(id) {
-            module.set_state(new, Some(rebased(state, &moved)));
+            module.set_state(new, Some(rebased(&renaming.constant(state), &moved)));
         }
     }
     moved
-        .get(&other.root)
+        .get(&root)
         .copied()
         .ok_or_else(|| Error::Attribute("a module without a root".to_owned()))
 }
 
-/// Whether both definitions say the same: objects of one are objects of the other, and do the same.
-fn same_class(unit: &CompilationUnit, a: &ClassDef, other: &CompilationUnit, b: &ClassDef) -> bool {
-    let attributes = |c: &ClassDef| -> Vec<_> { c.attributes.iter().map(|(n, a)| (*n, a.ty, a.kind)).collect() };
-    let code = |unit: &CompilationUnit, c: &ClassDef| -> Vec<_> {
-        let text = |id: &_| frazil_syntax::print_graph(&unit.function(*id).graph);
-        c.methods.iter().map(|(n, id)| (*n, text(id))).collect()
-    };
-    a.kind == b.kind && attributes(a) == attributes(b) && code(unit, a) == code(other, b)
-}
-
 /// The value with its objects replaced by what became of them. What holds no objects stays what it is.
-fn rebased(value: &Constant, moved: &HashMap<ObjectId, ObjectId>) -> Constant {
+fn rebased(value: &Constant, moved: &IndexMap<ObjectId, ObjectId>) -> Constant {
     let mut holds = false;
     value.visit_objects(&mut |_| holds = true);
     if !holds {

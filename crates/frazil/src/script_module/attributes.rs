@@ -1,15 +1,17 @@
 //! Setting attributes, and adding new ones.
 
-use super::ScriptModule;
+use super::instances::give_own_class;
+use super::registered::check_name;
 use crate::{Error, Model, Result};
 use frazil_ir::types::{TypeStyle, display_type, is_subtype};
-use frazil_ir::{AttributeKind, Constant, ObjectId, SymbolId, TensorData, TypeId, types};
+use frazil_ir::{AttributeKind, Constant, ObjectId, TypeId, types};
 use frazil_runtime::export::Exporter;
+use frazil_runtime::python_repr::repr;
 use frazil_runtime::{Tensor, Value};
-use std::sync::Arc;
 
 impl Model {
-    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written.
+    /// Sets the attribute at a dotted path (`setattr`). A tensor is shared with the module until one of the two is written; whether a parameter requires
+    /// gradients is the new tensor's matter, as in PyTorch.
     ///
     /// ```
     /// # use frazil::{Tensor, Value};
@@ -27,18 +29,12 @@ impl Model {
     pub fn set_attribute(&mut self, path: &str, value: &Value) -> Result<()> {
         let (owner, name) = self.root().owner(path)?;
         let (object, Some(index)) = (owner.id(), owner.slot_index(name)) else {
-            return Err(owner.missing(name));
+            return Err(owner.not_settable(name));
         };
         let declared = owner.class().map_or(types::ANY, |c| c.attributes[index].ty);
         self.check_type(name, value, declared)?;
-        let mut new = export(name, value)?;
-        let module = self.module_mut();
-        let slot = &mut module.object_mut(object).slots[index];
-        if let (Constant::Tensor(old), Constant::Tensor(data)) = (&*slot, &mut new) {
-            // Whether a parameter is trained is the attribute's matter, not the value's.
-            Arc::make_mut(data).requires_grad = old.requires_grad;
-        }
-        *slot = new;
+        let new = export(name, value)?;
+        self.module_mut().object_mut(object).slots[index] = new;
         Ok(())
     }
 
@@ -48,14 +44,17 @@ impl Model {
         if is_subtype(ctx, found, declared) {
             return Ok(());
         }
+        let reason = match declared {
+            types::NONE => format!("Cannot cast {} to None", repr(ctx, value)),
+            _ => format!("it is of type {}", display_type(ctx, found, TypeStyle::Annotation)),
+        };
         Err(Error::Attribute(format!(
-            "Could not cast attribute '{name}' to type {}: it is of type {}",
+            "Could not cast attribute '{name}' to type {}: {reason}",
             display_type(ctx, declared, TypeStyle::Annotation),
-            display_type(ctx, found, TypeStyle::Annotation)
         )))
     }
 
-    /// Adds a parameter, or replaces the attribute of that name (`Module.register_parameter`).
+    /// Adds a parameter, which may be `None`, or replaces the attribute of that name (`Module.register_parameter`).
     ///
     /// ```
     /// # use frazil::Tensor;
@@ -69,14 +68,17 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one, or other objects are of the module's class.
-    pub fn register_parameter(&mut self, name: &str, tensor: &Tensor, requires_grad: bool) -> Result<()> {
-        let mut data = Exporter::new().tensor(tensor)?;
-        data.requires_grad = requires_grad;
-        self.register(name, AttributeKind::Parameter, types::TENSOR, tensor_constant(data))
+    /// When the name is not one or something else has it, or code hands this module on while others are of its class.
+    pub fn register_parameter<'t>(
+        &mut self,
+        name: &str,
+        tensor: impl Into<Option<&'t Tensor>>,
+        requires_grad: bool,
+    ) -> Result<()> {
+        self.root_mut().register_parameter(name, tensor, requires_grad)
     }
 
-    /// Adds a buffer, or replaces the attribute of that name (`Module.register_buffer`). One that is not `persistent` is kept out of state
+    /// Adds a buffer, which may be `None`, or replaces the attribute of that name (`Module.register_buffer`). One that is not `persistent` is kept out of state
     /// dictionaries, as a plain attribute is.
     ///
     /// ```
@@ -88,23 +90,24 @@ impl Model {
     /// model.register_buffer("kept", &zero, true)?;
     /// model.register_buffer("scratch", &zero, false)?;
     /// assert!(model.root().has_attribute("scratch") && model.root().get_buffer("scratch").is_err());
+    /// model.register_buffer("later", None::<&Tensor>, true)?; // `None`, which a tensor may replace
+    /// assert!(model.root().named_buffers(&frazil::MemberOptions::own())?.iter().map(|(name, _)| name).eq(["kept"]));
+    /// model.set_attribute("later", &zero.clone().into())?;
+    /// assert!(model.root().get_buffer("later").is_ok());
+    /// model.set_attribute("later", &frazil::Value::None)?;
     /// assert!(model.state_dict()?.keys().eq(["kept", "fc.weight", "fc.bias"]));
     /// # Ok::<(), frazil::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When the name is not one, or other objects are of the module's class.
-    pub fn register_buffer(&mut self, name: &str, tensor: &Tensor, persistent: bool) -> Result<()> {
-        let kind = match persistent {
-            true => AttributeKind::Buffer,
-            false => AttributeKind::Plain,
-        };
-        self.register(
-            name,
-            kind,
-            types::TENSOR,
-            tensor_constant(Exporter::new().tensor(tensor)?),
-        )
+    /// When the name is not one or something else has it, or code hands this module on while others are of its class.
+    pub fn register_buffer<'t>(
+        &mut self,
+        name: &str,
+        tensor: impl Into<Option<&'t Tensor>>,
+        persistent: bool,
+    ) -> Result<()> {
+        self.root_mut().register_buffer(name, tensor, persistent)
     }
 
     /// Adds an attribute of the value's own type, or replaces the one of that name (`Module.register_attribute` of the C++ interface).
@@ -121,15 +124,9 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the name is not one, other objects are of the module's class, or the value holds objects of another instance.
+    /// When the name is not one or something else has it, code hands this module on while others are of its class, or the value holds objects of another instance.
     pub fn register_attribute(&mut self, name: &str, value: &Value) -> Result<()> {
-        let constant = export(name, value)?;
-        let ty = value.ty(self.session().ctx());
-        self.register(name, AttributeKind::Plain, ty, constant)
-    }
-
-    fn register(&mut self, name: &str, kind: AttributeKind, ty: TypeId, value: Constant) -> Result<()> {
-        self.register_at(self.module().root, name, kind, ty, value)
+        self.root_mut().register_attribute(name, value)
     }
 
     /// Adds an attribute to an object, or replaces the one of that name.
@@ -141,29 +138,24 @@ impl Model {
         ty: TypeId,
         value: Constant,
     ) -> Result<()> {
-        if name.is_empty() || name.contains('.') {
-            return Err(Error::Attribute(format!(
-                "an attribute name can't be empty or contain \".\", got: \"{name}\""
-            )));
-        }
-        let class = self.module().object(object).class;
+        check_name(kind, name)?;
         let symbol = self.session().ctx().symbol(name);
         let known = self.module().class_of(object).and_then(|c| c.attributes.get(&symbol));
-        // An attribute that stays what it is changes no class.
-        if !known.is_some_and(|a| a.ty == ty && a.kind == kind) {
-            self.only_instance(object, class)?;
-        }
         if self.root().at(object).has_method(name) {
-            return Err(Error::Attribute(format!(
-                "attribute '{name}' already exists as a method"
-            )));
+            return Err(Error::Attribute(format!("attribute '{name}' already exists")));
         }
         // The code reads it as what it is. Buffers that are not saved are plain attributes.
         let is_parameter = |kind| kind == AttributeKind::Parameter;
         if known.is_some_and(|a| a.ty != ty || is_parameter(a.kind) != is_parameter(kind)) {
             return Err(Error::Attribute(format!("attribute '{name}' already exists")));
         }
+        // An attribute that stays what it is changes no class.
+        let changes = !known.is_some_and(|a| a.ty == ty && a.kind == kind);
         let module = self.module_mut();
+        if changes {
+            give_own_class(module, object)?;
+        }
+        let class = module.object(object).class;
         let Some(def) = module.unit.classes.get_mut(&class) else {
             return Err(Error::Attribute("the module has no class".to_owned()));
         };
@@ -177,28 +169,9 @@ impl Model {
         }
         Ok(())
     }
-
-    /// A class gives all its objects the same attributes: one of several cannot get more.
-    fn only_instance(&self, object: ObjectId, class: SymbolId) -> Result<()> {
-        let mut others = self
-            .module()
-            .objects()
-            .filter(|(id, o)| *id != object && o.class == class);
-        match others.next() {
-            None => Ok(()),
-            Some(_) => Err(Error::Unsupported(format!(
-                "other submodules are of class {} too, and would need the attribute as well",
-                ScriptModule::original_name(self.root().at(object))
-            ))),
-        }
-    }
 }
 
-fn tensor_constant(data: TensorData) -> Constant {
-    Constant::Tensor(Arc::new(data))
-}
-
-fn export(name: &str, value: &Value) -> Result<Constant> {
+pub(super) fn export(name: &str, value: &Value) -> Result<Constant> {
     let exported = Exporter::new().constant(value);
     exported.map_err(|e| Error::Attribute(format!("attribute '{name}': {e}")))
 }

@@ -1,15 +1,227 @@
-//! Changing what a module is made of: dtypes, the training flag, gradients.
+//! Changing what modules are made of: dtypes, devices and layouts of their tensors, gradients, modes.
 
+use super::conversion::{check_device, tensor_type};
 use super::rewrite::replace_tensors;
+use super::{Conversion, ScriptModuleMut};
 use crate::{Error, Model, Result};
-use frazil_ir::{AttributeKind, Constant, DType, ObjectId, TensorData};
+use frazil_ir::{AttributeKind, Constant, DType, Device, DeviceKind, ObjectId, Storage, TensorData};
 use frazil_runtime::export::Exporter;
 use frazil_runtime::import::Importer;
+use frazil_runtime::layout::is_non_overlapping_and_dense;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// What [`Model::to_empty`] allocates.
+///
+/// ```
+/// use frazil::{ToEmpty, ir::Device};
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+/// # def forward(self, x): return self.fc(x)\n";
+/// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// model.to_empty(Device::CPU)?;
+/// model.to_empty(ToEmpty { recurse: false, ..ToEmpty::from(Device::CPU) })?; // of `fc` nothing
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToEmpty {
+    /// The device; the one that a tensor is on where none is given.
+    pub device: Option<Device>,
+    /// Whether submodules change, too.
+    pub recurse: bool,
+}
+
+impl From<Device> for ToEmpty {
+    fn from(device: Device) -> ToEmpty {
+        ToEmpty {
+            device: Some(device),
+            recurse: true,
+        }
+    }
+}
+
+/// A tensor in place of another; `None` where that one stays.
+type Change = Result<Option<TensorData>>;
+
+impl ScriptModuleMut<'_> {
+    /// [`Model::to`] of this module and everything below it.
+    ///
+    /// See [`ScriptModuleMut`] for an example.
+    ///
+    /// # Errors
+    /// Those of [`Model::to`].
+    pub fn to(&mut self, target: impl Into<Conversion>) -> Result<()> {
+        let target = target.into();
+        if target.copy {
+            return Err(Error::Unsupported(".to() does not accept copy argument".to_owned()));
+        }
+        if let Some(dtype) = target.dtype.filter(|dtype| !is_differentiable(*dtype)) {
+            return Err(Error::Unsupported(format!(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=torch.{}",
+                dtype.python_name()
+            )));
+        }
+        target.device.map_or(Ok(()), check_device)?;
+        self.convert(true, |t| converted(t, &target))
+    }
+
+    /// [`Model::to_type`] of this module and everything below it.
+    ///
+    /// ```
+    /// # use frazil::ir::DType;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.submodule_mut("fc")?.to_type(DType::Double)?;
+    /// assert_eq!(model.root().get_parameter("fc.bias")?.dtype(), DType::Double);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Model::to_type`].
+    pub fn to_type(&mut self, dtype: DType) -> Result<()> {
+        self.convert(true, |t| with_dtype(t, dtype))
+    }
+
+    /// [`Model::to_type_named`] of this module and everything below it.
+    ///
+    /// See [`to_type`](Self::to_type) for an example.
+    ///
+    /// # Errors
+    /// Those of [`Model::to_type_named`].
+    pub fn to_type_named(&mut self, name: &str) -> Result<()> {
+        self.to_type(tensor_type(name)?)
+    }
+
+    /// [`Model::half`] of this module and everything below it.
+    ///
+    /// See [`to_type`](Self::to_type) for an example.
+    ///
+    /// # Errors
+    /// When a tensor cannot be converted.
+    pub fn half(&mut self) -> Result<()> {
+        self.convert_floats(DType::Half)
+    }
+
+    /// [`Model::bfloat16`] of this module and everything below it.
+    ///
+    /// See [`to_type`](Self::to_type) for an example.
+    ///
+    /// # Errors
+    /// When a tensor cannot be converted.
+    pub fn bfloat16(&mut self) -> Result<()> {
+        self.convert_floats(DType::BFloat16)
+    }
+
+    /// [`Model::float`] of this module and everything below it.
+    ///
+    /// See [`to_type`](Self::to_type) for an example.
+    ///
+    /// # Errors
+    /// When a tensor cannot be converted.
+    pub fn float(&mut self) -> Result<()> {
+        self.convert_floats(DType::Float)
+    }
+
+    /// [`Model::double`] of this module and everything below it.
+    ///
+    /// See [`to_type`](Self::to_type) for an example.
+    ///
+    /// # Errors
+    /// When a tensor cannot be converted.
+    pub fn double(&mut self) -> Result<()> {
+        self.convert_floats(DType::Double)
+    }
+
+    fn convert_floats(&mut self, dtype: DType) -> Result<()> {
+        self.convert(true, |t| match t.dtype.is_floating_point() {
+            true => with_dtype(t, dtype),
+            false => Ok(None),
+        })
+    }
+
+    /// [`Model::to_empty`] of this module and everything below it.
+    ///
+    /// See [`ToEmpty`] for an example.
+    ///
+    /// # Errors
+    /// Those of [`Model::to_empty`].
+    pub fn to_empty(&mut self, target: impl Into<ToEmpty>) -> Result<()> {
+        let target = target.into();
+        target.device.map_or(Ok(()), check_device)?;
+        self.convert(target.recurse, |t| {
+            let device = target.device.unwrap_or(t.storage.device());
+            let strides = dense_strides(t);
+            Ok(Some(match device.kind {
+                DeviceKind::Meta => on_meta(t.dtype, t, &strides)?,
+                _ => {
+                    let flat = frazil_runtime::Tensor::zeros(t.dtype, &[t.numel()])?;
+                    Exporter::new().tensor(&flat.as_strided(&t.sizes, &strides, 0)?)?
+                }
+            }))
+        })
+    }
+
+    /// [`Model::requires_grad_`] of this module and everything below it.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.a = nn.Linear(2, 2)\n  self.b = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.b(self.a(x))\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.submodule_mut("a")?.requires_grad_(false)?;
+    /// assert!(!model.root().get_parameter("a.weight")?.requires_grad());
+    /// assert!(model.root().get_parameter("b.weight")?.requires_grad());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Model::requires_grad_`].
+    pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<()> {
+        let mut changed = HashMap::new();
+        for (_, t) in self.view().named_tensors(AttributeKind::Parameter, true) {
+            note_grad(t, requires_grad, &mut changed)?;
+        }
+        replace(self.model, &changed);
+        Ok(())
+    }
+
+    /// Replaces parameters and buffers as `Module._apply` does: a parameter stays one tensor for everybody who refers to it, and of a buffer the
+    /// attribute alone gets the new tensor. All or nothing.
+    fn convert(&mut self, recurse: bool, mut change: impl FnMut(&Arc<TensorData>) -> Change) -> Result<()> {
+        let mut parameters: HashMap<*const TensorData, Arc<TensorData>> = HashMap::new();
+        let mut buffers: Vec<(ObjectId, usize, Arc<TensorData>)> = Vec::new();
+        for (_, module) in self.view().modules(recurse) {
+            for (index, (_, kind, value)) in module.slots().enumerate() {
+                let Constant::Tensor(t) = value else { continue };
+                let is_done = parameters.contains_key(&Arc::as_ptr(t));
+                if kind == AttributeKind::Plain || is_done && kind == AttributeKind::Parameter {
+                    continue;
+                }
+                let Some(mut new) = change(t)? else { continue };
+                new.requires_grad = t.requires_grad;
+                if kind == AttributeKind::Buffer {
+                    buffers.push((module.id(), index, Arc::new(new)));
+                    continue;
+                }
+                if new.requires_grad && !is_differentiable(new.dtype) {
+                    return Err(Error::Unsupported(
+                        "data set to a tensor that requires gradients must be floating point or complex dtype"
+                            .to_owned(),
+                    ));
+                }
+                parameters.insert(Arc::as_ptr(t), Arc::new(new));
+            }
+        }
+        replace(self.model, &parameters);
+        for (object, index, new) in buffers {
+            self.model.module_mut().object_mut(object).slots[index] = Constant::Tensor(new);
+        }
+        Ok(())
+    }
+}
+
 impl Model {
-    /// Converts floating-point and complex parameters and buffers to `dtype` (`Module.to`). Other dtypes stay.
+    /// Converts parameters and buffers (`Module.to`): to a device, a dtype, both, those of a tensor, or a memory format; see [`Conversion`]. A dtype is for
+    /// floating-point and complex tensors; others keep theirs. Whether parameters require gradients stays.
     ///
     /// ```
     /// # use frazil::ir::DType;
@@ -23,15 +235,10 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When `dtype` is neither floating-point nor complex.
-    pub fn to(&mut self, dtype: DType) -> Result<()> {
-        if !dtype.is_floating_point() && !dtype.is_complex() {
-            return Err(Error::Unsupported(format!(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=torch.{}",
-                dtype.python_name()
-            )));
-        }
-        self.convert(dtype, |t| t.dtype.is_floating_point() || t.dtype.is_complex())
+    /// When the dtype is neither floating-point nor complex, the device is not there, the memory format is one of another number of dimensions, or tensors
+    /// without elements are to get some (see [`to_empty`](Self::to_empty)). The model is then unchanged.
+    pub fn to(&mut self, target: impl Into<Conversion>) -> Result<()> {
+        self.root_mut().to(target)
     }
 
     /// Converts every parameter and buffer to `dtype` (`Module.type`).
@@ -41,15 +248,35 @@ impl Model {
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
     /// # def forward(self, x): return self.fc(x)\n";
     /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert!(model.to_type(DType::Int).is_err()); // integers have no gradients
+    /// model.requires_grad_(false)?;
     /// model.to_type(DType::Int)?;
     /// assert_eq!(model.root().get_parameter("fc.bias")?.dtype(), DType::Int);
     /// # Ok::<(), frazil::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When a tensor cannot be converted.
+    /// When a tensor cannot be converted, or parameters that require gradients are to be neither floating-point nor complex.
     pub fn to_type(&mut self, dtype: DType) -> Result<()> {
-        self.convert(dtype, |_| true)
+        self.root_mut().to_type(dtype)
+    }
+
+    /// [`to_type`](Self::to_type) by the name of a tensor type: `torch.DoubleTensor`.
+    ///
+    /// ```
+    /// # use frazil::ir::DType;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.to_type_named("torch.DoubleTensor")?;
+    /// assert_eq!(model.root().get_parameter("fc.bias")?.dtype(), DType::Double);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`tensor_type`](crate::tensor_type) and [`to_type`](Self::to_type).
+    pub fn to_type_named(&mut self, name: &str) -> Result<()> {
+        self.root_mut().to_type_named(name)
     }
 
     /// Converts floating-point parameters and buffers to `torch.float16` (`Module.half`).
@@ -67,7 +294,7 @@ impl Model {
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn half(&mut self) -> Result<()> {
-        self.convert(DType::Half, |t| t.dtype.is_floating_point())
+        self.root_mut().half()
     }
 
     /// Converts floating-point parameters and buffers to `torch.bfloat16` (`Module.bfloat16`).
@@ -77,7 +304,7 @@ impl Model {
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn bfloat16(&mut self) -> Result<()> {
-        self.convert(DType::BFloat16, |t| t.dtype.is_floating_point())
+        self.root_mut().bfloat16()
     }
 
     /// Converts floating-point parameters and buffers to `torch.float32` (`Module.float`).
@@ -87,7 +314,7 @@ impl Model {
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn float(&mut self) -> Result<()> {
-        self.convert(DType::Float, |t| t.dtype.is_floating_point())
+        self.root_mut().float()
     }
 
     /// Converts floating-point parameters and buffers to `torch.float64` (`Module.double`).
@@ -97,44 +324,73 @@ impl Model {
     /// # Errors
     /// When a tensor cannot be converted.
     pub fn double(&mut self) -> Result<()> {
-        self.convert(DType::Double, |t| t.dtype.is_floating_point())
+        self.root_mut().double()
     }
 
-    fn convert(&mut self, dtype: DType, wanted: impl Fn(&TensorData) -> bool) -> Result<()> {
-        self.map_state(|t| {
-            if t.dtype == dtype || !wanted(t) {
-                return Ok(None);
-            }
-            let converted = Importer::new().tensor(t)?.get().to_dtype(dtype)?;
-            let mut data = Exporter::new().tensor(&converted)?;
-            // Only floating-point and complex tensors can have gradients.
-            data.requires_grad = t.requires_grad && (dtype.is_floating_point() || dtype.is_complex());
-            Ok(Some(Arc::new(data)))
-        })
-    }
-
-    /// Says of every parameter whether it would have gradients (`Module.requires_grad_`): carried for archives.
+    /// Gives parameters and buffers memory of their own on a device, without their elements (`Module.to_empty`): zeros where PyTorch leaves what is there.
     ///
     /// ```
-    /// # use frazil::{EngineKind, EngineOptions};
+    /// # use frazil::ir::{Device, DeviceKind};
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
     /// # def forward(self, x): return self.fc(x)\n";
     /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// model.requires_grad_(false)?;
-    /// let text = frazil::Loaded::Model(model).ir_text(None);
-    /// assert!(!text.contains("requires_grad=1"));
+    /// let state = model.state_dict()?;
+    /// model.to(Device { kind: DeviceKind::Meta, index: None })?; // no elements
+    /// assert!(model.to(Device::CPU).is_err());
+    /// model.to_empty(Device::CPU)?;
+    /// model.load_state_dict(&state, true)?;
     /// # Ok::<(), frazil::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// When the device is not there, or there is not enough memory.
+    pub fn to_empty(&mut self, target: impl Into<ToEmpty>) -> Result<()> {
+        self.root_mut().to_empty(target)
+    }
+
+    /// Says of every parameter whether it requires gradients (`Module.requires_grad_`), which [`Tensor::requires_grad`](crate::Tensor::requires_grad) of
+    /// the parameter tells, and archives keep. There is no autograd.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert!(model.root().get_parameter("fc.bias")?.requires_grad());
+    /// model.requires_grad_(false)?;
+    /// assert!(!model.root().get_parameter("fc.bias")?.requires_grad());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a parameter that is neither floating-point nor complex is to require gradients.
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<()> {
-        let parameters = self.state_of(AttributeKind::Parameter);
-        self.replace(parameters, |t| {
-            Ok((t.requires_grad != requires_grad).then(|| {
-                Arc::new(TensorData {
-                    requires_grad,
-                    ..TensorData::clone(t)
-                })
-            }))
-        })
+        self.root_mut().requires_grad_(requires_grad)
+    }
+
+    /// Says of one tensor whether it requires gradients (`Tensor.requires_grad_`): the parameter or buffer at a dotted path.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.set_requires_grad("fc.bias", false)?;
+    /// assert!(!model.root().get_parameter("fc.bias")?.requires_grad());
+    /// assert!(model.root().get_parameter("fc.weight")?.requires_grad());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such tensor, or it is neither floating-point nor complex and is to require gradients.
+    pub fn set_requires_grad(&mut self, path: &str, requires_grad: bool) -> Result<()> {
+        let (owner, name) = self.root().owner(path)?;
+        let mut changed = HashMap::new();
+        match owner.slot(name) {
+            Some((_, Constant::Tensor(t))) => note_grad(t, requires_grad, &mut changed)?,
+            Some(_) => return Err(Error::Attribute(format!("`{name}` is not a tensor"))),
+            None => return Err(owner.missing(name)),
+        }
+        replace(self, &changed);
+        Ok(())
     }
 
     /// Sets the training flag of the module and everything below it (`Module.train`). Modules without one, such as frozen ones, stay
@@ -151,12 +407,7 @@ impl Model {
     /// # Ok::<(), frazil::Error>(())
     /// ```
     pub fn train(&mut self, mode: bool) {
-        let objects: Vec<ObjectId> = self.root().named_modules().iter().map(|(_, m)| m.id()).collect();
-        let training = self.session().ctx().symbol("training");
-        let module = self.module_mut();
-        for object in objects {
-            module.set_attribute(object, training, Constant::Bool(mode));
-        }
+        self.root_mut().train(mode);
     }
 
     /// [`train(false)`](Self::train) (`Module.eval`).
@@ -166,31 +417,128 @@ impl Model {
         self.train(false);
     }
 
-    /// Replaces parameters and buffers as `Module._apply` does.
-    fn map_state(&mut self, change: impl FnMut(&Arc<TensorData>) -> Result<Option<Arc<TensorData>>>) -> Result<()> {
-        let mut state = self.state_of(AttributeKind::Parameter);
-        state.extend(self.state_of(AttributeKind::Buffer));
-        self.replace(state, change)
-    }
+    /// Does nothing, as PyTorch's does where nothing has gradients (`Module.zero_grad`).
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self): super().__init__()\n def forward(self, x): return x\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.zero_grad();
+    /// model.share_memory();
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn zero_grad(&self) {}
 
-    fn state_of(&self, kind: AttributeKind) -> Vec<Arc<TensorData>> {
-        let named = self.root().named_tensors(kind, true);
-        named.into_iter().map(|(_, t)| t.clone()).collect()
-    }
+    /// Does nothing (`Module.share_memory`): clones of a model, and engines on other threads, share its weights already. Other processes share the
+    /// pages of the archive that they load.
+    ///
+    /// See [`zero_grad`](Self::zero_grad) for an example.
+    pub fn share_memory(&self) {}
+}
 
-    /// Replaces tensors wherever the module refers to them: who shares a parameter still does. All or nothing.
-    fn replace(
-        &mut self,
-        tensors: Vec<Arc<TensorData>>,
-        mut change: impl FnMut(&Arc<TensorData>) -> Result<Option<Arc<TensorData>>>,
-    ) -> Result<()> {
-        let mut changed: HashMap<*const TensorData, Arc<TensorData>> = HashMap::new();
-        for t in &tensors {
-            if let Some(new) = change(t)? {
-                changed.insert(Arc::as_ptr(t), new);
-            }
-        }
-        replace_tensors(self.module_mut(), |t| changed.get(&Arc::as_ptr(t)).cloned());
-        Ok(())
+/// Whether tensors of the dtype can have gradients.
+fn is_differentiable(dtype: DType) -> bool {
+    dtype.is_floating_point() || dtype.is_complex()
+}
+
+/// Notes the tensor with this flag, unless it has it.
+fn note_grad(
+    t: &Arc<TensorData>,
+    requires_grad: bool,
+    changed: &mut HashMap<*const TensorData, Arc<TensorData>>,
+) -> Result<()> {
+    if t.requires_grad == requires_grad {
+        return Ok(());
     }
+    if requires_grad && !is_differentiable(t.dtype) {
+        return Err(Error::Unsupported(
+            "only Tensors of floating point dtype can require gradients".to_owned(),
+        ));
+    }
+    let new = TensorData {
+        requires_grad,
+        ..TensorData::clone(t)
+    };
+    changed.insert(Arc::as_ptr(t), Arc::new(new));
+    Ok(())
+}
+
+/// Replaces tensors wherever the model refers to them.
+fn replace(model: &mut Model, changed: &HashMap<*const TensorData, Arc<TensorData>>) {
+    if !changed.is_empty() {
+        replace_tensors(model.module_mut(), |t| changed.get(&Arc::as_ptr(t)).cloned());
+    }
+}
+
+/// Whether a tensor has no elements. Sparse ones have theirs in other tensors.
+pub(super) fn is_meta(t: &TensorData) -> bool {
+    t.storage.device().kind == DeviceKind::Meta && !t.encoding.as_deref().is_some_and(frazil_ir::Encoding::is_sparse)
+}
+
+/// `Tensor.to` with a module's arguments.
+fn converted(t: &Arc<TensorData>, target: &Conversion) -> Change {
+    let dtype = target.dtype.filter(|_| is_differentiable(t.dtype)).unwrap_or(t.dtype);
+    let format = target.memory_format.filter(|_| matches!(t.sizes.len(), 4 | 5));
+    let strides = format.map_or(Ok(None), |format| format.strides(t))?;
+    let from = t.storage.device();
+    let to = target.device.unwrap_or(from);
+    if from.kind == to.kind && dtype == t.dtype && strides.is_none() {
+        return Ok(None);
+    }
+    if t.encoding.is_some() {
+        return Err(encoded(t));
+    }
+    if is_meta(t) && to.kind != DeviceKind::Meta {
+        return Err(Error::Unsupported(
+            "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device."
+                .to_owned(),
+        ));
+    }
+    let strides = strides.unwrap_or_else(|| dense_strides(t));
+    match to.kind {
+        DeviceKind::Meta => Ok(Some(on_meta(dtype, t, &strides)?)),
+        _ => copied(t, dtype, &strides).map(Some),
+    }
+}
+
+/// `Tensor.type` on the tensor's device.
+fn with_dtype(t: &Arc<TensorData>, dtype: DType) -> Change {
+    if t.dtype == dtype {
+        return Ok(None);
+    }
+    if t.encoding.is_some() {
+        return Err(encoded(t));
+    }
+    let strides = dense_strides(t);
+    match is_meta(t) {
+        true => Ok(Some(on_meta(dtype, t, &strides)?)),
+        false => copied(t, dtype, &strides).map(Some),
+    }
+}
+
+fn encoded(t: &TensorData) -> Error {
+    let name = t.encoding.as_deref().map_or("", |encoding| encoding.name());
+    Error::Unsupported(format!("tensors of {name} cannot be converted"))
+}
+
+/// The strides of a copy that keeps the order of dimensions in memory.
+fn dense_strides(t: &TensorData) -> Vec<i64> {
+    match is_non_overlapping_and_dense(&t.sizes, &t.strides) {
+        true => t.strides.to_vec(),
+        false => frazil_ir::contiguous_strides(&t.sizes).to_vec(),
+    }
+}
+
+fn copied(t: &Arc<TensorData>, dtype: DType, strides: &[i64]) -> Result<TensorData> {
+    let tensor = Importer::new().tensor(t)?.get().to_dtype(dtype)?;
+    Ok(Exporter::new().tensor(&tensor.with_strides(strides)?)?)
+}
+
+/// A tensor of these sizes and strides without elements.
+fn on_meta(dtype: DType, t: &TensorData, strides: &[i64]) -> Result<TensorData> {
+    let device = Device {
+        kind: DeviceKind::Meta,
+        index: None,
+    };
+    let storage = Arc::new(Storage::new(Arc::new(Vec::new()), device));
+    TensorData::new(dtype, t.sizes.clone(), strides, 0, storage).map_err(|e| Error::Unsupported(e.to_string()))
 }

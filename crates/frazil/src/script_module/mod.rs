@@ -6,21 +6,38 @@
 mod adopt;
 mod attributes;
 mod code;
+mod constants;
+mod conversion;
 mod convert;
+mod instances;
+mod load_state;
+mod members;
+mod registered;
+mod renaming;
+mod repr;
 mod rewrite;
 mod state_dict;
+mod state_hooks;
+mod submodule;
 mod tensor_file;
 mod unavailable;
 
 pub use code::ConstMap;
-pub use state_dict::{IncompatibleKeys, StateDict};
+pub(crate) use state_hooks::StateHooks;
+
+pub use conversion::{Conversion, MemoryFormat, parse_device, tensor_type};
+pub use convert::ToEmpty;
+pub use load_state::LoadStateDictOptions;
+pub use members::MemberOptions;
+pub use state_dict::{IncompatibleKeys, StateDict, StateDictOptions};
+pub use state_hooks::{LoadingState, StateHookId};
+pub use submodule::ScriptModuleMut;
 pub use tensor_file::{read_safetensors, write_safetensors};
 
 use crate::{Error, Model, Result, Session};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};
 use frazil_runtime::import::Importer;
 use frazil_runtime::{Tensor, Value};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A module or submodule of a [`Model`].
@@ -37,7 +54,14 @@ use std::sync::Arc;
 pub struct ScriptModule<'m> {
     session: &'m Session,
     module: &'m Arc<Module>,
+    hooks: &'m StateHooks,
     object: ObjectId,
+}
+
+impl<'m> From<&'m Model> for ScriptModule<'m> {
+    fn from(model: &'m Model) -> ScriptModule<'m> {
+        model.root()
+    }
 }
 
 impl Model {
@@ -48,6 +72,7 @@ impl Model {
         ScriptModule {
             session: self.session(),
             module: self.module(),
+            hooks: self.state_hooks(),
             object: self.module().root,
         }
     }
@@ -76,6 +101,7 @@ impl<'m> ScriptModule<'m> {
         ScriptModule {
             session: self.session,
             module: self.module,
+            hooks: self.hooks,
             object,
         }
     }
@@ -134,143 +160,6 @@ impl<'m> ScriptModule<'m> {
             .flatten()
             .zip(&module.object(object).slots)
             .map(|((name, attribute), value)| (module.ctx().name(*name), attribute.kind, value))
-    }
-
-    /// Direct submodules (`Module.named_children`): each object once, under its first name.
-    ///
-    /// ```
-    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
-    /// # def forward(self, x): return self.fc(x)\n";
-    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// for (name, child) in model.root().named_children() {
-    ///     assert_eq!((name, child.original_name()), ("fc", "Linear"));
-    /// }
-    /// assert_eq!(model.root().named_children().len(), 1);
-    /// # Ok::<(), frazil::Error>(())
-    /// ```
-    pub fn named_children(self) -> Vec<(&'m str, ScriptModule<'m>)> {
-        let mut seen = HashSet::new();
-        self.children().filter(|(_, child)| seen.insert(child.object)).collect()
-    }
-
-    /// Direct submodules under every name that they have here.
-    fn children(self) -> impl Iterator<Item = (&'m str, ScriptModule<'m>)> {
-        self.slots().filter_map(move |(name, _, value)| match value {
-            Constant::Object(id) => {
-                let child = self.at(*id);
-                (child.class()?.kind == ClassKind::Module).then_some((name, child))
-            }
-            _ => None,
-        })
-    }
-
-    /// This module under the name "" and all below it, parents first (`Module.named_modules`): each object once.
-    ///
-    /// ```
-    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
-    /// # def forward(self, x): return self.fc(x)\n";
-    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// let modules = model.root().named_modules();
-    /// assert!(modules.iter().map(|(path, _)| path).eq(["", "fc"]));
-    /// # Ok::<(), frazil::Error>(())
-    /// ```
-    pub fn named_modules(self) -> Vec<(String, ScriptModule<'m>)> {
-        let mut seen = HashSet::from([self.object]);
-        // A work list and not recursion: the depth is the archive's to choose.
-        let mut pending = vec![(String::new(), self)];
-        let mut out = Vec::new();
-        while let Some((path, module)) = pending.pop() {
-            if module.object != self.object && !seen.insert(module.object) {
-                continue;
-            }
-            let children: Vec<_> = module.children().collect();
-            for (name, child) in children.into_iter().rev() {
-                pending.push((join(&path, name), child));
-            }
-            out.push((path, module));
-        }
-        out
-    }
-
-    /// Parameters (`Module.named_parameters`), by dotted path: each tensor once. Without `recurse` only this module's own.
-    ///
-    /// ```
-    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
-    /// # def forward(self, x): return self.fc(x)\n";
-    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// let parameters = model.root().named_parameters(true)?;
-    /// assert!(parameters.iter().map(|(path, _)| path).eq(["fc.weight", "fc.bias"]));
-    /// assert!(model.root().named_parameters(false)?.is_empty()); // all are of `fc`
-    /// # Ok::<(), frazil::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When a tensor does not fit its storage.
-    pub fn named_parameters(self, recurse: bool) -> Result<Vec<(String, Tensor)>> {
-        tensors(self.named_tensors(AttributeKind::Parameter, recurse))
-    }
-
-    /// Buffers (`Module.named_buffers`), by dotted path: each tensor once. Without `recurse` only this module's own.
-    ///
-    /// See [`named_parameters`](Self::named_parameters) for an example.
-    ///
-    /// # Errors
-    /// When a tensor does not fit its storage.
-    pub fn named_buffers(self, recurse: bool) -> Result<Vec<(String, Tensor)>> {
-        tensors(self.named_tensors(AttributeKind::Buffer, recurse))
-    }
-
-    fn named_tensors(self, kind: AttributeKind, recurse: bool) -> Vec<(String, &'m Arc<TensorData>)> {
-        let mut seen = HashSet::new();
-        let mut out = Vec::new();
-        for (path, module) in self.modules(recurse) {
-            for (name, slot_kind, value) in module.slots() {
-                if slot_kind == kind
-                    && let Constant::Tensor(t) = value
-                    && seen.insert(Arc::as_ptr(t))
-                {
-                    out.push((join(&path, name), t));
-                }
-            }
-        }
-        out
-    }
-
-    fn modules(self, recurse: bool) -> Vec<(String, ScriptModule<'m>)> {
-        match recurse {
-            true => self.named_modules(),
-            false => vec![(String::new(), self)],
-        }
-    }
-
-    /// Every attribute but submodules, by dotted path: parameters, buffers, and plain values. Without `recurse` only this
-    /// module's own.
-    ///
-    /// ```
-    /// # use frazil::Value;
-    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
-    /// # def forward(self, x): return self.fc(x)\n";
-    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// let attributes = model.root().get_submodule("fc")?.named_attributes(false)?;
-    /// assert!(attributes.iter().any(|(name, value)| name == "training" && matches!(value, Value::Bool(false))));
-    /// # Ok::<(), frazil::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When a tensor does not fit its storage.
-    pub fn named_attributes(self, recurse: bool) -> Result<Vec<(String, Value)>> {
-        let mut importer = Importer::new();
-        let mut out = Vec::new();
-        for (path, module) in self.modules(recurse) {
-            for (name, _, value) in module.slots() {
-                let submodule = matches!(value, Constant::Object(id)
-                    if module.at(*id).class().is_some_and(|c| c.kind == ClassKind::Module));
-                if !submodule {
-                    out.push((join(&path, name), importer.value(value, Some(&**self.module))?));
-                }
-            }
-        }
-        Ok(out)
     }
 
     /// The submodule at a dotted path; "" is this module (`Module.get_submodule`).
@@ -337,7 +226,7 @@ impl<'m> ScriptModule<'m> {
         }
     }
 
-    /// The attribute at a dotted path, of any kind: what `module.a.b` gives in Python.
+    /// The attribute at a dotted path, of any kind, or the constant (`Final`): what `module.a.b` gives in Python.
     ///
     /// ```
     /// # use frazil::Value;
@@ -353,17 +242,19 @@ impl<'m> ScriptModule<'m> {
     /// When there is none.
     pub fn attribute(self, path: &str) -> Result<Value> {
         let (owner, name) = self.owner(path)?;
-        match owner.slot(name) {
-            Some((_, value)) => Ok(Importer::new().value(value, Some(&**self.module))?),
+        let value = owner.slot(name).map(|(_, value)| value);
+        match value.or_else(|| owner.constant(name)) {
+            Some(value) => Ok(Importer::new().value(value, Some(&**self.module))?),
             None => Err(owner.missing(name)),
         }
     }
 
-    /// True when there is an attribute at a dotted path (`hasattr`).
+    /// True when there is an attribute or a constant at a dotted path (`hasattr`).
     ///
     /// See [`attribute`](Self::attribute) for an example.
     pub fn has_attribute(self, path: &str) -> bool {
-        self.owner(path).is_ok_and(|(owner, name)| owner.slot(name).is_some())
+        self.owner(path)
+            .is_ok_and(|(owner, name)| owner.slot(name).is_some() || owner.constant(name).is_some())
     }
 
     /// True while in training mode; modules that keep no such flag are not.
@@ -395,7 +286,7 @@ impl<'m> ScriptModule<'m> {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
+pub(crate) fn join(path: &str, name: &str) -> String {
     match path {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),

@@ -5,7 +5,6 @@ use crate::{Error, Model, Result};
 const PYTHON: &str = "it is for Python's classes; source is loaded whole";
 const NO_AUTOGRAD: &str = "there is no autograd";
 const NO_DEVICE: &str = "the host is the only device";
-const NO_STATE_HOOKS: &str = "state dictionaries are values that callers can change before and after";
 
 macro_rules! unavailable {
     ($($name:ident $reason:expr;)*) => {
@@ -39,12 +38,6 @@ unavailable! {
     register_backward_hook NO_AUTOGRAD;
     register_full_backward_hook NO_AUTOGRAD;
     register_full_backward_pre_hook NO_AUTOGRAD;
-    register_load_state_dict_post_hook NO_STATE_HOOKS;
-    register_load_state_dict_pre_hook NO_STATE_HOOKS;
-    register_state_dict_post_hook NO_STATE_HOOKS;
-    register_state_dict_pre_hook NO_STATE_HOOKS;
     set_extra_state PYTHON;
-    to_empty "weights without values are of no use here";
     xpu NO_DEVICE;
-    zero_grad NO_AUTOGRAD;
 }

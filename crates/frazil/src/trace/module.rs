@@ -30,7 +30,7 @@ const MAX_DEPTH: usize = 100;
 /// # let model = Session::new().trace_module(&parameters, &[forward], &TraceOptions::default())?.to_model();
 /// // of a model that was traced with them:
 /// assert!(model.state_dict()?.keys().eq(["calls", "embed.weight", "head.weight"]));
-/// assert_eq!(model.root().named_parameters(true)?.len(), 1); // one tensor under two names
+/// assert_eq!(model.root().named_parameters(&frazil::MemberOptions::default())?.len(), 1); // one tensor under two names
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone)]

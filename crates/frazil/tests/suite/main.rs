@@ -30,6 +30,7 @@ mod scalars;
 mod script_module;
 mod shared_cache;
 mod states;
+mod submodules;
 mod switches;
 mod toplevel;
 mod torch_pages;

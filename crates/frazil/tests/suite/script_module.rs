@@ -2,7 +2,8 @@
 
 use frazil::ir::DType;
 use frazil::{
-    EngineKind, EngineOptions, Error, Model, Session, StateDict, Tensor, Value, read_safetensors, write_safetensors,
+    EngineKind, EngineOptions, Error, MemberOptions, Model, Session, StateDict, Tensor, Value, read_safetensors,
+    write_safetensors,
 };
 use std::path::PathBuf;
 
@@ -47,15 +48,15 @@ fn names_are_those_of_pytorch_in_its_order() {
     assert_eq!(modules.len(), 34);
     let children: Vec<&str> = root.named_children().into_iter().map(|(name, _)| name).collect();
     assert_eq!(children, ["stem", "pool", "blocks", "dropout", "classify"]);
-    let parameters = root.named_parameters(true).unwrap();
+    let parameters = root.named_parameters(&MemberOptions::default()).unwrap();
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names[..4],
         ["stem.0.weight", "stem.1.weight", "stem.1.bias", "blocks.0.conv1.weight"]
     );
     assert_eq!(names.len(), 29);
-    assert!(root.named_parameters(false).unwrap().is_empty());
-    assert_eq!(root.named_buffers(true).unwrap().len(), 27);
+    assert!(root.named_parameters(&MemberOptions::own()).unwrap().is_empty());
+    assert_eq!(root.named_buffers(&MemberOptions::default()).unwrap().len(), 27);
     let state = model.state_dict().unwrap();
     let names: Vec<&str> = state.keys().map(String::as_str).collect();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use frazil::eager::Var;
 use frazil::trace::{Method, Outputs, Parameters, Scope, TraceOptions, WarningKind};
-use frazil::{Error, FreezeOptions, Loaded, Result, Session, Tensor};
+use frazil::{Error, FreezeOptions, Loaded, MemberOptions, Result, Session, Tensor};
 use std::path::Path;
 
 fn counting(sizes: &[i64]) -> Tensor {
@@ -354,7 +354,7 @@ fn parameters_become_attributes_that_freezing_folds() -> Result<()> {
     let model = trace.to_model();
     let names: Vec<String> = model
         .root()
-        .named_parameters(true)?
+        .named_parameters(&MemberOptions::default())?
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -368,7 +368,7 @@ fn parameters_become_attributes_that_freezing_folds() -> Result<()> {
             "fc.weight"
         ]
     );
-    assert_eq!(model.root().named_buffers(true)?.len(), 2);
+    assert_eq!(model.root().named_buffers(&MemberOptions::default())?.len(), 2);
     let frozen = model.freeze(&FreezeOptions::default())?;
     let graph = frazil_graph(&frozen)?;
     assert!(!graph.contains("GetAttr") && !graph.contains("batch_norm"), "{graph}");

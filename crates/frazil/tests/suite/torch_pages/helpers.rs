@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::containers::dictionary;
 use super::objects::{Failure, Kwargs, Module, Object, Outcome, computed};
 use frazil::passes::freeze::Freeze;
 use frazil::{FreezeOptions, Model, PassOptions, SaveOptions, Session, Value};
@@ -33,8 +34,15 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
             target.becomes(model);
             Ok(Object::Value(Value::None))
         }
-        "torch.jit.script" | "nn.Parameter" => first.ok_or_else(|| Failure::lacks(name)),
-        "OrderedDict" => Ok(Object::Dict(Vec::new())),
+        "torch.jit.script" => first.ok_or_else(|| Failure::lacks(name)),
+        "nn.Parameter" => {
+            let [data, flag] = bound(args, kwargs, ["data", "requires_grad"])?;
+            let tensor = data.and_then(|data| data.value().ok()?.as_tensor());
+            let tensor = tensor.ok_or_else(|| Failure::lacks(name))?;
+            let requires_grad = flag.is_none_or(|flag| flag.is_true());
+            Ok(Object::Value(tensor.with_requires_grad(requires_grad).into()))
+        }
+        "OrderedDict" => Ok(Object::Value(Value::Dict(dictionary([])))),
         "kinds" => {
             let pairs = kinds(first)?.into_iter();
             Ok(Object::Dict(
@@ -60,6 +68,7 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
         "extra_files" => extra_files(args),
         "same" => match &args[..] {
             [Object::Module(a), Object::Module(b)] => Ok(Object::Value(Value::Bool(a.is(b)))),
+            [Object::Value(Value::Dict(a)), Object::Value(Value::Dict(b))] => Ok(Object::Value(Value::Bool(a.is(b)))),
             _ => Err(Failure::lacks("whether objects are the same")),
         },
         "str" => match &args[..] {

@@ -1,9 +1,14 @@
 //! PyTorch's pages on TorchScript: each unit of them has a row in tests/torch-pages/rows, and the programs that rows name do what PyTorch recorded.
 
+mod calls;
+mod containers;
+mod convert;
 mod helpers;
+mod members;
 mod module;
 mod objects;
 mod rows;
+mod state;
 mod steps;
 
 use std::collections::BTreeMap;

@@ -3,59 +3,50 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::calls::Registered;
 use super::objects::{Failure, Kwargs, Object, Outcome};
-use super::steps::applied;
-use crate::language::OPERATOR;
-use frazil::ir::{DType, Graph};
-use frazil::{
-    CallError, Engine, EngineKind, EngineOptions, HookId, Loaded, Model, PassOptions, StateDict, Tensor, Value,
-};
-use frazil_recorded::compare;
+use frazil::ir::Graph;
+use frazil::{Engine, Loaded, Model, PassOptions, Tensor, Value};
 
 /// What all names of one module share.
-struct Shared {
-    loaded: Loaded,
-    model: Model,
+pub(super) struct Shared {
+    pub(super) loaded: Loaded,
+    pub(super) model: Model,
     /// The instance that calls run on; what they change is part of the module.
-    engine: Option<Engine>,
-    /// An instance on native code, which makes the same calls; none where hooks were registered.
-    native: Option<Engine>,
-    hooked: bool,
+    pub(super) engine: Option<Engine>,
+    /// An instance on native code, which makes the same calls, and the methods of submodules that it has.
+    pub(super) native: Option<Engine>,
+    pub(super) native_methods: Vec<String>,
+    pub(super) hooks: Vec<Registered>,
+    pub(super) hooks_so_far: usize,
+    pub(super) changes_seen: usize,
 }
 
 /// A module with all that its calls changed, or a part of it.
 #[derive(Clone)]
 pub struct Module {
-    shared: Rc<RefCell<Shared>>,
+    pub(super) shared: Rc<RefCell<Shared>>,
     /// The path of a submodule; empty for the module itself.
-    path: String,
+    pub(super) path: String,
     /// The method, where the object is one; a function's name.
-    method: Option<String>,
+    pub(super) method: Option<String>,
 }
 
-fn join(path: &str, name: &str) -> String {
+pub(super) fn join(path: &str, name: &str) -> String {
     match path {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
     }
 }
 
-fn tensors(pairs: Vec<(String, Tensor)>) -> Object {
-    Object::pairs(
-        pairs
-            .into_iter()
-            .map(|(name, tensor)| (name, Object::Value(tensor.into()))),
-    )
-}
-
 /// The arguments of a call: the one at `index` or of that name. What none of `known` names is an error.
-struct Arguments<'a> {
+pub struct Arguments<'a> {
     args: &'a [Object],
     kwargs: &'a Kwargs,
 }
 
 impl<'a> Arguments<'a> {
-    fn of(method: &str, args: &'a [Object], kwargs: &'a Kwargs, known: &[&str]) -> Result<Arguments<'a>, Failure> {
+    pub fn of(method: &str, args: &'a [Object], kwargs: &'a Kwargs, known: &[&str]) -> Result<Arguments<'a>, Failure> {
         if let Some((name, _)) = kwargs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             return Err(Failure::lacks(&format!("`{name}` of `{method}`")));
         }
@@ -65,12 +56,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn get(&self, index: usize, name: &str) -> Option<&'a Object> {
+    pub fn get(&self, index: usize, name: &str) -> Option<&'a Object> {
         let named = self.kwargs.iter().find(|(found, _)| found == name);
         self.args.get(index).or(named.map(|(_, object)| object))
     }
 
-    fn flag(&self, index: usize, name: &str, default: bool) -> Result<bool, Failure> {
+    pub fn flag(&self, index: usize, name: &str, default: bool) -> Result<bool, Failure> {
         match self.get(index, name) {
             None => Ok(default),
             Some(Object::Value(Value::Bool(flag))) => Ok(*flag),
@@ -78,25 +69,25 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn text(&self, index: usize, name: &str) -> Result<String, Failure> {
+    pub fn text(&self, index: usize, name: &str) -> Result<String, Failure> {
         self.get(index, name).ok_or_else(|| Failure::lacks(name))?.text()
     }
 
-    fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
-        let value = self.get(index, name).map(Object::value).transpose()?;
-        value
-            .and_then(|value| value.as_tensor())
+    pub fn tensor(&self, index: usize, name: &str) -> Result<Tensor, Failure> {
+        self.optional(index, name)?
             .ok_or_else(|| Failure::lacks("this argument"))
     }
-}
 
-fn engine(model: &Model, kind: EngineKind) -> frazil::Result<Engine> {
-    let options = EngineOptions {
-        kind,
-        methods: model.root().method_names().into_iter().map(str::to_owned).collect(),
-        ..EngineOptions::default()
-    };
-    model.engine(&options)
+    /// A tensor or `None`.
+    pub fn optional(&self, index: usize, name: &str) -> Result<Option<Tensor>, Failure> {
+        match self.get(index, name).map(Object::value).transpose()? {
+            Some(Value::None) => Ok(None),
+            value => value
+                .and_then(|value| value.as_tensor())
+                .map(Some)
+                .ok_or_else(|| Failure::lacks("this argument")),
+        }
+    }
 }
 
 impl Module {
@@ -119,7 +110,10 @@ impl Module {
             model,
             engine: None,
             native: None,
-            hooked: false,
+            native_methods: Vec::new(),
+            hooks: Vec::new(),
+            hooks_so_far: 0,
+            changes_seen: 0,
         };
         Module {
             shared: Rc::new(RefCell::new(shared)),
@@ -128,12 +122,16 @@ impl Module {
         }
     }
 
-    fn part(&self, path: String, method: Option<String>) -> Object {
+    pub fn part(&self, path: String, method: Option<String>) -> Object {
         Object::Module(Module {
             shared: Rc::clone(&self.shared),
             path,
             method,
         })
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     pub fn is(&self, other: &Module) -> bool {
@@ -182,7 +180,11 @@ impl Module {
     }
 
     /// Changes the module; later calls run on what it is then.
-    fn change<R>(&self, what: &str, change: impl FnOnce(&mut Model) -> frazil::Result<R>) -> Result<R, Failure> {
+    pub(super) fn change<R>(
+        &self,
+        what: &str,
+        change: impl FnOnce(&mut Model) -> frazil::Result<R>,
+    ) -> Result<R, Failure> {
         let mut model = self.whole(what)?;
         let result = change(&mut model)?;
         self.becomes(model);
@@ -194,6 +196,7 @@ impl Module {
         let shared = &mut *self.shared.borrow_mut();
         shared.engine = None;
         shared.native = None;
+        shared.hooks.iter_mut().for_each(Registered::forget);
         shared.loaded = Loaded::Model(model.clone());
         shared.model = model;
     }
@@ -204,68 +207,6 @@ impl Module {
         model.set_attribute(&join(&self.path, name), value)?;
         self.becomes(model);
         Ok(())
-    }
-
-    fn with_engine<R>(&self, run: impl FnOnce(&mut Engine) -> Result<R, CallError>) -> Result<R, Failure> {
-        let shared = &mut *self.shared.borrow_mut();
-        let engine = match shared.engine.take() {
-            Some(engine) => engine,
-            None => engine(&shared.model, EngineKind::Interpreter)?,
-        };
-        Ok(run(shared.engine.insert(engine))?)
-    }
-
-    /// `module(args)`, or a call of the method or function.
-    pub fn call(&self, args: &[Object], kwargs: &Kwargs) -> Outcome {
-        let args = args.iter().map(Object::value).collect::<Result<Vec<_>, _>>()?;
-        let named = kwargs.iter().map(|(name, object)| Ok((name.as_str(), object.value()?)));
-        let named = named.collect::<Result<Vec<_>, Failure>>()?;
-        let native = self.native_result(&args, &named)?;
-        let result = self.with_engine(|engine| self.run(engine, &args, &named));
-        match (&result, native) {
-            (Ok(value), Some(Ok(native))) => compare::values(value, &native, OPERATOR)
-                .map_err(|difference| Failure::new(format!("native code differs: {difference}")))?,
-            (Ok(_), Some(Err(e))) => return Err(Failure::new(format!("native code: {e}"))),
-            (Err(_), Some(Ok(native))) => return Err(Failure::new(format!("native code gives {native:?}"))),
-            _ => {}
-        }
-        Ok(Object::Value(result?))
-    }
-
-    fn run(&self, engine: &mut Engine, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        match &self.method {
-            None if self.path.is_empty() => engine.call_module_with(args, named),
-            None => engine.call_with(&join(&self.path, "forward"), args, named),
-            Some(method) => engine.call_with(&join(&self.path, method), args, named),
-        }
-    }
-
-    /// The same call on native code, which is for modules in evaluation mode without hooks of ours.
-    fn native_result(
-        &self,
-        args: &[Value],
-        named: &[(&str, Value)],
-    ) -> Result<Option<Result<Value, CallError>>, Failure> {
-        let model = self.model()?;
-        let shared = &mut *self.shared.borrow_mut();
-        if !cfg!(feature = "codegen") || shared.hooked || model.root().is_training() || !self.path.is_empty() {
-            return Ok(None);
-        }
-        let native = match shared.native.take() {
-            Some(native) => native,
-            None => engine(&model, EngineKind::Native)?,
-        };
-        // A call may write to its arguments, which the interpreter's call gets, too.
-        let copies = args.iter().map(|value| match value {
-            Value::Tensor(cell) => Ok(cell.get().deep_copy_preserving_strides()?.into()),
-            other => Ok(other.clone()),
-        });
-        let copies = copies.collect::<Result<Vec<Value>, frazil::Error>>()?;
-        Ok(Some(self.run(shared.native.insert(native), &copies, named)))
-    }
-
-    pub fn remove_hook(&self, hook: HookId) -> bool {
-        self.with_engine(|engine| Ok(engine.remove_hook(hook))).unwrap_or(false)
     }
 
     /// The graph of the method, or of `forward`.
@@ -354,6 +295,11 @@ impl Module {
         if self.method.is_some() {
             return Err(Failure::lacks(&format!("`{name}` of functions")));
         }
+        let own = self.members(name, args, kwargs);
+        let own = own.or_else(|| self.converted(name, args, kwargs));
+        if let Some(result) = own.or_else(|| self.stateful(name, args, kwargs)) {
+            return result;
+        }
         if let Some(result) = self.described(name, args, kwargs) {
             return result;
         }
@@ -369,9 +315,8 @@ impl Module {
     /// Methods that tell about the module and change nothing.
     fn described(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
-            "parameters" | "buffers" | "named_parameters" | "named_buffers" => &["recurse"],
             "get_parameter" | "get_buffer" | "get_submodule" => &["target"],
-            "children" | "named_children" | "modules" | "named_modules" | "state_dict" | "extra_repr" => &[],
+            "extra_repr" => &[],
             _ => return None,
         };
         Some(self.description(name, args, kwargs, known))
@@ -381,48 +326,7 @@ impl Module {
         let arguments = Arguments::of(name, args, kwargs, known)?;
         let model = self.model()?;
         let module = model.root().get_submodule(&self.path)?;
-        let second = |pairs: Object| {
-            let items = pairs.items().unwrap_or_default().into_iter();
-            Object::List(items.filter_map(|pair| pair.items()?.pop()).collect())
-        };
-        let submodule = |path: &str| self.part(join(&self.path, path), None);
-        let parts = |names: Vec<String>| {
-            Object::pairs(names.into_iter().map(|path| {
-                let object = if path.is_empty() {
-                    Object::Module(self.clone())
-                } else {
-                    submodule(&path)
-                };
-                (path, object)
-            }))
-        };
-        let children = || {
-            parts(
-                module
-                    .named_children()
-                    .into_iter()
-                    .map(|(name, _)| name.to_owned())
-                    .collect(),
-            )
-        };
-        let modules = || parts(module.named_modules().into_iter().map(|(name, _)| name).collect());
         Ok(match name {
-            "named_parameters" => tensors(module.named_parameters(arguments.flag(0, "recurse", true)?)?),
-            "named_buffers" => tensors(module.named_buffers(arguments.flag(0, "recurse", true)?)?),
-            "parameters" => second(tensors(module.named_parameters(arguments.flag(0, "recurse", true)?)?)),
-            "buffers" => second(tensors(module.named_buffers(arguments.flag(0, "recurse", true)?)?)),
-            "named_children" => children(),
-            "children" => second(children()),
-            "named_modules" => modules(),
-            "modules" => second(modules()),
-            "state_dict" => {
-                let pairs = module.state_dict()?.into_iter();
-                Object::Dict(
-                    pairs
-                        .map(|(name, t)| (Object::str(name), Object::Value(t.into())))
-                        .collect(),
-                )
-            }
             "get_parameter" => Object::Value(module.get_parameter(&arguments.text(0, "target")?)?.into()),
             "get_buffer" => Object::Value(module.get_buffer(&arguments.text(0, "target")?)?.into()),
             "get_submodule" => {
@@ -430,147 +334,74 @@ impl Module {
                 module.get_submodule(&path)?;
                 match path.is_empty() {
                     true => Object::Module(self.clone()),
-                    false => submodule(&path),
+                    false => self.part(join(&self.path, &path), None),
                 }
             }
             _ => Object::str(module.extra_repr()),
         })
     }
 
-    /// Methods that change the module and give the module itself.
+    /// Methods that add to the module, and those that are not there.
     fn changed(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Option<Outcome> {
         let known: &[&str] = match name {
-            "train" => &["mode"],
-            "to" | "type" => &["dtype"],
-            "eval" | "half" | "bfloat16" | "float" | "double" | "cpu" => &[],
-            "requires_grad_" => &["requires_grad"],
-            "load_state_dict" => &["state_dict", "strict"],
             "register_buffer" => &["name", "tensor", "persistent"],
             "register_parameter" => &["name", "param"],
-            "add_module" | "register_module" | "set_submodule" => &["name", "module"],
-            "apply" => &["fn"],
+            "add_module" | "register_module" => &["name", "module"],
+            "set_submodule" => &["target", "module", "strict"],
             "define" => &["src"],
-            "to_empty" | "zero_grad" | "get_extra_state" | "set_extra_state" | "cuda" | "xpu" | "ipu" => {
+            "get_extra_state" | "set_extra_state" | "cuda" | "xpu" | "ipu" => {
                 return Some(self.refused(name));
             }
             _ => return None,
         };
-        let own = || Object::Module(self.clone());
-        let none = || Object::Value(Value::None);
         let run = || -> Outcome {
-            let arguments = Arguments::of(name, args, kwargs, known)?;
-            if name == "load_state_dict" {
-                return self.loads(&arguments);
-            }
-            let first = arguments.get(0, known.first().copied().unwrap_or_default());
-            match name {
-                "train" => {
-                    let mode = arguments.flag(0, "mode", true)?;
-                    self.change(name, |m| {
-                        m.train(mode);
-                        Ok(())
-                    })?;
-                }
-                "eval" => self.change(name, |m| {
-                    m.eval();
-                    Ok(())
-                })?,
-                "half" => self.change(name, Model::half)?,
-                "bfloat16" => self.change(name, Model::bfloat16)?,
-                "float" => self.change(name, Model::float)?,
-                "double" => self.change(name, Model::double)?,
-                "cpu" => drop(self.whole(name)?),
-                "to" | "type" => {
-                    let dtype = first.and_then(Object::dtype);
-                    let dtype: DType = dtype.ok_or_else(|| Failure::lacks(&format!("`{name}` without a dtype")))?;
-                    self.change(name, |m| if name == "to" { m.to(dtype) } else { m.to_type(dtype) })?;
-                }
-                "requires_grad_" => {
-                    let flag = arguments.flag(0, "requires_grad", true)?;
-                    self.change(name, |m| m.requires_grad_(flag))?;
-                }
-                "apply" => self.applies(first)?,
-                _ => {
-                    self.extends(name, &arguments)?;
-                    return Ok(none());
-                }
-            }
-            Ok(own())
+            self.extends(name, &Arguments::of(name, args, kwargs, known)?)?;
+            Ok(Object::Value(Value::None))
         };
         Some(run())
     }
 
     /// Methods that add to the module.
     fn extends(&self, name: &str, arguments: &Arguments<'_>) -> Result<(), Failure> {
-        let key = arguments.text(0, "name")?;
+        let key = arguments.text(0, if name == "set_submodule" { "target" } else { "name" })?;
         match name {
             "define" => self.change(name, |m| m.define(&key)),
             "register_buffer" => {
-                let (tensor, persistent) = (arguments.tensor(1, "tensor")?, arguments.flag(2, "persistent", true)?);
-                self.change(name, |m| m.register_buffer(&key, &tensor, persistent))
+                let (tensor, persistent) = (arguments.optional(1, "tensor")?, arguments.flag(2, "persistent", true)?);
+                self.change_part(|m| m.register_buffer(&key, tensor.as_ref(), persistent))
             }
             "register_parameter" => {
-                let tensor = arguments.tensor(1, "param")?;
-                self.change(name, |m| m.register_parameter(&key, &tensor, true))
+                let tensor = arguments.optional(1, "param")?;
+                let requires_grad = tensor.as_ref().is_none_or(Tensor::requires_grad);
+                self.change_part(|m| m.register_parameter(&key, tensor.as_ref(), requires_grad))
             }
             _ => {
                 let Some(Object::Module(child)) = arguments.get(1, "module") else {
                     return Err(Failure::lacks("children that are no modules"));
                 };
-                let child = child.whole(name)?;
-                self.change(name, |m| match name {
-                    "set_submodule" => m.set_submodule(&key, &child),
-                    _ => m.add_module(&key, &child),
-                })
+                // Of the module itself, a part is the part.
+                let mut model = self.model()?;
+                let of = match Rc::ptr_eq(&self.shared, &child.shared) {
+                    true => model.clone(),
+                    false => child.model()?,
+                };
+                let child = of.root().get_submodule(&child.path)?;
+                let mut owner = model.submodule_mut(&self.path)?;
+                match name {
+                    "set_submodule" if arguments.flag(2, "strict", false)? => owner.replace_submodule(&key, child),
+                    "set_submodule" => owner.set_submodule(&key, child),
+                    _ => owner.add_module(&key, child),
+                }?;
+                self.becomes(model);
+                Ok(())
             }
         }
-    }
-
-    fn loads(&self, arguments: &Arguments<'_>) -> Outcome {
-        let given = arguments.get(0, "state_dict");
-        let Some(dict @ (Object::Dict(_) | Object::Value(Value::Dict(_)))) = given else {
-            return Err(Failure::lacks("state that is no dictionary"));
-        };
-        let mut state = StateDict::new();
-        for pair in dict.items().unwrap_or_default() {
-            let pair = pair.items().unwrap_or_default();
-            let tensor = pair[1]
-                .value()?
-                .as_tensor()
-                .ok_or_else(|| Failure::lacks("state without tensors"))?;
-            state.insert(pair[0].text()?, tensor);
-        }
-        let strict = arguments.flag(1, "strict", true)?;
-        let keys = self.change("load_state_dict", |m| m.load_state_dict(&state, strict))?;
-        let list = |names: Vec<String>| Object::List(names.into_iter().map(Object::str).collect());
-        Ok(Object::Tuple(vec![list(keys.missing_keys), list(keys.unexpected_keys)]))
-    }
-
-    fn applies(&self, function: Option<&Object>) -> Result<(), Failure> {
-        let Some(Object::Function(tree)) = function else {
-            return Err(Failure::lacks("`apply` without a function"));
-        };
-        let mut failure = None;
-        self.change("apply", |model| {
-            model.apply(|model, path| {
-                let module = Module::new(model.clone());
-                let outcome = applied(tree, vec![module.part(path.to_owned(), None)]);
-                match outcome.and_then(|_| module.model()) {
-                    Ok(changed) => *model = changed,
-                    Err(e) => failure = failure.take().or(Some(e)),
-                }
-                Ok(())
-            })
-        })?;
-        failure.map_or(Ok(()), Err)
     }
 
     /// Methods that say why they are not there.
     fn refused(&self, name: &str) -> Outcome {
         let model = self.whole(name)?;
         let refusal = match name {
-            "to_empty" => model.to_empty(),
-            "zero_grad" => model.zero_grad(),
             "get_extra_state" => model.get_extra_state(),
             "set_extra_state" => model.set_extra_state(),
             "cuda" => model.cuda(),
@@ -579,40 +410,6 @@ impl Module {
         };
         refusal?;
         Ok(Object::Module(self.clone()))
-    }
-
-    fn hooked(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
-        let arguments = Arguments::of(name, args, kwargs, &["hook"])?;
-        if !self.path.is_empty() {
-            return Err(Failure::lacks("hooks of submodules"));
-        }
-        let Some(Object::Function(tree)) = arguments.get(0, "hook").cloned() else {
-            return Err(Failure::lacks("hooks that are no functions"));
-        };
-        self.shared.borrow_mut().hooked = true;
-        let raised = |failure: Failure| CallError::Raised(failure.to_string());
-        let module = || Object::Value(Value::None);
-        let hook = self.with_engine(|engine| {
-            Ok(match name {
-                "register_forward_hook" => engine.register_forward_hook(move |args, result| {
-                    let args = Object::Value(Value::tuple(args.to_vec()));
-                    let given = applied(&tree, vec![module(), args, Object::Value(result.clone())]);
-                    match given.and_then(|object| object.value()).map_err(raised)? {
-                        Value::None => Ok(None),
-                        value => Ok(Some(value)),
-                    }
-                }),
-                _ => engine.register_forward_pre_hook(move |args| {
-                    let given = applied(&tree, vec![module(), Object::Value(Value::tuple(args.to_vec()))]);
-                    match given.and_then(|object| object.value()).map_err(raised)? {
-                        Value::None => Ok(None),
-                        Value::Tuple(items) => Ok(Some(items.items.to_vec())),
-                        value => Ok(Some(vec![value])),
-                    }
-                }),
-            })
-        })?;
-        Ok(Object::Handle(self.clone(), hook))
     }
 
     /// The names of the methods, in order.

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::path::Path;
 
+use super::containers;
 pub use super::helpers::helper;
 pub use super::module::Module;
-use super::steps::applied;
+use super::steps::{Lambda, applied};
 use frazil::ir::{DType, Graph};
 use frazil::runtime::value::{DictValue, Key, ListValue};
-use frazil::{CallError, EngineKind, EngineOptions, Error, HookId, Session, Value};
+use frazil::{CallError, EngineKind, EngineOptions, Error, Session, StateHookId, Value};
 use frazil_recorded::value::common_type;
 use indexmap::IndexMap;
-use serde_json::Value as Json;
 
 /// Arguments by name.
 pub type Kwargs = Vec<(String, Object)>;
@@ -63,10 +63,14 @@ pub enum Object {
     Tuple(Vec<Object>),
     Dict(Vec<(Object, Object)>),
     DType(String),
-    /// A lambda, as its tree.
-    Function(Json),
+    MemoryFormat(String),
+    Function(Lambda),
     /// A hook that can be removed.
-    Handle(Module, HookId),
+    Handle(Module, usize),
+    /// A hook of all modules.
+    HandleOfAll(usize),
+    /// A hook of state dictionaries that can be removed.
+    StateHandle(Module, StateHookId),
     /// A name of PyTorch, or of a helper.
     Name(String),
 }
@@ -79,9 +83,9 @@ impl fmt::Debug for Object {
             Object::Graph(_) => f.write_str("graph"),
             Object::List(items) | Object::Tuple(items) => f.debug_list().entries(items).finish(),
             Object::Dict(pairs) => f.debug_map().entries(pairs.iter().map(|(k, v)| (k, v))).finish(),
-            Object::DType(name) | Object::Name(name) => f.write_str(name),
+            Object::DType(name) | Object::MemoryFormat(name) | Object::Name(name) => f.write_str(name),
             Object::Function(_) => f.write_str("lambda"),
-            Object::Handle(..) => f.write_str("handle"),
+            Object::HandleOfAll(_) | Object::Handle(..) | Object::StateHandle(..) => f.write_str("handle"),
         }
     }
 }
@@ -132,7 +136,7 @@ impl Object {
         match self {
             Object::Value(Value::Str(text)) => Ok(text.to_string()),
             Object::Graph(graph) => Ok(frazil_syntax::print_graph(graph)),
-            Object::Module(_) => Err(Failure::lacks("the text of a module")),
+            Object::Module(module) => module.text(),
             _ => Err(Failure(format!("{self:?} is no text"))),
         }
     }
@@ -166,6 +170,10 @@ impl Object {
     /// `object[at]`.
     pub fn item(&self, at: &Object) -> Outcome {
         let at = at.value()?;
+        if let Object::Value(dict @ Value::Dict(_)) = self {
+            let found = containers::method(dict, "__getitem__", &[Object::Value(at)]);
+            return found.unwrap_or_else(|| Err(Failure::lacks("this key")));
+        }
         if let Object::Dict(pairs) = self {
             let found = pairs
                 .iter()
@@ -188,6 +196,9 @@ impl Object {
             (Object::Tuple(keys), "missing_keys") => Ok(keys[0].clone()),
             (Object::Tuple(keys), "unexpected_keys") => Ok(keys[1].clone()),
             (Object::Dict(_), _) => self.item(&Object::str(name)),
+            (Object::Value(Value::Tensor(cell)), "requires_grad") => {
+                Ok(Object::Value(Value::Bool(cell.get().requires_grad())))
+            }
             (Object::Value(Value::Tensor(cell)), "dtype") => Ok(Object::str(cell.get().dtype().to_string())),
             (Object::Value(value @ Value::Tensor(_)), "device") => {
                 let device = computed("str(a.device)", std::slice::from_ref(value))?;
@@ -206,13 +217,24 @@ impl Object {
     pub fn call_method(&self, name: &str, args: &[Object], kwargs: &Kwargs) -> Outcome {
         match (self, name) {
             (Object::Module(module), _) => module.call_method(name, args, kwargs),
+            (Object::HandleOfAll(hook), "remove") => {
+                super::calls::remove_hook(*hook);
+                Ok(Object::Value(Value::None))
+            }
             (Object::Handle(module, hook), "remove") => {
                 module.remove_hook(*hook);
                 Ok(Object::Value(Value::None))
             }
             (Object::Name(of), _) => helper(&format!("{of}.{name}"), args.to_vec(), kwargs.clone()),
             (Object::Dict(pairs), "keys") => Ok(Object::List(pairs.iter().map(|(k, _)| k.clone()).collect())),
-            (Object::Value(_), _) => {
+            (Object::StateHandle(module, hook), "remove") => {
+                module.remove_state_hook(*hook)?;
+                Ok(Object::Value(Value::None))
+            }
+            (Object::Value(value), _) => {
+                if let Some(result) = containers::method(value, name, args) {
+                    return result;
+                }
                 let values: Result<Vec<Value>, Failure> =
                     std::iter::once(self).chain(args).map(Object::value).collect();
                 let names: Vec<&str> = NAMES[1..=args.len()].to_vec();

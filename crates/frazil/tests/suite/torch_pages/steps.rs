@@ -1,5 +1,6 @@
 //! Programs with steps: each step is an expression of Python that PyTorch evaluated, and that is evaluated here with our interface.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use frazil_recorded::compare;
 use serde_json::Value as Json;
 
 /// What a program's names stand for.
+#[derive(Clone)]
 struct Scope {
     session: Session,
     source: String,
@@ -20,6 +22,7 @@ struct Scope {
 
 /// What becomes of a program with steps here, against what was recorded.
 pub fn compare(source: &str, recorded: &Json) -> Outcome {
+    super::calls::forget_hooks();
     let mut scope = Scope {
         session: Session::new(),
         source: source.to_owned(),
@@ -63,15 +66,40 @@ pub fn compare(source: &str, recorded: &Json) -> Outcome {
     }
 }
 
+thread_local! {
+    /// The scopes of lambdas, and what hooks hold: hooks may go to other threads, and objects may not.
+    static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Vec<Object>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps an object for hooks, which get it by its number.
+pub fn hold(object: Object) -> usize {
+    HELD.with_borrow_mut(|held| {
+        held.push(object);
+        held.len() - 1
+    })
+}
+
+/// The object that [`hold`] gave that number.
+pub fn held(number: usize) -> Object {
+    HELD.with_borrow(|held| held[number].clone())
+}
+
+/// A lambda of a step, with the names around it.
+#[derive(Clone)]
+pub struct Lambda {
+    tree: Json,
+    scope: usize,
+}
+
 /// The value of a lambda of a step on arguments.
-pub fn applied(lambda: &Json, args: Vec<Object>) -> Evaluated {
-    let names = lambda["lambda"].as_array().unwrap().iter();
-    let scope = Scope {
-        session: Session::new(),
-        source: String::new(),
-        names: names.map(|name| name.as_str().unwrap().to_owned()).zip(args).collect(),
-    };
-    scope.evaluate(&lambda["body"])
+pub fn applied(lambda: &Lambda, args: Vec<Object>) -> Evaluated {
+    let names = lambda.tree["lambda"].as_array().unwrap().iter();
+    let mut scope = SCOPES.with_borrow(|scopes| scopes[lambda.scope].clone());
+    scope
+        .names
+        .extend(names.map(|name| name.as_str().unwrap().to_owned()).zip(args));
+    scope.evaluate(&lambda.tree["body"])
 }
 
 /// Text without the numbers that PyTorch gives to classes of one name.
@@ -89,8 +117,13 @@ fn without_mangling(text: &str) -> String {
 /// Whether our message says what PyTorch's does. Of missing attributes and of arguments that Python itself refuses, the names count.
 fn is_message(ours: &str, raises: &Json) -> bool {
     let ours = without_mangling(ours);
-    let text = without_mangling(raises["text"].as_str().unwrap());
-    let last = without_mangling(raises["last"].as_str().unwrap());
+    // The text of a KeyError is its key as Python's `repr` writes it.
+    let plain = |text: &str| match raises["type"].as_str() {
+        Some("KeyError") => without_mangling(text.trim_matches('\'')).replace("\\'", "'"),
+        _ => without_mangling(text),
+    };
+    let text = plain(raises["text"].as_str().unwrap());
+    let last = plain(raises["last"].as_str().unwrap());
     if matches!(raises["type"].as_str(), Some("AttributeError" | "TypeError")) {
         let name = text.rsplit(['\'', '`']).nth(1).unwrap_or_default();
         return ours.contains(name);
@@ -107,6 +140,12 @@ impl Scope {
         if let Some(name) = step.get("to") {
             self.names.insert(name.as_str().unwrap().to_owned(), object.clone());
         } else if let Some(of) = step.get("of") {
+            if step["attr"] == "requires_grad"
+                && let Some((module, name)) = self.tensor_of_module(of)?
+            {
+                module.set_requires_grad(&name, object.is_true())?;
+                return Ok(object);
+            }
             let Object::Module(module) = self.evaluate(of)? else {
                 return Err(Failure::lacks("attributes of what is no module"));
             };
@@ -129,7 +168,7 @@ impl Scope {
         Ok(match key.as_str() {
             "const" => Object::Value(value(body)),
             "dtype" => Object::DType(body.as_str().unwrap().to_owned()),
-            "memory_format" => return Err(Failure::lacks("memory formats")),
+            "memory_format" => Object::MemoryFormat(body.as_str().unwrap().to_owned()),
             "name" => self.named(body.as_str().unwrap())?,
             "list" => Object::List(self.all(body)?),
             "tuple" => Object::Tuple(self.all(body)?),
@@ -141,6 +180,18 @@ impl Scope {
             "not" => Object::Value(Value::Bool(!self.evaluate(body)?.is_true())),
             _ => return self.composed(tree),
         })
+    }
+
+    /// The module and the name of `module.name`, where that is a tensor.
+    fn tensor_of_module(&self, tree: &Json) -> Result<Option<(Module, String)>, Failure> {
+        let Some(name) = tree.get("attr").and_then(Json::as_str) else {
+            return Ok(None);
+        };
+        let Object::Module(module) = self.evaluate(&tree["of"])? else {
+            return Ok(None);
+        };
+        let is_tensor = matches!(module.attribute(name), Ok(Object::Value(Value::Tensor(_))));
+        Ok(is_tensor.then(|| (module, name.to_owned())))
     }
 
     fn composed(&self, tree: &Json) -> Evaluated {
@@ -173,7 +224,14 @@ impl Scope {
             })));
         }
         if tree.get("lambda").is_some() {
-            return Ok(Object::Function(tree.clone()));
+            let scope = SCOPES.with_borrow_mut(|scopes| {
+                scopes.push(self.clone());
+                scopes.len() - 1
+            });
+            return Ok(Object::Function(Lambda {
+                tree: tree.clone(),
+                scope,
+            }));
         }
         Err(Failure::lacks("this expression"))
     }
@@ -241,10 +299,27 @@ impl Scope {
             .collect();
         let kwargs = kwargs?;
         if let Some(attr) = callee.get("attr") {
+            if attr == "requires_grad_"
+                && let Some((module, name)) = self.tensor_of_module(&callee["of"])?
+            {
+                let flag = args.first().or(kwargs.first().map(|(_, flag)| flag));
+                module.set_requires_grad(&name, flag.is_none_or(Object::is_true))?;
+                return self.evaluate(&callee["of"]);
+            }
             let of = self.evaluate(&callee["of"])?;
             return of.call_method(attr.as_str().unwrap(), &args, &kwargs);
         }
         match self.evaluate(callee)? {
+            Object::Name(name) if name.contains("register_module_forward") => {
+                super::calls::hook_everywhere(&name, &args, &kwargs)
+            }
+            Object::Name(name) if name.contains("onednn_fusion") => {
+                if let Some(enabled) = args.first() {
+                    self.session.enable_onednn_fusion(enabled.is_true());
+                    return Ok(Object::Value(Value::None));
+                }
+                Ok(Object::Value(Value::Bool(self.session.onednn_fusion_enabled())))
+            }
             Object::Name(name) => super::objects::helper(&name, args, kwargs),
             other => other.call(&args, &kwargs),
         }

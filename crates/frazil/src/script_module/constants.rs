@@ -1,0 +1,51 @@
+//! Constants of classes (`Final`, `__constants__`): read as attributes, and never set.
+
+use super::ScriptModule;
+use crate::Error;
+use frazil_ir::Constant;
+use frazil_runtime::import::Importer;
+use frazil_runtime::python_repr;
+
+impl<'m> ScriptModule<'m> {
+    /// Names and values of its class's constants, in order.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n k: Final[int]\n def __init__(self):\n  super().__init__()\n  self.k = 2\n \
+    /// # def forward(self, x): return x * self.k\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// // of `k: Final[int]`, which the constructor sets to 2
+    /// assert!(matches!(model.root().constants()?.as_slice(), [("k", frazil::Value::Int(2))]));
+    /// assert!(matches!(model.root().attribute("k")?, frazil::Value::Int(2)));
+    /// let refused = model.set_attribute("k", &frazil::Value::Int(3)).err().map(|e| e.to_string());
+    /// assert_eq!(refused.as_deref(), Some("Can't set constant 'k' which has value:2"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a tensor does not fit its storage.
+    pub fn constants(self) -> crate::Result<Vec<(&'m str, frazil_runtime::Value)>> {
+        let mut importer = Importer::new();
+        let constants = self.class().into_iter().flat_map(|class| &class.constants);
+        constants
+            .map(|(name, value)| {
+                let value = importer.value(value, Some(&**self.module))?;
+                Ok((self.module.ctx().name(*name), value))
+            })
+            .collect()
+    }
+
+    pub(super) fn constant(self, name: &str) -> Option<&'m Constant> {
+        let name = self.module.ctx().find_symbol(name)?;
+        self.class()?.constants.get(&name)
+    }
+
+    /// The error for setting what is no attribute.
+    pub(super) fn not_settable(self, name: &str) -> Error {
+        let Some(constant) = self.constant(name) else {
+            return self.missing(name);
+        };
+        let value = Importer::new().value(constant, Some(&**self.module));
+        let text = value.map_or_else(|_| String::new(), |value| python_repr::str(self.module.ctx(), &value));
+        Error::Attribute(format!("Can't set constant '{name}' which has value:{text}"))
+    }
+}

@@ -1,0 +1,139 @@
+//! Modules and submodules of a model, to be changed.
+
+use super::ScriptModule;
+use crate::{Model, Result};
+use frazil_ir::{Constant, ObjectId};
+use frazil_runtime::Value;
+
+/// A module or submodule of a [`Model`], to be changed by itself: converted, switched between modes, loaded. The rest of the model stays as it is,
+/// except for parameters that it shares with the submodule.
+///
+/// [`Model`] has the same methods for the whole module.
+///
+/// ```
+/// use frazil::ir::DType;
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.a = nn.Linear(2, 2)\n  self.b = nn.Linear(2, 1)\n \
+/// # def forward(self, x): return self.b(self.a(x))\n";
+/// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// model.submodule_mut("a")?.to(DType::Double)?; // model.a.to(torch.float64)
+/// model.submodule_mut("b")?.train(true); // model.b.train()
+/// let root = model.root();
+/// assert_eq!(root.get_parameter("a.weight")?.dtype(), DType::Double);
+/// assert_eq!(root.get_parameter("b.weight")?.dtype(), DType::Float);
+/// assert!(root.get_submodule("b")?.is_training() && !root.is_training());
+/// # Ok::<(), frazil::Error>(())
+/// ```
+pub struct ScriptModuleMut<'m> {
+    pub(super) model: &'m mut Model,
+    pub(super) object: ObjectId,
+    /// The path in the model.
+    path: String,
+}
+
+impl Model {
+    /// The module itself, to be changed.
+    ///
+    /// See [`ScriptModuleMut`] for an example.
+    pub fn root_mut(&mut self) -> ScriptModuleMut<'_> {
+        let object = self.root().id();
+        ScriptModuleMut {
+            model: self,
+            object,
+            path: String::new(),
+        }
+    }
+
+    /// The submodule at a dotted path, to be changed; "" is the module itself.
+    ///
+    /// See [`ScriptModuleMut`] for an example.
+    ///
+    /// # Errors
+    /// When a name on the path is missing or no module.
+    pub fn submodule_mut(&mut self, path: &str) -> Result<ScriptModuleMut<'_>> {
+        let object = self.root().get_submodule(path)?.id();
+        Ok(ScriptModuleMut {
+            model: self,
+            object,
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl ScriptModuleMut<'_> {
+    /// The module, to be looked at.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+    /// # def forward(self, x): return self.fc(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// assert_eq!(model.submodule_mut("fc")?.view().original_name(), "Linear");
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn view(&self) -> ScriptModule<'_> {
+        self.model.root().at(self.object)
+    }
+
+    /// [`Model::set_attribute`] of this module.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 3\n def forward(self, x): return x + self.n\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// model.root_mut().set_attribute("n", &Value::Int(4))?;
+    /// assert!(matches!(model.root().attribute("n")?, Value::Int(4)));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Model::set_attribute`].
+    pub fn set_attribute(&mut self, path: &str, value: &Value) -> Result<()> {
+        self.model.set_attribute(&super::join(&self.path, path), value)
+    }
+
+    /// [`Model::apply`] of this module: `each` gets the model and paths in it.
+    ///
+    /// ```
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.net = nn.Sequential(nn.ReLU())\n \
+    /// # def forward(self, x): return self.net(x)\n";
+    /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// let mut seen = Vec::new();
+    /// model.submodule_mut("net")?.apply(|_model, path| {
+    ///     seen.push(path.to_owned());
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(seen, ["net.0", "net"]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `each`, the first of which ends it.
+    pub fn apply(&mut self, mut each: impl FnMut(&mut Model, &str) -> Result<()>) -> Result<()> {
+        let paths: Vec<String> = self.view().named_modules().into_iter().map(|(path, _)| path).collect();
+        paths.iter().rev().try_for_each(|path| {
+            let path = match path.as_str() {
+                "" => self.path.clone(),
+                path => super::join(&self.path, path),
+            };
+            each(self.model, &path)
+        })
+    }
+
+    /// [`Model::train`] of this module and everything below it.
+    ///
+    /// See [`ScriptModuleMut`] for an example.
+    pub fn train(&mut self, mode: bool) {
+        let objects: Vec<ObjectId> = self.view().named_modules().iter().map(|(_, m)| m.id()).collect();
+        let training = self.model.session().ctx().symbol("training");
+        let module = self.model.module_mut();
+        for object in objects {
+            module.set_attribute(object, training, Constant::Bool(mode));
+        }
+    }
+
+    /// [`train(false)`](Self::train).
+    ///
+    /// See [`ScriptModuleMut`] for an example.
+    pub fn eval(&mut self) {
+        self.train(false);
+    }
+}
