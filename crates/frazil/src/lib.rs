@@ -48,6 +48,7 @@ mod error;
 mod hooks;
 mod instance;
 mod loaded;
+mod map_location;
 mod model;
 #[cfg(feature = "codegen")]
 mod native;
@@ -74,9 +75,9 @@ pub use hooks::{Hook, HookId, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
-    ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemoryFormat, ScriptModule,
-    ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_safetensors, tensor_type,
-    write_safetensors,
+    Checkpoint, ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemoryFormat, ScriptModule,
+    ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_checkpoint,
+    read_safetensors, tensor_type, write_checkpoint, write_safetensors,
 };
 pub use session::Session;
 pub use session_builder::SessionBuilder;

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod attributes;
+mod checkpoint;
 mod code;
 mod conversion;
 mod convert;
@@ -17,8 +18,11 @@ mod tensor_file;
 mod unavailable;
 
 pub use code::ConstMap;
+pub(crate) use conversion::check_device;
+pub(crate) use rewrite::replace_tensors;
 pub(crate) use state_hooks::StateHooks;
 
+pub use checkpoint::{Checkpoint, read_checkpoint, write_checkpoint};
 pub use conversion::{Conversion, MemoryFormat, parse_device, tensor_type};
 pub use convert::ToEmpty;
 pub use load_state::LoadStateDictOptions;
