@@ -76,7 +76,7 @@ pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
     Checkpoint, ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemoryFormat, ScriptModule,
-    ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_checkpoint,
+    ScriptModuleMut, StateDict, StateDictOptions, StateHookId, TensorInfo, ToEmpty, parse_device, read_checkpoint,
     read_safetensors, tensor_type, write_checkpoint, write_safetensors,
 };
 pub use session::Session;

@@ -15,6 +15,7 @@ mod state_dict;
 mod state_hooks;
 mod submodule;
 mod tensor_file;
+mod tensor_info;
 mod unavailable;
 
 pub use code::ConstMap;
@@ -30,6 +31,7 @@ pub use state_dict::{IncompatibleKeys, StateDict, StateDictOptions};
 pub use state_hooks::{LoadingState, StateHookId};
 pub use submodule::ScriptModuleMut;
 pub use tensor_file::{read_safetensors, write_safetensors};
+pub use tensor_info::TensorInfo;
 
 use crate::{Error, Model, Result, Session};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};

@@ -2,6 +2,7 @@
 
 mod containers;
 mod convert;
+mod files;
 mod helpers;
 mod module;
 mod objects;
