@@ -380,3 +380,59 @@ class M(nn.Module):
 #> dtypes(m.named_parameters())
 #> m.b.apply(lambda s: s.to(torch.float16))
 #> dtypes(m.named_parameters())
+
+### sequential_parts
+#> m = torch.jit.script(nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1)), nn.Linear(1, 1)).eval())
+#> m[0].half()
+#> dtypes(m.state_dict())
+#> m[0][1].float()
+#> dtypes(m.state_dict())
+#> next(m.parameters()).dtype
+#> next(m[1].parameters()).requires_grad
+#> list(m.parameters())[1].dtype
+#> m[1].weight.requires_grad_(False).dtype
+#> grads(m.named_parameters())
+#> m[0][0].bias.requires_grad = False
+#> grads(m.named_parameters())
+#> m[0].train()
+#> m[0][1].training
+#> m.training
+#> m[0].load_state_dict({"0.weight": torch.ones(1, 1)}, strict=False)
+#> m[0].state_dict(prefix="p.")["p.0.weight"]
+
+### frozen_has_nothing_to_convert
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+    def forward(self, x):
+        return x * self.w
+#> m = torch.jit.script(M().eval())
+#> f = torch.jit.freeze(m)
+#> f.half()
+#> f.to(torch.float64)
+#> f.state_dict()
+#> f(torch.ones(2)).dtype
+#> f.load_state_dict({})
+#> f.load_state_dict({"w": torch.ones(2)})
+
+### loaded_with_other_types
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.register_buffer("i", torch.tensor([1, 2]))
+    def forward(self, x):
+        return x * self.w + self.i
+#> m = torch.jit.script(M().eval())
+#> m.half()
+#> m.load_state_dict({"w": torch.tensor([0.1, 1000.3]), "i": torch.tensor([2.7, -1.5])})
+#> m.w
+#> m.i
+#> m.double()
+#> m.load_state_dict({"w": torch.tensor([1, 2], dtype=torch.uint8), "i": torch.tensor([True, False])})
+#> m.w
+#> m.i
+#> m.to(torch.complex64)
+#> m.load_state_dict({"w": torch.tensor([1 + 2j, 3.])}, strict=False)
+#> m.w

@@ -242,3 +242,39 @@ class M(nn.Module):
 #> d.update({"b": torch.full((1,), 4.)})
 #> m.load_state_dict(d)
 #> m(torch.ones(1))
+
+### hooks_with_all_arguments
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(1))
+    def forward(self, x):
+        return x * self.w
+#> m = eager(M().eval())
+#> seen_here = []
+#> a = m.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen_here.append("first"))
+#> b = m.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen_here.append("second"))
+#> m.state_dict()
+#> a.remove()
+#> m.state_dict()
+#> b.remove()
+#> m.state_dict()
+#> seen_here
+#> m.register_load_state_dict_pre_hook(lambda module, state, prefix, meta, strict, missing, unexpected, errors: missing.append("more"))
+#> m.register_load_state_dict_pre_hook(lambda module, state, prefix, meta, strict, missing, unexpected, errors: unexpected.extend(["x", "y"]))
+#> m.load_state_dict({"w": torch.ones(1)})
+#> m.load_state_dict({"w": torch.ones(1)}, strict=False)
+#> m.load_state_dict({"w": torch.ones(2)}, strict=False)
+
+### post_hook_returns_something
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(1))
+    def forward(self, x):
+        return x * self.w
+#> m = eager(M().eval())
+#> m.register_state_dict_pre_hook(lambda module, prefix, keep_vars: 3)
+#> m.state_dict()
+#> m.register_state_dict_post_hook(lambda module, state, prefix, meta: state)
+#> m.state_dict()

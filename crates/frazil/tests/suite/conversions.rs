@@ -171,3 +171,27 @@ model = Net().eval()
     let again = Session::new().load_bytes("net.pt".as_ref(), archive).unwrap();
     assert_eq!(strides(&again.to_model("forward").unwrap()), [60, 1, 15, 3]);
 }
+
+#[test]
+fn tensors_that_programs_make_require_no_gradients() {
+    let source = "class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.register_buffer('b', torch.zeros(2))
+        self.register_buffer('c', torch.zeros(2))
+    def forward(self, x):
+        self.b = self.w.detach()
+        self.c = self.w + x
+        return self.w
+model = Net().eval()
+";
+    let loaded = Session::new().script("net.py".as_ref(), source, &[]).unwrap();
+    let mut engine = loaded.to_model("forward").unwrap().engine(&options()).unwrap();
+    engine
+        .call("forward", &[Tensor::from_f32(&[1.0], &[1]).unwrap().into()])
+        .unwrap();
+    let model = engine.snapshot().unwrap();
+    let grads = |path: &str| model.root().tensor_info(path).unwrap().requires_grad;
+    assert_eq!([grads("w"), grads("b"), grads("c")], [true, false, false]);
+}

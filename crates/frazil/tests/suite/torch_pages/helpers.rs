@@ -58,6 +58,12 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
             let items = items.ok_or_else(|| Failure::lacks("the length of this"))?;
             Ok(Object::Value(Value::Int(items.len() as i64)))
         }
+        "iter" => first.ok_or_else(|| Failure::lacks(name)),
+        "next" => {
+            let items = first.and_then(|object| object.items()).unwrap_or_default();
+            let item = items.into_iter().next();
+            item.ok_or_else(|| Failure::lacks("the next of nothing"))
+        }
         "list" => match first {
             Some(Object::Dict(_) | Object::Value(Value::Dict(_))) => helper("names", args, kwargs),
             Some(object) => Ok(Object::List(object.items().unwrap_or_default())),

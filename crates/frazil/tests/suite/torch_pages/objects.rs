@@ -176,6 +176,9 @@ impl Object {
     /// `object[at]`.
     pub fn item(&self, at: &Object) -> Outcome {
         let at = at.value()?;
+        if let (Object::Module(module), Some(index)) = (self, at.as_int()) {
+            return module.attribute(&index.to_string());
+        }
         if let Object::Value(dict @ Value::Dict(_)) = self {
             let found = containers::method(dict, "__getitem__", &[Object::Value(at)]);
             return found.unwrap_or_else(|| Err(Failure::lacks("this key")));
