@@ -381,24 +381,38 @@ class M(nn.Module):
 #> m.b.apply(lambda s: s.to(torch.float16))
 #> dtypes(m.named_parameters())
 
-### sequential_parts
-#> m = torch.jit.script(nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1)), nn.Linear(1, 1)).eval())
-#> m[0].half()
+### parts_of_parts
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(1, 1)
+        self.bn = nn.BatchNorm1d(1)
+    def forward(self, x):
+        return self.bn(self.fc(x))
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Inner()
+        self.b = nn.Linear(1, 1)
+    def forward(self, x):
+        return self.b(self.a(x))
+#> m = torch.jit.script(M().eval())
+#> m.a.half()
 #> dtypes(m.state_dict())
-#> m[0][1].float()
+#> m.a.bn.float()
 #> dtypes(m.state_dict())
 #> next(m.parameters()).dtype
-#> next(m[1].parameters()).requires_grad
+#> next(m.b.parameters()).requires_grad
 #> list(m.parameters())[1].dtype
-#> m[1].weight.requires_grad_(False).dtype
+#> m.b.weight.requires_grad_(False).dtype
 #> grads(m.named_parameters())
-#> m[0][0].bias.requires_grad = False
+#> m.a.fc.bias.requires_grad = False
 #> grads(m.named_parameters())
-#> m[0].train()
-#> m[0][1].training
+#> m.a.train()
+#> m.a.bn.training
 #> m.training
-#> m[0].load_state_dict({"0.weight": torch.ones(1, 1)}, strict=False)
-#> m[0].state_dict(prefix="p.")["p.0.weight"]
+#> m.a.load_state_dict({"fc.weight": torch.ones(1, 1)}, strict=False)
+#> m.a.state_dict(prefix="p.")["p.fc.weight"]
 
 ### frozen_has_nothing_to_convert
 class M(nn.Module):
