@@ -15,6 +15,7 @@ pub mod export;
 pub mod expr;
 pub mod format;
 pub mod gather;
+mod gradients;
 pub mod import;
 mod instance_of;
 pub mod interp;

@@ -32,7 +32,7 @@ pub struct Tensor {
     strides: Dims,
     offset: i64,
     marks: Marks,
-    requires_grad: bool,
+    pub(crate) requires_grad: bool,
 }
 
 impl Tensor {
@@ -255,21 +255,6 @@ impl Tensor {
         Tensor {
             marks,
             requires_grad: false,
-            ..self.clone()
-        }
-    }
-
-    /// True for trainable parameters (`Tensor.requires_grad`). There is no autograd: the flag is kept for archives, and views and results of operators
-    /// do not have it.
-    pub fn requires_grad(&self) -> bool {
-        self.requires_grad
-    }
-
-    /// The same window with this flag: [`Tensor::requires_grad`].
-    #[must_use]
-    pub fn with_requires_grad(&self, requires_grad: bool) -> Tensor {
-        Tensor {
-            requires_grad,
             ..self.clone()
         }
     }
