@@ -39,7 +39,7 @@ struct Options {
     /// Put the module into evaluation mode first; without it a module in training mode runs as it is, with dropout and statistics of batches
     #[arg(long)]
     eval: bool,
-    /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is, as does FRAZIL_JIT=0 in the environment
+    /// native freezes, specialises on the shapes that it sees and compiles; interp runs the module as it is, as does FRAZIL_JIT=0 or PYTORCH_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
     /// Threads that a run may use
@@ -164,9 +164,17 @@ fn run(options: &Options, session: &Session, model: &Path) -> Result<Engine, Fai
     }
 }
 
-/// Whether the environment says that nothing is to be compiled, for scripts that cannot change the arguments.
+/// Whether the environment says that nothing is to be compiled, for scripts that cannot change the arguments: by FRAZIL_JIT or, where that is not set, by the
+/// variable that PyTorch has for it, in the spellings that PyTorch takes for no.
 fn native_code_is_off() -> bool {
-    std::env::var_os("FRAZIL_JIT").is_some_and(|value| value == "0")
+    let value = |name| std::env::var(name).ok();
+    match value("FRAZIL_JIT") {
+        Some(value) => value == "0",
+        None => {
+            let value = value("PYTORCH_JIT").map(|value| value.to_lowercase());
+            value.is_some_and(|value| matches!(value.as_str(), "0" | "0v" | "false" | "no"))
+        }
+    }
 }
 
 fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {

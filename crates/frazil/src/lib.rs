@@ -48,6 +48,7 @@ mod error;
 mod hooks;
 mod instance;
 mod loaded;
+mod map_location;
 mod model;
 mod module_calls;
 #[cfg(feature = "codegen")]
@@ -75,9 +76,9 @@ pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
-    ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemberOptions, MemoryFormat,
-    ScriptModule, ScriptModuleMut, StateDict, StateDictOptions, StateHookId, ToEmpty, parse_device, read_safetensors,
-    tensor_type, write_safetensors,
+    Checkpoint, ConstMap, Conversion, IncompatibleKeys, LoadStateDictOptions, LoadingState, MemberOptions,
+    MemoryFormat, ScriptModule, ScriptModuleMut, StateDict, StateDictOptions, StateHookId, TensorInfo, ToEmpty,
+    parse_device, read_checkpoint, read_safetensors, tensor_type, write_checkpoint, write_safetensors,
 };
 pub use session::Session;
 pub use session_builder::SessionBuilder;

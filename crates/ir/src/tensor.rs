@@ -98,6 +98,12 @@ impl Storage {
         &self.bytes
     }
 
+    /// The same bytes as another storage, said to be on `device`.
+    #[must_use]
+    pub fn with_device(&self, device: Device) -> Storage {
+        Storage { device, ..self.clone() }
+    }
+
     /// The device that the archive says the bytes came from.
     pub fn device(&self) -> Device {
         self.device

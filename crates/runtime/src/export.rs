@@ -40,6 +40,8 @@ pub struct Exporter {
     done: HashMap<usize, Constant>,
     /// The constants that variables were made of, by the address of the variable.
     origins: HashMap<usize, Arc<TensorData>>,
+    /// Whether values are those of a program, whose own tensors never require gradients.
+    of_program: bool,
     objects: HashMap<ObjectId, ObjectValue>,
     /// The numbers of objects, by the address of their identity.
     numbers: HashMap<usize, ObjectId>,
@@ -70,6 +72,7 @@ impl Exporter {
     pub fn of_module(module: &Module, importer: &Importer) -> Exporter {
         let mut exporter = Exporter {
             next_object: module.object_count() as u32,
+            of_program: true,
             ..Exporter::default()
         };
         for (cell, data) in importer.tensors() {
@@ -209,7 +212,9 @@ impl Exporter {
     fn variable(&mut self, variable: &TensorCell) -> Result<Arc<TensorData>, TensorError> {
         let tensor = variable.get();
         let Some(origin) = self.origins.get(&variable.address()).cloned() else {
-            return Ok(Arc::new(self.tensor(&tensor)?));
+            let mut data = self.tensor(&tensor)?;
+            data.requires_grad &= !self.of_program;
+            return Ok(Arc::new(data));
         };
         let is_written = tensor.storage().bytes().as_ptr() != origin.storage.bytes().as_ptr();
         if !is_written {

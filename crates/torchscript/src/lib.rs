@@ -10,8 +10,8 @@ mod export;
 mod frontend;
 mod versions;
 
-pub use export::{SaveError, SaveOptions, function_module, save, save_bytes};
+pub use export::{SaveError, SaveOptions, function_module, save, save_bytes, save_checkpoint};
 pub use frontend::{
-    Fold, Known, LoadError, LoadOptions, Source, SourceError, TraceContext, TraceRequest, Tracer, compile_source,
-    define_methods, load, load_archive, load_bytes, load_open, load_source, load_source_with,
+    Checkpoint, Fold, Known, LoadError, LoadOptions, Source, SourceError, TraceContext, TraceRequest, Tracer,
+    compile_source, define_methods, load, load_archive, load_bytes, load_open, load_source, load_source_with,
 };

@@ -31,7 +31,7 @@ pub struct Conversion {
     pub memory_format: Option<MemoryFormat>,
     /// Accepted as in PyTorch; all conversions are complete when they return.
     pub non_blocking: bool,
-    /// PyTorch parses this argument and refuses it when it is true.
+    /// Refused when it is true: PyTorch has the argument for tensors, and refuses it for modules.
     pub copy: bool,
 }
 
@@ -173,6 +173,9 @@ const KINDS: &str = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve
 /// # Errors
 /// When the text is no name of a device, or names one that PyTorch has and Frazil has not.
 pub fn parse_device(text: &str) -> Result<Device> {
+    if text.is_empty() {
+        return Err(Error::Unsupported("Device string must not be empty".to_owned()));
+    }
     let invalid = || Error::Unsupported(format!("Invalid device string: '{text}'"));
     let (kind, index) = match text.split_once(':') {
         Some((kind, index)) => (kind, Some(index)),
@@ -203,7 +206,7 @@ pub(super) fn no_device(kind: &str) -> Error {
 }
 
 /// Refuses devices that tensors cannot be on.
-pub(super) fn check_device(device: Device) -> Result<()> {
+pub(crate) fn check_device(device: Device) -> Result<()> {
     match device.kind {
         DeviceKind::Cpu | DeviceKind::Meta => Ok(()),
         DeviceKind::Cuda => Err(no_device("cuda")),

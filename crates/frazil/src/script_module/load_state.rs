@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.w = nn.Parameter(torch.ones(1))\n \
 /// # def forward(self, x): return x * self.w\n";
 /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-/// let double = Tensor::from_elements::<f64>(&[7.0], &[1])?;
+/// let double = Tensor::from_f32(&[7.0], &[1])?.to_dtype(DType::Double)?;
 /// let state = StateDict::from_iter([("w".to_owned(), double)]);
 /// model.load_state_dict_with(&state, &LoadStateDictOptions { assign: true, ..LoadStateDictOptions::default() })?;
 /// assert_eq!(model.root().get_parameter("w")?.dtype(), DType::Double);

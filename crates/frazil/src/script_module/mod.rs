@@ -5,6 +5,7 @@
 
 mod adopt;
 mod attributes;
+mod checkpoint;
 mod code;
 mod constants;
 mod conversion;
@@ -20,11 +21,15 @@ mod state_dict;
 mod state_hooks;
 mod submodule;
 mod tensor_file;
+mod tensor_info;
 mod unavailable;
 
 pub use code::ConstMap;
+pub(crate) use conversion::check_device;
+pub(crate) use rewrite::replace_tensors;
 pub(crate) use state_hooks::StateHooks;
 
+pub use checkpoint::{Checkpoint, read_checkpoint, write_checkpoint};
 pub use conversion::{Conversion, MemoryFormat, parse_device, tensor_type};
 pub use convert::ToEmpty;
 pub use load_state::LoadStateDictOptions;
@@ -33,6 +38,7 @@ pub use state_dict::{IncompatibleKeys, StateDict, StateDictOptions};
 pub use state_hooks::{LoadingState, StateHookId};
 pub use submodule::ScriptModuleMut;
 pub use tensor_file::{read_safetensors, write_safetensors};
+pub use tensor_info::TensorInfo;
 
 use crate::{Error, Model, Result, Session};
 use frazil_ir::{AttributeKind, ClassDef, ClassKind, Constant, Module, ObjectId, TensorData};

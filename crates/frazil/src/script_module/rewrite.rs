@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Asks `replace` about every tensor that an object of `module` refers to, in attributes and in containers. What was one tensor,
 /// list or dictionary stays one. Graphs are left alone: their constants are not the module's to change.
-pub(super) fn replace_tensors(module: &mut Module, replace: impl FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>) {
+pub(crate) fn replace_tensors(module: &mut Module, replace: impl FnMut(&Arc<TensorData>) -> Option<Arc<TensorData>>) {
     let mut rewriter = Rewriter {
         replace,
         done: HashMap::new(),

@@ -97,7 +97,14 @@ fn what_only_python_knows_is_refused_by_name() {
         ),
         ("nn.ReLU(inplace=True, other=1)", "has no argument 'other'"),
         ("nn.Tanh(3)", "takes no arguments"),
-        ("nn.Parameter(torch.tensor([1]))", "`torch.nn.Parameter`"),
+        (
+            "nn.Parameter(torch.tensor([1]))",
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ),
+        ("-torch.ones(1, dtype=torch.uint8)", "this operator"),
+        ("torch.ones(1, dtype=torch.complex64) * 2", "this operator"),
+        ("torch.tensor([256], dtype=torch.uint8)", "`torch.tensor`"),
+        ("torch.randn(1, dtype=torch.complex64)", "`torch.randn`"),
         ("torch.Tensor(self.fc.weight.shape)", "`torch.Tensor`"),
         // Iterators, containers.
         ("[list(p) for p in [self.parameters()] * 2]", "`list`"),

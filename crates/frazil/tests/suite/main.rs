@@ -8,10 +8,12 @@
 )]
 
 mod arguments;
+mod checkpoints;
 mod code_cache;
 mod common;
 mod composition;
 mod construct;
+mod conversions;
 mod courses;
 mod damaged_cache;
 mod deep;

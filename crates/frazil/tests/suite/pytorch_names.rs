@@ -103,7 +103,7 @@ const TORCH_JIT: &[(&str, Ours)] = &[
     ("ignore", Without("what stays Python cannot run here")),
     ("interface", Is("in source and archives", |c| matches!(c.source(INTERFACE), Loaded::Graphs(_)))),
     ("isinstance", Is("in source", |c| matches!(c.source("def f(x: Optional[int]):\n    return torch.jit.isinstance(x, int)\n"), Loaded::Graphs(_)))),
-    ("load", Is("`Session::load`, `load_bytes`", |c| c.session.load(fixture()).is_ok())),
+    ("load", Is("`Session::load`, `load_bytes`; `load_on` has `map_location`", |c| c.session.load(fixture()).is_ok() && c.session.load_on(fixture(), Some(Device::CPU)).is_ok())),
     ("onednn_fusion_enabled", Is("`Session::onednn_fusion_enabled`", |c| !c.session.onednn_fusion_enabled())),
     ("optimize_for_inference", Is("`Model::optimize_for_inference`", |c| c.model.optimize_for_inference(&FreezeOptions::default()).is_ok())),
     ("save", Is("`Model::save`", |c| c.model.save_bytes(&frazil::SaveOptions::default()).is_ok())),

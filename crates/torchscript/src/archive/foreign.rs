@@ -22,7 +22,7 @@ const SAVE_IN_PYTHON: &str = "load the model in Python, and write a TorchScript 
 
 /// How to go on with tensors that have no code.
 const TENSORS_ONLY: &str = "it holds tensors and no code: build the model in Python, load them into it with load_state_dict, and write a TorchScript archive with \
-     torch.jit.script(model).save(PATH)";
+     torch.jit.script(model).save(PATH); or load them into a model that has the code, with Model::load_state_dict";
 
 const MOBILE_FLATBUFFER: Foreign = Foreign {
     what: "a module for PyTorch Mobile in the FlatBuffers format",

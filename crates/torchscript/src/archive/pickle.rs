@@ -10,6 +10,7 @@
 
 mod machine;
 
+use frazil_ir::DType;
 use machine::Machine;
 
 /// Index of a value in a [`Pickle`].
@@ -44,7 +45,7 @@ pub enum PickleValue {
         /// The name in it, as in `_rebuild_tensor_v2`.
         name: Box<str>,
     },
-    /// `callee(*args)`, not carried out.
+    /// `callee(*args)`, not carried out. An empty `OrderedDict` is a [`PickleValue::Dict`].
     Call {
         /// A [`PickleValue::Global`].
         callee: PickleId,
@@ -242,6 +243,7 @@ fn is_allowed_global(module: &str, name: &str) -> bool {
     match module {
         "torch" => {
             name.ends_with("Storage")
+                || DType::from_python_name(name).is_some()
                 || matches!(
                     name,
                     "device"

@@ -16,10 +16,10 @@ use std::io::{Cursor, Seek, Write};
 use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
-use frazil_ir::{Module, NodeId, SymbolId};
+use frazil_ir::{Module, NodeId, SymbolId, TensorData};
 
 use crate::code::print_module;
-use crate::frontend::{Stack, with_stack};
+use crate::frontend::{Stack, no_module, with_stack};
 use records::RecordWriter;
 use values::{Pickled, ValueWriter};
 
@@ -59,6 +59,27 @@ pub fn save<W: Write + Seek + Send>(
 /// As [`save`].
 pub fn save_bytes(module: &Module, catalogue: &Catalogue, options: &SaveOptions) -> Result<Vec<u8>, SaveError> {
     save(module, catalogue, Cursor::new(Vec::new()), options).map(Cursor::into_inner)
+}
+
+/// Writes tensors by name as a file that `torch.load` reads: what `torch.save` makes of a state dictionary. `top` is the directory in the zip file that contains
+/// all records; `archive` when empty.
+///
+/// # Errors
+/// When `out` fails, or `top` is no name of a directory.
+pub fn save_checkpoint<W: Write + Seek + Send>(
+    tensors: &[(String, Arc<TensorData>)],
+    out: W,
+    top: &str,
+) -> Result<W, SaveError> {
+    with_stack(|stack| {
+        let data = ValueWriter::state(&no_module(), tensors, stack)?;
+        let mut records = RecordWriter::new(out, if top.is_empty() { "archive" } else { top })?;
+        records.stored("data.pkl", &data.bytes)?;
+        records.stored("byteorder", b"little")?;
+        data.write_storages("data", &mut records)?;
+        records.stored("version", format!("{LEAST_VERSION}\n").as_bytes())?;
+        records.finish()
+    })
 }
 
 /// Everything that can fail for the module's sake, done before anything is written.
@@ -160,10 +181,15 @@ impl Parts {
 impl Pickled {
     /// Writes the storages as `NAME/0`, `NAME/1`, ... and the pickle as `NAME.pkl`.
     fn write<W: Write + Seek>(&self, name: &str, records: &mut RecordWriter<W>) -> Result<(), SaveError> {
+        self.write_storages(name, records)?;
+        records.stored(&format!("{name}.pkl"), &self.bytes)
+    }
+
+    fn write_storages<W: Write + Seek>(&self, name: &str, records: &mut RecordWriter<W>) -> Result<(), SaveError> {
         for (number, storage) in self.storages.iter().enumerate() {
             let bytes = storage.read(0..storage.len()).unwrap_or_default();
             records.stored(&format!("{name}/{number}"), &bytes)?;
         }
-        records.stored(&format!("{name}.pkl"), &self.bytes)
+        Ok(())
     }
 }

@@ -66,6 +66,28 @@ impl<'m> ValueWriter<'m> {
         Ok(writer.finish())
     }
 
+    /// Tensors by name, as an ordered dictionary. Those that require gradients are parameters.
+    pub(super) fn state(module: &'m Module, tensors: &[(String, Arc<TensorData>)], stack: Stack) -> Written<Pickled> {
+        let mut writer = ValueWriter::new(module, stack);
+        writer.ordered_dict();
+        writer.pickle.mark();
+        for (name, tensor) in tensors {
+            writer.pickle.str(name);
+            if tensor.requires_grad {
+                writer.pickle.global("torch._utils", "_rebuild_parameter");
+            }
+            writer.value(&Constant::Tensor(Arc::clone(tensor)), 0)?;
+            if tensor.requires_grad {
+                writer.pickle.bool(true);
+                writer.ordered_dict();
+                writer.pickle.short_tuple(ShortTuple::Three);
+                writer.pickle.reduce();
+            }
+        }
+        writer.pickle.end_dict();
+        Ok(writer.finish())
+    }
+
     fn new(module: &'m Module, stack: Stack) -> ValueWriter<'m> {
         ValueWriter {
             module,
@@ -330,10 +352,15 @@ impl<'m> ValueWriter<'m> {
 
     /// The hooks, of which there are none, and the call that makes the tensor.
     fn end_tensor(&mut self) {
+        self.ordered_dict();
+        self.pickle.marked_tuple();
+        self.pickle.reduce();
+    }
+
+    /// An empty `OrderedDict`.
+    fn ordered_dict(&mut self) {
         self.pickle.global("collections", "OrderedDict");
         self.pickle.short_tuple(ShortTuple::Empty);
-        self.pickle.reduce();
-        self.pickle.marked_tuple();
         self.pickle.reduce();
     }
 

@@ -26,6 +26,8 @@ pub(crate) use source::MAX_DEPTH;
 pub(crate) use stack::{Stack, with_stack};
 
 pub use extend::{Known, define_methods, load_source_with};
+pub use objects::Checkpoint;
+pub(crate) use objects::no_module;
 pub use source::SourceError;
 pub use traced::{TraceContext, TraceRequest, Tracer};
 

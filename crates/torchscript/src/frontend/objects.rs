@@ -1,5 +1,6 @@
 //! The objects of an archive: `data.pkl` becomes a tree of objects with their tensors, identities kept.
 
+mod checkpoint;
 mod tensors;
 
 use std::collections::HashMap;
@@ -15,6 +16,9 @@ use super::Result;
 use super::program::{self, Global, Program};
 use super::source::MAX_DEPTH;
 use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue};
+
+pub use checkpoint::Checkpoint;
+pub(crate) use checkpoint::no_module;
 
 /// The objects of an archive by number: those that code names as constants, then the module and what it reaches.
 #[derive(Default)]
@@ -418,11 +422,6 @@ impl<'r, 'p> Reader<'r, 'p> {
                 };
                 Ok(Constant::Complex(Complex64::new(part(re)?, part(im)?)))
             }
-            ("collections.OrderedDict", []) => Ok(Constant::Dict(Arc::new(DictConstant {
-                key: types::STR,
-                value: types::TENSOR,
-                entries: Vec::new(),
-            }))),
             _ if name.starts_with("__torch__.") => {
                 let class = self.class(callee)?;
                 match self.program.ctx.type_kind(class) {

@@ -57,7 +57,7 @@ fn conversion(args: &[Object], kwargs: &Kwargs) -> Result<Conversion, Failure> {
         out.dtype = dtype(object)?;
     }
     out.non_blocking = arguments.flag(at("non_blocking"), "non_blocking", false)?;
-    out.copy = arguments.flag(at("copy"), "copy", false)?;
+    out.copy = arguments.get(at("copy"), "copy").is_some();
     out.memory_format = match kwargs.iter().find(|(name, _)| name == "memory_format") {
         None | Some((_, Object::Value(Value::None))) => None,
         Some((_, Object::MemoryFormat(name))) => MemoryFormat::from_python_name(name),

@@ -10,6 +10,9 @@ use frazil::{FreezeOptions, Model, PassOptions, SaveOptions, Session, Value};
 
 /// Calls the function that a name of a step stands for.
 pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
+    if let Some(result) = super::files::call(name, &args, &kwargs) {
+        return result;
+    }
     let first = args.first().cloned();
     match name {
         "torch.jit.freeze" => freeze(args, kwargs),
@@ -42,7 +45,30 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
             let requires_grad = flag.is_none_or(|flag| flag.is_true());
             Ok(Object::Value(tensor.with_requires_grad(requires_grad).into()))
         }
-        "OrderedDict" => Ok(Object::Value(Value::Dict(dictionary([])))),
+        "OrderedDict" | "dict" => {
+            let named = kwargs.into_iter().map(|(name, object)| (Object::str(name), object));
+            let entries = pairs(first).into_iter().chain(named);
+            let entries = entries.map(|(name, object)| Ok((name.text()?, object.value()?)));
+            Ok(Object::Value(Value::Dict(dictionary(
+                entries.collect::<Result<Vec<_>, Failure>>()?,
+            ))))
+        }
+        "len" => {
+            let items = first.and_then(|object| object.items());
+            let items = items.ok_or_else(|| Failure::lacks("the length of this"))?;
+            Ok(Object::Value(Value::Int(items.len() as i64)))
+        }
+        "iter" => first.ok_or_else(|| Failure::lacks(name)),
+        "next" => {
+            let items = first.and_then(|object| object.items()).unwrap_or_default();
+            let item = items.into_iter().next();
+            item.ok_or_else(|| Failure::lacks("the next of nothing"))
+        }
+        "list" => match first {
+            Some(Object::Dict(_) | Object::Value(Value::Dict(_))) => helper("names", args, kwargs),
+            Some(object) => Ok(Object::List(object.items().unwrap_or_default())),
+            None => Ok(Object::List(Vec::new())),
+        },
         "kinds" => {
             let pairs = kinds(first)?.into_iter();
             Ok(Object::Dict(
@@ -76,6 +102,16 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
             [object] => Ok(Object::str(object.text()?)),
             _ => Err(Failure::lacks(name)),
         },
+        // A function of tensors, which TorchScript computes.
+        _ if name.starts_with("torch.") && name.matches('.').count() == 1 && kwargs.is_empty() => {
+            let values = args.iter().map(Object::value).collect::<Result<Vec<_>, _>>()?;
+            let names = ["a", "b", "c", "d"];
+            let names = names.get(..values.len()).ok_or_else(|| Failure::lacks(name))?;
+            Ok(Object::Value(computed(
+                &format!("{name}({})", names.join(", ")),
+                &values,
+            )?))
+        }
         _ => Err(Failure::lacks(&format!("`{name}`"))),
     }
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod containers;
 mod convert;
+mod files;
 mod helpers;
 mod members;
 mod module;

@@ -285,6 +285,9 @@ impl Module {
         let has_method = model.root().get_submodule(&self.path)?.has_method(name);
         match model.root().attribute(&path) {
             Ok(value) => Ok(Object::Value(value)),
+            Err(frazil::Error::Tensor(frazil::runtime::TensorError::Meta)) => {
+                Ok(Object::Meta(model.root().tensor_info(&path)?))
+            }
             Err(_) if has_method => Ok(self.part(self.path.clone(), Some(name.to_owned()))),
             Err(e) => Err(e.into()),
         }
@@ -307,6 +310,7 @@ impl Module {
             return result;
         }
         match name {
+            "save" => super::files::save(self, args),
             "register_forward_hook" | "register_forward_pre_hook" => self.hooked(name, args, kwargs),
             _ => self.attribute(name)?.call(args, kwargs),
         }

@@ -9,7 +9,7 @@ pub use super::module::Module;
 use super::steps::{Lambda, applied};
 use frazil::ir::{DType, Graph};
 use frazil::runtime::value::{DictValue, Key, ListValue};
-use frazil::{CallError, EngineKind, EngineOptions, Error, Session, StateHookId, Value};
+use frazil::{CallError, EngineKind, EngineOptions, Error, Session, StateHookId, TensorInfo, Value};
 use frazil_recorded::value::common_type;
 use indexmap::IndexMap;
 
@@ -71,6 +71,8 @@ pub enum Object {
     HandleOfAll(usize),
     /// A hook of state dictionaries that can be removed.
     StateHandle(Module, StateHookId),
+    /// A tensor without elements.
+    Meta(TensorInfo),
     /// A name of PyTorch, or of a helper.
     Name(String),
 }
@@ -86,6 +88,7 @@ impl fmt::Debug for Object {
             Object::DType(name) | Object::MemoryFormat(name) | Object::Name(name) => f.write_str(name),
             Object::Function(_) => f.write_str("lambda"),
             Object::HandleOfAll(_) | Object::Handle(..) | Object::StateHandle(..) => f.write_str("handle"),
+            Object::Meta(info) => write!(f, "{info:?}"),
         }
     }
 }
@@ -94,6 +97,11 @@ impl Object {
     /// A string.
     pub fn str(text: impl AsRef<str>) -> Object {
         Object::Value(Value::str(text))
+    }
+
+    /// A list of integers.
+    pub fn ints(items: &[i64]) -> Object {
+        Object::List(items.iter().map(|n| Object::Value(Value::Int(*n))).collect())
     }
 
     /// Pairs of names and objects, as PyTorch's iterators have them.
@@ -170,6 +178,9 @@ impl Object {
     /// `object[at]`.
     pub fn item(&self, at: &Object) -> Outcome {
         let at = at.value()?;
+        if let (Object::Module(module), Some(index)) = (self, at.as_int()) {
+            return module.attribute(&index.to_string());
+        }
         if let Object::Value(dict @ Value::Dict(_)) = self {
             let found = containers::method(dict, "__getitem__", &[Object::Value(at)]);
             return found.unwrap_or_else(|| Err(Failure::lacks("this key")));
@@ -196,6 +207,15 @@ impl Object {
             (Object::Tuple(keys), "missing_keys") => Ok(keys[0].clone()),
             (Object::Tuple(keys), "unexpected_keys") => Ok(keys[1].clone()),
             (Object::Dict(_), _) => self.item(&Object::str(name)),
+            (Object::Meta(info), _) => Ok(match name {
+                "dtype" => Object::str(info.dtype.to_string()),
+                "device" => Object::str(info.device.to_string()),
+                "requires_grad" => Object::Value(Value::Bool(info.requires_grad)),
+                "is_meta" => Object::Value(Value::Bool(true)),
+                "shape" => Object::ints(&info.sizes),
+                _ => return Err(Failure::lacks(name)),
+            }),
+            (Object::Value(Value::Tensor(_)), "is_meta") => Ok(Object::Value(Value::Bool(false))),
             (Object::Value(Value::Tensor(cell)), "requires_grad") => {
                 Ok(Object::Value(Value::Bool(cell.get().requires_grad())))
             }
@@ -227,6 +247,8 @@ impl Object {
             }
             (Object::Name(of), _) => helper(&format!("{of}.{name}"), args.to_vec(), kwargs.clone()),
             (Object::Dict(pairs), "keys") => Ok(Object::List(pairs.iter().map(|(k, _)| k.clone()).collect())),
+            (Object::Meta(info), "stride") => Ok(Object::ints(&info.strides)),
+            (Object::Meta(info), "size") => Ok(Object::ints(&info.sizes)),
             (Object::StateHandle(module, hook), "remove") => {
                 module.remove_state_hook(*hook)?;
                 Ok(Object::Value(Value::None))

@@ -7,7 +7,7 @@ use super::steps::{applied, held, hold};
 use frazil::runtime::value::DictValue;
 use frazil::{Error, LoadStateDictOptions, Result as Done, StateDict, StateDictOptions, StateHookId, Value};
 
-fn state_of(dict: &Object) -> Result<StateDict, Failure> {
+pub fn state_of(dict: &Object) -> Result<StateDict, Failure> {
     let mut state = StateDict::new();
     for pair in dict.items().unwrap_or_default() {
         let pair = pair.items().unwrap_or_default();

@@ -222,7 +222,17 @@ impl Scope {
         }
         if let Some(comparison) = tree.get("compare") {
             let (left, right) = (self.evaluate(&tree["left"])?, self.evaluate(&tree["right"])?);
-            let contains = || Ok::<_, Failure>(right.text()?.contains(&left.text()?));
+            let contains = || -> Result<bool, Failure> {
+                match &right {
+                    Object::Dict(_) | Object::List(_) | Object::Value(Value::Dict(_)) => {
+                        let names = super::objects::helper("list", vec![right.clone()], Vec::new())?;
+                        let names = names.items().unwrap_or_default();
+                        let left = left.text()?;
+                        Ok(names.iter().any(|name| name.text().is_ok_and(|name| name == left)))
+                    }
+                    _ => Ok(right.text()?.contains(&left.text()?)),
+                }
+            };
             return Ok(Object::Value(Value::Bool(match comparison.as_str().unwrap() {
                 "in" => contains()?,
                 "not in" => !contains()?,

@@ -205,6 +205,9 @@ impl<'a> Machine<'a> {
                 // PyTorch writes an enum's value as the argument itself, without a tuple.
                 let args = self.pop()?;
                 let callee = self.pop_global()?;
+                if self.is_new_dict(callee, args) {
+                    return self.push_new(PickleValue::Dict(Vec::new()));
+                }
                 self.push_new(PickleValue::Call {
                     callee,
                     args,
@@ -380,6 +383,13 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Whether a call makes an ordered dictionary, which is filled afterwards.
+    fn is_new_dict(&self, callee: PickleId, args: PickleId) -> bool {
+        let value = |id: PickleId| self.values.get(id.0 as usize);
+        matches!(value(callee), Some(PickleValue::Global { module, name }) if &**module == "collections" && &**name == "OrderedDict")
+            && matches!(value(args), Some(PickleValue::Tuple(args)) if args.is_empty())
+    }
+
     fn pop_str(&mut self) -> Step<Box<str>> {
         let id = self.pop()?;
         match self.values.get(id.0 as usize) {
@@ -421,8 +431,6 @@ impl<'a> Machine<'a> {
                 dict.extend(items);
                 Ok(())
             }
-            // An ordered dictionary is made by a call and filled afterwards; in archives it is the (empty) table of hooks.
-            Some(PickleValue::Call { .. }) if items.is_empty() => Ok(()),
             _ => Err(self.bad_stack("a dictionary is needed to put items into")),
         }
     }
@@ -463,6 +471,8 @@ impl<'a> Machine<'a> {
                 *state = Some(new_state);
                 Ok(())
             }
+            // Attributes of an ordered dictionary, such as the versions of the modules that a state dictionary is of.
+            Some(PickleValue::Dict(_)) => Ok(()),
             _ => Err(self.bad_stack("only a new object can be given its state, and only once")),
         }
     }

@@ -13,6 +13,7 @@ use super::attributes::iterator;
 use super::compare::order;
 use super::copies::deep_copy;
 use super::exec::insert;
+use super::tensor::is_differentiable;
 use super::value::Py;
 use super::{MAX_LENGTH, Maker};
 use crate::frontend::Result;
@@ -107,6 +108,13 @@ pub(super) fn tensor_type_name(dtype: DType) -> &'static str {
         DType::Long => "torch.LongTensor",
         DType::Int => "torch.IntTensor",
         DType::Bool => "torch.BoolTensor",
+        DType::Half => "torch.HalfTensor",
+        DType::BFloat16 => "torch.BFloat16Tensor",
+        DType::Short => "torch.ShortTensor",
+        DType::Char => "torch.CharTensor",
+        DType::Byte => "torch.ByteTensor",
+        DType::ComplexFloat => "torch.ComplexFloatTensor",
+        DType::ComplexDouble => "torch.ComplexDoubleTensor",
         _ => "torch.Tensor",
     }
 }
@@ -142,7 +150,13 @@ impl Maker<'_, '_> {
             return self.fail(file, reason, call);
         }
         let value = match path.strip_prefix("torch.") {
-            Some("nn.Parameter" | "nn.parameter.Parameter") => parameter(arguments),
+            Some("nn.Parameter" | "nn.parameter.Parameter") => match parameter(arguments) {
+                Some(parameter) if !has_gradients(&parameter) => {
+                    let message = "Only Tensors of floating point and complex dtype can require gradients";
+                    return self.raise(file, message, call);
+                }
+                parameter => parameter,
+            },
             Some("jit.script") => match arguments.positional() {
                 [value] => self.script(file, value, call)?,
                 _ => None,
@@ -535,10 +549,17 @@ fn parameter(arguments: &Arguments) -> Option<Py> {
         return None;
     };
     let requires_grad = arguments.flag(1, "requires_grad", true)?;
-    (!requires_grad || tensor.dtype().is_floating_point()).then_some(())?;
     let parameter = tensor.alias();
     parameter.set_requires_grad(requires_grad);
     Some(Py::Parameter(parameter))
+}
+
+/// Whether a parameter requires gradients only if it can have some.
+fn has_gradients(parameter: &Py) -> bool {
+    match parameter {
+        Py::Parameter(tensor) => !tensor.requires_grad() || is_differentiable(tensor.dtype()),
+        _ => true,
+    }
 }
 
 /// The integer that a float without a fraction is.

@@ -4,7 +4,7 @@ use frazil_ir::DType;
 use ruff_python_ast::{CmpOp, Expr, Operator};
 
 use super::operators::float_operator;
-use super::tensor::{HostTensor, View};
+use super::tensor::{HostTensor, View, is_computed};
 use super::value::Py;
 use super::{Maker, Scope};
 use crate::frontend::Result;
@@ -254,6 +254,7 @@ struct Operand {
 impl Operand {
     fn of(value: &Py) -> Option<Operand> {
         let (dtype, priority) = match value {
+            Py::Tensor(tensor) | Py::Parameter(tensor) if !is_computed(tensor.dtype()) => return None,
             Py::Tensor(tensor) | Py::Parameter(tensor) => (tensor.dtype(), if tensor.rank() > 0 { 2 } else { 1 }),
             Py::Float(_) => (DType::Float, 0),
             Py::Bool(_) => (DType::Bool, 0),

@@ -14,6 +14,7 @@ use super::arguments::Arguments;
 use super::attributes::{Member, iterator};
 use super::exec::insert;
 use super::globals::Binding;
+use super::tensor::is_computed;
 use super::text::converted;
 use super::value::Py;
 use super::{MAX_DEPTH, Maker, Scope, find_class};
@@ -86,7 +87,9 @@ impl Maker<'_, '_> {
                     (UnaryOp::Not, value) => Some(Py::Bool(!self.truth(&file, value, expr)?)),
                     (UnaryOp::USub, Py::Int(_) | Py::Bool(_)) => value.as_int().and_then(i64::checked_neg).map(Py::Int),
                     (UnaryOp::USub, Py::Float(f)) => Some(Py::Float(-f)),
-                    (UnaryOp::USub, Py::Tensor(t) | Py::Parameter(t)) if t.dtype() != DType::Bool => {
+                    (UnaryOp::USub, Py::Tensor(t) | Py::Parameter(t))
+                        if t.dtype() != DType::Bool && is_computed(t.dtype()) =>
+                    {
                         t.map(t.dtype(), |x| -x).map(Py::Tensor)
                     }
                     (UnaryOp::UAdd, Py::Int(_) | Py::Float(_)) => Some(value),

@@ -7,7 +7,7 @@ use super::arguments::Arguments;
 use super::builtins::dtype_of;
 use super::elements::unary;
 use super::operators::float_of;
-use super::tensor::{HostTensor, literal};
+use super::tensor::{HostTensor, is_computed, is_differentiable, literal};
 use super::value::Py;
 
 impl Maker<'_, '_> {
@@ -18,6 +18,7 @@ impl Maker<'_, '_> {
         }
         if let Some(f) = unary(name) {
             let x = tensor_of(arguments.get(0, "input")?)?;
+            is_computed(x.dtype()).then_some(())?;
             return x.map(float_of(&x), f).map(Py::Tensor);
         }
         if matches!(name, "triu" | "tril") {
@@ -30,6 +31,10 @@ impl Maker<'_, '_> {
             Some(dtype) => Some(dtype_of(dtype)?),
         };
         let float = dtype.unwrap_or(DType::Float);
+        // Those have imaginary parts, too.
+        if float.is_complex() && matches!(name, "rand" | "randn" | "arange" | "linspace") {
+            return None;
+        }
         let requires_grad = options(arguments)?;
         let tensor = match name {
             // What PyTorch leaves as it is in memory is zero here.
@@ -101,7 +106,7 @@ impl Maker<'_, '_> {
             _ => return None,
         };
         if requires_grad {
-            tensor.dtype().is_floating_point().then_some(())?;
+            is_differentiable(tensor.dtype()).then_some(())?;
             tensor.set_requires_grad(true);
         }
         Some(Py::Tensor(tensor))
@@ -127,7 +132,7 @@ impl Maker<'_, '_> {
     pub(super) fn initialise(&mut self, name: &str, arguments: &Arguments) -> Option<Py> {
         let object = arguments.get(0, "tensor")?;
         let tensor = tensor_of(object)?;
-        if !matches!(arguments.named("generator"), None | Some(Py::None)) {
+        if tensor.dtype().is_complex() || !matches!(arguments.named("generator"), None | Some(Py::None)) {
             return None;
         }
         let normal = |maker: &mut Self, deviation: f64| tensor.fill(|_| deviation * maker.random.normal());
@@ -226,6 +231,11 @@ fn legacy_dtype(name: &str) -> Option<DType> {
         "LongTensor" => DType::Long,
         "IntTensor" => DType::Int,
         "BoolTensor" => DType::Bool,
+        "HalfTensor" => DType::Half,
+        "BFloat16Tensor" => DType::BFloat16,
+        "ShortTensor" => DType::Short,
+        "CharTensor" => DType::Char,
+        "ByteTensor" => DType::Byte,
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step.
+//! Tensors that constructors make: zeros, ranges, random weights. Elements are doubles, rounded to the dtype after each step; complex ones are real.
 //!
 //! A tensor is an object with an identity, as in PyTorch: views share storage, `p.data = x` gives the object `p` another storage, and a
 //! [`HostTensor`] that is cloned is the same object.
@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use frazil_ir::{DType, Device, Shape, Storage, TensorData};
+use half::{bf16, f16};
 
 use super::value::Py;
 
@@ -38,15 +39,33 @@ pub(super) struct View {
 
 /// The nearest value that an element of `dtype` can have; `None` for integers that are out of range or not exact in a double.
 fn rounded(dtype: DType, x: f64) -> Option<f64> {
-    Some(match dtype {
-        DType::Float => f64::from(x as f32),
-        DType::Double => x,
-        DType::Bool => f64::from(u8::from(x != 0.0)),
-        DType::Int if x.trunc() >= f64::from(i32::MIN) && x.trunc() <= f64::from(i32::MAX) => x.trunc() + 0.0,
-        DType::Int => return None,
-        _ if x.abs() <= MAX_EXACT => x.trunc() + 0.0,
-        _ => return None,
-    })
+    let (least, most) = match dtype {
+        DType::Float | DType::ComplexFloat => return Some(f64::from(x as f32)),
+        DType::Double | DType::ComplexDouble => return Some(x),
+        DType::Half => return Some(f16::from_f32(x as f32).to_f64()),
+        DType::BFloat16 => return Some(bf16::from_f32(x as f32).to_f64()),
+        DType::Bool => return Some(f64::from(u8::from(x != 0.0))),
+        DType::Byte => (0.0, f64::from(u8::MAX)),
+        DType::Char => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        DType::Short => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        DType::Int => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        _ => (-MAX_EXACT, MAX_EXACT),
+    };
+    let whole = x.trunc();
+    (least <= whole && whole <= most).then_some(whole + 0.0)
+}
+
+/// Whether constructors compute with tensors of the dtype. Those of other dtypes are made, copied, viewed and converted.
+pub(super) fn is_computed(dtype: DType) -> bool {
+    matches!(
+        dtype,
+        DType::Float | DType::Double | DType::Long | DType::Int | DType::Bool
+    )
+}
+
+/// Whether tensors of the dtype can require gradients.
+pub(super) fn is_differentiable(dtype: DType) -> bool {
+    dtype.is_floating_point() || dtype.is_complex()
 }
 
 /// How many elements a tensor of these sizes has, if it is not too large.
@@ -96,10 +115,7 @@ impl HostTensor {
     /// A tensor of these elements; `None` when it would be too large, of a dtype that constructors do not make, or has elements that the
     /// dtype does not have.
     pub(super) fn new(dtype: DType, sizes: Vec<i64>, element: impl FnMut(usize) -> f64) -> Option<HostTensor> {
-        let known = matches!(
-            dtype,
-            DType::Float | DType::Double | DType::Long | DType::Int | DType::Bool
-        );
+        let known = !dtype.is_quantized() && dtype != DType::ComplexHalf;
         let count = element_count(&sizes)?;
         if !known {
             return None;
@@ -321,6 +337,20 @@ pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
             DType::Double => bytes.extend_from_slice(&x.to_le_bytes()),
             DType::Long => bytes.extend_from_slice(&(x as i64).to_le_bytes()),
             DType::Int => bytes.extend_from_slice(&(x as i32).to_le_bytes()),
+            DType::Short => bytes.extend_from_slice(&(x as i16).to_le_bytes()),
+            DType::Char => bytes.extend_from_slice(&(x as i8).to_le_bytes()),
+            DType::Byte => bytes.push(x as u8),
+            DType::Half => bytes.extend_from_slice(&f16::from_f64(x).to_le_bytes()),
+            DType::BFloat16 => bytes.extend_from_slice(&bf16::from_f64(x).to_le_bytes()),
+            // Constructors make no imaginary parts.
+            DType::ComplexFloat => {
+                bytes.extend_from_slice(&(x as f32).to_le_bytes());
+                bytes.extend_from_slice(&0f32.to_le_bytes());
+            }
+            DType::ComplexDouble => {
+                bytes.extend_from_slice(&x.to_le_bytes());
+                bytes.extend_from_slice(&0f64.to_le_bytes());
+            }
             _ => bytes.push(u8::from(x != 0.0)),
         }
     }

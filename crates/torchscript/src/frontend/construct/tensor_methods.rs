@@ -8,14 +8,17 @@ use super::arguments::Arguments;
 use super::builtins::dtype_of;
 use super::elements::{in_place, unary};
 use super::operators::float_of;
-use super::tensor::HostTensor;
+use super::tensor::{HostTensor, is_computed, is_differentiable};
 use super::value::Py;
 
 /// The methods that constructors may call.
 pub(super) const NAMES: &[&str] = &[
     "abs",
     "add_",
+    "bfloat16",
     "bool",
+    "byte",
+    "char",
     "clone",
     "contiguous",
     "copy_",
@@ -28,6 +31,7 @@ pub(super) const NAMES: &[&str] = &[
     "exp",
     "fill_",
     "float",
+    "half",
     "int",
     "is_contiguous",
     "is_floating_point",
@@ -47,6 +51,7 @@ pub(super) const NAMES: &[&str] = &[
     "reshape",
     "resize_",
     "rsqrt",
+    "short",
     "sigmoid",
     "sin",
     "size",
@@ -80,7 +85,9 @@ impl Maker<'_, '_> {
             true => Some(object.clone()),
             false => tensor.cast(dtype).map(Py::Tensor),
         };
+        let computed = is_computed(tensor.dtype());
         if let Some(f) = unary(name) {
+            computed.then_some(())?;
             return tensor.map(float_of(tensor), f).map(Py::Tensor);
         }
         match name {
@@ -89,6 +96,11 @@ impl Maker<'_, '_> {
             "long" => cast(DType::Long),
             "int" => cast(DType::Int),
             "bool" => cast(DType::Bool),
+            "half" => cast(DType::Half),
+            "bfloat16" => cast(DType::BFloat16),
+            "short" => cast(DType::Short),
+            "char" => cast(DType::Char),
+            "byte" => cast(DType::Byte),
             "to" => cast(cast_of(arguments)?.unwrap_or(tensor.dtype())),
             "type_as" => match arguments.first()? {
                 Py::Tensor(other) | Py::Parameter(other) => cast(other.dtype()),
@@ -100,7 +112,7 @@ impl Maker<'_, '_> {
             "detach" => Some(Py::Tensor(tensor.alias())),
             "requires_grad_" => {
                 let flag = arguments.flag(0, "requires_grad", true)?;
-                (!flag || tensor.dtype().is_floating_point()).then_some(())?;
+                (!flag || is_differentiable(tensor.dtype())).then_some(())?;
                 tensor.set_requires_grad(flag);
                 Some(object.clone())
             }
@@ -156,6 +168,7 @@ impl Maker<'_, '_> {
                 tensor.fill(|_| 0.0)?;
                 Some(object.clone())
             }
+            "uniform_" | "normal_" if tensor.dtype().is_complex() => None,
             "uniform_" => {
                 let (low, high) = (arguments.number(0, "from", 0.0)?, arguments.number(1, "to", 1.0)?);
                 tensor.fill(|_| low + (high - low) * self.random.uniform())?;
@@ -176,8 +189,8 @@ impl Maker<'_, '_> {
                 in_place(operator, tensor, arguments.get(0, "other")?)?;
                 Some(object.clone())
             }
-            "abs" if tensor.dtype() != DType::Bool => tensor.map(tensor.dtype(), f64::abs).map(Py::Tensor),
-            "neg" if tensor.dtype() != DType::Bool => tensor.map(tensor.dtype(), |x| -x).map(Py::Tensor),
+            "abs" if computed && tensor.dtype() != DType::Bool => tensor.map(tensor.dtype(), f64::abs).map(Py::Tensor),
+            "neg" if computed && tensor.dtype() != DType::Bool => tensor.map(tensor.dtype(), |x| -x).map(Py::Tensor),
             "t" if tensor.rank() == 2 => tensor.transposed(0, 1).map(Py::Tensor),
             "t" if tensor.rank() < 2 => Some(Py::Tensor(tensor.alias())),
             "transpose" => {
@@ -188,6 +201,7 @@ impl Maker<'_, '_> {
                 let diagonal = arguments.int(0, "diagonal", 0)?;
                 tensor.triangle(name == "triu", diagonal).map(Py::Tensor)
             }
+            "item" | "tolist" if tensor.dtype().is_complex() => None,
             "item" => match tensor.values().as_slice() {
                 &[x] => Some(element(tensor.dtype(), x)),
                 _ => None,

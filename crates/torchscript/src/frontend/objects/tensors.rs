@@ -18,6 +18,12 @@ impl Reader<'_, '_> {
         let &[storage, offset, sizes, strides, ref rest @ ..] = arguments else {
             return Err(self.unexpected(id, "a tensor's storage, offset, sizes and strides"));
         };
+        // Hooks, of which there are none, and what the elements are of what lies in the storage.
+        if let Some(&metadata) = rest.get(2)
+            && matches!(self.pickle.value(metadata), PickleValue::Dict(bits) if !bits.is_empty())
+        {
+            return Err(self.unexpected(metadata, "a tensor whose conjugate and negative bits are resolved"));
+        }
         let (storage, dtype) = self.storage(storage)?;
         let offset = self.int(offset)?;
         let (sizes, strides) = (self.shape(sizes)?, self.shape(strides)?);

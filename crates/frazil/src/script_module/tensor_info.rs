@@ -1,0 +1,55 @@
+//! What tensors are, without their elements.
+
+use super::ScriptModule;
+use crate::{Error, Result};
+use frazil_ir::{Constant, DType, Device};
+
+/// What a tensor of a module is, without its elements, which those of the device `meta` do not have.
+///
+/// ```
+/// use frazil::ir::{Device, DeviceKind};
+/// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
+/// # def forward(self, x): return self.fc(x)\n";
+/// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+/// model.to(Device { kind: DeviceKind::Meta, index: None })?;
+/// let weight = model.root().tensor_info("fc.weight")?;
+/// assert_eq!((&weight.sizes[..], weight.device.kind, weight.requires_grad), (&[1, 2][..], DeviceKind::Meta, true));
+/// # Ok::<(), frazil::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TensorInfo {
+    /// Element type.
+    pub dtype: DType,
+    /// Extent of each dimension.
+    pub sizes: Vec<i64>,
+    /// Step of each dimension, in elements.
+    pub strides: Vec<i64>,
+    /// Where the tensor is, or was when it was saved.
+    pub device: Device,
+    /// True for trainable parameters.
+    pub requires_grad: bool,
+}
+
+impl ScriptModule<'_> {
+    /// What the tensor at a dotted path is: a parameter, a buffer, or a plain attribute. Its elements are not read.
+    ///
+    /// See [`TensorInfo`] for an example.
+    ///
+    /// # Errors
+    /// When there is no such tensor.
+    pub fn tensor_info(self, path: &str) -> Result<TensorInfo> {
+        let (owner, name) = self.owner(path)?;
+        match owner.slot(name) {
+            Some((_, Constant::Tensor(t))) => Ok(TensorInfo {
+                dtype: t.dtype,
+                sizes: t.sizes.to_vec(),
+                strides: t.strides.to_vec(),
+                device: t.storage.device(),
+                requires_grad: t.requires_grad,
+            }),
+            Some(_) => Err(Error::Attribute(format!("`{name}` is not a tensor"))),
+            None => Err(owner.missing(name)),
+        }
+    }
+}
