@@ -1,7 +1,7 @@
 //! Hooks: Rust functions that run before and after `forward` when a module of an engine is called, as `Module.register_forward_pre_hook` and
 //! `register_forward_hook` have it.
 //!
-//! Hooks that an archive holds are methods of its module and run first.
+//! Hooks of all modules run first, then those that an archive holds, which are methods of its module.
 
 use crate::Session;
 use crate::engine::CallError;
@@ -123,7 +123,7 @@ pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, C
 pub struct HookOptions {
     /// Dotted path of the module; empty for the engine's own.
     pub module: String,
-    /// Run the hook around every module that the caller calls, before that module's hooks
+    /// Run the hook around every module that the caller calls, before that module's hooks, scripted ones included
     /// (`torch.nn.modules.module.register_module_forward_hook`); `module` means nothing then.
     pub all_modules: bool,
     /// Run the hook before those that are there.
@@ -222,20 +222,18 @@ impl Hooks {
         found
     }
 
-    /// Changes the arguments as the pre-hooks say; up to the one that fails.
+    /// Changes the arguments as the pre-hooks of `of` alone say; up to the one that fails.
     pub(crate) fn before(&mut self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
-        for of in [Receiver::All, of] {
-            for (_, hook) in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.before) {
-                if let Some(new) = hook(call)? {
-                    call.args = new.args;
-                    call.kwargs = new.kwargs;
-                }
+        for (_, hook) in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.before) {
+            if let Some(new) = hook(call)? {
+                call.args = new.args;
+                call.kwargs = new.kwargs;
             }
         }
         Ok(())
     }
 
-    /// Changes the result as the forward hooks say, and counts those that were called.
+    /// Changes the result as the forward hooks of `of` alone say, and counts those that were called.
     pub(crate) fn after(
         &mut self,
         of: Receiver,
@@ -243,7 +241,7 @@ impl Hooks {
         result: &mut Value,
         called: &mut usize,
     ) -> Result<(), CallError> {
-        for After { hook, .. } in self.afterwards(of) {
+        for After { hook, .. } in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.after) {
             *called += 1;
             if let Some(new) = hook(call, result)? {
                 *result = new;

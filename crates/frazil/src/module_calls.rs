@@ -133,8 +133,8 @@ impl Engine {
         self.hooks.remove(hook)
     }
 
-    /// Calls the module, as `module(...)` in Python: its own forward pre-hooks, then those that were registered with the engine, `forward`, and
-    /// the forward hooks in the same order. Without hooks, this is a call of `forward`.
+    /// Calls the module, as `module(...)` in Python: pre-hooks of all modules, its own forward pre-hooks, those that were registered with
+    /// the engine for it, `forward`, and the forward hooks in the same order. Without hooks, this is a call of `forward`.
     ///
     /// ```
     /// # use frazil::Value;
@@ -208,6 +208,7 @@ impl Engine {
         result: &mut Value,
         called: &mut usize,
     ) -> Result<(), CallError> {
+        self.hooks.before(Receiver::All, call)?;
         for hook in &module.own.before {
             let new = self.call_method(hook, &[Value::tuple(call.args.clone())], &[])?;
             if let Some(args) = CallArguments::positional(&new) {
@@ -217,6 +218,7 @@ impl Engine {
         self.hooks.before(module.receiver, call)?;
         let named: Vec<(&str, Value)> = call.kwargs.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
         *result = self.call_method(&module.forward, &call.args, &named)?;
+        self.hooks.after(Receiver::All, call, result, called)?;
         for hook in &module.own.after {
             match self.call_method(hook, &[Value::tuple(call.args.clone()), result.clone()], &[])? {
                 Value::None => {}

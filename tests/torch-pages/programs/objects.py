@@ -976,3 +976,161 @@ class M(torch.jit.ScriptModule):
 #> m.other(3)
 #> m.forward(torch.ones(2))
 #> methods(m)
+
+### buffers_not_persistent
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch.ones(1))
+    def forward(self, x):
+        return x + self.a
+#> m = eager(M().eval())
+#> m.register_buffer("c", torch.ones(2), persistent=False)
+#> names(m.state_dict())
+
+### buffers_not_persistent_scripted
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch.ones(1))
+        self.register_buffer("b", torch.zeros(1), persistent=False)
+    def forward(self, x):
+        return x + self.a + self.b
+#< m = torch.jit.script(M().eval())
+#> names(m.named_buffers())
+#> names(m.state_dict())
+#> m.b
+
+### constants_of_other_types
+class M(nn.Module):
+    n: Final[Tuple[Tuple[int, int], str]]
+    ll: Final[List[List[int]]]
+    def __init__(self):
+        super().__init__()
+        self.n = ((1, 2), "a")
+        self.ll = [[1], [2, 3]]
+    def forward(self, x):
+        return x
+#> m = torch.jit.script(M().eval())
+#> m.n
+#> m.ll
+#> m.n = ((2, 2), "b")
+#> m.ll = [[2]]
+
+### modules_are_assigned
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.ReLU()
+        self.b = nn.ReLU()
+        self.c = nn.Tanh()
+    def forward(self, x):
+        return self.c(self.b(self.a(x)))
+#> m = torch.jit.script(M().eval())
+#> m.a = m.b
+#> m.a = 3
+#> m(torch.zeros(1))
+
+### containers_are_called
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.ReLU(), nn.Hardtanh(0., 2.))
+        self.l = nn.ModuleList([nn.ReLU()])
+    def forward(self, x):
+        return self.net(self.l[0](x))
+#> m = torch.jit.script(M().eval())
+#> m.net(torch.full((1,), 5.))
+#> m.net.forward(torch.full((1,), 5.))
+#> m.l(torch.ones(1))
+#> names(m.net.named_children())
+#> names(m.l.named_modules(prefix="l"))
+
+### methods_of_submodules_with_hooks
+class Sub(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+    @torch.jit.export
+    def other(self, x: Tensor) -> Tensor:
+        return self.forward(x) * 2
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = Sub()
+    def forward(self, x: Tensor) -> Tensor:
+        return self.sub(x) + self.sub.other(x)
+def before(self, args: Tuple[Tensor]) -> Tensor:
+    return args[0] * 10
+#< e = M().eval()
+#< e.sub.register_forward_pre_hook(before)
+#< m = torch.jit.script(e)
+#> m(torch.ones(1))
+#> m.sub(torch.ones(1))
+#> m.sub.other(torch.ones(1))
+#> m.sub.forward(torch.ones(1))
+#> methods(m.sub)
+#> m.sub.before
+#> f = torch.jit.freeze(m, ["sub"])
+#> f(torch.ones(1))
+
+### hooks_with_defaults_and_kwargs
+class Sub(nn.Module):
+    def forward(self, x: Tensor, n: int = 3) -> Tensor:
+        return x * n
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = Sub()
+    def forward(self, x: Tensor) -> Tensor:
+        return self.sub(x, 2)
+def after(self, args: Tuple[Tensor, int], output: Tensor) -> Tensor:
+    return output + args[1]
+#< e = M().eval()
+#< e.sub.register_forward_hook(after)
+#< m = torch.jit.script(e)
+#> m(torch.ones(1))
+#> m.sub(torch.ones(1), 5)
+#> m.sub(torch.ones(1))
+#> m.sub(torch.ones(1), n=5)
+
+### hooks_around_scripted_hooks
+class M(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+def before(self, args: Tuple[Tensor]) -> Tensor:
+    return args[0] * 10
+def after(self, args: Tuple[Tensor], output: Tensor) -> Tensor:
+    return output - args[0]
+#< e = M().eval()
+#< e.register_forward_pre_hook(before)
+#< e.register_forward_hook(after)
+#< m = torch.jit.script(e)
+#> m(torch.ones(1))
+#> a = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, args: args[0] + 2)
+#> m(torch.ones(1))
+#> b = torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: (args[0], output))
+#> m(torch.ones(1))
+
+### constants_of_recurrent_layers
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.LSTM(2, 3)
+    def forward(self, x):
+        return x
+#> m = torch.jit.script(M().eval())
+#> str(m)
+#> m.a.hidden_size
+
+### modules_that_are_missing
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = None
+        self.b = nn.ReLU()
+    def forward(self, x):
+        return self.b(x)
+#> m = torch.jit.script(M().eval())
+#> m.a
+#> str(m)
+#> names(m.named_children())

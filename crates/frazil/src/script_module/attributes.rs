@@ -31,6 +31,12 @@ impl Model {
         let (object, Some(index)) = (owner.id(), owner.slot_index(name)) else {
             return Err(owner.not_settable(name));
         };
+        if owner.get_submodule(name).is_ok() {
+            return Err(Error::Attribute(format!(
+                "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}': {}",
+                repr(self.session().ctx(), value)
+            )));
+        }
         let declared = owner.class().map_or(types::ANY, |c| c.attributes[index].ty);
         self.check_type(name, value, declared)?;
         let new = export(name, value)?;
@@ -141,7 +147,8 @@ impl Model {
         check_name(kind, name)?;
         let symbol = self.session().ctx().symbol(name);
         let known = self.module().class_of(object).and_then(|c| c.attributes.get(&symbol));
-        if self.root().at(object).has_method(name) {
+        let class = self.module().class_of(object);
+        if class.is_some_and(|class| class.methods.contains_key(&symbol)) {
             return Err(Error::Attribute(format!("attribute '{name}' already exists")));
         }
         // The code reads it as what it is. Buffers that are not saved are plain attributes.

@@ -3,8 +3,8 @@
 use super::ScriptModule;
 use crate::Error;
 use frazil_ir::Constant;
+use frazil_runtime::format::str_of;
 use frazil_runtime::import::Importer;
-use frazil_runtime::python_repr;
 
 impl<'m> ScriptModule<'m> {
     /// Names and values of its class's constants, in order.
@@ -45,7 +45,7 @@ impl<'m> ScriptModule<'m> {
             return self.missing(name);
         };
         let value = Importer::new().value(constant, Some(&**self.module));
-        let text = value.map_or_else(|_| String::new(), |value| python_repr::str(self.module.ctx(), &value));
+        let text = value.map_or_else(|_| String::new(), |value| str_of(self.module.ctx(), &value));
         Error::Attribute(format!("Can't set constant '{name}' which has value:{text}"))
     }
 }

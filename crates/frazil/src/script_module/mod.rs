@@ -134,7 +134,7 @@ impl<'m> ScriptModule<'m> {
         format!("original_name={}", self.original_name())
     }
 
-    /// Names of its methods.
+    /// Names of its methods, without its hooks.
     ///
     /// ```
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
@@ -146,11 +146,14 @@ impl<'m> ScriptModule<'m> {
     /// ```
     pub fn method_names(self) -> Vec<&'m str> {
         let ctx = self.module.ctx();
-        let methods = self.class().map(|c| c.methods.keys().map(|m| ctx.name(*m)));
-        methods.into_iter().flatten().collect()
+        let methods = self.class().into_iter().flat_map(|class| {
+            let is_hook = |name| class.forward_pre_hooks.contains(name) || class.forward_hooks.contains(name);
+            class.methods.keys().filter(move |name| !is_hook(name))
+        });
+        methods.map(|name| ctx.name(*name)).collect()
     }
 
-    /// True when it has a method of that name.
+    /// True when it has a method of that name, which is no hook.
     ///
     /// See [`method_names`](Self::method_names) for an example.
     pub fn has_method(self, name: &str) -> bool {

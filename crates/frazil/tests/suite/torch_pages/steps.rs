@@ -149,7 +149,13 @@ impl Scope {
             let Object::Module(module) = self.evaluate(of)? else {
                 return Err(Failure::lacks("attributes of what is no module"));
             };
-            module.set(step["attr"].as_str().unwrap(), &object.value()?)?;
+            let name = step["attr"].as_str().unwrap();
+            match &object {
+                Object::Module(_) => {
+                    drop(module.call_method("set_submodule", &[Object::str(name), object.clone()], &vec![])?)
+                }
+                _ => module.set(name, &object.value()?)?,
+            }
         }
         Ok(object)
     }
