@@ -23,6 +23,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Stage of native code: fused kernels, with their shapes and memory, as text.
+#define FRAZIL_STAGE_KERNELS 0
+
+// Stage of native code: the kernels in MLIR.
+#define FRAZIL_STAGE_MLIR 1
+
+// Stage of native code: the kernels in LLVM IR.
+#define FRAZIL_STAGE_LLVM 2
+
+// Stage of native code: the kernels in assembler.
+#define FRAZIL_STAGE_ASM 3
+
+// Stage of native code: an object file.
+#define FRAZIL_STAGE_OBJECT 4
+
 // Type of elements: unsigned integers of 8 bits. The numbers are PyTorch's.
 #define FRAZIL_DTYPE_UINT8 0
 
@@ -330,7 +345,7 @@ FrazilError *frazil_model_compile(const FrazilModel *model,
                                   const FrazilOptions *options,
                                   FrazilCompiled **out);
 
-// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FrazilStage`.
+// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FRAZIL_STAGE_`.
 FrazilError *frazil_model_emit(const FrazilModel *model,
                                const char *method,
                                const FrazilInputSpec *inputs,
@@ -643,6 +658,12 @@ FrazilError *frazil_ops_call_function(const FrazilOps *ops,
 
 // In a traced method, the parameter or buffer at a dotted path.
 FrazilError *frazil_ops_parameter(const FrazilOps *ops, const char *path, FrazilValue **out);
+
+// Says where calls stand from now on in the graph that is being recorded, and in warnings: a line of a file of the caller's, or nowhere where that is NULL,
+// as before the first such call.
+FrazilError *frazil_ops_set_place(const FrazilOps *ops,
+                                  const char *file,
+                                  uint32_t line);
 
 // Whether calls are recorded: in a traced function.
 FrazilError *frazil_ops_is_tracing(const FrazilOps *ops, bool *out);

@@ -84,23 +84,18 @@ fn compile(_: &FrazilModel, _: &[(DType, Vec<i64>)], _: Option<&FrazilOptions>) 
     Err(FrazilError::no_codegen())
 }
 
-/// A stage of native code.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrazilStage {
-    /// Fused kernels, with their shapes and memory, as text.
-    Kernels = 0,
-    /// The kernels in MLIR.
-    Mlir = 1,
-    /// The kernels in LLVM IR.
-    Llvm = 2,
-    /// The kernels in assembler.
-    Asm = 3,
-    /// An object file.
-    Object = 4,
-}
+/// Stage of native code: fused kernels, with their shapes and memory, as text.
+pub const FRAZIL_STAGE_KERNELS: i32 = 0;
+/// Stage of native code: the kernels in MLIR.
+pub const FRAZIL_STAGE_MLIR: i32 = 1;
+/// Stage of native code: the kernels in LLVM IR.
+pub const FRAZIL_STAGE_LLVM: i32 = 2;
+/// Stage of native code: the kernels in assembler.
+pub const FRAZIL_STAGE_ASM: i32 = 3;
+/// Stage of native code: an object file.
+pub const FRAZIL_STAGE_OBJECT: i32 = 4;
 
-/// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FrazilStage`.
+/// The text or bytes of a stage of native code for a method of a frozen model, on inputs of these shapes. `stage` is one of `FRAZIL_STAGE_`.
 #[unsafe(no_mangle)]
 #[allow(
     clippy::too_many_arguments,
@@ -119,15 +114,9 @@ pub unsafe extern "C" fn frazil_model_emit(
         let model = get(model, "the model")?;
         // SAFETY: the caller keeps the rules.
         let (method, shapes) = unsafe { (text(method, "the method")?, shapes(inputs, len)?) };
-        let stages = [
-            FrazilStage::Kernels,
-            FrazilStage::Mlir,
-            FrazilStage::Llvm,
-            FrazilStage::Asm,
-            FrazilStage::Object,
-        ];
-        let stage = stages.into_iter().find(|known| *known as i32 == stage);
-        let stage = stage.ok_or_else(|| FrazilError::argument("there is no such stage"))?;
+        if !(FRAZIL_STAGE_KERNELS..=FRAZIL_STAGE_OBJECT).contains(&stage) {
+            return Err(FrazilError::argument(&format!("there is no such stage: {stage}")));
+        }
         give(out, || {
             Ok(FrazilBytes(emit(model, method, &shapes, stage, options)?.into()))
         })
@@ -139,17 +128,17 @@ fn emit(
     model: &FrazilModel,
     method: &str,
     shapes: &[(DType, Vec<i64>)],
-    stage: FrazilStage,
+    stage: i32,
     options: Option<&FrazilOptions>,
 ) -> Result<Vec<u8>, FrazilError> {
     let options = options.cloned().unwrap_or_default().compile();
     let plan = model.0.plan(method, &specs(shapes), &options)?;
     Ok(plan.emit(match stage {
-        FrazilStage::Kernels => frazil::Emit::Kernels,
-        FrazilStage::Mlir => frazil::Emit::Mlir,
-        FrazilStage::Llvm => frazil::Emit::Llvm,
-        FrazilStage::Asm => frazil::Emit::Asm,
-        FrazilStage::Object => frazil::Emit::Object,
+        FRAZIL_STAGE_KERNELS => frazil::Emit::Kernels,
+        FRAZIL_STAGE_MLIR => frazil::Emit::Mlir,
+        FRAZIL_STAGE_LLVM => frazil::Emit::Llvm,
+        FRAZIL_STAGE_ASM => frazil::Emit::Asm,
+        _ => frazil::Emit::Object,
     })?)
 }
 
@@ -158,7 +147,7 @@ fn emit(
     _: &FrazilModel,
     _: &str,
     _: &[(DType, Vec<i64>)],
-    _: FrazilStage,
+    _: i32,
     _: Option<&FrazilOptions>,
 ) -> Result<Vec<u8>, FrazilError> {
     Err(FrazilError::no_codegen())
