@@ -117,24 +117,15 @@ fn round(subject: &Subject, ops: &Ops, cache: &Path, random: &mut Random) -> (&'
                 .and_then(|m| subject.calls(&m, &subject.options(threads))),
         ),
         2 => {
-            let options = EngineOptions {
-                cache_dir: Some(cache.to_owned()),
-                ..subject.options(threads)
-            };
+            let options = subject.options(threads).cache_dir(Some(cache.to_owned()));
             ("shared directory", subject.calls(&subject.shared, &options))
         }
         3 => {
-            let options = EngineOptions {
-                kind: EngineKind::Interpreter,
-                ..subject.options(threads)
-            };
+            let options = subject.options(threads).kind(EngineKind::Interpreter);
             ("interpreter", subject.calls(&subject.shared, &options))
         }
         4 => {
-            let options = EngineOptions {
-                fuse: false,
-                ..subject.options(threads)
-            };
+            let options = subject.options(threads).fuse(false);
             ("without fusion", subject.calls(&subject.shared, &options))
         }
         _ => ("eager", eager(ops, random)),
@@ -196,12 +187,10 @@ impl Subject {
         methods.dedup();
         let preserve = self.case.json.get("preserve").and_then(Json::as_array);
         let preserve = preserve.into_iter().flatten().filter_map(Json::as_str);
-        EngineOptions {
-            threads,
-            methods,
-            preserve: preserve.map(str::to_owned).collect(),
-            ..EngineOptions::default()
-        }
+        EngineOptions::default()
+            .threads(threads)
+            .methods(methods)
+            .preserve(preserve.map(str::to_owned).collect())
     }
 
     /// All calls on a new engine of `model`.

@@ -27,13 +27,10 @@ use serde_json::Value as Json;
 fn main() -> ExitCode {
     let filters: Vec<String> = env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let given = |option: &str| env::args().find_map(|a| Some(a.strip_prefix(option)?.to_owned()));
-    let mut options = EngineOptions {
-        kind: match given("--engine=") {
-            Some(engine) if engine == "native" => EngineKind::Native,
-            _ => EngineKind::Interpreter,
-        },
-        ..EngineOptions::default()
-    };
+    let mut options = EngineOptions::default().kind(match given("--engine=") {
+        Some(engine) if engine == "native" => EngineKind::Native,
+        _ => EngineKind::Interpreter,
+    });
     if let Some(target) = given("--target=") {
         options.target_cpu = target;
     }
@@ -44,10 +41,7 @@ fn main() -> ExitCode {
     let named = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
     let mut own = run_folder(&fixtures, &named, &options);
     if cfg!(feature = "codegen") && options.kind == EngineKind::Interpreter && filters.is_empty() {
-        let native = EngineOptions {
-            kind: EngineKind::Native,
-            ..options.clone()
-        };
+        let native = options.clone().kind(EngineKind::Native);
         let more = run_folder(&fixtures, &|_| true, &native);
         println!("natively: {} of {} cases pass", more.passed, more.passed + more.failed);
         own.passed += more.passed;
@@ -189,12 +183,11 @@ fn run(session: &Session, case: &Case, tensors: &Tensors, options: &EngineOption
     // Further engines find the first one's code there.
     let folder = native.then(tempfile::tempdir).transpose().map_err(|e| text(&e))?;
     let new = |kind| {
-        let options = EngineOptions {
-            kind,
-            methods: calls().filter_map(method).chain([own.clone()]).collect(),
-            cache_dir: folder.as_ref().map(|f| f.path().to_owned()),
-            ..options.clone()
-        };
+        let options = options
+            .clone()
+            .kind(kind)
+            .methods(calls().filter_map(method).chain([own.clone()]).collect())
+            .cache_dir(folder.as_ref().map(|f| f.path().to_owned()));
         model.engine(&options).map_err(|e| text(&e))
     };
     let mut engine = new(options.kind)?;

@@ -296,21 +296,20 @@ fn output_kind(options: &Options) -> Result<EmitKind, Failure> {
 }
 
 fn pass_options(options: &Options) -> PassOptions {
-    PassOptions {
-        verify_each: options.verify_each || options.run_reproducer,
-        print: PrintOptions {
+    PassOptions::default()
+        .verify_each(options.verify_each || options.run_reproducer)
+        .print(PrintOptions {
             before: options.print_ir_before.clone(),
             after: options.print_ir_after.clone(),
             before_all: options.print_ir_before_all,
             after_all: options.print_ir_after_all || (options.print_ir_on_change && options.print_ir_after.is_empty()),
             only_on_change: options.print_ir_on_change,
             on_failure: options.print_ir_on_failure,
-        },
-        elide_constants_larger_than: options.elide_constants_larger_than,
-        threads: options.threads,
-        limit: options.pass_limit,
-        reproducer: options.reproducer.clone(),
-    }
+        })
+        .elide_constants_larger_than(options.elide_constants_larger_than)
+        .threads(options.threads)
+        .limit(options.pass_limit)
+        .reproducer(options.reproducer.clone())
 }
 
 fn write_ir(options: &Options, loaded: &Loaded) -> Result<(), Failure> {
@@ -362,14 +361,12 @@ fn emit_native(options: &Options, emit: EmitKind, loaded: &Loaded, progress: &Pr
         return Err(Failure::usage(message.into()));
     }
     check_native(options, loaded)?;
-    let compile = CompileOptions {
-        target_cpu: options.target_cpu.clone(),
-        threads: options.threads.max(1),
-        name: library_name(options),
-        fuse: !options.no_fusion,
-        tune: options.tune.then(|| tuning_file(&options.input)),
-        ..CompileOptions::default()
-    };
+    let compile = CompileOptions::default()
+        .target_cpu(options.target_cpu.clone())
+        .threads(options.threads.max(1))
+        .name(library_name(options))
+        .fuse(!options.no_fusion)
+        .tune(options.tune.then(|| tuning_file(&options.input)));
     let plan = loaded.plan(&options.method, &inputs, &compile)?;
     let kind = match emit {
         EmitKind::Kernels => Emit::Kernels,

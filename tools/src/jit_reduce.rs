@@ -120,10 +120,7 @@ fn bisect(
     // What the pipeline leaves after `rewrites` of them, whether the command fails on it, and the last rewrite if there were as many.
     let after = |rewrites: u64| -> Result<(String, bool, Option<LastRewrite>), Failure> {
         let mut loaded = loaded.clone();
-        let limited = PassOptions {
-            limit: Some(rewrites),
-            ..PassOptions::default()
-        };
+        let limited = PassOptions::default().limit(Some(rewrites));
         let report = loaded.run_passes(pipeline, &limited)?;
         let text = loaded.ir_text(None);
         let failed = fails(&text)?;

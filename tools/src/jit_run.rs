@@ -177,21 +177,19 @@ fn native_code_is_off() -> bool {
 }
 
 fn engine_options(options: &Options, methods: Vec<String>, preserve: Vec<String>) -> EngineOptions {
-    EngineOptions {
-        kind: match options.engine {
+    EngineOptions::default()
+        .kind(match options.engine {
             EngineName::Native if !native_code_is_off() => EngineKind::Native,
             _ => EngineKind::Interpreter,
-        },
-        eval: options.eval,
-        threads: options.threads.max(1),
-        strict: options.strict,
-        methods,
-        preserve,
-        cache_dir: options.cache_dir.clone(),
-        fuse: !options.no_fusion,
-        tune: options.model.as_deref().filter(|_| options.tune).map(tuning_file),
-        ..EngineOptions::default()
-    }
+        })
+        .eval(options.eval)
+        .threads(options.threads.max(1))
+        .strict(options.strict)
+        .methods(methods)
+        .preserve(preserve)
+        .cache_dir(options.cache_dir.clone())
+        .fuse(!options.no_fusion)
+        .tune(options.model.as_deref().filter(|_| options.tune).map(tuning_file))
 }
 
 fn run_case(

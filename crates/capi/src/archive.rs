@@ -39,10 +39,7 @@ unsafe fn save_options(files: *const FrazilExtraFile, len: usize) -> Result<Save
         };
         extra_files.insert(name.to_owned(), Arc::from(bytes));
     }
-    Ok(SaveOptions {
-        extra_files,
-        ..SaveOptions::default()
-    })
+    Ok(SaveOptions::default().extra_files(extra_files))
 }
 
 /// Writes the model as a `.pt` archive with extra files, beside those that it was loaded with or in place of them.

@@ -166,10 +166,7 @@ pub unsafe extern "C" fn frazil_model_define(
 
 /// The members of a module, and without `recurse` none of its submodules'.
 fn members(recurse: bool) -> MemberOptions {
-    MemberOptions {
-        recurse,
-        ..MemberOptions::default()
-    }
+    MemberOptions::default().recurse(recurse)
 }
 
 /// A dictionary of all attributes but submodules, by dotted path; without `recurse` only those of the module itself.

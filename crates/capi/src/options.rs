@@ -30,10 +30,7 @@ impl Default for FrazilOptions {
 
 impl FrazilOptions {
     pub(crate) fn freeze(&self) -> FreezeOptions {
-        let mut freeze = FreezeOptions {
-            optimize_numerics: self.optimize_numerics,
-            ..FreezeOptions::default()
-        };
+        let mut freeze = FreezeOptions::default().optimize_numerics(self.optimize_numerics);
         let methods = self.engine.methods.iter().filter(|name| *name != "forward");
         freeze.freeze.preserve = methods.chain(&self.engine.preserve).cloned().collect();
         freeze
@@ -41,14 +38,13 @@ impl FrazilOptions {
 
     #[cfg(feature = "codegen")]
     pub(crate) fn compile(&self) -> frazil::CompileOptions {
-        frazil::CompileOptions {
-            target_cpu: self.target_cpu.clone(),
-            threads: self.engine.threads,
-            name: self.name.clone(),
-            cache_dir: self.engine.cache_dir.clone(),
-            fuse: self.engine.fuse,
-            tune: self.engine.tune.clone(),
-        }
+        frazil::CompileOptions::default()
+            .target_cpu(self.target_cpu.clone())
+            .threads(self.engine.threads)
+            .name(self.name.clone())
+            .cache_dir(self.engine.cache_dir.clone())
+            .fuse(self.engine.fuse)
+            .tune(self.engine.tune.clone())
     }
 }
 

@@ -33,11 +33,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Session::new()
         .script("net.py".as_ref(), SOURCE, &[])?
         .to_model("forward")?;
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        methods: ["forward", "three", "ints"].map(str::to_owned).to_vec(),
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .kind(EngineKind::Interpreter)
+        .methods(["forward", "three", "ints"].map(str::to_owned).to_vec());
     let mut engine = model.engine(&options)?;
     let registry = model.session().registry().clone();
     let interpreter = Interpreter::with_module(registry, model.module().clone())?;

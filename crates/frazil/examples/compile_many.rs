@@ -35,10 +35,7 @@ fn main() -> Result<(), Failure> {
 
 fn compile_and_run(path: &str, sizes: &[i64]) -> Result<(), Failure> {
     let frozen = Session::new().load(path)?.freeze(&FreezeOptions::default())?;
-    let options = CompileOptions {
-        threads: 2,
-        ..CompileOptions::default()
-    };
+    let options = CompileOptions::default().threads(2);
     let mut code = frozen.compile(&[InputSpec::new(DType::Float, sizes)], &options)?;
     code.run(&[Tensor::zeros(DType::Float, sizes)?])?;
     Ok(())

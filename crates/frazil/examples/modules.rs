@@ -228,10 +228,7 @@ fn cases(session: &Session) -> Result<Vec<Case>, Failure> {
 }
 
 fn options() -> EngineOptions {
-    EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    }
+    EngineOptions::default().kind(EngineKind::Interpreter)
 }
 
 /// The tensors of a result in order.

@@ -5,6 +5,7 @@ use crate::compiler::Compiler;
 use crate::describe::tensor_spec;
 use crate::instance::OwnHooks;
 use crate::port_names::name_ports;
+use crate::setters::setters;
 use crate::{Error, Loaded, Model, Result};
 use frazil_codegen::aot;
 use frazil_codegen::compile::RunError;
@@ -56,13 +57,14 @@ impl InputSpec {
 /// ```
 /// # use frazil::{CompileOptions, Emit, InputSpec, ir::DType};
 /// # let loaded = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?;
-/// let options = CompileOptions { target_cpu: "x86-64-v3".to_owned(), name: "plus_one".to_owned(), ..CompileOptions::default() };
+/// let options = CompileOptions::default().target_cpu("x86-64-v3".to_owned()).name("plus_one".to_owned());
 /// let plan = loaded.plan("f", &[InputSpec::new(DType::Float, &[8])], &options)?;
 /// let assembler = plan.emit(Emit::Asm)?;
 /// assert!(String::from_utf8_lossy(&assembler).contains("plus_one"));
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CompileOptions {
     /// `host`, an x86-64 level (`x86-64-v3`), or a processor that LLVM knows.
     pub target_cpu: String,
@@ -78,6 +80,15 @@ pub struct CompileOptions {
     /// second or so a kernel, and added. Without it the form is chosen by an estimate.
     pub tune: Option<PathBuf>,
 }
+
+setters!(CompileOptions {
+    target_cpu: String,
+    threads: usize,
+    name: String,
+    cache_dir: Option<PathBuf>,
+    fuse: bool,
+    tune: Option<PathBuf>,
+});
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {

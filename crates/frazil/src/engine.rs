@@ -8,6 +8,7 @@ use crate::hooks::Hooks;
 use crate::instance::{Instance, ModelSource, Running};
 #[cfg(feature = "codegen")]
 use crate::instance::{compile_options, kept};
+use crate::setters::setters;
 use crate::{Error, Model, Result};
 use frazil_ir::Graph;
 use frazil_runtime::interp::{ErrorKind, ExecError};
@@ -38,12 +39,13 @@ pub enum EngineKind {
 /// use frazil::{EngineKind, EngineOptions, Tensor};
 ///
 /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
-/// let options = EngineOptions { kind: EngineKind::Interpreter, threads: 2, ..EngineOptions::default() };
+/// let options = EngineOptions::default().kind(EngineKind::Interpreter).threads(2);
 /// let result = model.engine(&options)?.call("forward", &[Tensor::from_f32(&[1.0, 2.0], &[2])?.into()])?;
 /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![2.0, 3.0]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EngineOptions {
     /// Which engine.
     pub kind: EngineKind,
@@ -73,6 +75,20 @@ pub struct EngineOptions {
     pub specialisations: Option<usize>,
 }
 
+setters!(EngineOptions {
+    kind: EngineKind,
+    eval: bool,
+    threads: usize,
+    target_cpu: String,
+    strict: bool,
+    methods: Vec<String>,
+    preserve: Vec<String>,
+    cache_dir: Option<PathBuf>,
+    fuse: bool,
+    tune: Option<PathBuf>,
+    specialisations: Option<usize>,
+});
+
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
         EngineOptions {
@@ -97,7 +113,7 @@ impl Default for EngineOptions {
 /// # use frazil::{CallError, Value};
 /// # let source = "def f(x: int):\n    assert x > 0, 'too small'\n    return x\n";
 /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-/// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+/// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
 /// # let mut engine = model.engine(&options)?;
 /// let refused = engine.call("forward", &[Value::Int(0)]);
 /// assert!(matches!(refused, Err(CallError::Raised(text)) if text.contains("too small")));
@@ -121,7 +137,7 @@ impl CallError {
     /// # use frazil::Value;
     /// # let source = "def f(x: int):\n    assert x > 0, 'too small'\n    return x\n";
     /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// let refused = engine.call("forward", &[Value::Int(0)]); // `assert x > 0` in line 2 of `f.py`
     /// assert_eq!(refused.err().map(|e| e.places()), Some(vec!["f.py:2:4".to_owned()]));
@@ -156,7 +172,7 @@ impl From<ExecError> for CallError {
 /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \
 /// # def forward(self): self.n += 1; return self.n\n";
 /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-/// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+/// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
 /// # let mut engine = model.engine(&options)?;
 /// engine.call("forward", &[])?; // `self.n += 1; return self.n`
 /// assert!(matches!(engine.call("forward", &[])?, Value::Int(2)));
@@ -232,7 +248,7 @@ impl Engine {
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// assert_eq!(engine.model()?.root().method_names(), ["forward"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -249,7 +265,7 @@ impl Engine {
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// let graph = engine.graph_for("forward")?;
     /// assert_eq!(graph.inputs().len(), 2); // the module, and `x`
@@ -271,7 +287,7 @@ impl Engine {
     /// # use frazil::{CallError, Value};
     /// # let source = "def f(x: int, y: int = 3): return x * y\n";
     /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// // of `def forward(self, x: int, y: int = 3): return x * y`
     /// assert!(matches!(engine.call("forward", &[Value::Int(4)])?, Value::Int(12)));
@@ -292,7 +308,7 @@ impl Engine {
     /// # use frazil::Value;
     /// # let source = "def f(x: int, y: int = 3, z: int = 5): return x * y + z\n";
     /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// // of `def forward(self, x: int, y: int = 3, z: int = 5): return x * y + z`
     /// assert!(matches!(engine.call_with("forward", &[Value::Int(4)], &[("z", Value::Int(1))])?, Value::Int(13)));
@@ -404,7 +420,7 @@ impl Engine {
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \
     /// # def forward(self): self.n += 1; return self.n\n";
     /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// engine.call("forward", &[])?; // `self.n += 1; return self.n`
     /// assert!(matches!(engine.snapshot()?.root().attribute("n")?, Value::Int(1)));
@@ -427,7 +443,7 @@ impl Engine {
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// # engine.call("forward", &[frazil::Tensor::from_f32(&[1.0], &[1])?.into()])?;
     /// assert!(engine.notes().is_empty()); // of an interpreter: it compiles nothing

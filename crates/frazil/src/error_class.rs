@@ -83,7 +83,7 @@ impl CallError {
     /// ```
     /// # use frazil::{ErrorClass, Value};
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// let class = |called: Result<Value, frazil::CallError>| called.err().map(|e| e.class());
     /// assert_eq!(class(engine.call("forward", &[])), Some(ErrorClass::Raised)); // an argument is missing

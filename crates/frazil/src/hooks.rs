@@ -5,6 +5,7 @@
 
 use crate::Session;
 use crate::engine::CallError;
+use crate::setters::setters;
 use frazil_ir::ObjectId;
 use frazil_runtime::Value;
 use frazil_runtime::python_repr::repr;
@@ -120,6 +121,7 @@ pub type Hook = Box<dyn FnMut(&CallArguments, &Value) -> Result<Option<Value>, C
 ///
 /// See [`Engine::register_forward_hook_with`](crate::Engine::register_forward_hook_with) for an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HookOptions {
     /// Dotted path of the module; empty for the engine's own.
     pub module: String,
@@ -131,6 +133,13 @@ pub struct HookOptions {
     /// Run a forward hook even if the call raises. It gets `None` for a result that does not exist.
     pub always_call: bool,
 }
+
+setters!(HookOptions {
+    module: String,
+    all_modules: bool,
+    prepend: bool,
+    always_call: bool,
+});
 
 /// A hook that was registered, to be removed again.
 ///

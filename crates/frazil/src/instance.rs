@@ -300,14 +300,12 @@ impl Running {
 
 #[cfg(feature = "codegen")]
 pub(crate) fn compile_options(options: &EngineOptions) -> crate::CompileOptions {
-    crate::CompileOptions {
-        target_cpu: options.target_cpu.clone(),
-        threads: options.threads,
-        cache_dir: options.cache_dir.clone(),
-        fuse: options.fuse,
-        tune: options.tune.clone(),
-        ..crate::CompileOptions::default()
-    }
+    crate::CompileOptions::default()
+        .target_cpu(options.target_cpu.clone())
+        .threads(options.threads)
+        .cache_dir(options.cache_dir.clone())
+        .fuse(options.fuse)
+        .tune(options.tune.clone())
 }
 
 /// The model frozen with all that will be called; as it is when it has been frozen already. What cannot be frozen, a module in training mode and one that

@@ -63,6 +63,7 @@ mod port_names;
 mod script_module;
 mod session;
 mod session_builder;
+mod setters;
 mod text;
 pub mod trace;
 

@@ -331,7 +331,7 @@ impl Loaded {
     /// # use frazil::{EngineKind, EngineOptions, Session, Tensor};
     /// let text = "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n";
     /// let model = Session::new().load_bytes("graph.ir".as_ref(), text.into())?.runnable()?;
-    /// let options = EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() };
+    /// let options = EngineOptions::default().kind(EngineKind::Interpreter);
     /// let result = model.engine(&options)?.call("forward", &[Tensor::from_f32(&[-1.0, 2.0], &[2])?.into()])?;
     /// assert_eq!(result.as_tensor().map(|t| t.to_f64_vec()), Some(vec![0.0, 2.0]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

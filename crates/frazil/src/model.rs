@@ -2,6 +2,7 @@
 
 use crate::backing::Backing;
 use crate::script_module::StateHooks;
+use crate::setters::setters;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
 use frazil_ir::{FunctionId, Graph, Module, ObjectId};
 use frazil_passes::PassManager;
@@ -21,12 +22,13 @@ pub use frazil_passes::FreezeOptions;
 /// use frazil::PassOptions;
 ///
 /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
-/// let options = PassOptions { verify_each: true, limit: Some(0), ..PassOptions::default() }; // no rewrite is done
+/// let options = PassOptions::default().verify_each(true).limit(Some(0)); // no rewrite is done
 /// let (unchanged, _) = model.run_passes("inline,dce", &options)?;
 /// assert_eq!(unchanged.graph("forward")?.all_nodes().len(), model.graph("forward")?.all_nodes().len());
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct PassOptions {
     /// Verify after every pass.
     pub verify_each: bool,
@@ -41,6 +43,15 @@ pub struct PassOptions {
     /// Where to write what reproduces a failure: a text file that [`pipeline_of_reproducer`] knows.
     pub reproducer: Option<PathBuf>,
 }
+
+setters!(PassOptions {
+    verify_each: bool,
+    print: PrintOptions,
+    elide_constants_larger_than: Option<usize>,
+    threads: usize,
+    limit: Option<u64>,
+    reproducer: Option<PathBuf>,
+});
 
 /// The pipeline that a reproducer's text asks for, if it is one: what stands behind `# pipeline: ` in it.
 ///
@@ -285,7 +296,7 @@ impl Model {
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
     /// # def forward(self, x): return self.fc(x)\n";
     /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// let passes = PassOptions { verify_each: true, ..PassOptions::default() };
+    /// let passes = PassOptions::default().verify_each(true);
     /// let (frozen, report) = model.freeze_with_passes(&FreezeOptions::default(), "dce", &passes)?;
     /// assert!(!frozen.root().has_attribute("fc") && report.timing.children.len() == 3);
     /// # Ok::<(), frazil::Error>(())

@@ -13,7 +13,7 @@ impl Engine {
     /// use frazil::Value;
     ///
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// let hook = engine.register_forward_pre_hook(|args| Ok(args[0].as_int().map(|x| vec![Value::Int(10 * x)])));
     /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(41)));
@@ -40,7 +40,7 @@ impl Engine {
     /// use frazil::Value;
     ///
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int): return x + 1\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
     /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(-5)));
@@ -64,7 +64,7 @@ impl Engine {
     /// use frazil::{CallArguments, HookOptions, Value};
     ///
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x: int, k: int = 1): return x + k\n", &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// // of `def forward(self, x: int, k: int = 1): return x + k`
     /// engine.register_forward_pre_hook_with(&HookOptions::default(), |call| {
@@ -102,15 +102,15 @@ impl Engine {
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Identity()\n \
     /// # def forward(self, x: int): return x\n";
     /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// engine.register_forward_hook_with(&HookOptions::default(), |_call, y| Ok(y.as_int().map(|y| Value::Int(y + 1))))?;
-    /// let first = HookOptions { prepend: true, ..HookOptions::default() };
+    /// let first = HookOptions::default().prepend(true);
     /// engine.register_forward_hook_with(&first, |_call, y| Ok(y.as_int().map(|y| Value::Int(y * 10))))?;
     /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(41)));
-    /// let of_child = HookOptions { module: "fc".to_owned(), ..HookOptions::default() };
+    /// let of_child = HookOptions::default().module("fc".to_owned());
     /// assert!(engine.register_forward_hook_with(&of_child, |_call, _y| Ok(None)).is_ok());
-    /// let of_nothing = HookOptions { module: "head".to_owned(), ..HookOptions::default() };
+    /// let of_nothing = HookOptions::default().module("head".to_owned());
     /// assert!(engine.register_forward_hook_with(&of_nothing, |_call, _y| Ok(None)).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -140,7 +140,7 @@ impl Engine {
     /// # use frazil::Value;
     /// # let source = "def f(x: int, y: int = 3): return x * y\n";
     /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// engine.register_forward_hook(|_args, result| Ok(result.as_int().map(|y| Value::Int(-y))));
     /// assert!(matches!(engine.call_module(&[Value::Int(4)])?, Value::Int(-12)));
@@ -160,7 +160,7 @@ impl Engine {
     /// # use frazil::Value;
     /// # let source = "def f(x: int, y: int = 3): return x * y\n";
     /// # let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
-    /// # let options = frazil::EngineOptions { kind: frazil::EngineKind::Interpreter, ..Default::default() };
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
     /// # let mut engine = model.engine(&options)?;
     /// assert!(matches!(engine.call_module_with(&[Value::Int(4)], &[("y", Value::Int(2))])?, Value::Int(8)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

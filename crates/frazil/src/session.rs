@@ -184,7 +184,7 @@ impl Session {
     /// # let folder = tempfile::tempdir().map_err(|e| frazil::Error::Text(e.to_string()))?;
     /// # let path = folder.path().join("f.py");
     /// # std::fs::write(&path, "def f(x: int): return x + 1\n").map_err(|e| frazil::Error::Text(e.to_string()))?;
-    /// # let options = EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() };
+    /// # let options = EngineOptions::default().kind(EngineKind::Interpreter);
     /// let mut engine = Session::new().engine(&path, &options)?; // `f.py`: def f(x: int): return x + 1
     /// assert!(matches!(engine.call("f", &[Value::Int(2)])?, Value::Int(3)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -158,6 +158,7 @@ impl Default for Freeze {
 
 /// What [`freeze_module`] is to do.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FreezeOptions {
     /// The bare pass's options.
     pub freeze: Freeze,
@@ -171,6 +172,22 @@ impl Default for FreezeOptions {
             freeze: Freeze::default(),
             optimize_numerics: true,
         }
+    }
+}
+
+impl FreezeOptions {
+    /// The options with these of the bare pass.
+    #[must_use]
+    pub fn freeze(mut self, freeze: Freeze) -> Self {
+        self.freeze = freeze;
+        self
+    }
+
+    /// The options with or without the foldings that change results in their last bits.
+    #[must_use]
+    pub fn optimize_numerics(mut self, optimize_numerics: bool) -> Self {
+        self.optimize_numerics = optimize_numerics;
+        self
     }
 }
 

@@ -92,10 +92,7 @@ fn freezing_twice_changes_nothing() {
         let registry = registry();
         let module = module(&path, &registry);
         for optimize_numerics in [true, false] {
-            let mut freeze = FreezeOptions {
-                optimize_numerics,
-                ..FreezeOptions::default()
-            };
+            let mut freeze = FreezeOptions::default().optimize_numerics(optimize_numerics);
             freeze.freeze.preserve = preserved(&path);
             let mut fail = |what: String| {
                 failures.push(format!("{}, numerics {optimize_numerics}: {what}", path.display()));
@@ -157,10 +154,7 @@ fn weights_are_shared() {
         module
             .objects()
             .for_each(|(_, object)| object.slots.iter().for_each(&mut collect));
-        let mut freeze = FreezeOptions {
-            optimize_numerics: false,
-            ..FreezeOptions::default()
-        };
+        let mut freeze = FreezeOptions::default().optimize_numerics(false);
         freeze.freeze.preserve = preserved(&path);
         let frozen = freeze_module(&module, &freeze, &*registry).unwrap();
         for graph in graphs(&frozen) {

@@ -66,10 +66,7 @@ fn frozen_modules_give_the_same_results() {
         let module = load(&path, &options).unwrap();
         let expected = run(&registry, &module, &case, &tensors);
         for (numerics, tolerance) in [(false, Tolerance::EXACT), (true, Tolerance::new(1e-4, 1e-4))] {
-            let mut options = FreezeOptions {
-                optimize_numerics: numerics,
-                ..FreezeOptions::default()
-            };
+            let mut options = FreezeOptions::default().optimize_numerics(numerics);
             options.freeze.preserve = preserved(&case);
             let frozen = match freeze_module(&module, &options, &*registry) {
                 Ok(frozen) => frozen,

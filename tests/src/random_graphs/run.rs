@@ -93,11 +93,7 @@ fn load(source: &str) -> Result<Model, String> {
 }
 
 fn engine(model: &Model, kind: EngineKind) -> Result<Engine, String> {
-    let options = EngineOptions {
-        kind,
-        methods: vec!["f".to_owned()],
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(kind).methods(vec!["f".to_owned()]);
     model.engine(&options).map_err(|e| e.to_string())
 }
 

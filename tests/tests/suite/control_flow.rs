@@ -458,11 +458,7 @@ fn run(name: &str, source: &str, found: &mut BTreeSet<String>, wrong: &mut Vec<S
     let method = if source.contains("def f(") { "f" } else { "forward" };
     let plain = Interpreter::with_module(model.session().registry().clone(), module).expect("an instance");
     let mut engines = [EngineKind::Interpreter, EngineKind::Native].map(|kind| {
-        let options = EngineOptions {
-            kind,
-            methods: vec![method.to_owned()],
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default().kind(kind).methods(vec![method.to_owned()]);
         model.engine(&options).unwrap_or_else(|e| panic!("{name}: {e}"))
     });
     for (positive, n) in [(0, 0), (0, 3), (2, 1), (3, 2), (0, 0), (3, 2)] {

@@ -5,6 +5,7 @@ use super::rewrite::replace_tensors;
 use super::state_dict::Visit;
 use super::state_hooks::LoadingState;
 use super::{IncompatibleKeys, ScriptModule, ScriptModuleMut, StateDict};
+use crate::setters::setters;
 use crate::{Error, Model, Result};
 use frazil_ir::{AttributeKind, Constant, ObjectId, Storage, TensorData};
 use frazil_runtime::Tensor;
@@ -22,11 +23,12 @@ use std::sync::Arc;
 /// # let mut model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
 /// let double = Tensor::from_f32(&[7.0], &[1])?.to_dtype(DType::Double)?;
 /// let state = StateDict::from_iter([("w".to_owned(), double)]);
-/// model.load_state_dict_with(&state, &LoadStateDictOptions { assign: true, ..LoadStateDictOptions::default() })?;
+/// model.load_state_dict_with(&state, &LoadStateDictOptions::default().assign(true))?;
 /// assert_eq!(model.root().get_parameter("w")?.dtype(), DType::Double);
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoadStateDictOptions {
     /// Whether names that are missing or unexpected are errors.
     pub strict: bool,
@@ -34,6 +36,11 @@ pub struct LoadStateDictOptions {
     /// gradients stays.
     pub assign: bool,
 }
+
+setters!(LoadStateDictOptions {
+    strict: bool,
+    assign: bool,
+});
 
 impl Default for LoadStateDictOptions {
     fn default() -> LoadStateDictOptions {
@@ -100,13 +107,7 @@ impl ScriptModuleMut<'_> {
     /// # Errors
     /// As [`Model::load_state_dict`].
     pub fn load_state_dict(&mut self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
-        self.load_state_dict_with(
-            state,
-            &LoadStateDictOptions {
-                strict,
-                ..LoadStateDictOptions::default()
-            },
-        )
+        self.load_state_dict_with(state, &LoadStateDictOptions::default().strict(strict))
     }
 
     /// [`Model::load_state_dict_with`] into this module; names are those below it.

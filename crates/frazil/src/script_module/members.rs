@@ -1,6 +1,7 @@
 //! Walking modules: submodules, parameters and buffers by name.
 
 use super::{ScriptModule, join, tensors};
+use crate::setters::setters;
 use crate::{Error, Result};
 use frazil_ir::{AttributeKind, ClassKind, Constant, ObjectId, TensorData};
 use frazil_runtime::import::Importer;
@@ -25,11 +26,12 @@ const MAX_PATHS: usize = 1 << 20;
 /// };
 /// assert_eq!(names(&MemberOptions::default())?, ["fc.weight", "fc.bias"]);
 /// assert!(names(&MemberOptions::own())?.is_empty());
-/// let all = MemberOptions { prefix: "net".to_owned(), remove_duplicate: false, ..MemberOptions::default() };
+/// let all = MemberOptions::default().prefix("net".to_owned()).remove_duplicate(false);
 /// assert_eq!(names(&all)?, ["net.fc.weight", "net.fc.bias", "net.same.weight", "net.same.bias"]);
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct MemberOptions {
     /// What all names begin with, before a dot; empty for nothing.
     pub prefix: String,
@@ -40,6 +42,13 @@ pub struct MemberOptions {
     /// Modules that are left out, with what is reached through them.
     pub memo: HashSet<ObjectId>,
 }
+
+setters!(MemberOptions {
+    prefix: String,
+    recurse: bool,
+    remove_duplicate: bool,
+    memo: HashSet<ObjectId>,
+});
 
 impl Default for MemberOptions {
     fn default() -> MemberOptions {
@@ -57,10 +66,7 @@ impl MemberOptions {
     ///
     /// See [`MemberOptions`] for an example.
     pub fn own() -> MemberOptions {
-        MemberOptions {
-            recurse: false,
-            ..MemberOptions::default()
-        }
+        MemberOptions::default().recurse(false)
     }
 }
 
@@ -115,7 +121,7 @@ impl<'m> ScriptModule<'m> {
     /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
     /// # def forward(self, x): return self.fc(x)\n";
     /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-    /// let options = MemberOptions { prefix: "net".to_owned(), ..MemberOptions::default() };
+    /// let options = MemberOptions::default().prefix("net".to_owned());
     /// let modules = model.root().named_modules_with(&options)?;
     /// assert!(modules.iter().map(|(path, _)| path).eq(["net", "net.fc"]));
     /// # Ok::<(), frazil::Error>(())

@@ -1,6 +1,7 @@
 //! State dictionaries: the tensors of a module by name.
 
 use super::ScriptModule;
+use crate::setters::setters;
 use crate::{Model, Result};
 use frazil_ir::{AttributeKind, Constant, ObjectId};
 use frazil_runtime::Tensor;
@@ -19,19 +20,25 @@ pub type StateDict = IndexMap<String, Tensor>;
 /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.fc = nn.Linear(2, 1)\n \
 /// # def forward(self, x): return self.fc(x)\n";
 /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
-/// let options = StateDictOptions { prefix: "net.".to_owned(), keep_vars: true };
+/// let options = StateDictOptions::default().prefix("net.".to_owned()).keep_vars(true);
 /// let state = model.root().state_dict_with(&options)?;
 /// assert!(state.keys().eq(["net.fc.weight", "net.fc.bias"]));
 /// assert!(state["net.fc.bias"].requires_grad());
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateDictOptions {
     /// What comes before each name.
     pub prefix: String,
     /// Whether tensors keep their flag of requiring gradients; without, they are detached.
     pub keep_vars: bool,
 }
+
+setters!(StateDictOptions {
+    prefix: String,
+    keep_vars: bool,
+});
 
 /// Names that a module and a state dictionary do not share.
 ///
@@ -85,7 +92,7 @@ impl ScriptModule<'_> {
     /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
     /// let mut both = StateDict::new();
     /// for prefix in ["a.", "b."] {
-    ///     let options = StateDictOptions { prefix: prefix.to_owned(), ..StateDictOptions::default() };
+    ///     let options = StateDictOptions::default().prefix(prefix.to_owned());
     ///     model.root().state_dict_into(&mut both, &options)?;
     /// }
     /// assert!(both.keys().eq(["a.fc.weight", "a.fc.bias", "b.fc.weight", "b.fc.bias"]));

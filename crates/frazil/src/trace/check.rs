@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 20;
 ///
 /// ```
 /// # use frazil::{Error, Session, Tensor, eager::Var, trace::TraceOptions};
-/// let options = TraceOptions { check_inputs: vec![vec![Tensor::from_f32(&[-1.0], &[1])?]], ..TraceOptions::default() };
+/// let options = TraceOptions::default().check_inputs(vec![vec![Tensor::from_f32(&[-1.0], &[1])?]]);
 /// let function = |x: &[Var]| if x[0].is_true()? && x[0].to_vec()[0] > 0.0 { x[0].neg().call() } else { x[0].abs().call() };
 /// let refused = Session::new().trace(function, &[Tensor::from_f32(&[1.0], &[1])?], &options);
 /// assert!(matches!(refused, Err(Error::TracingCheck(error)) if error.graph_diff.is_some()));

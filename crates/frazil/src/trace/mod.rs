@@ -31,6 +31,7 @@ pub(crate) use recorder::Recorder;
 pub(crate) use source::record;
 
 use crate::eager::{Ops, Var};
+use crate::setters::setters;
 use crate::{Error, Graphs, Loaded, Model, PassOptions, Result, Session};
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::{CompilationUnit, Function, Graph, TypeId, symbols};
@@ -46,12 +47,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// ```
 /// # use frazil::{Session, Tensor, trace::TraceOptions};
 /// # let session = Session::new();
-/// let options = TraceOptions { names: vec!["image".to_owned()], force_outplace: true, ..TraceOptions::default() };
+/// let options = TraceOptions::default().names(vec!["image".to_owned()]).force_outplace(true);
 /// let trace = session.trace(|x| x[0].relu_().call(), &[Tensor::from_f32(&[1.0], &[1])?], &options)?;
 /// assert!(trace.graph("forward")?.to_string().contains("aten::relu(%image)"));
 /// # Ok::<(), frazil::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TraceOptions {
     /// Names of the inputs; those without one are called `x`, `x1`, `x2`, ...
     pub names: Vec<String>,
@@ -66,6 +68,15 @@ pub struct TraceOptions {
     /// Record in-place operators as those that give new tensors.
     pub force_outplace: bool,
 }
+
+setters!(TraceOptions {
+    names: Vec<String>,
+    check_trace: bool,
+    check_inputs: Vec<Vec<Tensor>>,
+    check_tolerance: f64,
+    strict: bool,
+    force_outplace: bool,
+});
 
 impl Default for TraceOptions {
     fn default() -> TraceOptions {

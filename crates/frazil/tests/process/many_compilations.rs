@@ -20,10 +20,7 @@ fn model(session: &Session) -> Model {
 /// A new session, a model, its compilation, and a run for matrices of `n` rows, which has to be right.
 fn compile_and_run(n: i64, threads: usize) {
     let session = Session::new();
-    let options = CompileOptions {
-        threads,
-        ..CompileOptions::default()
-    };
+    let options = CompileOptions::default().threads(threads);
     let inputs = [
         InputSpec::new(DType::Float, &[n, 4]),
         InputSpec::new(DType::Float, &[4, 8]),

@@ -22,11 +22,9 @@ fn recorded(name: &str) -> Vec<Json> {
 
 fn engine(model: &Model, kind: EngineKind) -> Engine {
     let all = model.root().method_names();
-    let options = EngineOptions {
-        kind,
-        methods: all.iter().map(|name| (*name).to_owned()).collect(),
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .kind(kind)
+        .methods(all.iter().map(|name| (*name).to_owned()).collect());
     model.engine(&options).unwrap()
 }
 
@@ -164,10 +162,10 @@ fn kept_code_neither_forgets_hooks_nor_takes_other_arguments() {
     };
     let paths = [copy("hooks_scaled.pt"), copy("arguments.pt")];
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    let options = ["forward", "li"].map(|method| EngineOptions {
-        cache_dir: Some(folder.path().join("cache")),
-        methods: vec![method.to_owned()],
-        ..EngineOptions::default()
+    let options = ["forward", "li"].map(|method| {
+        EngineOptions::default()
+            .cache_dir(Some(folder.path().join("cache")))
+            .methods(vec![method.to_owned()])
     });
     let scaled: Vec<&Json> = calls.iter().filter(|c| c["archive"] == "scaled").collect();
     let lists: Vec<&Json> = others.iter().filter(|c| c["method"] == "li").collect();

@@ -12,10 +12,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn options(folder: &Path) -> EngineOptions {
-    EngineOptions {
-        cache_dir: Some(folder.to_owned()),
-        ..EngineOptions::default()
-    }
+    EngineOptions::default().cache_dir(Some(folder.to_owned()))
 }
 
 /// What a new process would do: a session, a model and an engine of its own. Gives the result and how the code was got.

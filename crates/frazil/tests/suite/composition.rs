@@ -48,10 +48,7 @@ fn graphs(session: &Session, source: &str) -> Graphs {
 }
 
 fn interpreter() -> EngineOptions {
-    EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    }
+    EngineOptions::default().kind(EngineKind::Interpreter)
 }
 
 fn floats(data: &[f32]) -> Tensor {

@@ -38,10 +38,7 @@ model = Net().eval()
 }
 
 fn options() -> EngineOptions {
-    EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    }
+    EngineOptions::default().kind(EngineKind::Interpreter)
 }
 
 fn text<T>(result: Result<T, Error>) -> String {

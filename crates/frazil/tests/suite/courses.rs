@@ -14,13 +14,11 @@ fn model(source: &str) -> Model {
 }
 
 fn engine(model: &Model, kind: EngineKind, method: &str) -> Engine {
-    let options = EngineOptions {
-        kind,
-        // The interpreter takes over only where the program raises.
-        strict: true,
-        methods: vec![method.to_owned()],
-        ..EngineOptions::default()
-    };
+    // The interpreter takes over only where the program raises.
+    let options = EngineOptions::default()
+        .kind(kind)
+        .strict(true)
+        .methods(vec![method.to_owned()]);
     model.engine(&options).expect("it can be run")
 }
 

@@ -94,10 +94,7 @@ impl Subject {
 
     /// The results for an input of so many rows, as text, and how the code was got.
     fn run(&self, rows: i64) -> (String, String) {
-        let options = EngineOptions {
-            cache_dir: Some(self.cache.clone()),
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default().cache_dir(Some(self.cache.clone()));
         let mut engine = Session::new().engine(&self.model, &options).unwrap();
         let elements: Vec<f32> = (0..8 * rows).map(|i| i as f32 / 16.0 - 1.0).collect();
         let x = Tensor::from_f32(&elements, &[rows, 8]).unwrap();

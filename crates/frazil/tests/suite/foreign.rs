@@ -86,10 +86,7 @@ fn a_mobile_archive_with_its_source_runs() {
     let model = Session::new()
         .load(folder().join("mobile.ptl"))
         .expect("its source is there");
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(EngineKind::Interpreter);
     let x = Tensor::from_f32(&[1.0, 1.0], &[1, 2]).expect("two elements");
     let mut engine = model.engine(&options).expect("it runs");
     let result = engine.call("forward", &[x.into()]).expect("it runs");

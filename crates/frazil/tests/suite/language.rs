@@ -115,12 +115,7 @@ pub fn compare(source: &str, recorded: &Json, tolerance: Tolerance, whole: &mut 
     let kinds = [EngineKind::Interpreter, EngineKind::Native];
     for &kind in &kinds[..if cfg!(feature = "codegen") { 2 } else { 1 }] {
         if let (EngineKind::Native, Some(whole)) = (kind, whole.as_mut()) {
-            let options = EngineOptions {
-                kind,
-                strict: true,
-                methods: called.clone(),
-                ..EngineOptions::default()
-            };
+            let options = EngineOptions::default().kind(kind).strict(true).methods(called.clone());
             let strict = model.engine(&options).ok();
             let difference = strict.map(|mut engine| different_results(&mut engine, method, recorded, tolerance));
             *whole = matches!(difference, Some(None));
@@ -283,11 +278,9 @@ fn evaluated(expr: &str) -> Value {
 /// An engine for a module whose submodules' methods `called` are called besides its own.
 fn engine(model: &Model, kind: EngineKind, called: &[String]) -> Engine {
     let own = EngineOptions::default().methods;
-    let options = EngineOptions {
-        kind,
-        methods: own.iter().chain(called).cloned().collect(),
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .kind(kind)
+        .methods(own.iter().chain(called).cloned().collect());
     model.engine(&options).unwrap()
 }
 

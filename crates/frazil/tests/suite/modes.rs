@@ -15,12 +15,10 @@ fn kinds() -> impl Iterator<Item = EngineKind> {
 }
 
 fn engine(model: &Model, kind: EngineKind, eval: bool) -> Engine {
-    let options = EngineOptions {
-        kind,
-        eval,
-        methods: vec!["forward".to_owned(), "norm.forward".to_owned()],
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .kind(kind)
+        .eval(eval)
+        .methods(vec!["forward".to_owned(), "norm.forward".to_owned()]);
     model.engine(&options).expect("it can be run")
 }
 
@@ -96,10 +94,7 @@ fn a_saved_function_runs_although_it_cannot_be_frozen() {
 }
 
 fn engine_of(model: &Model, kind: EngineKind) -> Engine {
-    let options = EngineOptions {
-        kind,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(kind);
     model.engine(&options).expect("it can be run")
 }
 

@@ -43,10 +43,7 @@ fn what_returns_named_results_can_be_saved() {
                 .unwrap_or_else(|e| panic!("{e}\n{text}"));
             let again = Session::new().load_bytes(Path::new("f.pt"), saved).unwrap();
             for kind in [EngineKind::Interpreter, EngineKind::Native] {
-                let options = EngineOptions {
-                    kind,
-                    ..EngineOptions::default()
-                };
+                let options = EngineOptions::default().kind(kind);
                 for model in [&model, &again.to_model("forward").unwrap()] {
                     let got = model
                         .engine(&options)

@@ -55,10 +55,7 @@ impl Case {
     }
 
     fn runs(&self, model: &Model) -> bool {
-        let options = EngineOptions {
-            kind: EngineKind::Interpreter,
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default().kind(EngineKind::Interpreter);
         let mut engine = model.engine(&options).unwrap();
         engine.call("forward", &[self.x.clone().into()]).is_ok()
     }
@@ -90,7 +87,7 @@ fn fixture() -> PathBuf {
 const TORCH_JIT: &[(&str, Ours)] = &[
     ("Attribute", Is("`Model::register_attribute`", |c| c.changed(|m| { m.register_attribute("more", &Value::Int(3)).unwrap(); matches!(m.root().attribute("more"), Ok(Value::Int(3))) }))),
     ("CompilationUnit", Is("`Graphs`, `ir::CompilationUnit`", |c| matches!(c.source(FUNCTION), Loaded::Graphs(g) if g.unit().functions().count() == 1))),
-    ("Error", Is("`CallError`", |c| c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap().call("forward", &[]).is_err())),
+    ("Error", Is("`CallError`", |c| c.model.engine(&EngineOptions::default().kind(EngineKind::Interpreter)).unwrap().call("forward", &[]).is_err())),
     ("Future", Is("`runtime::value::FutureValue`", |_| frazil::runtime::value::FutureValue::done(Ok(Value::Int(1))).wait().is_ok())),
     ("ScriptFunction", Is("`Graphs`", |c| matches!(c.source(FUNCTION), Loaded::Graphs(_)))),
     ("ScriptModule", Is("`Model`, `ScriptModule`", |c| c.model.root().id() == c.model.module().root)),
@@ -113,8 +110,8 @@ const TORCH_JIT: &[(&str, Ours)] = &[
         let x = c.session.eager().var(c.x.clone());
         functions.call_if_tracing("f", x.ops(), &[&x], |_| Ok(x.clone().into())).is_ok()
     })),
-    ("set_fusion_strategy", Is("`EngineOptions::specialisations`, `fuse`: each shape gets native code of its own", |c| c.model.engine(&EngineOptions { specialisations: Some(2), fuse: false, kind: EngineKind::Interpreter, ..EngineOptions::default() }).is_ok())),
-    ("strict_fusion", Is("`EngineOptions`, `jit-run --strict`: all that cannot be compiled is one error", |c| c.model.engine(&EngineOptions { strict: true, kind: EngineKind::Interpreter, ..EngineOptions::default() }).is_ok())),
+    ("set_fusion_strategy", Is("`EngineOptions::specialisations`, `fuse`: each shape gets native code of its own", |c| c.model.engine(&EngineOptions::default().specialisations(Some(2)).fuse(false).kind(EngineKind::Interpreter)).is_ok())),
+    ("strict_fusion", Is("`EngineOptions`, `jit-run --strict`: all that cannot be compiled is one error", |c| c.model.engine(&EngineOptions::default().strict(true).kind(EngineKind::Interpreter)).is_ok())),
     ("trace", Is("`Session::trace`", |c| c.session.trace(|x| x[0].relu().call(), std::slice::from_ref(&c.x), &TraceOptions::default()).is_ok())),
     ("trace_module", Is("`Session::trace_module`", |c| {
         let mut parameters = frazil::trace::Parameters::new("Net");
@@ -149,12 +146,12 @@ const SCRIPT_MODULE: &[(&str, Ours)] = &[
     ("forward", Is("`Engine::call`", |c| c.runs(&c.model))),
     ("forward_magic_method", Raises(Model::forward_magic_method)),
     ("get_buffer", Is("`ScriptModule::get_buffer`", |c| c.model.root().get_buffer(&c.model.root().named_buffers(&MemberOptions::default()).unwrap()[0].0).is_ok())),
-    ("get_debug_state", Is("`Engine::notes`", |c| c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap().notes().is_empty())),
+    ("get_debug_state", Is("`Engine::notes`", |c| c.model.engine(&EngineOptions::default().kind(EngineKind::Interpreter)).unwrap().notes().is_empty())),
     ("get_extra_state", Raises(Model::get_extra_state)),
     ("get_parameter", Is("`ScriptModule::get_parameter`", |c| c.model.root().get_parameter("stem.0.weight").is_ok())),
     ("get_submodule", Is("`ScriptModule::get_submodule`", |c| c.model.root().get_submodule("stem.0").is_ok())),
     ("graph", Is("`ScriptModule::graph`, `Model::graph`", |c| c.model.root().get_submodule("stem").is_ok_and(|m| m.graph("0.forward").is_ok()) && c.model.graph("forward").is_ok())),
-    ("graph_for", Is("`Engine::graph_for`; `jit-opt --emit=kernels` shows what is compiled of it", |c| c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap().graph_for("forward").is_ok())),
+    ("graph_for", Is("`Engine::graph_for`; `jit-opt --emit=kernels` shows what is compiled of it", |c| c.model.engine(&EngineOptions::default().kind(EngineKind::Interpreter)).unwrap().graph_for("forward").is_ok())),
     ("half", Is("`Model::half`", |c| c.has_dtype(DType::Half, Model::half))),
     ("inlined_graph", Is("`Model::run_passes(\"inline\", ..)`", |c| {
         let (inlined, _) = c.model.run_passes("inline", &PassOptions::default()).unwrap();
@@ -167,14 +164,14 @@ const SCRIPT_MODULE: &[(&str, Ours)] = &[
     ("mtia", Raises(Model::mtia)),
     ("named_buffers", Is("`ScriptModule::named_buffers`", |c| c.model.root().named_buffers(&MemberOptions::default()).unwrap().len() == 27)),
     ("named_children", Is("`ScriptModule::named_children`", |c| c.model.root().named_children().len() == 5)),
-    ("named_modules", Is("`ScriptModule::named_modules`, `named_modules_with`", |c| c.model.root().named_modules_with(&MemberOptions { prefix: "net".to_owned(), ..MemberOptions::default() }).is_ok_and(|modules| modules[0].0 == "net"))),
+    ("named_modules", Is("`ScriptModule::named_modules`, `named_modules_with`", |c| c.model.root().named_modules_with(&MemberOptions::default().prefix("net".to_owned())).is_ok_and(|modules| modules[0].0 == "net"))),
     ("named_parameters", Is("`ScriptModule::named_parameters`", |c| c.model.root().named_parameters(&MemberOptions::default()).unwrap().len() == 29)),
     ("original_name", Is("`ScriptModule::original_name`", |c| !c.model.root().original_name().contains('.'))),
     ("parameters", Is("`ScriptModule::named_parameters`", |c| c.model.root().named_parameters(&MemberOptions::own()).unwrap().is_empty())),
     ("register_backward_hook", Raises(Model::register_backward_hook)),
     ("register_buffer", Is("`Model::register_buffer`", |c| c.changed(|m| { m.register_buffer("more", &c.x, true).unwrap(); m.root().get_buffer("more").is_ok() }))),
-    ("register_forward_hook", Is("`Engine::register_forward_hook`, `register_forward_hook_with`", |c| { let mut engine = c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap(); let first = HookOptions { prepend: true, always_call: true, ..HookOptions::default() }; let hook = engine.register_forward_hook(|_, _| Ok(Some(Value::Int(3)))); engine.register_forward_hook_with(&first, |_, _| Ok(Some(Value::Int(4)))).unwrap(); matches!(engine.call_module(&[c.x.clone().into()]), Ok(Value::Int(3))) && engine.remove_hook(hook) })),
-    ("register_forward_pre_hook", Is("`Engine::register_forward_pre_hook`, `register_forward_pre_hook_with`", |c| { let mut engine = c.model.engine(&EngineOptions { kind: EngineKind::Interpreter, ..EngineOptions::default() }).unwrap(); let of_stem = HookOptions { module: "stem".to_owned(), ..HookOptions::default() }; engine.register_forward_pre_hook_with(&of_stem, |_| Err(frazil::CallError::Raised("no".to_owned()))).unwrap(); engine.call("stem", &[c.x.clone().into()]).is_err() && engine.call_module(&[c.x.clone().into()]).is_ok() })),
+    ("register_forward_hook", Is("`Engine::register_forward_hook`, `register_forward_hook_with`", |c| { let mut engine = c.model.engine(&EngineOptions::default().kind(EngineKind::Interpreter)).unwrap(); let first = HookOptions::default().prepend(true).always_call(true); let hook = engine.register_forward_hook(|_, _| Ok(Some(Value::Int(3)))); engine.register_forward_hook_with(&first, |_, _| Ok(Some(Value::Int(4)))).unwrap(); matches!(engine.call_module(&[c.x.clone().into()]), Ok(Value::Int(3))) && engine.remove_hook(hook) })),
+    ("register_forward_pre_hook", Is("`Engine::register_forward_pre_hook`, `register_forward_pre_hook_with`", |c| { let mut engine = c.model.engine(&EngineOptions::default().kind(EngineKind::Interpreter)).unwrap(); let of_stem = HookOptions::default().module("stem".to_owned()); engine.register_forward_pre_hook_with(&of_stem, |_| Err(frazil::CallError::Raised("no".to_owned()))).unwrap(); engine.call("stem", &[c.x.clone().into()]).is_err() && engine.call_module(&[c.x.clone().into()]).is_ok() })),
     ("register_full_backward_hook", Raises(Model::register_full_backward_hook)),
     ("register_full_backward_pre_hook", Raises(Model::register_full_backward_pre_hook)),
     ("register_load_state_dict_post_hook", Is("`Model::register_load_state_dict_post_hook`", |c| c.changed(|m| { m.register_load_state_dict_post_hook(|_, keys| { keys.missing_keys.clear(); Ok(()) }); m.load_state_dict(&StateDict::new(), true).is_ok() }))),
@@ -182,14 +179,14 @@ const SCRIPT_MODULE: &[(&str, Ours)] = &[
     ("register_module", Is("`Model::register_module`", |c| c.changed(|m| { m.register_module("more", &c.small()).unwrap(); m.root().get_submodule("more").is_ok() }))),
     ("register_parameter", Is("`Model::register_parameter`", |c| c.changed(|m| { m.register_parameter("more", &c.x, false).unwrap(); m.root().get_parameter("more").is_ok() }))),
     ("register_state_dict_post_hook", Is("`Model::register_state_dict_post_hook`", |c| c.changed(|m| { m.register_state_dict_post_hook(|_, state, _| { state.clear(); Ok(()) }); m.state_dict().is_ok_and(|state| state.is_empty()) }))),
-    ("register_state_dict_pre_hook", Is("`Model::register_state_dict_pre_hook`", |c| c.changed(|m| { m.register_state_dict_pre_hook(|_, options| if options.prefix.is_empty() { Ok(()) } else { Err(Error::StateDict(options.prefix.clone())) }); m.state_dict().is_ok() && m.root().state_dict_with(&StateDictOptions { prefix: "net.".to_owned(), ..StateDictOptions::default() }).is_err() }))),
+    ("register_state_dict_pre_hook", Is("`Model::register_state_dict_pre_hook`", |c| c.changed(|m| { m.register_state_dict_pre_hook(|_, options| if options.prefix.is_empty() { Ok(()) } else { Err(Error::StateDict(options.prefix.clone())) }); m.state_dict().is_ok() && m.root().state_dict_with(&StateDictOptions::default().prefix("net.".to_owned())).is_err() }))),
     ("requires_grad_", Is("`Model::requires_grad_`, `set_requires_grad`; `Tensor::requires_grad` of a parameter tells", |c| c.changed(|m| { m.requires_grad_(false).unwrap(); m.set_requires_grad("stem.0.weight", true).unwrap(); m.root().named_parameters(&MemberOptions::default()).unwrap().iter().filter(|(_, t)| t.requires_grad()).count() == 1 }))),
     ("save", Is("`Model::save`", |c| c.model.save_bytes(&frazil::SaveOptions::default()).is_ok())),
     ("save_to_buffer", Is("`Model::save_bytes`", |c| c.model.save_bytes(&frazil::SaveOptions::default()).unwrap().starts_with(b"PK"))),
     ("set_extra_state", Raises(Model::set_extra_state)),
     ("set_submodule", Is("`Model::set_submodule`; `replace_submodule` is the strict one", |c| c.changed(|m| { m.set_submodule("more", &c.small()).unwrap(); m.replace_submodule("more", &c.small()).is_ok() && m.replace_submodule("other", &c.small()).is_err() }))),
     ("share_memory", Is("`Model::share_memory`, which has nothing to do: clones share weights", |c| { c.model.share_memory(); c.runs(&c.model.clone()) })),
-    ("state_dict", Is("`Model::state_dict`, `ScriptModule::state_dict_with`, `state_dict_into`", |c| c.model.state_dict().is_ok() && c.model.root().state_dict_with(&StateDictOptions { prefix: "net.".to_owned(), keep_vars: true }).is_ok_and(|state| state["net.stem.0.weight"].requires_grad()))),
+    ("state_dict", Is("`Model::state_dict`, `ScriptModule::state_dict_with`, `state_dict_into`", |c| c.model.state_dict().is_ok() && c.model.root().state_dict_with(&StateDictOptions::default().prefix("net.".to_owned()).keep_vars(true)).is_ok_and(|state| state["net.stem.0.weight"].requires_grad()))),
     ("to", Is("`Model::to` of a `Conversion`; `Model::submodule_mut`", |c| c.has_dtype(DType::Double, |m| m.to((Device::CPU, DType::Double))))),
     ("to_empty", Is("`Model::to_empty`", |c| c.changed(|m| { m.to_empty(Device::CPU).unwrap(); m.root().get_parameter("stem.0.weight").is_ok_and(|t| t.to_f64_vec().iter().all(|x| *x == 0.0)) }))),
     ("train", Is("`Model::train`", |c| c.changed(|m| { m.train(true); m.root().is_training() }))),
@@ -203,7 +200,7 @@ const SCRIPT_FUNCTION: &[(&str, Ours)] = &[
     ("code", Is("`Loaded::code`", |c| c.source(FUNCTION).code(None, false).is_ok())),
     ("get_debug_state", Without("engines are made of modules: `Graphs::to_model`")),
     ("graph", Is("`Loaded::graph`", |c| c.source(FUNCTION).graph("f").is_ok())),
-    ("graph_for", Is("`Engine::graph_for` of `Graphs::to_model`", |c| { let Loaded::Graphs(g) = c.source(FUNCTION) else { return false }; g.to_model().engine(&EngineOptions { kind: EngineKind::Interpreter, methods: vec!["f".to_owned()], ..EngineOptions::default() }).unwrap().graph_for("f").is_ok() })),
+    ("graph_for", Is("`Engine::graph_for` of `Graphs::to_model`", |c| { let Loaded::Graphs(g) = c.source(FUNCTION) else { return false }; g.to_model().engine(&EngineOptions::default().kind(EngineKind::Interpreter).methods(vec!["f".to_owned()])).unwrap().graph_for("f").is_ok() })),
     ("inlined_graph", Is("`Loaded::run_passes(\"inline\", ..)`", |c| c.source(FUNCTION).run_passes("inline", &PassOptions::default()).is_ok())),
     ("name", Is("`ir::Function::name`", |c| with_function(c, |text, _| text.ends_with('f')))),
     ("qualified_name", Is("`ir::Function::name`", |c| with_function(c, |text, _| text.contains("__torch__")))),

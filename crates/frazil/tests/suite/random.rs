@@ -24,11 +24,9 @@ def h():
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
     for kind in [EngineKind::Native, EngineKind::Interpreter] {
-        let options = EngineOptions {
-            kind,
-            methods: ["f", "g", "h"].map(str::to_owned).to_vec(),
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default()
+            .kind(kind)
+            .methods(["f", "g", "h"].map(str::to_owned).to_vec());
         let mut engine = model.engine(&options).unwrap();
         let x = frazil::Tensor::full(frazil::ir::DType::Float, &[64], 1.0.into()).unwrap();
         for (name, arguments) in [("f", vec![]), ("g", vec![x.into()]), ("h", vec![])] {
@@ -176,11 +174,7 @@ fn engine_of<'a>(expressions: impl Iterator<Item = &'a str>) -> Engine {
         Loaded::Model(model) => model.clone(),
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        methods: names,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(EngineKind::Interpreter).methods(names);
     model.engine(&options).unwrap()
 }
 

@@ -97,12 +97,10 @@ fn outcomes(source: &str, arguments: &[Value]) -> [Option<String>; 2] {
         let Loaded::Graphs(graphs) = loaded.expect("it compiles") else {
             panic!("a function is a graph");
         };
-        let options = EngineOptions {
-            kind,
-            strict: true,
-            methods: vec!["f".to_owned()],
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default()
+            .kind(kind)
+            .strict(true)
+            .methods(vec!["f".to_owned()]);
         let mut engine: Engine = graphs.to_model().engine(&options).expect("it can be run");
         let result = engine.call("f", arguments).ok();
         result.map(|v| format!("{:?}", v.as_tensor().map(|t| (t.sizes().to_vec(), t.to_f64_vec()))))

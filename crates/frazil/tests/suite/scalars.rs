@@ -66,13 +66,11 @@ const SCALARS: [f64; 18] = [
 ];
 
 fn engine(model: &Model, kind: EngineKind) -> Engine {
-    let options = EngineOptions {
-        kind,
-        // The interpreter takes over only where the program raises.
-        strict: true,
-        methods: vec!["f".to_owned()],
-        ..EngineOptions::default()
-    };
+    // The interpreter takes over only where the program raises.
+    let options = EngineOptions::default()
+        .kind(kind)
+        .strict(true)
+        .methods(vec!["f".to_owned()]);
     model.engine(&options).expect("it can be run")
 }
 

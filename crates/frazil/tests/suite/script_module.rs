@@ -13,10 +13,7 @@ fn fixture(name: &str) -> Model {
 }
 
 fn interpreter(model: &Model) -> frazil::Engine {
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(EngineKind::Interpreter);
     model.engine(&options).unwrap()
 }
 

@@ -77,11 +77,9 @@ fn archive(folder: &Path) -> PathBuf {
 }
 
 fn engine(archive: &Path, cache: &Path) -> Engine {
-    let options = EngineOptions {
-        cache_dir: Some(cache.to_owned()),
-        methods: vec!["forward".to_owned(), "rounds".to_owned()],
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .cache_dir(Some(cache.to_owned()))
+        .methods(vec!["forward".to_owned(), "rounds".to_owned()]);
     Session::new().engine(archive, &options).unwrap()
 }
 

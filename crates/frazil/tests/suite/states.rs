@@ -45,10 +45,7 @@ fn load(archive: &[u8]) -> Result<Model, Error> {
 const COUNTS: &str = "self.times = state[0] + 1\nself.weight = state[1] / 2.0\nself.training = False";
 
 fn run(model: &Model, kind: EngineKind) -> (f64, i64) {
-    let options = EngineOptions {
-        kind,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(kind);
     let x = frazil::Tensor::from_f32(&[10.0, 20.0], &[2]).unwrap();
     let result = model
         .engine(&options)

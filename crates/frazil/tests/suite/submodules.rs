@@ -32,11 +32,9 @@ fn ones(count: i64) -> Value {
 }
 
 fn options(kind: EngineKind, methods: &[&str]) -> EngineOptions {
-    EngineOptions {
-        kind,
-        methods: methods.iter().map(|&name| name.to_owned()).collect(),
-        ..EngineOptions::default()
-    }
+    EngineOptions::default()
+        .kind(kind)
+        .methods(methods.iter().map(|&name| name.to_owned()).collect())
 }
 
 fn first(result: Result<Value, CallError>) -> f64 {
@@ -104,11 +102,9 @@ fn a_submodule_keeps_its_hooks_when_its_forward_is_preserved() {
 fn code_that_is_kept_does_not_forget_hooks() {
     let folder = tempfile::tempdir().unwrap();
     let run = |methods: &[&str], preserve: &[&str], path: &str| {
-        let options = EngineOptions {
-            cache_dir: Some(folder.path().join("cache")),
-            preserve: preserve.iter().map(|&name| name.to_owned()).collect(),
-            ..options(EngineKind::Native, methods)
-        };
+        let options = options(EngineKind::Native, methods)
+            .cache_dir(Some(folder.path().join("cache")))
+            .preserve(preserve.iter().map(|&name| name.to_owned()).collect());
         // Of the file itself, which another process would not read.
         let mut engine = Session::new().engine(archive(), &options).unwrap();
         call(&mut engine, path)
@@ -144,10 +140,7 @@ fn hooks_of_callers_run_around_the_calls_that_they_make() {
     let model = source(&Session::new(), NET);
     for &kind in KINDS {
         let mut engine = model.engine(&options(kind, &["forward", "sub", "same"])).unwrap();
-        let of_sub = HookOptions {
-            module: "sub".to_owned(),
-            ..HookOptions::default()
-        };
+        let of_sub = HookOptions::default().module("sub".to_owned());
         let before = engine
             .register_forward_pre_hook_with(&of_sub, |call| {
                 let kwargs = vec![("k".to_owned(), Value::Int(5))];
@@ -175,15 +168,9 @@ fn hooks_of_callers_run_around_the_calls_that_they_make() {
         assert_eq!(call(&mut engine, "sub"), 12.0, "{kind:?}");
         assert!(engine.remove_hook(after));
         assert_eq!(call(&mut engine, "sub"), 6.0, "{kind:?}");
-        let nowhere = HookOptions {
-            module: "head".to_owned(),
-            ..HookOptions::default()
-        };
+        let nowhere = HookOptions::default().module("head".to_owned());
         assert!(engine.register_forward_hook_with(&nowhere, |_, _| Ok(None)).is_err());
-        let always = HookOptions {
-            always_call: true,
-            ..HookOptions::default()
-        };
+        let always = HookOptions::default().always_call(true);
         assert!(engine.register_forward_pre_hook_with(&always, |_| Ok(None)).is_err());
     }
 }
@@ -194,10 +181,7 @@ fn hooks_with_always_call_see_how_far_the_call_came() {
     let model = source(&Session::new(), NET);
     let mut engine = model.engine(&options(EngineKind::Interpreter, &["forward"])).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let always = HookOptions {
-        always_call: true,
-        ..HookOptions::default()
-    };
+    let always = HookOptions::default().always_call(true);
     let log = |name: &'static str| {
         let seen = Arc::clone(&seen);
         move |call: &CallArguments, result: &Value| {
@@ -361,24 +345,15 @@ fn members_are_listed_with_the_options_of_pytorch() {
             .collect()
     };
     assert_eq!(names(&MemberOptions::default()), ["sub.w"]);
-    let all = MemberOptions {
-        remove_duplicate: false,
-        ..MemberOptions::default()
-    };
+    let all = MemberOptions::default().remove_duplicate(false);
     assert_eq!(names(&all), ["sub.w", "same.w"]);
     assert_eq!(
-        names(&MemberOptions {
-            prefix: "net".to_owned(),
-            ..all.clone()
-        }),
+        names(&all.clone().prefix("net".to_owned())),
         ["net.sub.w", "net.same.w"]
     );
     assert!(names(&MemberOptions::own()).is_empty());
     let memo = [root.get_submodule("sub").unwrap().id()].into();
-    let without = MemberOptions {
-        memo,
-        ..MemberOptions::default()
-    };
+    let without = MemberOptions::default().memo(memo);
     assert_eq!(root.named_modules_with(&without).unwrap().len(), 1);
     assert!(names(&without).is_empty());
 }
@@ -398,10 +373,7 @@ fn endless_lists_and_texts_are_bounded() {
         model = above;
     }
     assert_eq!(model.root().named_modules().len(), 31);
-    let all = MemberOptions {
-        remove_duplicate: false,
-        ..MemberOptions::default()
-    };
+    let all = MemberOptions::default().remove_duplicate(false);
     let refused = model.root().named_modules_with(&all).err().map(|e| e.to_string());
     assert!(refused.is_some_and(|text| text.contains("paths")));
     assert!(model.root().to_string().ends_with(')'));

@@ -16,10 +16,7 @@ fn without_fusion_there_are_more_kernels_and_the_same_results() {
     let inputs = [InputSpec::new(DType::Float, &[1, 3, 32, 32])];
     let x = Tensor::full(DType::Float, &[1, 3, 32, 32], 0.25.into()).unwrap();
     let [fused, separate] = [true, false].map(|fuse| {
-        let options = CompileOptions {
-            fuse,
-            ..CompileOptions::default()
-        };
+        let options = CompileOptions::default().fuse(fuse);
         let plan = frozen.plan("forward", &inputs, &options).unwrap();
         let (calls, _) = plan.kernel_count();
         let result = plan.compile(&options).unwrap().run(std::slice::from_ref(&x)).unwrap();
@@ -45,10 +42,7 @@ fn a_method_is_compiled_for_as_many_shapes_as_the_engine_may() {
         let result = engine.call("forward", &[Value::from(x)]);
         result.map(|value| value.as_tensor().unwrap().to_f64_vec())
     };
-    let options = EngineOptions {
-        specialisations: Some(2),
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().specialisations(Some(2));
     let mut engine = model.engine(&options).unwrap();
     for n in [1, 2, 3, 1] {
         assert_eq!(call(&mut engine, n).unwrap(), vec![7.0; n as usize]);
@@ -62,12 +56,7 @@ fn a_method_is_compiled_for_as_many_shapes_as_the_engine_may() {
             .any(|line| line.contains("compiled for 2 call signatures"))
     );
 
-    let mut strict = model
-        .engine(&EngineOptions {
-            strict: true,
-            ..options
-        })
-        .unwrap();
+    let mut strict = model.engine(&options.strict(true)).unwrap();
     assert!(call(&mut strict, 1).is_ok() && call(&mut strict, 2).is_ok());
     assert!(call(&mut strict, 3).is_err());
 }

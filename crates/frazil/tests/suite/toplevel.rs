@@ -22,10 +22,7 @@ fn engines(text: &str) -> Vec<Engine> {
         Loaded::Graphs(graphs) => graphs.to_model(),
     };
     let engine = |kind| {
-        let options = EngineOptions {
-            kind,
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default().kind(kind);
         model.engine(&options).unwrap()
     };
     vec![engine(EngineKind::Interpreter), engine(EngineKind::Native)]

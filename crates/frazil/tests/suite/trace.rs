@@ -28,10 +28,7 @@ fn a_loop_over_an_extent_gives_another_graph_for_other_inputs() {
         }
         Ok(result)
     };
-    let options = TraceOptions {
-        check_inputs: vec![vec![counting(&[4, 5, 6])], vec![counting(&[2, 3, 4])]],
-        ..TraceOptions::default()
-    };
+    let options = TraceOptions::default().check_inputs(vec![vec![counting(&[4, 5, 6])], vec![counting(&[2, 3, 4])]]);
     let error = match Session::new().trace(loop_in_traced_fn, &[counting(&[3, 4, 5])], &options) {
         Err(Error::TracingCheck(error)) => error.to_string(),
         Err(other) => panic!("another error: {other}"),
@@ -146,10 +143,7 @@ fn shapes_and_constants_are_recorded_as_pytorch_does() -> Result<()> {
         b.set_at((0, 1..), 3)?;
         Ok((a.clone(), a.ops().cat([&a.t().call()?, &b]).dim(1).call()?))
     };
-    let options = TraceOptions {
-        names: vec!["x".into(), "y".into()],
-        ..TraceOptions::default()
-    };
+    let options = TraceOptions::default().names(vec!["x".into(), "y".into()]);
     let inputs = [counting(&[3, 4]), counting(&[4])];
     let trace = Session::new().trace(f, &inputs, &options)?;
     assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
@@ -176,10 +170,7 @@ fn values_that_leave_the_trace_are_warned_of() -> Result<()> {
         true => x[0].neg().call(),
         false => x[0].abs().call(),
     };
-    let options = TraceOptions {
-        check_inputs: vec![vec![counting(&[2])]],
-        ..TraceOptions::default()
-    };
+    let options = TraceOptions::default().check_inputs(vec![vec![counting(&[2])]]);
     let trace = Session::new().trace(f, &[counting(&[2])], &options)?;
     assert_eq!(trace.warnings.len(), 1);
     assert_eq!(trace.warnings[0].kind, WarningKind::Value);
@@ -195,10 +186,7 @@ fn values_that_leave_the_trace_are_warned_of() -> Result<()> {
 
 #[test]
 fn writes_out_of_place_warn_when_others_refer_to_the_memory() -> Result<()> {
-    let options = TraceOptions {
-        force_outplace: true,
-        ..TraceOptions::default()
-    };
+    let options = TraceOptions::default().force_outplace(true);
     let shared = |x: &[Var]| {
         let y = (&x[0] + 1)?;
         y.at(0)?.mul_(2).call()?;
@@ -277,11 +265,9 @@ fn warnings_count_the_references_that_are_still_there() -> Result<()> {
     ];
     for (number, (traced, expected)) in cases.into_iter().enumerate() {
         for force_outplace in [true, false] {
-            let options = TraceOptions {
-                force_outplace,
-                check_trace: false,
-                ..TraceOptions::default()
-            };
+            let options = TraceOptions::default()
+                .force_outplace(force_outplace)
+                .check_trace(false);
             let trace = Session::new().trace(traced, &[counting(&[2, 2])], &options)?;
             let texts: Vec<&str> = trace.warnings.iter().map(|w| w.text.as_str()).collect();
             match expected.filter(|_| force_outplace) {
@@ -345,10 +331,7 @@ fn parameters_become_attributes_that_freezing_folds() -> Result<()> {
         function: &net,
         inputs: std::slice::from_ref(&x),
     };
-    let options = TraceOptions {
-        check_inputs: vec![vec![counting(&[2, 1, 4, 4])]],
-        ..TraceOptions::default()
-    };
+    let options = TraceOptions::default().check_inputs(vec![vec![counting(&[2, 1, 4, 4])]]);
     let trace = session.trace_module(&parameters(), &[forward], &options)?;
     assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
     let model = trace.to_model();
@@ -438,10 +421,7 @@ fn results_that_the_trace_cannot_vary_are_refused_unless_wanted() -> Result<()> 
         session.trace(f, &[counting(&[2])], &TraceOptions::default()),
         Err(Error::Unsupported(_))
     ));
-    let options = TraceOptions {
-        strict: false,
-        ..TraceOptions::default()
-    };
+    let options = TraceOptions::default().strict(false);
     let trace = session.trace(f, &[counting(&[2])], &options)?;
     assert_eq!(trace.call("forward", &[counting(&[2])])?.len(), 2);
     Ok(())

@@ -54,21 +54,14 @@ fn weights_that_are_gone_are_an_error() {
                     .unwrap()
             };
             let cache_dir = (kind == EngineKind::Native).then(|| folder.path().join(format!("cache{length}")));
-            let options = EngineOptions {
-                kind,
-                cache_dir,
-                ..EngineOptions::default()
-            };
+            let options = EngineOptions::default().kind(kind).cache_dir(cache_dir);
             // Before anything of the weights is read, and after.
             std::thread::sleep(std::time::Duration::from_millis(100));
             let model = Session::new().load(&path).unwrap();
             let mut first = model.engine(&options).unwrap();
             let early = Session::new().load(&path).unwrap();
             let mut second = early.engine(&options).unwrap();
-            let other = EngineOptions {
-                cache_dir: None,
-                ..options.clone()
-            };
+            let other = options.clone().cache_dir(None);
             let expected = call(&mut model.engine(&other).unwrap()).unwrap();
             let fresh = Session::new().load(&path).unwrap();
             cut();
@@ -97,10 +90,7 @@ fn weights_that_are_others_are_an_error() {
     let tensors = text.with_extension("safetensors");
     for (kind, more) in kinds().into_iter().flat_map(|kind| [(kind, 0), (kind, 1000)]) {
         let path = archive(folder.path());
-        let options = EngineOptions {
-            kind,
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default().kind(kind);
         Session::new().load_any(&path).unwrap().save_ir(&text).unwrap();
         let expected = call(&mut Session::new().load(&path).unwrap().engine(&options).unwrap()).unwrap();
         for (model, data) in [(&path, &path), (&text, &tensors)] {
@@ -164,10 +154,7 @@ fn a_removed_archive_is_still_read() {
         let path = archive(folder.path());
         let model = Session::new().load(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let options = EngineOptions {
-            kind,
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default().kind(kind);
         assert!(call(&mut model.engine(&options).unwrap()).is_ok());
     }
 }

@@ -7,12 +7,12 @@ use std::path::Path;
 
 fn engine(tune: Option<&Path>) -> Result<Engine, Error> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/models/residual_cnn/model.pt");
-    Session::new().load(path)?.engine(&EngineOptions {
-        kind: EngineKind::Native,
-        strict: true,
-        tune: tune.map(Path::to_owned),
-        ..EngineOptions::default()
-    })
+    Session::new().load(path)?.engine(
+        &EngineOptions::default()
+            .kind(EngineKind::Native)
+            .strict(true)
+            .tune(tune.map(Path::to_owned)),
+    )
 }
 
 fn results(engine: &mut Engine) -> Result<Vec<f64>, Box<dyn std::error::Error>> {

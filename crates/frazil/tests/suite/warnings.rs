@@ -53,12 +53,10 @@ def f(x: Tensor):
             let Loaded::Graphs(graphs) = loaded.expect("it compiles") else {
                 panic!("a function is a graph");
             };
-            let options = EngineOptions {
-                kind,
-                strict: true,
-                methods: vec!["f".to_owned()],
-                ..EngineOptions::default()
-            };
+            let options = EngineOptions::default()
+                .kind(kind)
+                .strict(true)
+                .methods(vec!["f".to_owned()]);
             let mut engine = graphs.to_model().engine(&options).expect("it can be run");
             for x in [1.0, 3.0, 3.0] {
                 let x = Tensor::from_f32(&[x], &[1]).expect("one element");

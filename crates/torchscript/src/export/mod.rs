@@ -31,11 +31,28 @@ const LEAST_VERSION: u64 = 3;
 
 /// What an archive holds besides the module.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct SaveOptions {
     /// The directory in the zip file that contains all records; PyTorch calls it like the file. `archive` when empty.
     pub top: String,
     /// Files to be written beside those that the module carries, or in place of them.
     pub extra_files: BTreeMap<String, Arc<[u8]>>,
+}
+
+impl SaveOptions {
+    /// The options with this directory.
+    #[must_use]
+    pub fn top(mut self, top: String) -> Self {
+        self.top = top;
+        self
+    }
+
+    /// The options with these files.
+    #[must_use]
+    pub fn extra_files(mut self, extra_files: BTreeMap<String, Arc<[u8]>>) -> Self {
+        self.extra_files = extra_files;
+        self
+    }
 }
 
 /// Writes `module` as a `.pt` archive to `out`.

@@ -282,10 +282,9 @@ fn records_are_aligned_and_extra_files_kept() {
     module
         .extra_files
         .insert("sub/replaced".to_owned(), b"old".as_slice().into());
-    let options = SaveOptions {
-        top: "net".to_owned(),
-        extra_files: BTreeMap::from([("sub/replaced".to_owned(), b"new".as_slice().into())]),
-    };
+    let options = SaveOptions::default()
+        .top("net".to_owned())
+        .extra_files(BTreeMap::from([("sub/replaced".to_owned(), b"new".as_slice().into())]));
     let bytes = save_bytes(&module, &catalogue, &options).unwrap();
     let archive = Archive::new(SharedBytes::from(bytes.clone()), Limits::default()).unwrap();
     assert_eq!(archive.top(), "net/");
@@ -351,10 +350,9 @@ fn what_no_archive_can_hold_is_an_error() {
     assert!(refused(&unknown).contains("its class `__torch__.Gone` is not defined"));
 
     for name in ["../up", "/abs", "a\\b", ""] {
-        let options = SaveOptions {
-            top: String::new(),
-            extra_files: BTreeMap::from([(name.to_owned(), b"".as_slice().into())]),
-        };
+        let options = SaveOptions::default()
+            .top(String::new())
+            .extra_files(BTreeMap::from([(name.to_owned(), b"".as_slice().into())]));
         let module = module(&ctx, "__torch__.Net", Vec::new());
         let result = save_bytes(&module, &catalogue, &options);
         assert!(matches!(result, Err(SaveError::Name { .. })), "{name:?}");

@@ -73,12 +73,10 @@ fn registered(before: bool, args: &[Object], kwargs: &Kwargs, module: String) ->
         number: 0,
         before,
         with_kwargs: arguments.flag(2, "with_kwargs", false)?,
-        options: HookOptions {
-            module,
-            prepend: arguments.flag(1, "prepend", false)?,
-            always_call: !before && arguments.flag(3, "always_call", false)?,
-            ..HookOptions::default()
-        },
+        options: HookOptions::default()
+            .module(module)
+            .prepend(arguments.flag(1, "prepend", false)?)
+            .always_call(!before && arguments.flag(3, "always_call", false)?),
         lambda,
         ids: [None; 2],
     })
@@ -125,11 +123,9 @@ impl Registered {
 
 fn engine(model: &Model, kind: EngineKind, submodules: &[String], hooks: &mut [Registered]) -> frazil::Result<Engine> {
     let own = model.root().method_names().into_iter().map(str::to_owned);
-    let options = EngineOptions {
-        kind,
-        methods: own.chain(submodules.iter().cloned()).collect(),
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .kind(kind)
+        .methods(own.chain(submodules.iter().cloned()).collect());
     let mut engine = model.engine(&options)?;
     let which = usize::from(kind == EngineKind::Native);
     EVERYWHERE.with_borrow_mut(|all| {

@@ -18,10 +18,7 @@ pub fn helper(name: &str, mut args: Vec<Object>, kwargs: Kwargs) -> Outcome {
         "torch.jit.freeze" => freeze(args, kwargs),
         "torch.jit.optimize_for_inference" => {
             let [model, methods] = bound(args, kwargs, ["mod", "other_methods"])?;
-            let options = FreezeOptions {
-                freeze: preserving(methods)?,
-                ..FreezeOptions::default()
-            };
+            let options = FreezeOptions::default().freeze(preserving(methods)?);
             Ok(made(
                 module(model)?
                     .whole("optimize_for_inference")?
@@ -152,10 +149,9 @@ fn preserving(names: Option<Object>) -> Result<Freeze, Failure> {
 
 fn freeze(args: Vec<Object>, kwargs: Kwargs) -> Outcome {
     let [target, preserved, numerics] = bound(args, kwargs, ["mod", "preserved_attrs", "optimize_numerics"])?;
-    let options = FreezeOptions {
-        freeze: preserving(preserved)?,
-        optimize_numerics: numerics.is_none_or(|numerics| numerics.is_true()),
-    };
+    let options = FreezeOptions::default()
+        .freeze(preserving(preserved)?)
+        .optimize_numerics(numerics.is_none_or(|numerics| numerics.is_true()));
     Ok(made(module(target)?.whole("frozen")?.freeze(&options)?))
 }
 

@@ -308,9 +308,6 @@ pub fn computed(expression: &str, values: &[Value]) -> Result<Value, Failure> {
         .collect();
     let source = format!("def f({}):\n    return {expression}\n", parameters.join(", "));
     let loaded = Session::new().script(Path::new("expression.py"), &source, &[])?;
-    let options = EngineOptions {
-        kind: EngineKind::Interpreter,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default().kind(EngineKind::Interpreter);
     Ok(loaded.to_model("f")?.engine(&options)?.call("forward", values)?)
 }

@@ -57,13 +57,12 @@ impl Module {
             Some(Object::Value(Value::Dict(dict))) => dict.clone(),
             Some(_) => return Err(Failure::lacks("a destination that is no dictionary")),
         };
-        let options = StateDictOptions {
-            prefix: match arguments.get(1, "prefix") {
+        let options = StateDictOptions::default()
+            .prefix(match arguments.get(1, "prefix") {
                 None => String::new(),
                 Some(prefix) => prefix.text()?,
-            },
-            keep_vars: arguments.flag(2, "keep_vars", false)?,
-        };
+            })
+            .keep_vars(arguments.flag(2, "keep_vars", false)?);
         let destination = Object::Value(Value::Dict(destination));
         let mut state = state_of(&destination)?;
         let model = self.model()?;
@@ -82,10 +81,9 @@ impl Module {
             return Err(Failure::lacks("state that is no dictionary"));
         };
         let state = state_of(dict)?;
-        let options = LoadStateDictOptions {
-            strict: arguments.flag(1, "strict", true)?,
-            assign: arguments.flag(2, "assign", false)?,
-        };
+        let options = LoadStateDictOptions::default()
+            .strict(arguments.flag(1, "strict", true)?)
+            .assign(arguments.flag(2, "assign", false)?);
         let keys = self.change_part(|m| m.load_state_dict_with(&state, &options))?;
         let list = |names: &[String]| Object::Value(Value::List(strings(names)));
         Ok(Object::Tuple(vec![

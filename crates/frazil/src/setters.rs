@@ -1,0 +1,19 @@
+//! Setters of options, which are structures that may get more fields.
+
+/// Gives a structure of options a method for each field that returns the options with another value of it.
+macro_rules! setters {
+    ($options:ident { $($field:ident: $ty:ty,)* }) => {
+        impl $options {$(
+            #[doc = concat!("The options with this [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+            ///
+            #[doc = concat!("See [`", stringify!($options), "`] for an example.")]
+            #[must_use]
+            pub fn $field(mut self, $field: $ty) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*}
+    };
+}
+
+pub(crate) use setters;
