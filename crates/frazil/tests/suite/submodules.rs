@@ -79,6 +79,38 @@ fn a_call_of_a_submodule_runs_its_hooks_and_one_of_its_forward_does_not() {
 }
 
 #[test]
+fn hooks_that_source_registers_run_where_the_submodule_is_called() {
+    let model = source(
+        &Session::new(),
+        "
+def before(self, args: Tuple[Tensor]) -> Tensor:
+    return args[0] * 10
+
+class Sub(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = Sub()
+    def forward(self, x: Tensor) -> Tensor:
+        return self.sub(x)
+
+model = Net()
+model.sub.register_forward_pre_hook(before)
+",
+    );
+    assert_eq!(model.root().get_submodule("sub").unwrap().method_names(), ["forward"]);
+    for &kind in KINDS {
+        let mut engine = model.engine(&options(kind, &["sub", "forward"])).unwrap();
+        for (path, wanted) in [("", 11.0), ("sub", 11.0), ("sub.forward", 2.0)] {
+            assert_eq!(call(&mut engine, path), wanted, "{kind:?} {path}");
+        }
+    }
+}
+
+#[test]
 fn a_submodule_keeps_its_hooks_when_its_forward_is_preserved() {
     let session = Session::new();
     let model = session.load(archive()).unwrap();
