@@ -590,11 +590,22 @@ fn composites_are_evaluated() {
     let ones = "  %a : Tensor = aten::ones(%size, %none, %none, %none, %none)\n";
     let cases = [
         ("aten::mse_loss", "  %y : Tensor = aten::mse_loss(%a, %a, %one)\n", true),
-        ("aten::dropout", "  %y : Tensor = aten::dropout(%a, %half, %yes)\n", false),
-        ("aten::rrelu", "  %y : Tensor = aten::rrelu(%a, %half, %half, %yes, %none)\n", false),
+        (
+            "aten::dropout",
+            "  %y : Tensor = aten::dropout(%a, %half, %yes)\n",
+            false,
+        ),
+        (
+            "aten::rrelu",
+            "  %y : Tensor = aten::rrelu(%a, %half, %half, %yes, %none)\n",
+            false,
+        ),
     ];
     for (operator, node, folds) in cases {
-        let text = format!("graph():\n{prelude}{ones}{node}  return (%y)\n");
+        // What is returned as it is stays: the caller may change it.
+        let text = format!(
+            "graph(%x : Tensor):\n{prelude}{ones}{node}  %z : Tensor = aten::add(%x, %y, %one)\n  return (%z)\n"
+        );
         let mut graph = parse_graph(registry.ctx(), &text).unwrap().graph;
         let passes = PassRegistry::standard();
         let manager = PassManager::from_pipeline(&passes, "constant-propagation,dce").unwrap();
