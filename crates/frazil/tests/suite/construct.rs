@@ -216,12 +216,7 @@ fn what_only_python_knows_may_be_assigned() {
             "{HEAD}\nclass M(Net):\n    def __init__(self):\n        super().__init__()\n        self.value = {assigned}\n    def forward(self, x: int):\n        return {used}\nmodel = M()\n"
         )
     };
-    for expression in [
-        "os.name == 'a'",
-        "math.sqrt(-1.0)",
-        "'abc'.title()",
-        "1.5 .hex()",
-    ] {
+    for expression in ["os.name == 'a'", "math.sqrt(-1.0)", "'abc'.title()", "1.5 .hex()"] {
         let loaded = Session::new().load_bytes(Path::new("model.py"), text(expression, "x").into_bytes());
         assert!(loaded.is_ok(), "{expression}: {:?}", loaded.err());
         let error = refusal(&text(expression, "self.value"));
