@@ -602,7 +602,10 @@ fn composites_are_evaluated() {
         ),
     ];
     for (operator, node, folds) in cases {
-        let text = format!("graph():\n{prelude}{ones}{node}  return (%y)\n");
+        // What is returned as it is stays: the caller may change it.
+        let text = format!(
+            "graph(%x : Tensor):\n{prelude}{ones}{node}  %z : Tensor = aten::add(%x, %y, %one)\n  return (%z)\n"
+        );
         let mut graph = parse_graph(registry.ctx(), &text).unwrap().graph;
         let passes = PassRegistry::standard();
         let manager = PassManager::from_pipeline(&passes, "constant-propagation,dce").unwrap();
