@@ -216,8 +216,13 @@ static void conversions(const FrazilModel *model) {
     CHECK(dtype_of(converted, "offset") == kinds[i].dtype);
     frazil_model_free(converted);
   }
-  ok(frazil_model_to_type(model, FRAZIL_DTYPE_INT64, &converted));
+  // Integers have no gradients, which parameters may require.
+  CHECK(is_error(frazil_model_to_type(model, FRAZIL_DTYPE_INT64, &converted), FRAZIL_ERROR_KIND_UNSUPPORTED, "requires gradients"));
+  FrazilModel *without;
+  ok(frazil_model_requires_grad(model, false, &without));
+  ok(frazil_model_to_type(without, FRAZIL_DTYPE_INT64, &converted));
   CHECK(dtype_of(converted, "scale.factor") == FRAZIL_DTYPE_INT64);
+  frazil_model_free(without);
   frazil_model_free(converted);
   CHECK(is_error(frazil_model_to(model, FRAZIL_DTYPE_INT64, &converted), FRAZIL_ERROR_KIND_UNSUPPORTED, "floating point or complex"));
   CHECK(is_error(frazil_model_to(model, 99, &converted), FRAZIL_ERROR_KIND_ARGUMENT, "99"));

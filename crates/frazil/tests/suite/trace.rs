@@ -175,7 +175,7 @@ fn values_that_leave_the_trace_are_warned_of() -> Result<()> {
     assert_eq!(trace.warnings.len(), 1);
     assert_eq!(trace.warnings[0].kind, WarningKind::Value);
     assert!(
-        trace.warnings[0].place.ends_with(&format!("trace.rs:{}", line!() - 12)),
+        trace.warnings[0].place.ends_with(&format!("trace.rs:{}", line!() - 9)),
         "{}",
         trace.warnings[0]
     );
