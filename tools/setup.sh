@@ -30,6 +30,8 @@ $llvm/bin/lit                    llvm-22-tools
 c++                              g++
 make                             make
 cmake                            cmake
+strace                           strace
+valgrind                         valgrind
 EOF
 }
 

@@ -33,7 +33,7 @@ pub enum Error {
     #[error("{0}")]
     Text(String),
     /// An archive that cannot be loaded.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("{}", about(.path, .source))]
     Load {
         /// The file.
         path: PathBuf,
@@ -128,6 +128,13 @@ pub enum Error {
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),
+}
+
+/// The text of an error of loading with the path of the file, with which a place in the file itself already begins.
+fn about(path: &Path, source: &LoadError) -> String {
+    let (path, text) = (path.display().to_string(), source.to_string());
+    let begins = text.strip_prefix(&path).is_some_and(|rest| rest.starts_with(':'));
+    if begins { text } else { format!("{path}: {text}") }
 }
 
 impl Error {

@@ -507,7 +507,11 @@ impl Model {
     /// # Errors
     /// When the module cannot be frozen, for native engines; or a tensor does not fit its storage.
     pub fn engine(&self, options: &EngineOptions) -> Result<Engine> {
-        Engine::new(self, options)
+        let refused = |method: &&String| self.module.unit.refused.contains_key(*method);
+        match options.methods.iter().find(refused) {
+            Some(method) => Err(self.no_method(method)),
+            None => Engine::new(self, options),
+        }
     }
 }
 

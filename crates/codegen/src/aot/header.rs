@@ -81,6 +81,9 @@ typedef struct frazil_options {
 #endif
 "#;
 
+/// What stands in the place of the header's checksum while that is computed.
+const CHECKSUM: &str = "@CHECKSUM@";
+
 /// The header of `plan`'s library.
 pub fn header(plan: &Plan) -> String {
     let name = &plan.name;
@@ -98,7 +101,7 @@ pub fn header(plan: &Plan) -> String {
         });
         lines.collect::<String>()
     };
-    format!(
+    let text = format!(
         r#"/* Compiled by Frazil. Link with the library of the same name.
 
    inputs:
@@ -135,6 +138,10 @@ int32_t {name}_output_index(const char *output);
 /* The FRAZIL_ABI_VERSION that the library was made with. */
 uint32_t {name}_abi_version(void);
 
+/* Tells this header, and the one that the library was made with: both are written together, and one of them may have been replaced since. */
+#define {upper}_HEADER {CHECKSUM}
+uint32_t {name}_header(void);
+
 /* Bytes of scratch memory that an instance needs. */
 size_t {name}_workspace_bytes(void);
 
@@ -169,7 +176,10 @@ const char *{name}_status_message(frazil_status status);
 "#,
         inputs = list(&plan.inputs),
         outputs = list(plan.results()),
-    )
+        upper = name.to_uppercase(),
+    );
+    let checksum = crc32fast::hash(text.as_bytes());
+    text.replace(CHECKSUM, &format!("0x{checksum:08x}u"))
 }
 
 /// The C name of a dtype.

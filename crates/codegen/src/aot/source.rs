@@ -24,7 +24,11 @@ pub fn source(plan: &Plan) -> String {
     ports(&mut out, "output", plan.results());
     put!(out, "#define CHECK_COUNT {}\n", plan.checks.len());
     steps(&mut out, plan);
-    out.push_str(&INTERFACE.replace("MODEL", &plan.name));
+    out.push_str(
+        &INTERFACE
+            .replace("MODEL", &plan.name)
+            .replace("UPPER", &plan.name.to_uppercase()),
+    );
     out
 }
 
@@ -258,6 +262,8 @@ int32_t MODEL_input_index(const char *input) { return index_of(input_table, INPU
 int32_t MODEL_output_index(const char *output) { return index_of(output_table, OUTPUT_COUNT, output); }
 
 uint32_t MODEL_abi_version(void) { return FRAZIL_ABI_VERSION; }
+
+uint32_t MODEL_header(void) { return UPPER_HEADER; }
 
 size_t MODEL_workspace_bytes(void) { return WORKSPACE_BYTES; }
 

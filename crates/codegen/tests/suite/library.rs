@@ -133,7 +133,7 @@ int main(void) {
   if (two_layers_create(&options, &model) != FRAZIL_UNALIGNED) return 4;
   if (two_layers_create(0, 0) != FRAZIL_NULL_POINTER || two_layers_run(0, 0, 0) != FRAZIL_NULL_POINTER) return 5;
   options.workspace = 0;
-  if (two_layers_create(&options, &model) || two_layers_abi_version() != FRAZIL_ABI_VERSION) return 6;
+  if (two_layers_create(&options, &model) || two_layers_abi_version() != FRAZIL_ABI_VERSION || two_layers_header() != TWO_LAYERS_HEADER) return 6;
   if (two_layers_input_index("x") || two_layers_output_index("x") != -1 || two_layers_input_index(0) != -1) return 7;
 
   /* At an odd address: any will do. */
