@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-/// What a caller's function is called with, and how he is told that it is no longer needed.
+/// The argument of a caller's function, and the function that tells the caller when it is no longer needed.
 pub(crate) struct Context {
     pub(crate) context: *mut c_void,
     release: Option<extern "C" fn(*mut c_void)>,

@@ -157,7 +157,7 @@ pub unsafe extern "C" fn frazil_tensor_new_strided(
     })
 }
 
-/// The caller's memory, which he is told when it is no longer needed.
+/// The caller's memory, and the function that tells the caller when it is no longer needed.
 struct Foreign {
     data: *const u8,
     len: usize,

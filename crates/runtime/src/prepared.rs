@@ -118,7 +118,7 @@ pub(crate) fn run_small(
     args: &[impl Look],
     target: Option<&TensorCell>,
 ) -> Result<Option<Small>, OpError> {
-    // So little is computed that the lock may be held; whoever finds it taken makes something of his own.
+    // So little is computed that the lock may be held; a thread that finds it taken makes its own.
     let Ok(mut kept) = op.prepared.0.try_lock() else {
         return Ok(None);
     };
