@@ -392,7 +392,7 @@ FrazilError *frazil_value_count(const FrazilValue *value, size_t *out);
 // Item number `index` of a list, tuple or dictionary.
 FrazilError *frazil_value_item(const FrazilValue *value, size_t index, FrazilValue **out);
 
-// A dictionary with these keys and values, in this order. Keys are of one type: strings, integers, floats, complex numbers, truth values or tensors. So are
+// A dictionary with these keys and values, in this order. Keys are of one type: strings, integers, floats, complex numbers, bools or tensors. So are
 // values, of which some may be `None`. Without entries it is one from strings to tensors. Of equal keys the last value counts.
 FrazilError *frazil_value_dict(const FrazilSession *session,
                                const FrazilValue *const *keys,
@@ -678,7 +678,7 @@ FrazilError *frazil_ops_size(const FrazilOps *ops,
                              int64_t dim,
                              FrazilValue **out);
 
-// The one element of a tensor, as a number or truth value. A graph that is being recorded has it as a constant, of which a warning tells.
+// The one element of a tensor, as a number or bool. A graph that is being recorded has it as a constant, of which a warning tells.
 FrazilError *frazil_ops_item(const FrazilOps *ops,
                              const FrazilValue *tensor,
                              FrazilValue **out);

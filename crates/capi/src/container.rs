@@ -73,7 +73,7 @@ pub extern "C" fn frazil_value_item(
     })
 }
 
-/// A dictionary with these keys and values, in this order. Keys are of one type: strings, integers, floats, complex numbers, truth values or tensors. So are
+/// A dictionary with these keys and values, in this order. Keys are of one type: strings, integers, floats, complex numbers, bools or tensors. So are
 /// values, of which some may be `None`. Without entries it is one from strings to tensors. Of equal keys the last value counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn frazil_value_dict(
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn frazil_value_dict(
         let is_key = |key: &Value| key.as_scalar().is_some() || matches!(key, Value::Str(_) | Value::Tensor(_));
         if !keys.iter().all(is_key) {
             return Err(FrazilError::argument(
-                "a key is a string, an integer, a float, a complex number, a truth value or a tensor",
+                "a key is a string, an integer, a float, a complex number, a bool or a tensor",
             ));
         }
         let key = common_type(ctx, &keys, types::STR, "the keys of a dictionary")?;

@@ -232,7 +232,7 @@ pub extern "C" fn frazil_ops_size(
     })
 }
 
-/// The one element of a tensor, as a number or truth value. A graph that is being recorded has it as a constant, of which a warning tells.
+/// The one element of a tensor, as a number or bool. A graph that is being recorded has it as a constant, of which a warning tells.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_ops_item(
     ops: Option<&FrazilOps>,

@@ -1,6 +1,6 @@
 //! What stands in for `threads` in a build without that feature: the caller does everything.
 
-/// Calls `work` on each stretch of `size` elements of `out` with its index, and with what `state` makes.
+/// Calls `work` on each chunk of `size` elements of `out` with its index, and with what `state` makes.
 pub(crate) fn each_chunk<T, S, E>(
     out: &mut [T],
     size: usize,

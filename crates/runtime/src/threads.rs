@@ -60,7 +60,7 @@ pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     work()
 }
 
-/// Calls `work` on each stretch of `size` elements of `out` with its index, and with a state that `state` makes for each thread.
+/// Calls `work` on each chunk of `size` elements of `out` with its index, and with a state that `state` makes for each thread.
 pub(crate) fn each_chunk<T: Send, S, E: Send>(
     out: &mut [T],
     size: usize,

@@ -141,7 +141,7 @@ fn evaluated(
         .iter()
         .zip(&output_types)
         .map(|(value, ty)| {
-            // What gives back an operand gives that very tensor: its identity can be asked for.
+            // A result that is an operand is that very tensor: a program can ask for its identity.
             let same = |(operand, _): &(&Value, &Constant)| matches!(value, Value::Tensor(_)) && value.is(operand);
             let given = values.iter().zip(operands).find(same).map(|(_, c)| c.clone());
             given.or_else(|| value_to_constant(value)).map(|c| typed(ctx, c, *ty))

@@ -2,6 +2,7 @@
 
 use super::function_of;
 use crate::eager::{Ops, Var};
+use crate::script_module::join;
 use crate::{Error, Model, Result, Session};
 use frazil_ir::{
     AttributeKind, ClassDef, ClassKind, CompilationUnit, Constant, Context, Graph, Module, Object, SymbolId, TypeId,
@@ -290,11 +291,4 @@ impl Scope {
 
 fn missing(path: &str) -> Error {
     Error::Attribute(format!("there is no parameter `{path}`"))
-}
-
-pub(super) fn join(path: &str, name: &str) -> String {
-    match path {
-        "" => name.to_owned(),
-        _ => format!("{path}.{name}"),
-    }
 }

@@ -314,7 +314,7 @@ impl Recorder {
         // The root is there from the beginning: there are attributes only where there is one.
         let mut object = self.objects.get(known).copied().unwrap_or_else(|| self.plain_none());
         for name in path[known.len()..].split('.').filter(|name| !name.is_empty()) {
-            at = super::module::join(&at, name);
+            at = crate::script_module::join(&at, name);
             let ty = self.classes.get(&at).copied().unwrap_or(types::ANY);
             let name = self.ctx.symbol(name);
             object = self.builder(None).get_attr(object, name, ty);

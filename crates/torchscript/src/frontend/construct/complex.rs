@@ -1,10 +1,10 @@
 //! Complex numbers and tensors in constructors.
 
 use frazil_ir::DType;
+use frazil_ir::promotion::{complex_of, real_of};
 use num_complex::Complex64;
 use ruff_python_ast::Operator;
 
-use super::dtypes::{complex_of, part};
 use super::tensor::{HostTensor, View};
 use super::text::float_text;
 use super::value::Py;
@@ -116,7 +116,7 @@ impl HostTensor {
         let view = self.view_of();
         view.dtype.is_complex().then_some(())?;
         Some(HostTensor::of(View {
-            dtype: part(view.dtype),
+            dtype: real_of(view.dtype),
             strides: view.strides.iter().map(|stride| 2 * stride).collect(),
             offset: 2 * view.offset + which,
             ..view.clone()
@@ -144,7 +144,7 @@ impl HostTensor {
     /// The absolute values of a complex tensor.
     pub(super) fn norms(&self) -> Option<HostTensor> {
         let values = self.complex_values();
-        HostTensor::new(part(self.dtype()), self.sizes(), |i| {
+        HostTensor::new(real_of(self.dtype()), self.sizes(), |i| {
             values.get(i).copied().unwrap_or_default().norm()
         })
     }

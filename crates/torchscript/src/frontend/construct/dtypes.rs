@@ -1,6 +1,7 @@
 //! Dtypes of the tensors that constructors make: rounding, promotion, bytes.
 
 use frazil_ir::DType;
+use frazil_ir::promotion::real_of;
 use half::{bf16, f16};
 
 use super::value::Py;
@@ -57,25 +58,6 @@ pub(super) fn wrapped(dtype: DType, x: f64) -> f64 {
     }
 }
 
-/// The dtype of the real and imaginary part of a complex dtype.
-pub(super) fn part(dtype: DType) -> DType {
-    match dtype {
-        DType::ComplexHalf => DType::Half,
-        DType::ComplexFloat => DType::Float,
-        DType::ComplexDouble => DType::Double,
-        other => other,
-    }
-}
-
-/// The complex dtype with parts of `dtype`.
-pub(super) fn complex_of(dtype: DType) -> DType {
-    match part(dtype) {
-        DType::Half => DType::ComplexHalf,
-        DType::Double => DType::ComplexDouble,
-        _ => DType::ComplexFloat,
-    }
-}
-
 /// Booleans, integers, floats, complex numbers.
 pub(super) fn category(dtype: DType) -> u8 {
     match dtype {
@@ -86,33 +68,9 @@ pub(super) fn category(dtype: DType) -> u8 {
     }
 }
 
-/// The dtype that holds what both have, as PyTorch promotes them.
-pub(super) fn wider(a: DType, b: DType) -> DType {
-    if a == b {
-        return a;
-    }
-    let (high, low) = if category(a) >= category(b) { (a, b) } else { (b, a) };
-    match (category(high), category(low)) {
-        (3, 2 | 3) => {
-            let part = wider(part(high), part(low));
-            complex_of(part)
-        }
-        (2, 2) => match (high, low) {
-            (DType::Double, _) | (_, DType::Double) => DType::Double,
-            _ => DType::Float,
-        },
-        (1, 1) => match (high, low) {
-            (DType::Byte, DType::Char) | (DType::Char, DType::Byte) => DType::Short,
-            _ if high.size() > low.size() => high,
-            _ => low,
-        },
-        _ => high,
-    }
-}
-
 /// Appends the bytes of a value that an element of `dtype` has, or of one of both parts of a complex one.
 pub(super) fn append(bytes: &mut Vec<u8>, dtype: DType, x: f64) {
-    match part(dtype) {
+    match real_of(dtype) {
         DType::Float => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
         DType::Double => bytes.extend_from_slice(&x.to_le_bytes()),
         DType::Half => bytes.extend_from_slice(&f16::from_f64(x).to_le_bytes()),

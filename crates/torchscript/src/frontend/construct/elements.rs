@@ -1,10 +1,11 @@
 //! What constructors compute with tensors element by element: tables of sines, masks.
 
 use frazil_ir::DType;
+use frazil_ir::promotion::{complex_of, promote_types};
 use ruff_python_ast::{CmpOp, Expr, Operator};
 
 use super::complex;
-use super::dtypes::{category, wider, wrapped};
+use super::dtypes::{category, wrapped};
 use super::operators::float_operator;
 use super::tensor::{HostTensor, View};
 use super::value::Py;
@@ -258,10 +259,10 @@ fn promoted(a: Operand, b: Operand) -> DType {
     let (high, low) = if a.priority >= b.priority { (a, b) } else { (b, a) };
     // Real tensors with a complex number keep their precision.
     if low.priority == 0 && low.dtype.is_complex() && high.dtype.is_floating_point() {
-        return super::dtypes::complex_of(high.dtype);
+        return complex_of(high.dtype);
     }
     if high.priority == low.priority || category(low.dtype) > category(high.dtype) {
-        return wider(high.dtype, low.dtype);
+        return promote_types(high.dtype, low.dtype);
     }
     high.dtype
 }

@@ -8,6 +8,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use frazil_ir::promotion::real_of;
 use frazil_ir::{DType, Device, Shape, Storage, TensorData};
 use num_complex::Complex64;
 
@@ -387,7 +388,7 @@ impl HostTensor {
 /// A storage with the elements of the one that `view` is of.
 pub(super) fn lowered_storage(view: &View) -> Arc<Storage> {
     let data = view.storage.borrow();
-    let mut bytes = Vec::with_capacity(data.len() * dtypes::part(view.dtype).size());
+    let mut bytes = Vec::with_capacity(data.len() * real_of(view.dtype).size());
     for &x in data.iter() {
         dtypes::append(&mut bytes, view.dtype, x);
     }
