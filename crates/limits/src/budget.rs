@@ -1,0 +1,408 @@
+//! What is left of the limits while a stage of the work runs.
+
+use crate::{Limits, memory};
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// A part of the work on an input, which has a time limit of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Reading an archive, text or source.
+    Load,
+    /// Freezing a module.
+    Freeze,
+    /// A pass other than freezing.
+    Pass,
+    /// Compiling a method.
+    Compile,
+    /// Calling a method.
+    Call,
+}
+
+impl Stage {
+    /// The limit of its time: name and value.
+    fn time(self, limits: &Limits) -> (&'static str, Option<Duration>) {
+        match self {
+            Stage::Load => ("load-time", limits.load_time),
+            Stage::Freeze => ("freeze-time", limits.freeze_time),
+            Stage::Pass => ("pass-time", limits.pass_time),
+            Stage::Compile => ("compile-time", limits.compile_time),
+            Stage::Call => ("call-time", limits.call_time),
+        }
+    }
+}
+
+/// A limit that the work on an input exceeded.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("the limit {name}={value} is exceeded{}", found.as_ref().map(|found| format!(": {found}")).unwrap_or_default())]
+#[non_exhaustive]
+pub struct Exceeded {
+    /// The limit's name, as in the text of [`Limits`]. `reading` for what reading an archive may need, which depends on its size.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What would be too much, where that is known.
+    pub found: Option<String>,
+}
+
+/// What is left of the [`Limits`] for one stage of the work. Stages nest: a pass within freezing has to keep within both budgets.
+#[derive(Clone)]
+pub struct Budget(Arc<Meter>);
+
+struct Meter {
+    limits: Limits,
+    /// The end of the stage: the limit's name, its value, and when.
+    end: Option<(&'static str, Duration, Instant)>,
+    /// Bytes of private memory when the work began, where there is a limit for memory.
+    before: Option<u64>,
+    /// Bytes that may be charged.
+    allowance: Option<u64>,
+    charged: AtomicU64,
+    /// How often it was asked.
+    asked: AtomicU64,
+    exceeded: OnceLock<Exceeded>,
+    outer: Option<Budget>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
+}
+
+/// One of so many checks looks at the clock, which takes longer than the rest of a check.
+const LOOK: u64 = 32;
+
+/// One of so many looks at the clock also asks the system how much memory there is, which takes some microseconds.
+const WEIGH: u64 = 8;
+
+impl Budget {
+    /// A budget that starts now, within that of the current thread if it has one.
+    pub fn new(limits: &Limits, stage: Stage) -> Budget {
+        let (name, time) = stage.time(limits);
+        let start = Instant::now();
+        let outer = current();
+        // What an outer stage began with counts.
+        let known = outer.as_ref().and_then(|outer| outer.0.before);
+        Budget(Arc::new(Meter {
+            limits: *limits,
+            end: time.and_then(|time| Some((name, time, start.checked_add(time)?))),
+            before: limits.memory.and_then(|_| known.or_else(memory::private_bytes)),
+            allowance: None,
+            charged: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            exceeded: OnceLock::new(),
+            outer,
+        }))
+    }
+
+    /// A budget without limits but that no more than `bytes` may be [charged](charge), within that of the current thread.
+    pub fn with_allowance(bytes: u64) -> Budget {
+        let mut budget = Budget::new(&Limits::NONE, Stage::Load);
+        if let Some(meter) = Arc::get_mut(&mut budget.0) {
+            meter.allowance = Some(bytes);
+        }
+        budget
+    }
+
+    /// Makes it the current thread's until the guard is dropped.
+    pub fn enter(&self) -> Entered {
+        let before = CURRENT.with(|current| current.replace(Some(self.clone())));
+        Entered {
+            before,
+            of_this_thread: PhantomData,
+        }
+    }
+
+    /// The current thread's, to be entered on another that does a part of the work.
+    pub fn current() -> Option<Budget> {
+        current()
+    }
+
+    /// The limit that was exceeded first, of this budget or one around it.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        self.chain().find_map(|meter| meter.exceeded.get())
+    }
+
+    /// Its meter, and those of the budgets around it.
+    fn chain(&self) -> impl Iterator<Item = &Meter> {
+        std::iter::successors(Some(&*self.0), |meter| meter.outer.as_ref().map(|outer| &*outer.0))
+    }
+
+    fn check(&self) -> Result<(), Exceeded> {
+        if let Some(exceeded) = self.exceeded() {
+            return Err(exceeded.clone());
+        }
+        let asked = self.0.asked.fetch_add(1, Ordering::Relaxed);
+        if asked.is_multiple_of(LOOK) {
+            let now = Instant::now();
+            for meter in self.chain() {
+                if let Some((name, time, end)) = meter.end
+                    && now > end
+                {
+                    return Err(meter.exceed(name, format!("{}s", time.as_secs_f64()), None));
+                }
+            }
+            if asked.is_multiple_of(LOOK * WEIGH) {
+                self.weigh(0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the memory that there is, with `more` bytes.
+    fn weigh(&self, more: u64) -> Result<(), Exceeded> {
+        let mut now = None;
+        for meter in self.chain() {
+            if let (Some(limit), Some(before)) = (meter.limits.memory, meter.before) {
+                let now = *now.get_or_insert_with(|| memory::private_bytes().unwrap_or_default());
+                let grown = now.saturating_sub(before).saturating_add(more);
+                if grown > limit {
+                    return Err(meter.exceed("memory", limit.to_string(), Some(format!("{grown} bytes"))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn charge(&self, bytes: u64) -> Result<(), Exceeded> {
+        for meter in self.chain() {
+            let Some(allowance) = meter.allowance else { continue };
+            let charged = meter.charged.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+            if charged > allowance {
+                return Err(meter.exceed("reading", allowance.to_string(), Some(format!("{charged} bytes"))));
+            }
+        }
+        self.check()
+    }
+
+    fn check_count(
+        &self,
+        name: &'static str,
+        limit: impl Fn(&Limits) -> Option<u64>,
+        count: u64,
+        found: impl Fn() -> String,
+    ) -> Result<(), Exceeded> {
+        for meter in self.chain() {
+            if let Some(limit) = limit(&meter.limits).filter(|&limit| count > limit) {
+                return Err(meter.exceed(name, limit.to_string(), Some(found())));
+            }
+        }
+        Ok(())
+    }
+
+    /// The least of a limit.
+    fn least(&self, limit: impl Fn(&Limits) -> Option<u64>) -> Option<u64> {
+        self.chain().filter_map(|meter| limit(&meter.limits)).min()
+    }
+}
+
+impl Meter {
+    /// Records that a limit is exceeded; gives the one that was exceeded first.
+    fn exceed(&self, name: &'static str, value: String, found: Option<String>) -> Exceeded {
+        self.exceeded.get_or_init(|| Exceeded { name, value, found }).clone()
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("limits", &self.0.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// While it lives, its budget is the current thread's.
+#[must_use = "the budget is left when this is dropped"]
+pub struct Entered {
+    before: Option<Budget>,
+    /// It has to be dropped on the thread that entered.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.with(|current| *current.borrow_mut() = self.before.take());
+    }
+}
+
+fn current() -> Option<Budget> {
+    CURRENT.with(|current| current.borrow().clone())
+}
+
+/// What the current thread's budget says; fine where there is none.
+fn ask<R>(none: R, ask: impl FnOnce(&Budget) -> R) -> R {
+    CURRENT.with(|current| match &*current.borrow() {
+        Some(budget) => ask(budget),
+        None => none,
+    })
+}
+
+/// Checks time and memory, now and then; for every step of work that may take long.
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn check() -> Result<(), Exceeded> {
+    ask(Ok(()), Budget::check)
+}
+
+/// Counts `bytes` of what reading makes, which is kept, and checks time and memory.
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn charge(bytes: usize) -> Result<(), Exceeded> {
+    ask(Ok(()), |budget| budget.charge(bytes as u64))
+}
+
+/// Checks that there may be one more allocation of `bytes`.
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn check_memory(bytes: usize) -> Result<(), Exceeded> {
+    /// Smaller requests are seen when memory is weighed the next time.
+    const MUCH: usize = 1 << 24;
+    ask(Ok(()), |budget| match bytes {
+        0..MUCH => Ok(()),
+        _ => budget.weigh(bytes as u64),
+    })
+}
+
+/// Checks that graphs may have `nodes` nodes together.
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn check_nodes(nodes: usize) -> Result<(), Exceeded> {
+    ask(Ok(()), |budget| {
+        budget.check_count(
+            "nodes",
+            |l| l.nodes,
+            nodes as u64,
+            || format!("graphs of {nodes} nodes"),
+        )
+    })
+}
+
+/// Checks that a tensor may have `elements` elements.
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn check_elements(elements: u64) -> Result<(), Exceeded> {
+    ask(Ok(()), |budget| {
+        let found = || format!("a tensor of {elements} elements");
+        budget.check_count("elements", |l| l.elements, elements, found)
+    })
+}
+
+/// Checks that something may be repeated `times` times, `what`: "rounds of `repeat`".
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn check_repetitions(times: u64, what: &str) -> Result<(), Exceeded> {
+    ask(Ok(()), |budget| {
+        budget.check_count("repetitions", |l| l.repetitions, times, || format!("{times} {what}"))
+    })
+}
+
+/// How many nodes graphs may have together; none where that is not limited.
+pub fn most_nodes() -> Option<u64> {
+    ask(None, |budget| budget.least(|l| l.nodes))
+}
+
+/// How often something may be repeated; none where that is not limited.
+pub fn most_repetitions() -> Option<u64> {
+    ask(None, |budget| budget.least(|l| l.repetitions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(result: Result<(), Exceeded>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nothing_is_checked_without_a_budget() {
+        assert!(check().is_ok() && charge(usize::MAX).is_ok() && check_memory(usize::MAX).is_ok());
+        assert!(check_nodes(usize::MAX).is_ok() && check_elements(u64::MAX).is_ok());
+        assert_eq!((most_nodes(), most_repetitions()), (None, None));
+    }
+
+    #[test]
+    fn each_limit_names_itself_and_stays_exceeded() {
+        let limits: Limits = "nodes=10,elements=20,repetitions=3,memory=1G".parse().unwrap();
+        let exceeding: [(&str, &dyn Fn() -> Result<(), Exceeded>); 4] = [
+            ("the limit nodes=10 is exceeded: graphs of 11 nodes", &|| {
+                check_nodes(11)
+            }),
+            ("the limit elements=20 is exceeded: a tensor of 21 elements", &|| {
+                check_elements(21)
+            }),
+            ("the limit repetitions=3 is exceeded: 4 rounds", &|| {
+                check_repetitions(4, "rounds")
+            }),
+            ("the limit memory=1073741824 is exceeded: ", &|| check_memory(2 << 30)),
+        ];
+        for (expected, exceed) in exceeding {
+            let budget = Budget::new(&limits, Stage::Load);
+            let entered = budget.enter();
+            assert!(check_nodes(10).is_ok() && check_elements(20).is_ok() && check_memory(1 << 25).is_ok());
+            assert!(check().is_ok() && budget.exceeded().is_none());
+            assert!(text(exceed()).starts_with(expected));
+            assert!(text(check()).starts_with(expected));
+            assert!(budget.exceeded().is_some());
+            drop(entered);
+            assert!(check().is_ok());
+        }
+    }
+
+    #[test]
+    fn time_ends_inner_stages_too() {
+        let short: Limits = "freeze-time=1ms".parse().unwrap();
+        let outer = Budget::new(&short, Stage::Freeze);
+        let _entered = outer.enter();
+        let inner = Budget::new(&Limits::NONE, Stage::Pass);
+        let _entered = inner.enter();
+        std::thread::sleep(Duration::from_millis(5));
+        let late = (0..=LOOK).find_map(|_| check().err()).unwrap();
+        assert_eq!(late.to_string(), "the limit freeze-time=0.001s is exceeded");
+        assert_eq!(inner.exceeded(), Some(&late));
+    }
+
+    #[test]
+    fn what_reading_makes_is_charged_on_all_threads() {
+        let budget = Budget::with_allowance(1000);
+        let _entered = budget.enter();
+        assert!(charge(600).is_ok());
+        std::thread::scope(|scope| {
+            let current = Budget::current();
+            let part = scope.spawn(move || {
+                let _entered = current.as_ref().map(Budget::enter);
+                charge(600)
+            });
+            assert_eq!(
+                text(part.join().unwrap()),
+                "the limit reading=1000 is exceeded: 1200 bytes"
+            );
+        });
+        assert!(check().is_err());
+    }
+
+    #[test]
+    fn memory_is_weighed_now_and_then() {
+        let limits: Limits = "memory=16M".parse().unwrap();
+        let budget = Budget::new(&limits, Stage::Load);
+        let _entered = budget.enter();
+        let much = std::hint::black_box(vec![1u8; 64 << 20]);
+        let weighed = (0..=LOOK * WEIGH).find_map(|_| check().err());
+        assert_eq!(
+            weighed.map(|e| e.name),
+            cfg!(target_os = "linux").then_some("memory"),
+            "{}",
+            much.len()
+        );
+    }
+}
