@@ -74,6 +74,9 @@ pub enum InlineError {
     /// The result would be absurdly large.
     #[error("inlining makes a graph of more than {MAX_NODES} nodes")]
     TooLarge,
+    /// It would be larger than the budget allows.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
 }
 
 fn at(place: &Option<String>) -> String {
@@ -250,7 +253,7 @@ pub(crate) fn inline_graph(
     let mut calls = 0;
     support::for_each_subgraph(graph, |g| {
         calls += inline_graph(unit, caller, g, cx)?;
-        Ok(())
+        Ok::<(), InlineError>(())
     })?;
     for node in graph.all_nodes() {
         let Some(call) = resolve(unit, graph, node)? else {
@@ -267,9 +270,11 @@ pub(crate) fn inline_graph(
                 place: place(graph, node),
             });
         }
-        if graph.node_capacity() + callee.node_capacity() > MAX_NODES {
+        let nodes = graph.node_capacity() + callee.node_capacity();
+        if nodes > MAX_NODES {
             return Err(InlineError::TooLarge);
         }
+        frazil_limits::check_nodes(nodes)?;
         if !cx.rewrite(STATISTIC) {
             break;
         }

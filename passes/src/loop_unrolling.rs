@@ -95,6 +95,8 @@ pub(crate) fn unroll_all(
         if grows > MAX_NODES || !cx.rewrite(STATISTIC) {
             continue;
         }
+        frazil_limits::check_nodes(grows)?;
+        frazil_limits::check_repetitions(copies as u64, "iterations of a loop that is unrolled")?;
         unroll(graph, node, length);
     }
     clean_up(graph, cx, STATISTIC, before)

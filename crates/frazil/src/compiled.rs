@@ -4,6 +4,7 @@ use crate::backing::Backing;
 use crate::compiler::Compiler;
 use crate::describe::tensor_spec;
 use crate::instance::OwnHooks;
+use crate::limited::within;
 use crate::port_names::name_ports;
 use crate::setters::setters;
 use crate::{Error, Loaded, Model, Result};
@@ -17,6 +18,7 @@ use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
 use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
 use frazil_ir::{DType, Graph, TypeKind};
+use frazil_limits::{Limits, Phase};
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
@@ -152,6 +154,8 @@ pub struct NativePlan {
     target: Target,
     /// What its constants are read from.
     backing: Backing,
+    /// What compiling it may need.
+    limits: Limits,
 }
 
 impl NativePlan {
@@ -187,12 +191,19 @@ impl NativePlan {
             warns: !specialised.warnings.is_empty(),
             target,
             backing: Backing::default(),
+            limits: Limits::NONE,
         })
     }
 
     /// The plan, whose inputs and outputs are called as in `graph`, from which it was made.
     fn named(mut self, graph: &Graph) -> NativePlan {
         name_ports(&mut self.plan, graph, &self.results);
+        self
+    }
+
+    /// The plan, which is compiled within `limits`.
+    fn within(mut self, limits: &Limits) -> NativePlan {
+        self.limits = *limits;
         self
     }
 
@@ -226,7 +237,9 @@ impl NativePlan {
         let text = |stage| aot::stage_text(&self.plan, &self.target, stage).map(String::into_bytes);
         let bytes = match kind {
             Emit::Kernels => aot::kernels_text(&self.plan).into_bytes(),
-            Emit::Object => aot::object(&self.plan, &self.target)?,
+            Emit::Object => within(&self.limits, Phase::Compile, || {
+                Ok::<_, Error>(aot::object(&self.plan, &self.target)?)
+            })?,
             Emit::Mlir => text(Stage::Mlir)?,
             Emit::Llvm => text(Stage::Llvm)?,
             Emit::Asm => text(Stage::Assembly)?,
@@ -254,8 +267,9 @@ impl NativePlan {
         // Packed before anything is written.
         let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
         self.backing.check()?;
-        aot::write_library(&self.plan, &self.target, path)?;
-        Ok(())
+        within(&self.limits, Phase::Compile, || {
+            Ok(aot::write_library(&self.plan, &self.target, path)?)
+        })
     }
 
     /// Compiles the plan for this process, for as many threads and with the cache that `options` says.
@@ -286,7 +300,9 @@ impl NativePlan {
 
     /// The code, to be loaded or kept.
     pub(crate) fn package(&self, compiler: &Compiler) -> Result<Package> {
-        Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
+        within(&self.limits, Phase::Compile, || {
+            Ok(Package::new(&self.plan, &compiler.back_end(self.target.clone()))?)
+        })
     }
 
     pub(crate) fn into_results(self) -> Vec<ResultSpec> {
@@ -507,7 +523,12 @@ impl Loaded {
         }
         let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
         let graph = self.graph(method)?;
-        let plan = NativePlan::new(graph, &inputs, self.session().registry(), &Compiler::of(options))?.named(graph);
+        let limits = self.session().limits();
+        let compiler = Compiler::of(options);
+        let plan = within(limits, Phase::Compile, || {
+            Ok::<_, Error>(NativePlan::new(graph, &inputs, self.session().registry(), &compiler)?)
+        })?;
+        let plan = plan.named(graph).within(limits);
         Ok(match self {
             Loaded::Model(model) => plan.reading(model.backing()),
             Loaded::Graphs(_) => plan,
@@ -534,13 +555,8 @@ impl Model {
     /// # Errors
     /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks or is not frozen.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
-        has_no_hooks(self, "forward")?;
-        is_frozen(self, "forward")?;
-        let inputs: Vec<_> = inputs.iter().map(tensor_spec).collect();
-        let compiler = Compiler::of(options);
-        let graph = self.graph("forward")?;
-        let plan = NativePlan::new(graph, &inputs, self.session().registry(), &compiler)?.named(graph);
-        plan.reading(self.backing()).compile_with(&compiler)
+        let plan = Loaded::Model(self.clone()).plan("forward", inputs, options)?;
+        plan.compile(options)
     }
 }
 

@@ -8,9 +8,11 @@ use crate::hooks::Hooks;
 use crate::instance::{Instance, ModelSource, Running};
 #[cfg(feature = "codegen")]
 use crate::instance::{compile_options, kept};
+use crate::limited::within;
 use crate::setters::setters;
 use crate::{Error, Model, Result};
 use frazil_ir::Graph;
+use frazil_limits::{Limits, Phase};
 use frazil_runtime::interp::{ErrorKind, ExecError};
 use frazil_runtime::{Signature, Value};
 #[cfg(feature = "codegen")]
@@ -319,6 +321,11 @@ impl Engine {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        let limits = *self.limits();
+        within(&limits, Phase::Call, || self.call_within(method, args, named))
+    }
+
+    fn call_within(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         if self.finds_kept_code(method, args, named) {
             return self.run(method, args);
         }
@@ -338,6 +345,11 @@ impl Engine {
         let signature = self.signature(method)?;
         let complete = signature.bind(args, named)?;
         self.run(method, &complete)
+    }
+
+    /// What calls may need.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.instance.source().session().limits()
     }
 
     fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {

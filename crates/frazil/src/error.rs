@@ -1,8 +1,11 @@
 //! Everything that can go wrong, for those who only want to report it.
 
-use frazil_runtime::interp::ExecError;
+use frazil_limits::Exceeded;
+use frazil_passes::PassError;
 use frazil_runtime::interp::state::StateError;
+use frazil_runtime::interp::{ErrorKind, ExecError};
 use frazil_torchscript::LoadError;
+use frazil_torchscript::archive::{ArchiveError, PickleError};
 use std::path::{Path, PathBuf};
 
 /// Why an operation of this crate failed.
@@ -46,7 +49,7 @@ pub enum Error {
     Pipeline(#[from] frazil_passes::PipelineError),
     /// A pass that failed.
     #[error(transparent)]
-    Pass(#[from] frazil_passes::PassError),
+    Pass(#[from] PassError),
     /// A graph that cannot be written as TorchScript.
     #[error(transparent)]
     Code(#[from] frazil_torchscript::code::CodeError),
@@ -108,6 +111,9 @@ pub enum Error {
         #[source]
         source: frazil_ir::verify::VerifyError,
     },
+    /// A limit of the session ([`Session::with_limits`](crate::Session::with_limits)) was exceeded.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// A method that is not there.
     #[error("the module has no method `{0}`")]
     NoSuchMethod(String),
@@ -143,6 +149,36 @@ impl Error {
             action,
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// The limit that was exceeded, if that is what the error is about: one of the session, or what reading an archive may need.
+    ///
+    /// See [`Session::with_limits`](crate::Session::with_limits) for an example.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Error::Exceeded(exceeded)
+            | Error::Load {
+                source:
+                    LoadError::Exceeded(exceeded)
+                    | LoadError::Archive(
+                        ArchiveError::Exceeded(exceeded)
+                        | ArchiveError::Pickle {
+                            source: PickleError::Exceeded(exceeded),
+                            ..
+                        },
+                    ),
+                ..
+            } => Some(exceeded),
+            Error::Pass(error) => match error.root() {
+                PassError::Exceeded(exceeded) => Some(exceeded),
+                _ => None,
+            },
+            Error::Run(error) => match &error.kind {
+                ErrorKind::Exceeded(exceeded) => Some(exceeded),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

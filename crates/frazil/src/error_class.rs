@@ -25,6 +25,8 @@ pub enum ErrorClass {
     Unsupported,
     /// The program raised an exception.
     Raised,
+    /// A limit was exceeded ([`Error::exceeded`]).
+    Limit,
     /// Anything else.
     Failed,
 }
@@ -35,6 +37,7 @@ impl Error {
     /// See [`ErrorClass`] for an example.
     pub fn class(&self) -> ErrorClass {
         match self {
+            _ if self.exceeded().is_some() => ErrorClass::Limit,
             Error::Io { .. } | Error::Save(SaveError::Io(_)) => ErrorClass::Io,
             Error::Text(_)
             | Error::Load { .. }

@@ -66,7 +66,6 @@ impl ModelSource {
         self.model.as_ref()
     }
 
-    #[cfg(feature = "codegen")]
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }
@@ -231,7 +230,6 @@ impl Instance {
         Ok(Some(module))
     }
 
-    #[cfg(feature = "codegen")]
     pub(crate) fn source(&self) -> &ModelSource {
         &self.source
     }

@@ -48,6 +48,7 @@ mod error;
 mod error_class;
 mod hooks;
 mod instance;
+mod limited;
 mod loaded;
 mod map_location;
 mod model;
@@ -89,6 +90,7 @@ pub use session::Session;
 pub use session_builder::SessionBuilder;
 
 pub use frazil_ir as ir;
+pub use frazil_limits::{Exceeded, Limits};
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};

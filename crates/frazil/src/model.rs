@@ -1,10 +1,12 @@
 //! Models: modules with their session, and what can be made of them.
 
 use crate::backing::Backing;
+use crate::limited::within;
 use crate::script_module::StateHooks;
 use crate::setters::setters;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
 use frazil_ir::{FunctionId, Graph, Module, ObjectId};
+use frazil_limits::Phase;
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_runtime::interp::state;
@@ -311,8 +313,11 @@ impl Model {
         passes: &PassOptions,
     ) -> Result<(Model, Report)> {
         let mut manager = manager(&self.session, pipeline, passes)?;
-        let mut module = Module::clone(&self.restored_as_known()?.module);
-        let report = frazil_passes::freeze_with(&mut module, options, &mut manager, self.session.registry())?;
+        let (module, report) = within(self.session.limits(), Phase::Freeze, || {
+            let mut module = Module::clone(&self.restored_as_known()?.module);
+            let report = frazil_passes::freeze_with(&mut module, options, &mut manager, self.session.registry())?;
+            Ok::<_, Error>((module, report))
+        })?;
         self.backing.check()?;
         Ok((self.derived(module), report))
     }
@@ -349,9 +354,12 @@ impl Model {
         passes: &PassOptions,
     ) -> Result<(Model, Report)> {
         let mut manager = manager(&self.session, pipeline, passes)?;
-        let mut module = Module::clone(&self.restored_as_known()?.module);
-        let registry = &**self.session.registry();
-        let report = frazil_passes::optimize_for_inference_with(&mut module, options, &mut manager, registry)?;
+        let (module, report) = within(self.session.limits(), Phase::Freeze, || {
+            let mut module = Module::clone(&self.restored_as_known()?.module);
+            let registry = &**self.session.registry();
+            let report = frazil_passes::optimize_for_inference_with(&mut module, options, &mut manager, registry)?;
+            Ok::<_, Error>((module, report))
+        })?;
         self.backing.check()?;
         Ok((self.derived(module), report))
     }
@@ -521,6 +529,7 @@ pub(crate) fn manager(session: &Session, pipeline: &str, options: &PassOptions) 
     manager.verify_each(options.verify_each);
     manager.threads(options.threads);
     manager.limit(options.limit);
+    manager.limits(*session.limits());
     if let Some(path) = &options.reproducer {
         manager.reproduce(Box::new(text::ReproducerFile { path: path.clone() }));
     }

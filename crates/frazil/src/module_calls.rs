@@ -2,7 +2,9 @@
 
 use crate::hooks::{CallArguments, HookId, HookOptions, Receiver};
 use crate::instance::CalledModule;
+use crate::limited::within;
 use crate::{CallError, Engine, Error, Result};
+use frazil_limits::Phase;
 use frazil_runtime::Value;
 
 impl Engine {
@@ -169,6 +171,11 @@ impl Engine {
     /// # Errors
     /// As [`call_module`](Self::call_module).
     pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        let limits = *self.limits();
+        within(&limits, Phase::Call, || self.call_module_within(args, named))
+    }
+
+    fn call_module_within(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         if self.hooks.is_empty(Receiver::Root) && self.finds_kept_code("forward", args, named) {
             return self.run("forward", args);
         }

@@ -6,12 +6,14 @@ use crate::compiler::Compiler;
 use crate::course::{Course, Ending, Method};
 use crate::describe::{Argument, CallSignature, describe_all};
 use crate::instance::{Instance, OwnHooks};
+use crate::limited::within;
 use crate::{CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
 use frazil_codegen::compile::RunError;
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec};
 use frazil_codegen::{LowerError, Package};
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
+use frazil_limits::Phase;
 use frazil_runtime::value::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -205,6 +207,19 @@ impl Cache {
     }
 
     fn make(
+        &mut self,
+        instance: &mut Instance,
+        method: &str,
+        keys: &[Argument],
+        specs: &[specialise::InputSpec],
+    ) -> Result<Entry> {
+        let limits = *instance.source().session().limits();
+        within(&limits, Phase::Compile, || {
+            self.make_within(instance, method, keys, specs)
+        })
+    }
+
+    fn make_within(
         &mut self,
         instance: &mut Instance,
         method: &str,

@@ -2,8 +2,10 @@
 
 use crate::backing::Backing;
 use crate::instance::ModelSource;
+use crate::limited::within;
 use crate::{Engine, EngineOptions, Error, Graphs, Loaded, Model, Result, SessionBuilder};
-use frazil_ir::{Context, Graph, Module};
+use frazil_ir::{CompilationUnit, Context, Graph, Module};
+use frazil_limits::{Limits, Phase};
 use frazil_passes::constant_propagation::ConstantPropagation;
 use frazil_passes::{GraphPass, PassContext, PassRegistry};
 use frazil_runtime::Registry;
@@ -31,6 +33,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<Shared>,
+    limits: Limits,
 }
 
 struct Shared {
@@ -63,6 +66,7 @@ impl Session {
         };
         Session {
             shared: Arc::new(shared),
+            limits: Limits::NONE,
         }
     }
 
@@ -103,7 +107,43 @@ impl Session {
         };
         Session {
             shared: Arc::new(shared),
+            limits: Limits::NONE,
         }
+    }
+
+    /// The session with other limits, which hold for what it reads, for the models that come of that, and for their engines. Where one is exceeded, the
+    /// error is [`Error::Exceeded`], or says so in [`Error::exceeded`].
+    ///
+    /// ```
+    /// use frazil::{Limits, Session};
+    ///
+    /// let careful = Session::new().with_limits(Limits::untrusted());
+    /// assert!(careful.script("f.py".as_ref(), "def f(x): return x + 1\n", &[]).is_ok());
+    /// let tiny = careful.with_limits("nodes=1".parse()?);
+    /// let error = tiny.script("f.py".as_ref(), "def f(x): return x + 1\n", &[]).err();
+    /// assert!(error.is_some_and(|e| e.exceeded().is_some_and(|exceeded| exceeded.name() == "nodes")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_limits(&self, limits: Limits) -> Session {
+        Session { limits, ..self.clone() }
+    }
+
+    /// The limits of what it reads.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Checks that what was read has no more nodes than it may.
+    fn counted(loaded: Loaded) -> Result<Loaded> {
+        if frazil_limits::most_nodes().is_some() {
+            let nodes = |unit: &CompilationUnit| unit.functions().map(|(_, f)| f.graph.all_nodes().len()).sum();
+            frazil_limits::check_nodes(match &loaded {
+                Loaded::Model(model) => nodes(&model.module().unit),
+                Loaded::Graphs(graphs) => nodes(graphs.unit()),
+            })?;
+        }
+        Ok(loaded)
     }
 
     /// The context of names and types.
@@ -207,12 +247,18 @@ impl Session {
     /// # Errors
     /// When the file cannot be read or has mistakes.
     pub fn load_any(&self, path: &Path) -> Result<Loaded> {
+        within(&self.limits, Phase::Load, || {
+            self.read_any(path).and_then(Session::counted)
+        })
+    }
+
+    fn read_any(&self, path: &Path) -> Result<Loaded> {
         if path == Path::new("-") {
             let mut bytes = Vec::new();
             std::io::stdin()
                 .read_to_end(&mut bytes)
                 .map_err(|e| Error::io("read", path, e))?;
-            return self.load_bytes(path, bytes);
+            return self.read_bytes(path, bytes);
         }
         let mut head = [0; 4];
         let mut file = File::open(path).map_err(|e| Error::io("read", path, e))?;
@@ -234,7 +280,7 @@ impl Session {
             ));
         }
         let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
-        self.load_bytes(path, bytes)
+        self.read_bytes(path, bytes)
     }
 
     /// Reads what [`load_any`](Self::load_any) reads from memory; `path` is for messages, and for finding what lies beside.
@@ -251,6 +297,12 @@ impl Session {
     /// # Errors
     /// When the bytes have mistakes.
     pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
+        within(&self.limits, Phase::Load, || {
+            self.read_bytes(path, bytes).and_then(Session::counted)
+        })
+    }
+
+    fn read_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
         let load = |source| Error::Load {
             path: path.to_owned(),
             source,
@@ -270,7 +322,7 @@ impl Session {
             ))
         })?;
         if path.extension().is_some_and(|e| e == "py") {
-            return self.script(path, &text, &[]);
+            return self.read_script(path, &text, &[]);
         }
         crate::text::parse(self, path, &text)
     }
@@ -291,6 +343,12 @@ impl Session {
     /// # Errors
     /// When the source has mistakes, or `known` functions are not there or belong to another session.
     pub fn script(&self, path: &Path, text: &str, known: &[(&str, &Graphs)]) -> Result<Loaded> {
+        within(&self.limits, Phase::Load, || {
+            self.read_script(path, text, known).and_then(Session::counted)
+        })
+    }
+
+    fn read_script(&self, path: &Path, text: &str, known: &[(&str, &Graphs)]) -> Result<Loaded> {
         let mut functions = Vec::new();
         for (name, graphs) in known {
             if !Arc::ptr_eq(self.ctx(), graphs.session().ctx()) {

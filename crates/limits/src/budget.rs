@@ -1,7 +1,7 @@
-//! What is left of the limits while a stage of the work runs.
+//! What is left of the limits while a phase of the work runs.
 
 use crate::{Limits, memory};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// A part of the work on an input, which has a time limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum Phase {
     /// Reading an archive, text or source.
     Load,
     /// Freezing a module.
@@ -24,39 +24,55 @@ pub enum Stage {
     Call,
 }
 
-impl Stage {
+impl Phase {
     /// The limit of its time: name and value.
     fn time(self, limits: &Limits) -> (&'static str, Option<Duration>) {
         match self {
-            Stage::Load => ("load-time", limits.load_time),
-            Stage::Freeze => ("freeze-time", limits.freeze_time),
-            Stage::Pass => ("pass-time", limits.pass_time),
-            Stage::Compile => ("compile-time", limits.compile_time),
-            Stage::Call => ("call-time", limits.call_time),
+            Phase::Load => ("load-time", limits.load_time),
+            Phase::Freeze => ("freeze-time", limits.freeze_time),
+            Phase::Pass => ("pass-time", limits.pass_time),
+            Phase::Compile => ("compile-time", limits.compile_time),
+            Phase::Call => ("call-time", limits.call_time),
         }
     }
 }
 
 /// A limit that the work on an input exceeded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the limit {name}={value} is exceeded{}", found.as_ref().map(|found| format!(": {found}")).unwrap_or_default())]
-#[non_exhaustive]
-pub struct Exceeded {
-    /// The limit's name, as in the text of [`Limits`]. `reading` for what reading an archive may need, which depends on its size.
-    pub name: &'static str,
-    /// Its value.
-    pub value: String,
-    /// What would be too much, where that is known.
-    pub found: Option<String>,
+#[error("the limit {}={} is exceeded{}", .0.name, .0.value, .0.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default())]
+pub struct Exceeded(Box<Excess>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Excess {
+    name: &'static str,
+    value: String,
+    found: Option<String>,
 }
 
-/// What is left of the [`Limits`] for one stage of the work. Stages nest: a pass within freezing has to keep within both budgets.
+impl Exceeded {
+    /// The limit's name, as in the text of [`Limits`]. `reading` for what reading an archive may need, which depends on its size.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// The limit's value.
+    pub fn value(&self) -> &str {
+        &self.0.value
+    }
+
+    /// What would be too much, where that is known: "graphs of 1001 nodes".
+    pub fn found(&self) -> Option<&str> {
+        self.0.found.as_deref()
+    }
+}
+
+/// What is left of the [`Limits`] for one phase of the work. Phases nest: a pass within freezing has to keep within both budgets.
 #[derive(Clone)]
 pub struct Budget(Arc<Meter>);
 
 struct Meter {
     limits: Limits,
-    /// The end of the stage: the limit's name, its value, and when.
+    /// The end of the phase: the limit's name, its value, and when.
     end: Option<(&'static str, Duration, Instant)>,
     /// Bytes of private memory when the work began, where there is a limit for memory.
     before: Option<u64>,
@@ -71,6 +87,8 @@ struct Meter {
 
 thread_local! {
     static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
+    /// Whether there is one: it needs no destructor, so that asking costs a load.
+    static HAS_ONE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// One of so many checks looks at the clock, which takes longer than the rest of a check.
@@ -81,11 +99,11 @@ const WEIGH: u64 = 8;
 
 impl Budget {
     /// A budget that starts now, within that of the current thread if it has one.
-    pub fn new(limits: &Limits, stage: Stage) -> Budget {
-        let (name, time) = stage.time(limits);
+    pub fn new(limits: &Limits, phase: Phase) -> Budget {
+        let (name, time) = phase.time(limits);
         let start = Instant::now();
         let outer = current();
-        // What an outer stage began with counts.
+        // What an outer phase began with counts.
         let known = outer.as_ref().and_then(|outer| outer.0.before);
         Budget(Arc::new(Meter {
             limits: *limits,
@@ -101,7 +119,7 @@ impl Budget {
 
     /// A budget without limits but that no more than `bytes` may be [charged](charge), within that of the current thread.
     pub fn with_allowance(bytes: u64) -> Budget {
-        let mut budget = Budget::new(&Limits::NONE, Stage::Load);
+        let mut budget = Budget::new(&Limits::NONE, Phase::Load);
         if let Some(meter) = Arc::get_mut(&mut budget.0) {
             meter.allowance = Some(bytes);
         }
@@ -110,9 +128,8 @@ impl Budget {
 
     /// Makes it the current thread's until the guard is dropped.
     pub fn enter(&self) -> Entered {
-        let before = CURRENT.with(|current| current.replace(Some(self.clone())));
         Entered {
-            before,
+            before: set_current(Some(self.clone())),
             of_this_thread: PhantomData,
         }
     }
@@ -203,7 +220,9 @@ impl Budget {
 impl Meter {
     /// Records that a limit is exceeded; gives the one that was exceeded first.
     fn exceed(&self, name: &'static str, value: String, found: Option<String>) -> Exceeded {
-        self.exceeded.get_or_init(|| Exceeded { name, value, found }).clone()
+        self.exceeded
+            .get_or_init(|| Exceeded(Box::new(Excess { name, value, found })))
+            .clone()
     }
 }
 
@@ -225,7 +244,7 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        CURRENT.with(|current| *current.borrow_mut() = self.before.take());
+        set_current(self.before.take());
     }
 }
 
@@ -233,8 +252,17 @@ fn current() -> Option<Budget> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
+/// Makes `budget` the current thread's; gives the one that was.
+fn set_current(budget: Option<Budget>) -> Option<Budget> {
+    HAS_ONE.set(budget.is_some());
+    CURRENT.with(|current| current.replace(budget))
+}
+
 /// What the current thread's budget says; fine where there is none.
 fn ask<R>(none: R, ask: impl FnOnce(&Budget) -> R) -> R {
+    if !HAS_ONE.get() {
+        return none;
+    }
     CURRENT.with(|current| match &*current.borrow() {
         Some(budget) => ask(budget),
         None => none,
@@ -347,7 +375,7 @@ mod tests {
             ("the limit memory=1073741824 is exceeded: ", &|| check_memory(2 << 30)),
         ];
         for (expected, exceed) in exceeding {
-            let budget = Budget::new(&limits, Stage::Load);
+            let budget = Budget::new(&limits, Phase::Load);
             let entered = budget.enter();
             assert!(check_nodes(10).is_ok() && check_elements(20).is_ok() && check_memory(1 << 25).is_ok());
             assert!(check().is_ok() && budget.exceeded().is_none());
@@ -362,9 +390,9 @@ mod tests {
     #[test]
     fn time_ends_inner_stages_too() {
         let short: Limits = "freeze-time=1ms".parse().unwrap();
-        let outer = Budget::new(&short, Stage::Freeze);
+        let outer = Budget::new(&short, Phase::Freeze);
         let _entered = outer.enter();
-        let inner = Budget::new(&Limits::NONE, Stage::Pass);
+        let inner = Budget::new(&Limits::NONE, Phase::Pass);
         let _entered = inner.enter();
         std::thread::sleep(Duration::from_millis(5));
         let late = (0..=LOOK).find_map(|_| check().err()).unwrap();
@@ -394,12 +422,12 @@ mod tests {
     #[test]
     fn memory_is_weighed_now_and_then() {
         let limits: Limits = "memory=16M".parse().unwrap();
-        let budget = Budget::new(&limits, Stage::Load);
+        let budget = Budget::new(&limits, Phase::Load);
         let _entered = budget.enter();
         let much = std::hint::black_box(vec![1u8; 64 << 20]);
         let weighed = (0..=LOOK * WEIGH).find_map(|_| check().err());
         assert_eq!(
-            weighed.map(|e| e.name),
+            weighed.map(|e| e.name()),
             cfg!(target_os = "linux").then_some("memory"),
             "{}",
             much.len()

@@ -1,16 +1,16 @@
 //! Budgets for input from strangers: how much memory and time may go into reading, transforming and running it, and how large what comes of it may be.
 //!
-//! [`Limits`] says how much is allowed. A [`Budget`] is what is left of it while one [`Stage`] of the work runs: it belongs to the threads that
+//! [`Limits`] says how much is allowed. A [`Budget`] is what is left of it while one [`Phase`] of the work runs: it belongs to the threads that
 //! [entered](Budget::enter) it, and code that works on the input asks it from time to time with [`check`], [`check_nodes`] and their like. They cost next to
 //! nothing on a thread without a budget, and never fail there.
 //!
 //! Where a limit is exceeded, every later check fails too, so that the work ends soon, and [`Budget::exceeded`] says which limit it was.
 //!
 //! ```
-//! use frazil_limits::{Budget, Limits, Stage, check_nodes};
+//! use frazil_limits::{Budget, Limits, Phase, check_nodes};
 //!
 //! let limits: Limits = "untrusted,nodes=1000".parse()?;
-//! let budget = Budget::new(&limits, Stage::Load);
+//! let budget = Budget::new(&limits, Phase::Load);
 //! let _entered = budget.enter();
 //! assert!(check_nodes(1000).is_ok());
 //! let exceeded = check_nodes(1001).unwrap_err();
@@ -25,7 +25,7 @@ mod limits;
 mod memory;
 
 pub use budget::{
-    Budget, Entered, Exceeded, Stage, charge, check, check_elements, check_memory, check_nodes, check_repetitions,
+    Budget, Entered, Exceeded, Phase, charge, check, check_elements, check_memory, check_nodes, check_repetitions,
     most_nodes, most_repetitions,
 };
 pub use limits::{Limits, ParseError};

@@ -24,7 +24,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes by which the process may grow during one stage: its private memory, as the system counts it, so that what other threads of the process
+    /// Bytes by which the process may grow during one phase: its private memory, as the system counts it, so that what other threads of the process
     /// allocate meanwhile counts too. Weights that are mapped or not read yet do not. A single request of more is refused before it is made.
     pub memory: Option<u64>,
     /// Nodes of all graphs of a module together, after loading and after each pass.

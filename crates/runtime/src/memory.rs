@@ -1,11 +1,11 @@
 //! Checked allocation: every buffer whose size a program computes is allocated here, and a request that the system refuses is an error
-//! with PyTorch's text, not the end of the process.
+//! with PyTorch's text, not the end of the process. So is one that a budget has no room for; the budget says that it was it.
 
 use crate::TensorError;
 use bytemuck::Zeroable;
 use thiserror::Error;
 
-/// The allocator refused a request.
+/// The allocator refused a request, or it exceeds the limit of memory that the current thread's [`frazil_limits::Budget`] has.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
@@ -13,6 +13,15 @@ use thiserror::Error;
 pub struct OutOfMemory {
     /// Size of the request.
     pub bytes: usize,
+}
+
+/// Checks that the budget has room for `len` items of type `T`; gives their size in bytes.
+fn room<T>(len: usize) -> Result<usize, OutOfMemory> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    match frazil_limits::check_memory(bytes) {
+        Ok(()) => Ok(bytes),
+        Err(_) => Err(OutOfMemory { bytes }),
+    }
 }
 
 impl From<OutOfMemory> for TensorError {
@@ -34,9 +43,8 @@ pub fn zeroed(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
 /// # Errors
 /// When the allocator refuses.
 pub fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, OutOfMemory> {
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| OutOfMemory {
-        bytes: len.saturating_mul(size_of::<T>()),
-    })
+    let bytes = room::<T>(len)?;
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| OutOfMemory { bytes })
 }
 
 /// Returns an empty vector with room for `len` elements.
@@ -44,10 +52,9 @@ pub fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, OutOfMemory> {
 /// # Errors
 /// When the allocator refuses.
 pub fn with_capacity<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
+    let bytes = room::<T>(len)?;
     let mut vec = Vec::new();
-    vec.try_reserve_exact(len).map_err(|_| OutOfMemory {
-        bytes: len.saturating_mul(size_of::<T>()),
-    })?;
+    vec.try_reserve_exact(len).map_err(|_| OutOfMemory { bytes })?;
     Ok(vec)
 }
 

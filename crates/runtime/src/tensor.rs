@@ -92,15 +92,17 @@ impl Tensor {
         }
     }
 
-    /// The bytes that a row-major tensor needs.
+    /// The bytes that a row-major tensor needs, which is about to be made.
     ///
     /// # Errors
-    /// When a size is negative, or the product of the sizes overflows.
+    /// When a size is negative, the product of the sizes overflows, or they are more elements than the budget allows.
     pub fn byte_size(dtype: DType, sizes: &[i64]) -> Result<usize, TensorError> {
         if let Some(&negative) = sizes.iter().find(|&&s| s < 0) {
             return Err(TensorError::NegativeSize(negative, sizes.to_vec()));
         }
-        let bytes = layout::checked_numel(sizes).and_then(|n| n.checked_mul(dtype.size() as i64));
+        let elements = layout::checked_numel(sizes);
+        frazil_limits::check_elements(elements.unwrap_or(0) as u64)?;
+        let bytes = elements.and_then(|n| n.checked_mul(dtype.size() as i64));
         bytes
             .map(|b| b as usize)
             .ok_or_else(|| TensorError::TooManyBytes(sizes.to_vec()))

@@ -39,6 +39,9 @@ pub enum TensorError {
     /// The allocator refused.
     #[error(transparent)]
     OutOfMemory(OutOfMemory),
+    /// The tensor would have more elements than the current thread's budget allows.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
     /// As many elements or bytes as the sizes do not ask for, or a position outside of them.
     #[error("elements or positions do not fit a tensor of sizes {0:?}")]
     Mismatch(Vec<i64>),

@@ -50,6 +50,7 @@ use crate::support;
 use crate::support::operators::Operators;
 use attributes::Attributes;
 use frazil_ir::{Constant, FunctionId, Graph, Module, ObjectId, SymbolId, symbols};
+use frazil_limits::Phase;
 use preserve::Preserved;
 
 pub use explain::{Keeper, Kept, kept_attributes};
@@ -335,6 +336,10 @@ impl ModulePass for Freeze {
 
     fn reads_attributes(&self) -> bool {
         true
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Freeze
     }
 }
 

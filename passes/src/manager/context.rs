@@ -131,7 +131,8 @@ impl<'a> PassContext<'a> {
     /// the place alone when the answer is no.
     #[must_use]
     pub fn rewrite(&mut self, name: &'static str) -> bool {
-        let allowed = self.fuel.is_none_or(|fuel| fuel.take(name));
+        // Where a budget is exceeded, the pass comes to its end, and the manager fails.
+        let allowed = frazil_limits::check().is_ok() && self.fuel.is_none_or(|fuel| fuel.take(name));
         if allowed {
             *self.statistics.entry(name).or_default() += 1;
         }
@@ -191,6 +192,7 @@ impl<'a> PassContext<'a> {
     /// # Errors
     /// Those of `pass`.
     pub fn run(&mut self, pass: &dyn GraphPass, graph: &mut Graph) -> Result<(), PassError> {
+        frazil_limits::check()?;
         self.elsewhere(|cx| pass.run(graph, cx))
     }
 

@@ -16,6 +16,7 @@ use crate::registry::PassRegistry;
 use crate::support::operators::Operators;
 use frazil_ir::verify::VerifyError;
 use frazil_ir::{Graph, Module};
+use frazil_limits::{Exceeded, Limits, Phase};
 use std::time::Duration;
 
 pub use context::{Fuel, LastRewrite, PassContext};
@@ -48,6 +49,11 @@ pub trait ModulePass: Send + Sync {
     /// Whether the pass reads what attributes hold, so that objects which restore themselves from a state ([`Module::states`]) should have done so.
     fn reads_attributes(&self) -> bool {
         false
+    }
+
+    /// The phase whose limit of time holds for the pass.
+    fn phase(&self) -> Phase {
+        Phase::Pass
     }
 }
 
@@ -93,22 +99,9 @@ pub enum PassError {
     /// The IR that was given is not valid.
     #[error("the input is not valid: {0}")]
     Input(Box<PassError>),
-    /// The passes of a `repeat` keep changing the IR.
-    #[error("the passes of `repeat` still change the IR after {rounds} rounds: {passes}")]
-    Endless {
-        /// Rounds of all `repeat` steps of the pipeline.
-        rounds: u64,
-        /// The passes, as the pipeline names them.
-        passes: String,
-    },
-    /// The passes of a `repeat` make the IR grow without end.
-    #[error("the passes of `repeat` have made the IR grow to {nodes} nodes: {passes}")]
-    Growth {
-        /// Nodes after the last round.
-        nodes: usize,
-        /// The passes, as the pipeline names them.
-        passes: String,
-    },
+    /// A pass would need more than it may: see [`PassManager::limits`].
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// The graph is not one that the pass can do what it promises with.
     #[error("{0}")]
     Unsupported(String),
@@ -234,6 +227,8 @@ pub struct Report {
     pub timing: Timing,
     /// What passes counted: pass, name, number.
     pub statistics: Vec<(String, &'static str, u64)>,
+    /// What was stopped although it had not come to its end.
+    pub warnings: Vec<String>,
     /// With a limit that was reached: the last rewrite that was done.
     pub last_rewrite: Option<LastRewrite>,
 }
@@ -251,6 +246,7 @@ impl Report {
             own.children.extend(theirs.children);
         }
         self.last_rewrite = self.last_rewrite.take().or(other.last_rewrite);
+        self.warnings.extend(other.warnings);
         for (pass, name, n) in other.statistics {
             match self.statistics.iter_mut().find(|(p, s, _)| *p == pass && *s == name) {
                 Some((_, _, sum)) => *sum += n,
@@ -288,6 +284,7 @@ pub struct PassManager {
     verify_each: bool,
     threads: usize,
     limit: Option<u64>,
+    limits: Limits,
     print: PrintOptions,
     printer: Option<Box<dyn IrPrinter>>,
     reproducer: Option<Box<dyn Reproducer>>,
@@ -359,6 +356,11 @@ impl PassManager {
     /// Stops rewriting after so many rewrites of all passes together. Functions are then done one after the other.
     pub fn limit(&mut self, rewrites: Option<u64>) {
         self.limit = rewrites;
+    }
+
+    /// Stops with [`PassError::Exceeded`] where a pass needs more time, or gives more nodes, than this allows.
+    pub fn limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// Prints IR with `printer` when `options` say so.

@@ -6,6 +6,7 @@ use super::{AnyPass, Entry, IrRef, PassError, PassManager, Report, Step, Timing}
 use crate::support;
 use crate::support::operators::Operators;
 use frazil_ir::{FunctionId, Graph, Module};
+use frazil_limits::{Budget, Limits, Phase};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -78,10 +79,12 @@ struct Run<'a> {
     statistics: Vec<(String, &'static str, u64)>,
     /// How often the pipelines of `repeat` steps have run so far.
     rounds: u64,
+    /// What was stopped although it had not come to its end.
+    warnings: Vec<String>,
 }
 
-/// Runs of the pipelines of `repeat` steps over one function or module, after which a pipeline that still changes something is given up: without
-/// a bound, two passes that undo each other would never end.
+/// Rounds of all `repeat` steps over one function or module, after which a pipeline that still changes something is stopped: without a bound, two passes
+/// that undo each other would never end.
 const MAX_ROUNDS: u64 = 1000;
 
 /// Nodes beyond which a round of a `repeat` may not make the IR grow, unless it had more than a quarter of that before.
@@ -95,6 +98,7 @@ struct Outcome {
     id: FunctionId,
     result: Result<(), PassError>,
     statistics: Vec<(String, &'static str, u64)>,
+    warnings: Vec<String>,
     timing: Vec<Timing>,
     seconds: std::time::Duration,
     known: CachedAliasDb,
@@ -117,6 +121,7 @@ pub(super) fn run(
         known: HashMap::new(),
         statistics: Vec::new(),
         rounds: 0,
+        warnings: Vec::new(),
     };
     let start = Instant::now();
     let mut timing = Timing {
@@ -132,6 +137,7 @@ pub(super) fn run(
     Ok(Report {
         timing,
         statistics: run.statistics,
+        warnings: run.warnings,
         last_rewrite: fuel.and_then(|fuel| fuel.last()),
     })
 }
@@ -169,32 +175,35 @@ impl<'a> Run<'a> {
         target: &mut Target<'_>,
         timings: &mut Vec<Timing>,
     ) -> Result<(), PassError> {
-        let passes = || {
-            entries
-                .iter()
-                .map(|entry| entry.name.as_str())
-                .collect::<Vec<_>>()
-                .join(",")
-        };
         let most = MAX_NODES.max(target.node_count().saturating_mul(MAX_GROWTH));
         for _ in 0..max {
             self.rounds += 1;
-            let before = target.fingerprint();
+            frazil_limits::check_repetitions(self.rounds, "rounds of `repeat`")?;
+            let mut unsettled: Vec<&str> = Vec::new();
             let mut times = Vec::with_capacity(entries.len());
-            self.entries(entries, target, &mut times)?;
+            for entry in entries {
+                let before = target.fingerprint();
+                self.entries(std::slice::from_ref(entry), target, &mut times)?;
+                if target.fingerprint() != before {
+                    unsettled.push(&entry.name);
+                }
+            }
             Timing::add_all(timings, times);
-            if target.fingerprint() == before {
+            if unsettled.is_empty() {
                 break;
             }
-            if self.rounds >= MAX_ROUNDS {
-                let (rounds, passes) = (self.rounds, passes());
-                return Err(PassError::Endless { rounds, passes });
-            }
-            let nodes = target.node_count();
-            if nodes > most {
-                let passes = passes();
-                return Err(PassError::Growth { nodes, passes });
-            }
+            let why = match target.node_count() {
+                nodes if nodes > most => format!("the IR has grown to {nodes} nodes"),
+                _ if self.rounds >= MAX_ROUNDS => format!("it has run {} rounds", self.rounds),
+                _ => continue,
+            };
+            let warning = format!(
+                "`repeat` stops, since {why}; these passes still change the IR: {}",
+                unsettled.join(", ")
+            );
+            tracing::warn!("{warning}");
+            self.warnings.push(warning);
+            break;
         }
         Ok(())
     }
@@ -216,7 +225,7 @@ impl<'a> Run<'a> {
         }
         let before = target.fingerprint();
         let snapshot = manager.reproducer.as_ref().map(|_| target.snapshot());
-        let ran = self.pass(&entry.name, pass, target, timings);
+        let ran = self.within_limits(pass, target, |run, target| run.pass(&entry.name, pass, target, timings));
         let result = ran.and_then(|()| match manager.verify_each {
             true => verify(target, self.operators),
             false => Ok(()),
@@ -242,6 +251,32 @@ impl<'a> Run<'a> {
             manager.show("after", &entry.name, target);
         }
         Ok(())
+    }
+
+    /// Does `work`, which is running `pass`, within the limits that it has.
+    fn within_limits(
+        &mut self,
+        pass: &AnyPass,
+        target: &mut Target<'_>,
+        work: impl FnOnce(&mut Self, &mut Target<'_>) -> Result<(), PassError>,
+    ) -> Result<(), PassError> {
+        if self.manager.limits == Limits::NONE {
+            return work(self, target);
+        }
+        let phase = match pass {
+            AnyPass::Graph(_) => Phase::Pass,
+            AnyPass::Module(pass) => pass.phase(),
+        };
+        let budget = Budget::new(&self.manager.limits, phase);
+        let entered = budget.enter();
+        let ran = work(self, target);
+        let counted = frazil_limits::check_nodes(target.node_count());
+        drop(entered);
+        // Whatever a pass made of it.
+        match budget.exceeded() {
+            Some(exceeded) => Err(exceeded.clone().into()),
+            None => ran.and(Ok(counted?)),
+        }
     }
 
     fn pass(
@@ -329,7 +364,9 @@ impl<'a> Run<'a> {
             }
         }
         let (manager, operators, fuel) = (self.manager, self.operators, self.fuel);
+        let budget = Budget::current();
         let one = |(id, name, graph, known): (FunctionId, &str, &mut Graph, CachedAliasDb)| {
+            let _entered = budget.as_ref().map(Budget::enter);
             let start = Instant::now();
             // Nothing below a function is done in parallel.
             let mut run = Run {
@@ -340,6 +377,7 @@ impl<'a> Run<'a> {
                 known: HashMap::from([(THIS, known)]),
                 statistics: Vec::new(),
                 rounds: self.rounds,
+                warnings: Vec::new(),
             };
             let mut timing = Vec::new();
             let result = work(&mut run, name, graph, &mut timing);
@@ -347,6 +385,7 @@ impl<'a> Run<'a> {
                 id,
                 result,
                 statistics: run.statistics,
+                warnings: run.warnings,
                 timing,
                 seconds: start.elapsed(),
                 known: run.known.remove(&THIS).flatten(),
@@ -372,8 +411,15 @@ impl<'a> Run<'a> {
             for (pass, name, n) in outcome.statistics {
                 self.add(&pass, name, n);
             }
+            let name = ctx.name(module.unit.function(outcome.id).name);
+            self.warnings.extend(
+                outcome
+                    .warnings
+                    .iter()
+                    .map(|warning| format!("in function {name}: {warning}")),
+            );
             timings.push(Timing {
-                name: ctx.name(module.unit.function(outcome.id).name).to_owned(),
+                name: name.to_owned(),
                 time: outcome.seconds,
                 children: outcome.timing,
             });

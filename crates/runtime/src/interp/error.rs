@@ -1,5 +1,6 @@
 //! Why the execution of a program stopped.
 
+use crate::TensorError;
 use crate::op::OpError;
 use frazil_ir::{Context, SourceRange};
 use std::fmt;
@@ -32,6 +33,8 @@ pub enum ErrorKind {
     Unsupported(String),
     /// The program took more steps than it was allowed ([`Interpreter::with_step_limit`](super::Interpreter::with_step_limit)).
     Limit,
+    /// A limit of the current thread's budget was exceeded.
+    Exceeded(frazil_limits::Exceeded),
     /// The graph is not what a TorchScript program can be.
     Malformed(String),
 }
@@ -98,6 +101,7 @@ impl From<OpError> for ExecError {
                 ExecError::raised("RuntimeError", "ZeroDivisionError")
             }
             OpError::Argument { .. } => ExecError::malformed(e.to_string()),
+            OpError::Tensor(TensorError::Exceeded(exceeded)) => ExecError::new(ErrorKind::Exceeded(exceeded)),
             other => ExecError::raised("RuntimeError", other.to_string()),
         }
     }
@@ -118,6 +122,7 @@ impl fmt::Display for ExecError {
             }
             ErrorKind::Unsupported(text) => f.write_str(text)?,
             ErrorKind::Limit => f.write_str("it takes too many steps; does it end?")?,
+            ErrorKind::Exceeded(exceeded) => write!(f, "{exceeded}")?,
             ErrorKind::Malformed(text) => write!(f, "malformed program: {text}")?,
         }
         for place in &self.trace {

@@ -8,6 +8,7 @@ use super::run::Run;
 use super::{ExecError, Interpreter, lock};
 use crate::value::{FutureValue, Value};
 use frazil_ir::Graph;
+use frazil_limits::Budget;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread;
@@ -75,8 +76,10 @@ impl Interpreter {
         }
         let queue = Queue::default();
         let once = Once::new();
+        let budget = Budget::current();
         thread::scope(|scope| {
             let serve = || {
+                let _entered = budget.as_ref().map(Budget::enter);
                 let run = Run::new(
                     self,
                     Some(Forks {

@@ -169,8 +169,9 @@ impl Interpreter {
         self
     }
 
-    /// Takes a step, if there is one left.
+    /// Takes a step, if there is one left and the current thread's budget allows it.
     fn take_step(&self) -> Result<(), ExecError> {
+        frazil_limits::check().map_err(|exceeded| ExecError::new(ErrorKind::Exceeded(exceeded)))?;
         match &self.steps {
             None => Ok(()),
             Some(left) => left

@@ -17,6 +17,9 @@ pub enum ArchiveError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The current thread's budget is exceeded.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
     /// The bytes are not a zip archive, or its directory is damaged.
     #[error("not a readable zip archive ({length} bytes): {reason}")]
     NotAnArchive {

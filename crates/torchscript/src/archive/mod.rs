@@ -74,6 +74,11 @@ impl Archive {
         self.directory.file()
     }
 
+    /// Bytes that reading the archive may need beside its weights: 20 times its own, and 32 MiB. Compressed weights count with what they inflate to.
+    pub fn reading_bytes(&self) -> u64 {
+        self.directory.reading_bytes()
+    }
+
     /// The format version, which decides how old operators are read.
     pub fn version(&self) -> u64 {
         self.version

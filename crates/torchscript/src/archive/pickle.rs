@@ -150,6 +150,9 @@ pub enum PickleError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The current thread's budget is exceeded.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
     /// More values than [`MAX_VALUES`].
     #[error("pickle byte {offset}: more than {MAX_VALUES} values")]
     TooManyValues {

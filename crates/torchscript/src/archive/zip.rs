@@ -34,6 +34,16 @@ pub struct Limits {
 /// Archives that inflate to no more than this are no danger, however small they were.
 pub const SMALL_BYTES: u64 = 64 << 20;
 
+/// How many times an archive's bytes reading it may need, beside [`READING_BYTES`]. Compressed weights count with what they inflate to, compressed code and
+/// pickles as they are.
+const READING_FACTOR: u64 = 20;
+
+/// Bytes that reading any archive may need.
+const READING_BYTES: u64 = 32 << 20;
+
+/// Where weights lie.
+const WEIGHTS: [&str; 2] = ["data/", "constants/"];
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
@@ -74,6 +84,8 @@ pub struct ZipDirectory {
     entries: IndexMap<String, Entry>,
     top: String,
     limits: Limits,
+    /// Bytes that the compressed weights inflate to.
+    inflated_weights: u64,
 }
 
 impl ZipDirectory {
@@ -114,7 +126,7 @@ impl ZipDirectory {
             }
         })?;
         let mut entries = IndexMap::with_capacity(zip.len());
-        let (mut stored_bytes, mut inflated_bytes) = (0_u64, 0_u64);
+        let (mut stored_bytes, mut inflated_bytes, mut inflated_weights) = (0_u64, 0_u64, 0_u64);
         let most = SMALL_BYTES.max(limits.inflation.saturating_mul(length as u64));
         let most = most.min(limits.inflated_bytes);
         for index in 0..zip.len() {
@@ -150,6 +162,9 @@ impl ZipDirectory {
                 }
                 CompressionMethod::Deflated => {
                     inflated_bytes = inflated_bytes.saturating_add(raw.size());
+                    if WEIGHTS.iter().any(|folder| name.starts_with(folder)) {
+                        inflated_weights = inflated_weights.saturating_add(raw.size());
+                    }
                     if inflated_bytes > most {
                         return Err(ArchiveError::Limit {
                             entry: name,
@@ -180,7 +195,14 @@ impl ZipDirectory {
             entries,
             top,
             limits,
+            inflated_weights,
         })
+    }
+
+    /// Bytes that reading may need beside the weights, which are read when they are needed.
+    pub fn reading_bytes(&self) -> u64 {
+        let bytes = (self.bytes.len() as u64).saturating_add(self.inflated_weights);
+        bytes.saturating_mul(READING_FACTOR).saturating_add(READING_BYTES)
     }
 
     /// The bytes that the directory is of.
@@ -225,6 +247,7 @@ impl ZipDirectory {
     /// When there is no such entry, it is longer than [`Limits::text_bytes`], or damaged.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, ArchiveError> {
         let entry = self.entry(name)?;
+        frazil_limits::charge(usize::try_from(entry.size).unwrap_or(usize::MAX))?;
         if entry.size > self.limits.text_bytes {
             return Err(ArchiveError::Limit {
                 entry: name.to_owned(),

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{CompilationUnit, Context, Graph, Module};
+use frazil_limits::Budget;
 
 use crate::archive::{Archive, ArchiveError, Limits, SharedBytes, foreign};
 use program::{ArchiveSources, Program};
@@ -41,6 +42,9 @@ pub enum LoadError {
     /// Its code does not compile.
     #[error(transparent)]
     Source(#[from] Box<SourceError>),
+    /// Loading needs more than the current thread's budget, or the size of the archive, allows.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
     /// The system refused what loading needs.
     #[error("cannot load: {0}")]
     Thread(std::io::Error),
@@ -121,6 +125,9 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
     if let Some(foreign) = foreign::of_entries(&archive.names().collect::<Vec<_>>()) {
         return Err(ArchiveError::from(foreign).into());
     }
+    // Within a budget of the caller's, if there is one.
+    let budget = Budget::with_allowance(archive.reading_bytes());
+    let _entered = budget.enter();
     with_stack(|stack| {
         let sources = ArchiveSources { archive };
         let mut program = Program::new(options, &sources, stack);

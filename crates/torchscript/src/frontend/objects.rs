@@ -103,6 +103,12 @@ struct Reader<'r, 'p> {
     weights: HashMap<usize, u64>,
 }
 
+/// Bytes of a string beside its text: what counts its references, and what the allocator needs.
+const STRING_BYTES: usize = 32;
+
+/// Bytes of a container, object or tensor beside its items, with what is remembered of it while objects are read.
+const CONTAINER_BYTES: usize = 256;
+
 /// Values that a container may hold, with all that those hold.
 const MAX_WALKED: u64 = 1 << 24;
 
@@ -160,6 +166,13 @@ impl<'r, 'p> Reader<'r, 'p> {
         if let Some(known) = self.known.get(&id) {
             return Ok(known.clone());
         }
+        let bytes = match self.pickle.value(id) {
+            PickleValue::None | PickleValue::Bool(_) | PickleValue::Int(_) | PickleValue::Float(_) => 0,
+            PickleValue::Str(text) => STRING_BYTES + text.len(),
+            PickleValue::Bytes(bytes) => STRING_BYTES + bytes.len(),
+            _ => CONTAINER_BYTES,
+        };
+        frazil_limits::charge(size_of::<Constant>() + bytes)?;
         let value = self.read_value(id, ty, depth)?;
         // Only what has an identity is remembered; numbers and strings are what they are.
         if matches!(

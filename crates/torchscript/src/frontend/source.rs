@@ -17,6 +17,25 @@ const MAX_SOURCE_BYTES: usize = 1 << 30;
 /// Deepest nesting of brackets and blocks that is read. PyTorch's printer breaks expressions up long before.
 pub(crate) const MAX_DEPTH: usize = 1000;
 
+/// Bytes that the parser takes for a token, and for what becomes of it in the tree.
+const TOKEN_BYTES: usize = 80;
+
+/// The number of tokens in `text`, roughly: words and numbers, and all other characters but spaces.
+fn tokens(text: &str) -> usize {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    let mut in_word = false;
+    let mut count = 0;
+    for byte in text.bytes() {
+        let was = std::mem::replace(&mut in_word, is_word(byte));
+        count += usize::from(if in_word {
+            !was
+        } else {
+            !matches!(byte, b' ' | b'\t' | b'\r')
+        });
+    }
+    count
+}
+
 /// An error in TorchScript source: a syntax error, a name or type that does not fit, something that is not supported.
 #[derive(Debug, Clone)]
 pub struct SourceError {
@@ -109,6 +128,9 @@ impl SourceFile {
                 Span::default(),
                 "",
             );
+        }
+        if let Err(exceeded) = frazil_limits::charge(text.len() + TOKEN_BYTES * tokens(&text)) {
+            return fail("limit", exceeded.to_string(), Span::default(), "");
         }
         let levels = stack.parser_levels();
         if let Some(at) = too_deep(&text, levels) {

@@ -5,6 +5,8 @@
 
 use std::hint::black_box;
 
+use frazil_limits::Budget;
+
 use super::source::MAX_DEPTH;
 
 /// Sizes of stacks in bytes, in the order in which they are tried. The first is enough for [`MAX_DEPTH`] levels in debug builds.
@@ -72,7 +74,11 @@ fn on_first_of<T: Send, W: FnOnce(Stack) -> T + Send>(sizes: &[usize], work: W) 
 fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Option<W>) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("torchscript".into()).stack_size(bytes);
-        let run = || work.take().map(|work| work(Stack::with_left(bytes)));
+        let budget = Budget::current();
+        let run = move || {
+            let _entered = budget.as_ref().map(Budget::enter);
+            work.take().map(|work| work(Stack::with_left(bytes)))
+        };
         match thread.spawn_scoped(scope, run).ok()?.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -4,6 +4,12 @@ use std::collections::HashMap;
 
 use super::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue, is_allowed_global};
 
+/// Bytes that a value takes, with its offset, its place in a container, and room for the tables to grow.
+const VALUE_BYTES: usize = 2 * (size_of::<PickleValue>() + 2 * size_of::<u32>());
+
+/// Bytes of a slot of the memo.
+const MEMO_BYTES: usize = 24;
+
 /// An entry of the stack.
 enum Slot {
     Mark,
@@ -20,6 +26,8 @@ pub(super) struct Machine<'a> {
     offsets: Vec<u32>,
     stack: Vec<Slot>,
     memo: HashMap<u32, PickleId>,
+    /// The values of opcodes that always give the same one, so that long lists of small numbers need little memory.
+    plain: HashMap<(u8, u8), PickleId>,
 }
 
 type Step<T = ()> = Result<T, PickleError>;
@@ -35,6 +43,7 @@ impl<'a> Machine<'a> {
             offsets: Vec::new(),
             stack: Vec::new(),
             memo: HashMap::new(),
+            plain: HashMap::new(),
         }
     }
 
@@ -83,16 +92,16 @@ impl<'a> Machine<'a> {
                 let top = self.peek()?;
                 self.push(top)
             }
-            b'N' => self.push_new(PickleValue::None),
-            0x88 => self.push_new(PickleValue::Bool(true)),
-            0x89 => self.push_new(PickleValue::Bool(false)),
+            b'N' => self.push_plain(opcode, 0, PickleValue::None),
+            0x88 => self.push_plain(opcode, 0, PickleValue::Bool(true)),
+            0x89 => self.push_plain(opcode, 0, PickleValue::Bool(false)),
             b'J' => {
                 let value = i32::from_le_bytes(self.array()?);
                 self.push_new(PickleValue::Int(value.into()))
             }
             b'K' => {
                 let value = self.u8()?;
-                self.push_new(PickleValue::Int(value.into()))
+                self.push_plain(opcode, value, PickleValue::Int(value.into()))
             }
             b'M' => {
                 let value = u16::from_le_bytes(self.array()?);
@@ -324,6 +333,7 @@ impl<'a> Machine<'a> {
     }
 
     fn push(&mut self, id: PickleId) -> Step {
+        frazil_limits::charge(size_of::<Slot>())?;
         self.stack.push(Slot::Value(id));
         Ok(())
     }
@@ -332,10 +342,26 @@ impl<'a> Machine<'a> {
         if self.values.len() >= MAX_VALUES {
             return Err(PickleError::TooManyValues { offset: self.op });
         }
+        let payload = match &value {
+            PickleValue::Str(text) => text.len(),
+            PickleValue::Bytes(bytes) => bytes.len(),
+            PickleValue::Global { module, name } => module.len() + name.len(),
+            _ => 0,
+        };
+        frazil_limits::charge(VALUE_BYTES + payload)?;
         let id = PickleId(self.values.len() as u32);
         self.values.push(value);
         self.offsets.push(u32::try_from(self.op).unwrap_or(u32::MAX));
         self.push(id)
+    }
+
+    /// Pushes the value that `opcode` gives with `operand`.
+    fn push_plain(&mut self, opcode: u8, operand: u8, value: PickleValue) -> Step {
+        if let Some(&id) = self.plain.get(&(opcode, operand)) {
+            return self.push(id);
+        }
+        self.plain.insert((opcode, operand), PickleId(self.values.len() as u32));
+        self.push_new(value)
     }
 
     fn pop(&mut self) -> Step<PickleId> {
@@ -437,6 +463,7 @@ impl<'a> Machine<'a> {
 
     fn memoize(&mut self, slot: u32) -> Step {
         let top = self.peek()?;
+        frazil_limits::charge(MEMO_BYTES)?;
         self.memo.insert(slot, top);
         Ok(())
     }

@@ -14,6 +14,9 @@ use super::{Emitter, builtins};
 use crate::frontend::Result;
 use crate::frontend::program::{complex_sum, number, string_value};
 
+/// Bytes that the graph takes for an expression: a node, its value and operands, with their uses.
+const NODE_BYTES: usize = 256;
+
 /// Parts that the type of a tuple may have, those of its parts included: it has to be written somewhere.
 const MAX_TYPE_PARTS: u64 = 1 << 16;
 
@@ -80,6 +83,7 @@ impl<'f> Emitter<'_, '_, 'f> {
     }
 
     pub(super) fn sugared(&mut self, expr: &'f Expr, hint: Option<TypeId>) -> Result<Sugared<'f>> {
+        frazil_limits::charge(NODE_BYTES)?;
         self.deeper(expr, |this| this.sugared_inner(expr, hint))
     }
 
