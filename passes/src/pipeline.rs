@@ -40,7 +40,7 @@ pub static STEPS: &[PassInfo] = &[
             name: "max",
             kind: OptionKind::Count,
             default: "10",
-            doc: "Maximum number of repetitions. It is an error if the 1000th repetition still changes something, or if the IR grows beyond both 200000 nodes and four times its size.",
+            doc: "Maximum number of repetitions. It stops with a warning if the 1000th repetition still changes something, or if the IR grows beyond both 200000 nodes and four times its size.",
         }],
         build: |_| AnyPass::graph(Unused),
     },

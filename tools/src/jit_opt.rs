@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use frazil::passes::manager::{PrintOptions, Report, Timing};
 #[cfg(feature = "codegen")]
 use frazil::{CompileOptions, Emit, InputSpec};
-use frazil::{FreezeOptions, Loaded, PassOptions, SaveOptions, Session, write_atomically};
+use frazil::{FreezeOptions, Limits, Loaded, PassOptions, SaveOptions, Session, write_atomically};
 #[cfg(feature = "codegen")]
 use frazil_ir::{
     TypeKind,
@@ -117,6 +117,10 @@ struct Options {
     /// Measure variants of kernels on this processor, and use the fastest. Results are kept in INPUT.tune, and not measured again
     #[arg(long)]
     tune: bool,
+    /// Stop with an error where the input needs more than this: `untrusted` for the limits for input from strangers, and NAME=VALUE: memory (bytes, K, M, G),
+    /// nodes, load-time, freeze-time, pass-time, compile-time, call-time (seconds), repetitions, elements
+    #[arg(long, value_name = "LIMITS")]
+    limits: Option<Limits>,
     /// Threads for passes and for compiling, and the number of threads that kernels are divided for
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
@@ -183,7 +187,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
         Err(status) => return status,
     };
     tracing_to_stderr();
-    match run(&options, &session()) {
+    match run(&options, &session().with_limits(options.limits.unwrap_or_default())) {
         Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
     }
@@ -227,6 +231,9 @@ fn run(options: &Options, session: &Session) -> Result<(), Failure> {
         None
     };
     if let Some(report) = report {
+        for warning in &report.warnings {
+            streams::tell(format_args!("warning: {warning}\n"));
+        }
         if let (Some(limit), Some(last)) = (options.pass_limit, &report.last_rewrite) {
             streams::tell(format_args!("rewrite {limit} is the last: {last}\n"));
         }

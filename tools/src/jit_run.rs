@@ -9,7 +9,7 @@ use crate::streams::{self, OutputFolder, print_line};
 use crate::{Failure, print_failure, tracing_to_stderr, tuning_file};
 use clap::{Parser, ValueEnum};
 use frazil::runtime::python_repr::repr;
-use frazil::{CallError, Engine, EngineKind, EngineOptions, Model, Session, Value};
+use frazil::{CallError, Engine, EngineKind, EngineOptions, Limits, Model, Session, Value};
 use frazil_recorded::RecordedError;
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::{Results, value_from_json};
@@ -42,6 +42,10 @@ struct Options {
     /// native freezes the model and compiles it for the shapes of the inputs; interp runs it in the interpreter, as does FRAZIL_JIT=0 or PYTORCH_JIT=0 in the environment
     #[arg(long, value_enum, default_value_t = EngineName::Native)]
     engine: EngineName,
+    /// Stop with an error where the input needs more than this: `untrusted` for the limits for input from strangers, and NAME=VALUE: memory (bytes, K, M, G),
+    /// nodes, load-time, freeze-time, pass-time, compile-time, call-time (seconds), repetitions, elements
+    #[arg(long, value_name = "LIMITS")]
+    limits: Option<Limits>,
     /// Number of threads of a run
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
@@ -141,7 +145,12 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
     };
     tracing_to_stderr();
     let result = match &options.model {
-        Some(model) => run(&options, &session(), model).map(Some),
+        Some(model) => run(
+            &options,
+            &session().with_limits(options.limits.unwrap_or_default()),
+            model,
+        )
+        .map(Some),
         None => serve(&options, session).map(|()| None),
     };
     match result {
@@ -440,7 +449,14 @@ fn serve(options: &Options, session: impl Fn() -> Session) -> Result<(), Failure
         let line = line.map_err(|e| Failure::io("read", Path::new("standard input"), e))?;
         let result = match serde_json::from_str::<Job>(&line) {
             // A session a job, so that nothing of one is left for the next.
-            Ok(job) => run_case(options, &session(), &job.model, &job.calls, Some(&job.out), &progress),
+            Ok(job) => run_case(
+                options,
+                &session().with_limits(options.limits.unwrap_or_default()),
+                &job.model,
+                &job.calls,
+                Some(&job.out),
+                &progress,
+            ),
             Err(e) => Err(Failure::Other(format!("not a job: {e}"))),
         };
         let answer = match result {

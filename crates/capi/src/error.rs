@@ -28,6 +28,8 @@ pub enum FrazilErrorKind {
     Internal = 7,
     /// Another thread uses what runs one call at a time. Nothing has been run.
     Busy = 8,
+    /// A limit of the session was exceeded, or what reading an archive of its size may need.
+    Limit = 9,
 }
 
 /// An error: a kind, a message, and the places in source or text that it is about.
@@ -85,6 +87,7 @@ fn kind_of(class: ErrorClass) -> FrazilErrorKind {
         ErrorClass::Input => FrazilErrorKind::Input,
         ErrorClass::Unsupported => FrazilErrorKind::Unsupported,
         ErrorClass::Raised => FrazilErrorKind::Raised,
+        ErrorClass::Limit => FrazilErrorKind::Limit,
         _ => FrazilErrorKind::Failed,
     }
 }

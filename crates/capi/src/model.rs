@@ -3,7 +3,7 @@
 use crate::memory::{array, get, give, give_text, optional_text, place, put, text};
 use crate::{FrazilError, FrazilErrorKind, FrazilOptions, FrazilValue, attributes::named, error::guarded};
 use frazil::ir::types;
-use frazil::{Loaded, Model, PassOptions, SaveOptions, Session};
+use frazil::{Limits, LimitsError, Loaded, Model, PassOptions, SaveOptions, Session};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -37,6 +37,24 @@ pub extern "C" fn frazil_session_new(
     out: Option<&mut MaybeUninit<Option<Box<FrazilSession>>>>,
 ) -> Option<Box<FrazilError>> {
     guarded(|| give(out, || Ok(FrazilSession(Session::new()))))
+}
+
+/// A session whose models are read, transformed and run within limits, as text: `untrusted` for those for input from strangers, and `NAME=VALUE`, with commas
+/// between: `untrusted,memory=2G`. The names are `memory` (bytes, or with K, M or G), `nodes`, `load-time`, `freeze-time`, `pass-time`, `compile-time`,
+/// `call-time` (seconds), `repetitions` and `elements`. Where one is exceeded, the error's kind is `FRAZIL_ERROR_KIND_LIMIT`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn frazil_session_new_with_limits(
+    limits: *const c_char,
+    out: Option<&mut MaybeUninit<Option<Box<FrazilSession>>>>,
+) -> Option<Box<FrazilError>> {
+    guarded(|| {
+        // SAFETY: the caller keeps the rules.
+        let limits = unsafe { text(limits, "the text of the limits") }?;
+        let limits: Limits = limits
+            .parse()
+            .map_err(|e: LimitsError| FrazilError::argument(&e.to_string()))?;
+        give(out, || Ok(FrazilSession(Session::new().with_limits(limits))))
+    })
 }
 
 /// Frees a session.

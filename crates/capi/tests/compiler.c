@@ -370,6 +370,14 @@ static void mistakes(const FrazilSession *session) {
   CHECK(is_error(frazil_tensor_new(99, input_sizes, 4, image, sizeof image, &tensor), FRAZIL_ERROR_KIND_ARGUMENT, "99"));
   const int64_t negative[] = {-1};
   CHECK(is_error(frazil_tensor_new(6, negative, 1, image, 4, &tensor), FRAZIL_ERROR_KIND_ARGUMENT, "negative"));
+  FrazilSession *limited;
+  CHECK(is_error(frazil_session_new_with_limits("alien=1", &limited), FRAZIL_ERROR_KIND_ARGUMENT, "there is no limit `alien`"));
+  CHECK(is_error(frazil_session_new_with_limits(NULL, &limited), FRAZIL_ERROR_KIND_ARGUMENT, "the text of the limits is NULL"));
+  CHECK(is_error(frazil_session_new_with_limits("nodes=1", NULL), FRAZIL_ERROR_KIND_ARGUMENT, "the result is NULL"));
+  ok(frazil_session_new_with_limits("untrusted,nodes=1", &limited));
+  const uint8_t source[] = "def f(x): return x + 1\n";
+  CHECK(is_error(frazil_model_load_bytes(limited, "f.py", source, sizeof source - 1, &model), FRAZIL_ERROR_KIND_LIMIT, "the limit nodes=1 is exceeded"));
+  frazil_session_free(limited);
   frazil_model_free(NULL);
   frazil_error_free(NULL);
   frazil_string_free(NULL);

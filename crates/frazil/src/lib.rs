@@ -90,7 +90,7 @@ pub use session::Session;
 pub use session_builder::SessionBuilder;
 
 pub use frazil_ir as ir;
-pub use frazil_limits::{Exceeded, Limits};
+pub use frazil_limits::{Exceeded, Limits, LimitsError};
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};

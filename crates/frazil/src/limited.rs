@@ -16,8 +16,6 @@ pub(crate) fn within<R, E: From<Error>>(
     let entered = budget.enter();
     let done = work();
     drop(entered);
-    match budget.exceeded() {
-        Some(exceeded) => Err(Error::Exceeded(exceeded.clone()).into()),
-        None => done,
-    }
+    budget.finish().map_err(Error::Exceeded)?;
+    done
 }

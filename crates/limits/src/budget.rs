@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// A part of the work on an input, which has a time limit of its own.
+/// A part of the work on an input, most of which have a time limit of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Reading an archive, text or source.
@@ -18,6 +18,8 @@ pub enum Phase {
     Freeze,
     /// A pass other than freezing.
     Pass,
+    /// All passes of a pipeline together, whose time is not limited.
+    Pipeline,
     /// Compiling a method.
     Compile,
     /// Calling a method.
@@ -26,14 +28,16 @@ pub enum Phase {
 
 impl Phase {
     /// The limit of its time: name and value.
-    fn time(self, limits: &Limits) -> (&'static str, Option<Duration>) {
-        match self {
+    fn time(self, limits: &Limits) -> Option<(&'static str, Duration)> {
+        let (name, time) = match self {
             Phase::Load => ("load-time", limits.load_time),
             Phase::Freeze => ("freeze-time", limits.freeze_time),
             Phase::Pass => ("pass-time", limits.pass_time),
+            Phase::Pipeline => return None,
             Phase::Compile => ("compile-time", limits.compile_time),
             Phase::Call => ("call-time", limits.call_time),
-        }
+        };
+        Some((name, time?))
     }
 }
 
@@ -100,14 +104,15 @@ const WEIGH: u64 = 8;
 impl Budget {
     /// A budget that starts now, within that of the current thread if it has one.
     pub fn new(limits: &Limits, phase: Phase) -> Budget {
-        let (name, time) = phase.time(limits);
         let start = Instant::now();
         let outer = current();
         // What an outer phase began with counts.
         let known = outer.as_ref().and_then(|outer| outer.0.before);
         Budget(Arc::new(Meter {
             limits: *limits,
-            end: time.and_then(|time| Some((name, time, start.checked_add(time)?))),
+            end: phase
+                .time(limits)
+                .and_then(|(name, time)| Some((name, time, start.checked_add(time)?))),
             before: limits.memory.and_then(|_| known.or_else(memory::private_bytes)),
             allowance: None,
             charged: AtomicU64::new(0),
@@ -155,19 +160,36 @@ impl Budget {
         }
         let asked = self.0.asked.fetch_add(1, Ordering::Relaxed);
         if asked.is_multiple_of(LOOK) {
-            let now = Instant::now();
-            for meter in self.chain() {
-                if let Some((name, time, end)) = meter.end
-                    && now > end
-                {
-                    return Err(meter.exceed(name, format!("{}s", time.as_secs_f64()), None));
-                }
-            }
+            self.look()?;
             if asked.is_multiple_of(LOOK * WEIGH) {
                 self.weigh(0)?;
             }
         }
         Ok(())
+    }
+
+    /// Checks the time.
+    fn look(&self) -> Result<(), Exceeded> {
+        let now = Instant::now();
+        for meter in self.chain() {
+            if let Some((name, time, end)) = meter.end
+                && now > end
+            {
+                return Err(meter.exceed(name, format!("{}s", time.as_secs_f64()), None));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks time and memory at the end of the work, which may have asked long ago.
+    ///
+    /// # Errors
+    /// When a limit of this budget, or of one around it, is exceeded, or was.
+    pub fn finish(&self) -> Result<(), Exceeded> {
+        match self.exceeded() {
+            Some(exceeded) => Err(exceeded.clone()),
+            None => self.look().and_then(|()| self.weigh(0)),
+        }
     }
 
     /// Checks the memory that there is, with `more` bytes.
@@ -395,8 +417,9 @@ mod tests {
         let inner = Budget::new(&Limits::NONE, Phase::Pass);
         let _entered = inner.enter();
         std::thread::sleep(Duration::from_millis(5));
-        let late = (0..=LOOK).find_map(|_| check().err()).unwrap();
+        let late = inner.finish().unwrap_err();
         assert_eq!(late.to_string(), "the limit freeze-time=0.001s is exceeded");
+        assert_eq!(check(), Err(late.clone()));
         assert_eq!(inner.exceeded(), Some(&late));
     }
 

@@ -4,7 +4,7 @@
 //! [entered](Budget::enter) it, and code that works on the input asks it from time to time with [`check`], [`check_nodes`] and their like. They cost next to
 //! nothing on a thread without a budget, and never fail there.
 //!
-//! Where a limit is exceeded, every later check fails too, so that the work ends soon, and [`Budget::exceeded`] says which limit it was.
+//! Where a limit is exceeded, every later check fails too, so that the work ends soon, and [`Budget::finish`] says which limit it was.
 //!
 //! ```
 //! use frazil_limits::{Budget, Limits, Phase, check_nodes};
@@ -16,7 +16,7 @@
 //! let exceeded = check_nodes(1001).unwrap_err();
 //! assert_eq!(exceeded.to_string(), "the limit nodes=1000 is exceeded: graphs of 1001 nodes");
 //! assert_eq!(budget.exceeded(), Some(&exceeded));
-//! # Ok::<(), frazil_limits::ParseError>(())
+//! # Ok::<(), frazil_limits::LimitsError>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -28,4 +28,4 @@ pub use budget::{
     Budget, Entered, Exceeded, Phase, charge, check, check_elements, check_memory, check_nodes, check_repetitions,
     most_nodes, most_repetitions,
 };
-pub use limits::{Limits, ParseError};
+pub use limits::{Limits, LimitsError};

@@ -19,7 +19,7 @@ use thiserror::Error;
 /// assert_eq!(limits.pass_time, Some(Duration::from_millis(1500)));
 /// assert_eq!(limits.nodes, None);
 /// assert_eq!(limits.to_string(), "memory=536870912,pass-time=1.5s,elements=1000000");
-/// # Ok::<(), frazil_limits::ParseError>(())
+/// # Ok::<(), frazil_limits::LimitsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,7 +47,7 @@ pub struct Limits {
 
 /// Text that is no [`Limits`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ParseError {
+pub enum LimitsError {
     /// A name that is none of a limit.
     #[error("there is no limit `{0}`; there are: untrusted, {NAMES}")]
     Name(String),
@@ -96,8 +96,8 @@ impl Limits {
     }
 
     /// Sets one limit by its name.
-    fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
-        let wrong = |expected| ParseError::Value {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), LimitsError> {
+        let wrong = |expected| LimitsError::Value {
             name: name.to_owned(),
             expected,
             value: value.to_owned(),
@@ -118,7 +118,7 @@ impl Limits {
             "call-time" => self.call_time = time()?,
             "repetitions" => self.repetitions = count()?,
             "elements" => self.elements = count()?,
-            _ => return Err(ParseError::Name(name.to_owned())),
+            _ => return Err(LimitsError::Name(name.to_owned())),
         }
         Ok(())
     }
@@ -146,15 +146,15 @@ fn seconds(text: &str) -> Option<Duration> {
 }
 
 impl FromStr for Limits {
-    type Err = ParseError;
+    type Err = LimitsError;
 
-    fn from_str(text: &str) -> Result<Limits, ParseError> {
+    fn from_str(text: &str) -> Result<Limits, LimitsError> {
         let mut limits = Limits::NONE;
         for part in text.split(',') {
             match part.split_once('=') {
                 Some((name, value)) => limits.set(name, value)?,
                 None if part == "untrusted" => limits = Limits::untrusted(),
-                None => return Err(ParseError::Name(part.to_owned())),
+                None => return Err(LimitsError::Name(part.to_owned())),
             }
         }
         Ok(limits)
@@ -225,7 +225,7 @@ mod tests {
             "memory=é",
         ] {
             assert!(
-                matches!(text.parse::<Limits>(), Err(ParseError::Value { .. })),
+                matches!(text.parse::<Limits>(), Err(LimitsError::Value { .. })),
                 "{text}"
             );
         }

@@ -109,6 +109,8 @@ pub(super) fn run(
     mut target: Target<'_>,
     operators: &dyn Operators,
 ) -> Result<Report, PassError> {
+    let budget = Budget::new(&manager.limits, Phase::Pipeline);
+    let _entered = (manager.limits != Limits::NONE).then(|| budget.enter());
     let fuel = manager.limit.map(Fuel::new);
     // Rewrites are counted in one order only.
     let threads = if fuel.is_some() { 1 } else { manager.threads };
@@ -273,10 +275,8 @@ impl<'a> Run<'a> {
         let counted = frazil_limits::check_nodes(target.node_count());
         drop(entered);
         // Whatever a pass made of it.
-        match budget.exceeded() {
-            Some(exceeded) => Err(exceeded.clone().into()),
-            None => ran.and(Ok(counted?)),
-        }
+        budget.finish().and(counted)?;
+        ran
     }
 
     fn pass(

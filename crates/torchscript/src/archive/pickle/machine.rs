@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{MAX_VALUES, Pickle, PickleError, PickleId, PickleValue, is_allowed_global};
 
-/// Bytes that a value takes, with its offset, its place in a container, and room for the tables to grow.
-const VALUE_BYTES: usize = 2 * (size_of::<PickleValue>() + 2 * size_of::<u32>());
+/// Bytes that a value takes, with its offset and its places in a container.
+const VALUE_BYTES: usize = size_of::<PickleValue>() + 4 * size_of::<u32>();
 
 /// Bytes of a slot of the memo.
 const MEMO_BYTES: usize = 24;
