@@ -75,6 +75,7 @@ quick() {
 rest() {
     step all-targets compile --all-targets
     RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
+    step deny tools/check/deny.sh
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
     FRAZIL_VALGRIND=1 step valgrind cargo test --quiet --workspace --test program
     if step build tests; then step kill-points tools/check/kill_points.py --tools "$CARGO_TARGET_DIR/debug"; fi

@@ -32,6 +32,7 @@ const UNSAFE_PLACES: &[(&str, &str)] = &[
 /// The floors of the house. A crate depends only on crates of lower floors.
 const FLOORS: &[(&str, u32)] = &[
     ("frazil-arena", 0),
+    ("frazil-limits", 0),
     ("frazil-rt", 0),
     ("frazil-ir", 1),
     ("frazil-syntax", 2),
