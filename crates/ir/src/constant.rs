@@ -1,5 +1,6 @@
 //! Constants: the immutable values that graphs, schemas and module attributes hold.
 
+use crate::nesting::with_stack;
 use crate::{Context, Device, SymbolId, TensorData, TypeId, types};
 use cranelift_entity::entity_impl;
 use num_complex::Complex64;
@@ -189,11 +190,17 @@ impl Constant {
     pub fn visit_objects(&self, each: &mut dyn FnMut(ObjectId)) {
         match self {
             Constant::Object(id) => each(*id),
-            Constant::List(list) => list.items.iter().for_each(|item| item.visit_objects(each)),
-            Constant::Tuple(tuple) => tuple.items.iter().for_each(|item| item.visit_objects(each)),
-            Constant::Dict(dict) => dict.entries.iter().for_each(|(key, value)| {
-                key.visit_objects(each);
-                value.visit_objects(each);
+            Constant::List(_) | Constant::Tuple(_) | Constant::Dict(_) => with_stack(|| {
+                self.items()
+                    .unwrap_or_default()
+                    .iter()
+                    .for_each(|item| item.visit_objects(each));
+                if let Constant::Dict(dict) = self {
+                    dict.entries.iter().for_each(|(key, value)| {
+                        key.visit_objects(each);
+                        value.visit_objects(each);
+                    });
+                }
             }),
             _ => {}
         }
@@ -222,7 +229,7 @@ impl Constant {
                     && a.entries
                         .iter()
                         .zip(&b.entries)
-                        .all(|((k, v), (l, w))| k.same(l) && v.same(w))
+                        .all(|((k, v), (l, w))| with_stack(|| k.same(l) && v.same(w)))
             }
             (Constant::Enum(a), Constant::Enum(b)) => a.class == b.class && a.name == b.name,
             (Constant::Function(a), Constant::Function(b)) => a == b,
@@ -233,7 +240,32 @@ impl Constant {
 }
 
 fn same_items(a: &[Constant], b: &[Constant]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y))
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| with_stack(|| x.same(y)))
+}
+
+/// Drops what a container held. Nested containers are dropped recursively.
+fn drop_items<T>(items: &mut Vec<T>) {
+    if !items.is_empty() {
+        with_stack(|| items.clear());
+    }
+}
+
+impl Drop for ListConstant {
+    fn drop(&mut self) {
+        drop_items(&mut self.items);
+    }
+}
+
+impl Drop for TupleConstant {
+    fn drop(&mut self) {
+        drop_items(&mut self.items);
+    }
+}
+
+impl Drop for DictConstant {
+    fn drop(&mut self) {
+        drop_items(&mut self.entries);
+    }
 }
 
 impl From<bool> for Constant {
