@@ -4,6 +4,7 @@ use crate::nesting::with_stack;
 use crate::{Context, Device, SymbolId, TensorData, TypeId, types};
 use cranelift_entity::entity_impl;
 use num_complex::Complex64;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// An object of a [`Module`](crate::Module): a submodule or a class instance.
@@ -186,20 +187,25 @@ impl Constant {
         self.items()?.iter().map(Constant::as_int).collect()
     }
 
-    /// Calls `each` with every object that this is or holds, in order; not with those that objects hold.
+    /// Calls `each` with every object that this is or holds, in order; not with those that objects hold. What is held at several places is visited once.
     pub fn visit_objects(&self, each: &mut dyn FnMut(ObjectId)) {
+        self.visit_unseen(&mut HashSet::new(), each);
+    }
+
+    fn visit_unseen(&self, seen: &mut HashSet<usize>, each: &mut dyn FnMut(ObjectId)) {
+        let mut is_new = |address: *const (), count: usize| count == 1 || seen.insert(address.addr());
         match self {
             Constant::Object(id) => each(*id),
-            Constant::List(_) | Constant::Tuple(_) | Constant::Dict(_) => with_stack(|| {
-                self.items()
-                    .unwrap_or_default()
-                    .iter()
-                    .for_each(|item| item.visit_objects(each));
-                if let Constant::Dict(dict) = self {
-                    dict.entries.iter().for_each(|(key, value)| {
-                        key.visit_objects(each);
-                        value.visit_objects(each);
-                    });
+            Constant::List(list) if is_new(Arc::as_ptr(list).cast(), Arc::strong_count(list)) => with_stack(|| {
+                list.items.iter().for_each(|item| item.visit_unseen(seen, each));
+            }),
+            Constant::Tuple(tuple) if is_new(Arc::as_ptr(tuple).cast(), Arc::strong_count(tuple)) => with_stack(|| {
+                tuple.items.iter().for_each(|item| item.visit_unseen(seen, each));
+            }),
+            Constant::Dict(dict) if is_new(Arc::as_ptr(dict).cast(), Arc::strong_count(dict)) => with_stack(|| {
+                for (key, value) in &dict.entries {
+                    key.visit_unseen(seen, each);
+                    value.visit_unseen(seen, each);
                 }
             }),
             _ => {}
@@ -220,6 +226,9 @@ impl Constant {
             (Constant::Str(a), Constant::Str(b)) => a == b,
             (Constant::Device(a), Constant::Device(b)) => a == b,
             (Constant::Tensor(a), Constant::Tensor(b)) => Arc::ptr_eq(a, b),
+            (Constant::List(a), Constant::List(b)) if Arc::ptr_eq(a, b) => true,
+            (Constant::Tuple(a), Constant::Tuple(b)) if Arc::ptr_eq(a, b) => true,
+            (Constant::Dict(a), Constant::Dict(b)) if Arc::ptr_eq(a, b) => true,
             (Constant::List(a), Constant::List(b)) => a.element == b.element && same_items(&a.items, &b.items),
             (Constant::Tuple(a), Constant::Tuple(b)) => a.ty == b.ty && same_items(&a.items, &b.items),
             (Constant::Dict(a), Constant::Dict(b)) => {

@@ -16,6 +16,10 @@ pub const MAX_NESTING: usize = 1000;
 /// Deepest nesting of graphs that nodes hold, such as the bodies of forks, in graphs.
 pub const MAX_GRAPHS: usize = 64;
 
+/// Most values that a value may hold, with all that those hold: shared ones are counted at each place, since a small input can share containers so often that nobody could
+/// walk over all of it.
+pub const MAX_VALUES: u64 = 1 << 24;
+
 /// Bytes of stack that one level of a recursion may use, with all that it calls: the bytes that are left where [`with_stack`] stays on the current stack. Frames of the interpreter and of the
 /// parser of source are the largest, 9 KiB in debug builds.
 const LEVEL_BYTES: usize = 96 << 10;
@@ -40,63 +44,80 @@ pub fn with_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(LEVEL_BYTES, SEGMENT_BYTES, work)
 }
 
-/// An error: data that is nested more deeply than [`MAX_NESTING`].
+/// An error: data that is nested more deeply, or shared more often, than readers accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {what} are nested more than {MAX_NESTING} levels deep")]
+#[error("{place}: {what}")]
 pub struct TooDeep {
     /// The function, class or attribute.
     pub place: String,
-    /// `types`, `values`, `blocks` or `graphs`.
+    /// What is nested, and the limit.
     pub what: &'static str,
 }
 
-/// Number of levels of `constant`. Objects count as one level; what they hold does not count. Stops counting beyond [`MAX_NESTING`].
-pub fn of_constant(constant: &Constant) -> usize {
-    let mut deepest = 1;
-    // Containers are shared, and there may be very many paths to one: it is visited again for greater depths only.
-    let mut seen: HashMap<usize, usize> = HashMap::new();
-    let mut pending = vec![(constant, 1)];
-    while let Some((value, depth)) = pending.pop() {
-        let mut inner = |item: &Constant| -> bool {
-            deepest = deepest.max(depth + 1);
-            deepest <= MAX_NESTING && is_compound(item)
-        };
-        let address = match value {
+pub(crate) const BLOCKS: &str = "blocks are nested more than 1000 levels deep";
+const TYPES: &str = "types are nested more than 1000 levels deep";
+const GRAPHS: &str = "graphs are nested more than 64 levels deep";
+const _: () = assert!(
+    MAX_NESTING == 1000 && MAX_GRAPHS == 64 && MAX_VALUES == 1 << 24,
+    "the messages state them"
+);
+
+/// Size of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Number of levels. Objects and members of enumerations are one level, whatever they hold.
+    pub levels: usize,
+    /// Number of values, itself included. Shared ones count at each place.
+    pub values: u64,
+}
+
+impl Extent {
+    /// The extent of a scalar.
+    pub const SCALAR: Extent = Extent { levels: 1, values: 1 };
+
+    /// The extent of `constant`.
+    pub fn of(constant: &Constant) -> Extent {
+        // Containers are shared, and there may be very many paths to one.
+        Extent::of_shared(constant, &mut HashMap::new())
+    }
+
+    fn of_shared(constant: &Constant, known: &mut HashMap<usize, Extent>) -> Extent {
+        let address = match constant {
             Constant::List(list) => Arc::as_ptr(list).addr(),
             Constant::Tuple(tuple) => Arc::as_ptr(tuple).addr(),
             Constant::Dict(dict) => Arc::as_ptr(dict).addr(),
-            Constant::Enum(member) => {
-                if inner(&member.value) {
-                    pending.push((&member.value, depth + 1));
-                }
-                continue;
-            }
-            _ => continue,
+            _ => return Extent::SCALAR,
         };
-        let known = seen.entry(address).or_default();
-        if *known >= depth {
-            continue;
+        if let Some(extent) = known.get(&address) {
+            return *extent;
         }
-        *known = depth;
-        let entries = match value {
+        let entries = match constant {
             Constant::Dict(dict) => dict.entries.as_slice(),
             _ => &[],
         };
         let items = entries.iter().flat_map(|(key, value)| [key, value]);
-        for item in items.chain(value.items().unwrap_or_default()) {
-            if inner(item) {
-                pending.push((item, depth + 1));
+        let items = items.chain(constant.items().unwrap_or_default());
+        let extent = items.fold(Extent::SCALAR, |extent, item| {
+            let inner = with_stack(|| Extent::of_shared(item, known));
+            Extent {
+                levels: extent.levels.max(inner.levels + 1),
+                values: extent.values.saturating_add(inner.values),
             }
+        });
+        known.insert(address, extent);
+        extent
+    }
+
+    /// The limit that is exceeded, as the readers state it.
+    pub fn excess(self) -> Option<&'static str> {
+        if self.levels > MAX_NESTING {
+            Some("values are nested more than 1000 levels deep")
+        } else if self.values > MAX_VALUES {
+            Some("shared values are held at more than 2^24 places")
+        } else {
+            None
         }
     }
-    deepest
-}
-
-fn is_compound(constant: &Constant) -> bool {
-    matches!(
-        constant,
-        Constant::List(_) | Constant::Tuple(_) | Constant::Dict(_) | Constant::Enum(_)
-    )
 }
 
 /// Number of levels of blocks of `graph`; 1 without nodes that have blocks.
@@ -118,12 +139,9 @@ pub fn of_blocks(graph: &Graph) -> usize {
 /// The first place that is.
 pub fn check_module(module: &Module) -> Result<(), TooDeep> {
     let ctx = module.ctx();
-    let value = |place: &dyn Fn() -> String, constant: &Constant| match of_constant(constant) > MAX_NESTING {
-        true => Err(TooDeep {
-            place: place(),
-            what: "values",
-        }),
-        false => ty(ctx, place, constant_type(constant)),
+    let value = |place: &dyn Fn() -> String, constant: &Constant| match Extent::of(constant).excess() {
+        Some(what) => Err(TooDeep { place: place(), what }),
+        None => ty(ctx, place, constant_type(constant)),
     };
     for class in module.unit.classes.values() {
         for (name, attribute) in &class.attributes {
@@ -171,11 +189,11 @@ pub fn check_graph(graph: &Graph, place: &str) -> Result<(), TooDeep> {
     while let Some((graph, depth)) = pending.pop() {
         let is_deep = |ty: TypeId| graph.ctx().type_nesting(ty) > MAX_NESTING;
         let what = if depth > MAX_GRAPHS {
-            Some("graphs")
+            Some(GRAPHS)
         } else if graph.inputs().iter().any(|&input| is_deep(graph.ty(input))) {
-            Some("types")
+            Some(TYPES)
         } else if of_blocks(graph) > MAX_NESTING {
-            Some("blocks")
+            Some(BLOCKS)
         } else {
             graph.all_nodes().into_iter().find_map(|node| in_node(graph, node))
         };
@@ -205,15 +223,15 @@ pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
         .flat_map(|block| graph.parameters(*block));
     let mut values = graph.node_outputs(node).iter().chain(parameters);
     if values.any(|&value| is_deep(graph.ty(value))) {
-        return Some("types");
+        return Some(TYPES);
     }
     graph
         .attributes(node)
         .iter()
         .find_map(|attribute| match &attribute.value {
-            AttributeValue::Constant(value) => (of_constant(value) > MAX_NESTING).then_some("values"),
-            AttributeValue::Type(ty) => is_deep(*ty).then_some("types"),
-            AttributeValue::Types(types) => types.iter().any(|ty| is_deep(*ty)).then_some("types"),
+            AttributeValue::Constant(value) => Extent::of(value).excess(),
+            AttributeValue::Type(ty) => is_deep(*ty).then_some(TYPES),
+            AttributeValue::Types(types) => types.iter().any(|ty| is_deep(*ty)).then_some(TYPES),
             _ => None,
         })
 }
@@ -232,7 +250,7 @@ fn ty(ctx: &Context, place: &dyn Fn() -> String, ty: impl Into<Option<TypeId>>) 
     match ctx.type_nesting(ty.into().unwrap_or(types::NONE)) > MAX_NESTING {
         true => Err(TooDeep {
             place: place(),
-            what: "types",
+            what: TYPES,
         }),
         false => Ok(()),
     }
@@ -249,6 +267,10 @@ mod tests {
         (1..levels).fold(empty, |inner, _| Constant::list(types::ANY, vec![inner]))
     }
 
+    fn levels(constant: &Constant) -> usize {
+        Extent::of(constant).levels
+    }
+
     /// Carries out `work` on the smallest stack that callers have to provide.
     fn on_small_stack(work: impl FnOnce() + Send + 'static) {
         let thread = std::thread::Builder::new().stack_size(256 << 10);
@@ -261,16 +283,18 @@ mod tests {
         assert_eq!(ctx.type_nesting(types::INT), 1);
         let pair = ctx.tuple_of(&[types::INT, ctx.optional_of(types::STR)]);
         assert_eq!(ctx.type_nesting(ctx.dict_of(types::STR, pair)), 4);
-        assert_eq!(of_constant(&Constant::Int(1)), 1);
-        assert_eq!(of_constant(&Constant::ints([1])), 2);
-        assert_eq!(of_constant(&lists(5)), 5);
+        assert_eq!(levels(&Constant::Int(1)), 1);
+        assert_eq!(levels(&Constant::ints([1])), 2);
+        assert_eq!(levels(&lists(5)), 5);
         let entries = vec![(Constant::Int(1), lists(3))];
         let (key, value) = (types::INT, types::ANY);
         let dict = DictConstant { key, value, entries };
-        assert_eq!(of_constant(&Constant::Dict(Arc::new(dict))), 4);
+        assert_eq!(levels(&Constant::Dict(Arc::new(dict))), 4);
         // Counting ends in time however many paths there are to the innermost.
         let twice = |inner: Constant| Constant::list(types::ANY, vec![inner.clone(), inner]);
-        assert_eq!(of_constant(&(0..60).fold(lists(1), |inner, _| twice(inner))), 61);
+        let shared = Extent::of(&(0..60).fold(lists(1), |inner, _| twice(inner)));
+        assert_eq!((shared.levels, shared.values), (61, (1 << 61) - 1));
+        assert!(shared.excess().is_some() && Extent::of(&lists(MAX_NESTING)).excess().is_none());
     }
 
     #[test]
@@ -278,7 +302,7 @@ mod tests {
         on_small_stack(|| {
             let (a, b) = (lists(200_000), lists(200_000));
             assert!(a.same(&b));
-            assert_eq!(of_constant(&a), MAX_NESTING + 1);
+            assert_eq!(levels(&a), 200_000);
             drop((a, b));
             let ctx = Context::new();
             let deep = (0..50_000).fold(types::INT, |ty, _| ctx.list_of(ty));

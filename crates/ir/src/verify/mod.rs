@@ -22,7 +22,7 @@ mod structural;
 
 use crate::graph::Definition;
 use crate::names::Names;
-use crate::nesting::{MAX_NESTING, in_node};
+use crate::nesting::{BLOCKS, MAX_NESTING, in_node};
 use crate::schema::{Catalogue, Resolution};
 use crate::types::is_subtype;
 use crate::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
@@ -204,7 +204,7 @@ impl Verifier<'_> {
                     if self.depth == MAX_NESTING + 1
                         && let Some(owner) = g.owner(block)
                     {
-                        self.fail(owner, format!("blocks are nested more than {MAX_NESTING} levels deep"));
+                        self.fail(owner, BLOCKS);
                     }
                     stack.push(Step::End(block, self.visible.len()));
                     stack.push(Step::Nodes(block, None));
@@ -274,7 +274,7 @@ impl Verifier<'_> {
         self.operands(node);
         let g = self.graph;
         if let Some(what) = in_node(g, node) {
-            return self.fail(node, format!("{what} are nested more than {MAX_NESTING} levels deep"));
+            return self.fail(node, what);
         }
         for (i, &output) in g.node_outputs(node).iter().enumerate() {
             if g.definition(output) != Definition::Output(node, i) {
