@@ -1,8 +1,10 @@
 //! Constants: the immutable values that graphs, schemas and module attributes hold.
 
+use crate::nesting::with_stack;
 use crate::{Context, Device, SymbolId, TensorData, TypeId, types};
 use cranelift_entity::entity_impl;
 use num_complex::Complex64;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// An object of a [`Module`](crate::Module): a submodule or a class instance.
@@ -185,15 +187,26 @@ impl Constant {
         self.items()?.iter().map(Constant::as_int).collect()
     }
 
-    /// Calls `each` with every object that this is or holds, in order; not with those that objects hold.
+    /// Calls `each` with every object that this is or holds, in order; not with those that objects hold. What is held at several places is visited once.
     pub fn visit_objects(&self, each: &mut dyn FnMut(ObjectId)) {
+        self.visit_unseen(&mut HashSet::new(), each);
+    }
+
+    fn visit_unseen(&self, seen: &mut HashSet<usize>, each: &mut dyn FnMut(ObjectId)) {
+        let mut is_new = |address: *const (), count: usize| count == 1 || seen.insert(address.addr());
         match self {
             Constant::Object(id) => each(*id),
-            Constant::List(list) => list.items.iter().for_each(|item| item.visit_objects(each)),
-            Constant::Tuple(tuple) => tuple.items.iter().for_each(|item| item.visit_objects(each)),
-            Constant::Dict(dict) => dict.entries.iter().for_each(|(key, value)| {
-                key.visit_objects(each);
-                value.visit_objects(each);
+            Constant::List(list) if is_new(Arc::as_ptr(list).cast(), Arc::strong_count(list)) => with_stack(|| {
+                list.items.iter().for_each(|item| item.visit_unseen(seen, each));
+            }),
+            Constant::Tuple(tuple) if is_new(Arc::as_ptr(tuple).cast(), Arc::strong_count(tuple)) => with_stack(|| {
+                tuple.items.iter().for_each(|item| item.visit_unseen(seen, each));
+            }),
+            Constant::Dict(dict) if is_new(Arc::as_ptr(dict).cast(), Arc::strong_count(dict)) => with_stack(|| {
+                for (key, value) in &dict.entries {
+                    key.visit_unseen(seen, each);
+                    value.visit_unseen(seen, each);
+                }
             }),
             _ => {}
         }
@@ -213,6 +226,9 @@ impl Constant {
             (Constant::Str(a), Constant::Str(b)) => a == b,
             (Constant::Device(a), Constant::Device(b)) => a == b,
             (Constant::Tensor(a), Constant::Tensor(b)) => Arc::ptr_eq(a, b),
+            (Constant::List(a), Constant::List(b)) if Arc::ptr_eq(a, b) => true,
+            (Constant::Tuple(a), Constant::Tuple(b)) if Arc::ptr_eq(a, b) => true,
+            (Constant::Dict(a), Constant::Dict(b)) if Arc::ptr_eq(a, b) => true,
             (Constant::List(a), Constant::List(b)) => a.element == b.element && same_items(&a.items, &b.items),
             (Constant::Tuple(a), Constant::Tuple(b)) => a.ty == b.ty && same_items(&a.items, &b.items),
             (Constant::Dict(a), Constant::Dict(b)) => {
@@ -222,7 +238,7 @@ impl Constant {
                     && a.entries
                         .iter()
                         .zip(&b.entries)
-                        .all(|((k, v), (l, w))| k.same(l) && v.same(w))
+                        .all(|((k, v), (l, w))| with_stack(|| k.same(l) && v.same(w)))
             }
             (Constant::Enum(a), Constant::Enum(b)) => a.class == b.class && a.name == b.name,
             (Constant::Function(a), Constant::Function(b)) => a == b,
@@ -233,7 +249,32 @@ impl Constant {
 }
 
 fn same_items(a: &[Constant], b: &[Constant]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y))
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| with_stack(|| x.same(y)))
+}
+
+/// Drops what a container held. Nested containers are dropped recursively.
+fn drop_items<T>(items: &mut Vec<T>) {
+    if !items.is_empty() {
+        with_stack(|| items.clear());
+    }
+}
+
+impl Drop for ListConstant {
+    fn drop(&mut self) {
+        drop_items(&mut self.items);
+    }
+}
+
+impl Drop for TupleConstant {
+    fn drop(&mut self) {
+        drop_items(&mut self.items);
+    }
+}
+
+impl Drop for DictConstant {
+    fn drop(&mut self) {
+        drop_items(&mut self.entries);
+    }
 }
 
 impl From<bool> for Constant {

@@ -44,13 +44,21 @@ entity_impl!(SymbolListId, "syms");
 pub struct DimsId(u32);
 entity_impl!(DimsId, "dims");
 
+/// A type as it is stored. Equal kinds have equal nesting.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct InternedType {
+    kind: TypeKind,
+    /// How many levels it has.
+    nesting: u16,
+}
+
 /// Interned immutable data, shared by all graphs of a compilation.
 ///
 /// A context is append-only and `Sync`: threads that compile different graphs may intern at the same time. Ids of one context
 /// mean nothing in another. There is no global context; drop it and all its memory goes.
 pub struct Context {
     symbols: Interner<str>,
-    types: Interner<[TypeKind]>,
+    types: Interner<[InternedType]>,
     type_lists: Interner<[TypeId]>,
     symbol_lists: Interner<[SymbolId]>,
     dims: Interner<[Dim]>,
@@ -70,7 +78,7 @@ impl Context {
             ctx.symbols.intern(name);
         }
         for &kind in crate::types::WELL_KNOWN {
-            ctx.types.intern(&[kind]);
+            ctx.types.intern(&[InternedType { kind, nesting: 1 }]);
         }
         ctx
     }
@@ -92,7 +100,8 @@ impl Context {
 
     /// The id of the type `kind`.
     pub fn type_of_kind(&self, kind: TypeKind) -> TypeId {
-        TypeId(self.types.intern(&[kind]))
+        let nesting = self.nesting_of_kind(&kind);
+        TypeId(self.types.intern(&[InternedType { kind, nesting }]))
     }
 
     /// What the type `id` is; `Any` for an id of another context.
@@ -100,8 +109,31 @@ impl Context {
         self.types
             .get(id.0)
             .and_then(|k| k.first())
-            .copied()
-            .unwrap_or(TypeKind::Any)
+            .map_or(TypeKind::Any, |interned| interned.kind)
+    }
+
+    /// How many levels the type `id` is nested: 1 for a type without parts, 2 for a list of such a type, and so on. Readers and writers refuse more
+    /// than [`MAX_NESTING`](crate::nesting::MAX_NESTING).
+    pub fn type_nesting(&self, id: TypeId) -> usize {
+        let interned = self.types.get(id.0).and_then(|k| k.first());
+        interned.map_or(1, |interned| interned.nesting.into())
+    }
+
+    fn nesting_of_kind(&self, kind: &TypeKind) -> u16 {
+        let nesting = |id: TypeId| self.type_nesting(id);
+        let parts = match *kind {
+            TypeKind::Optional(e)
+            | TypeKind::List(e)
+            | TypeKind::Future(e)
+            | TypeKind::Await(e)
+            | TypeKind::RRef(e) => nesting(e),
+            TypeKind::Dict(k, v) => nesting(k).max(nesting(v)),
+            TypeKind::Tuple(es) | TypeKind::Union(es) | TypeKind::NamedTuple(_, _, es) => {
+                self.types(es).iter().map(|e| nesting(*e)).max().unwrap_or(0)
+            }
+            _ => 0,
+        };
+        u16::try_from(parts + 1).unwrap_or(u16::MAX)
     }
 
     /// The id of a list of types.

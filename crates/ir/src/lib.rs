@@ -35,6 +35,7 @@ mod interface;
 pub mod literal;
 pub mod module;
 pub mod names;
+pub mod nesting;
 pub mod promotion;
 pub mod schema;
 pub mod source;

@@ -4,6 +4,7 @@ use crate::import::Importer;
 use crate::storage::{SharedBytes, Storage};
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{ObjectValue, TensorCell, Value};
+use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::{
     Constant, DictConstant, EnumConstant, ListConstant, Module, Object, ObjectId, TensorData, TupleConstant, types,
 };
@@ -22,15 +23,12 @@ pub enum ExportError {
     #[error("an object of class instances needs a module to live in")]
     Object,
     /// Containers in containers, too deep, or in a circle.
-    #[error("containers are nested more than {MAX_DEPTH} deep")]
+    #[error("containers are nested more than {MAX_NESTING} deep")]
     Depth,
     /// A tensor that reaches outside of its storage.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
-
-/// Containers that a constant may nest.
-const MAX_DEPTH: usize = 1000;
 
 /// Turns values into constants. What is one tensor, storage, list or dictionary becomes one constant, across all calls of the
 /// same exporter. Bytes are shared and not copied: later writes of the program do not show.
@@ -144,7 +142,7 @@ impl Exporter {
     }
 
     fn export(&mut self, value: &Value, objects: bool, depth: usize) -> Result<Constant, ExportError> {
-        if depth > MAX_DEPTH {
+        if depth >= MAX_NESTING {
             return Err(ExportError::Depth);
         }
         let address = match value {
@@ -183,7 +181,8 @@ impl Exporter {
                     d.with(|e| e.iter().map(|(k, v)| (k.0.clone(), v.clone())).collect());
                 let mut exported = Vec::with_capacity(entries.len());
                 for (k, v) in &entries {
-                    exported.push((self.export(k, objects, depth + 1)?, self.export(v, objects, depth + 1)?));
+                    let key = self.export(k, objects, depth + 1)?;
+                    exported.push((key, with_stack(|| self.export(v, objects, depth + 1))?));
                 }
                 Constant::Dict(Arc::new(DictConstant {
                     key: d.key,
@@ -205,7 +204,8 @@ impl Exporter {
     }
 
     fn all(&mut self, items: &[Value], objects: bool, depth: usize) -> Result<Vec<Constant>, ExportError> {
-        items.iter().map(|v| self.export(v, objects, depth + 1)).collect()
+        let mut export = |v| with_stack(|| self.export(v, objects, depth + 1));
+        items.iter().map(&mut export).collect()
     }
 
     /// The constant for a variable: the one that it was made of, if that still says what it is. What tensors of programs have no notion of (whether

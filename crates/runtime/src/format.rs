@@ -3,6 +3,7 @@
 
 use crate::value::Value;
 use frazil_ir::Context;
+use frazil_ir::nesting::with_stack;
 use std::fmt::Write;
 
 /// `str(value)`
@@ -35,9 +36,9 @@ fn write_value(ctx: &Context, value: &Value, out: &mut String) {
             out.push('{');
             for (i, (k, v)) in entries.iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" });
-                write_value(ctx, k, out);
+                with_stack(|| write_value(ctx, k, out));
                 out.push_str(": ");
-                write_value(ctx, v, out);
+                with_stack(|| write_value(ctx, v, out));
             }
             out.push('}');
         }
@@ -57,7 +58,7 @@ fn sequence(ctx: &Context, items: &[Value], (open, close): (&str, &str), out: &m
     out.push_str(open);
     for (i, item) in items.iter().enumerate() {
         out.push_str(if i > 0 { ", " } else { "" });
-        write_value(ctx, item, out);
+        with_stack(|| write_value(ctx, item, out));
     }
     out.push_str(close);
 }

@@ -4,6 +4,7 @@ use crate::layout::contiguous_strides;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, TensorError};
 use crate::value::{DictValue, EnumMember, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
+use frazil_ir::nesting::with_stack;
 use frazil_ir::{
     Constant, DeviceKind, EnumConstant, ListConstant, Module, ObjectId, TensorData, TupleConstant, symbols, types,
 };
@@ -35,6 +36,10 @@ impl Importer {
     /// # Errors
     /// When a tensor does not fit its storage.
     pub fn value(&mut self, c: &Constant, module: Option<&Module>) -> Result<Value, TensorError> {
+        with_stack(|| self.value_of(c, module))
+    }
+
+    fn value_of(&mut self, c: &Constant, module: Option<&Module>) -> Result<Value, TensorError> {
         Ok(match c {
             Constant::None => Value::None,
             Constant::Bool(b) => Value::Bool(*b),

@@ -3,6 +3,7 @@
 use crate::format::{exponential, general};
 use crate::tensor::Tensor;
 use crate::value::Value;
+use frazil_ir::nesting::with_stack;
 use frazil_ir::{Context, DType};
 use num_complex::Complex64;
 use std::fmt::Write;
@@ -56,9 +57,9 @@ fn write_value(ctx: &Context, value: &Value, out: &mut String) {
             out.push('{');
             for (i, (key, value)) in entries.iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" });
-                write_value(ctx, key, out);
+                with_stack(|| write_value(ctx, key, out));
                 out.push_str(": ");
-                write_value(ctx, value, out);
+                with_stack(|| write_value(ctx, value, out));
             }
             out.push('}');
         }
@@ -78,7 +79,7 @@ fn sequence(ctx: &Context, items: &[Value], [open, close]: [&str; 2], out: &mut 
     out.push_str(open);
     for (i, item) in items.iter().enumerate() {
         out.push_str(if i > 0 { ", " } else { "" });
-        write_value(ctx, item, out);
+        with_stack(|| write_value(ctx, item, out));
     }
     out.push_str(close);
 }

@@ -3,6 +3,7 @@
 use crate::interp::ExecError;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use frazil_ir::nesting::with_stack;
 use frazil_ir::{Context, Device, Graph, SymbolId, TypeId, TypeKind, types};
 use indexmap::IndexMap;
 use num_complex::Complex64;
@@ -52,12 +53,21 @@ impl TensorCell {
     }
 }
 
+/// The contents of a container. Containers in containers are dropped recursively, and programs nest them as deeply as they like.
+struct Contents<T: Default>(T);
+
+impl<T: Default> Drop for Contents<T> {
+    fn drop(&mut self) {
+        with_stack(|| drop(std::mem::take(&mut self.0)));
+    }
+}
+
 /// A shared, mutable list.
 #[derive(Clone)]
 pub struct ListValue {
     /// Type of the elements.
     pub element: TypeId,
-    items: Arc<RwLock<Vec<Value>>>,
+    items: Arc<RwLock<Contents<Vec<Value>>>>,
 }
 
 impl ListValue {
@@ -65,7 +75,7 @@ impl ListValue {
     pub fn new(element: TypeId, items: Vec<Value>) -> ListValue {
         ListValue {
             element,
-            items: Arc::new(RwLock::new(items)),
+            items: Arc::new(RwLock::new(Contents(items))),
         }
     }
 
@@ -82,12 +92,12 @@ impl ListValue {
 
     /// Looks at the elements.
     pub fn with<R>(&self, look: impl FnOnce(&[Value]) -> R) -> R {
-        look(&self.items.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.items.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Changes the elements.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<Value>) -> R) -> R {
-        change(&mut self.items.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.items.write().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Number of elements.
@@ -148,7 +158,7 @@ pub struct DictValue {
     pub key: TypeId,
     /// Type of the values.
     pub value: TypeId,
-    entries: Arc<RwLock<IndexMap<Key, Value>>>,
+    entries: Arc<RwLock<Contents<IndexMap<Key, Value>>>>,
 }
 
 impl DictValue {
@@ -157,7 +167,7 @@ impl DictValue {
         DictValue {
             key,
             value,
-            entries: Arc::new(RwLock::new(entries)),
+            entries: Arc::new(RwLock::new(Contents(entries))),
         }
     }
 
@@ -169,12 +179,12 @@ impl DictValue {
 
     /// Looks at the entries.
     pub fn with<R>(&self, look: impl FnOnce(&IndexMap<Key, Value>) -> R) -> R {
-        look(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.entries.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Changes the entries.
     pub fn change<R>(&self, change: impl FnOnce(&mut IndexMap<Key, Value>) -> R) -> R {
-        change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// True when both are one dictionary.
@@ -194,7 +204,7 @@ pub struct ObjectValue(Arc<ObjectData>);
 
 struct ObjectData {
     class: SymbolId,
-    slots: RwLock<Vec<Value>>,
+    slots: RwLock<Contents<Vec<Value>>>,
 }
 
 impl ObjectValue {
@@ -202,7 +212,7 @@ impl ObjectValue {
     pub fn new(class: SymbolId, slots: Vec<Value>) -> ObjectValue {
         ObjectValue(Arc::new(ObjectData {
             class,
-            slots: RwLock::new(slots),
+            slots: RwLock::new(Contents(slots)),
         }))
     }
 
@@ -217,6 +227,7 @@ impl ObjectValue {
             .slots
             .read()
             .unwrap_or_else(PoisonError::into_inner)
+            .0
             .get(index)
             .cloned()
     }
@@ -228,6 +239,7 @@ impl ObjectValue {
             .slots
             .write()
             .unwrap_or_else(PoisonError::into_inner)
+            .0
             .get_mut(index)
         {
             Some(slot) => {
@@ -240,7 +252,7 @@ impl ObjectValue {
 
     /// Replaces all slots, when a cyclic object is built.
     pub fn set_slots(&self, slots: Vec<Value>) {
-        *self.0.slots.write().unwrap_or_else(PoisonError::into_inner) = slots;
+        *self.0.slots.write().unwrap_or_else(PoisonError::into_inner) = Contents(slots);
     }
 
     /// True when both are one object.
@@ -255,7 +267,7 @@ impl ObjectValue {
 
     /// All slots as they are now.
     pub fn slots(&self) -> Vec<Value> {
-        self.0.slots.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.slots.read().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 }
 
@@ -481,8 +493,8 @@ impl Value {
 
     /// Python's `==`. Tensors are equal when all their elements are; `None` when two tensors do not compare to one truth value.
     pub fn equals(&self, other: &Value) -> Option<bool> {
-        let all =
-            |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.equals(y).unwrap_or(false));
+        let same = |x: &Value, y: &Value| with_stack(|| x.equals(y).unwrap_or(false));
+        let all = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| same(x, y));
         Some(match (self, other) {
             (Value::None, Value::None) => true,
             (Value::Str(a), Value::Str(b)) => a == b,
@@ -495,9 +507,7 @@ impl Value {
             (Value::Tuple(a), Value::Tuple(b)) => all(&a.items, &b.items),
             (Value::Dict(a), Value::Dict(b)) => {
                 let (x, y) = (a.with(IndexMap::clone), b.with(IndexMap::clone));
-                x.len() == y.len()
-                    && x.iter()
-                        .all(|(k, v)| y.get(k).is_some_and(|w| v.equals(w).unwrap_or(false)))
+                x.len() == y.len() && x.iter().all(|(k, v)| y.get(k).is_some_and(|w| same(v, w)))
             }
             (Value::Object(a), Value::Object(b)) => a.is(b),
             (Value::Enum(a), Value::Enum(b)) => a.class == b.class && a.name == b.name,
@@ -593,5 +603,39 @@ impl fmt::Debug for Value {
             Value::Future(_) => f.write_str("Future"),
             Value::Function(_) => f.write_str("Function"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program may build a linked list of any length.
+    #[test]
+    fn long_chains_are_dropped_and_compared_on_a_small_stack() {
+        let work = || {
+            let class = frazil_ir::symbols::EMPTY;
+            let chain = |levels: usize| {
+                (0..levels).fold(Value::None, |next, level| match level % 4 {
+                    0 => Value::Object(ObjectValue::new(class, vec![next])),
+                    1 => Value::tuple(vec![next]),
+                    2 => Value::List(ListValue::new(types::ANY, vec![next])),
+                    _ => {
+                        let entries = IndexMap::from([(Key(Value::Int(1)), next)]);
+                        Value::Dict(DictValue::new(types::INT, types::ANY, entries))
+                    }
+                })
+            };
+            drop(chain(400_000));
+            let lists = |levels: usize| {
+                (0..levels).fold(Value::None, |inner, _| {
+                    Value::List(ListValue::new(types::ANY, vec![inner]))
+                })
+            };
+            assert_eq!(lists(20_000).equals(&lists(20_000)), Some(true));
+            assert_eq!(lists(20_000).equals(&lists(20_001)), Some(false));
+        };
+        let thread = std::thread::Builder::new().stack_size(256 << 10);
+        thread.spawn(work).unwrap().join().unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Changing the types of all values of a graph.
 
 use crate::PassContext;
+use frazil_ir::nesting::with_stack;
 use frazil_ir::{Context, Graph, TensorType, TypeId, TypeKind, ValueId};
 
 /// All values of `graph`: inputs, parameters of blocks, outputs of nodes.
@@ -26,19 +27,9 @@ pub fn retype(graph: &mut Graph, cx: &mut PassContext<'_>, change: impl Fn(&Cont
     }
 }
 
-/// How deep types are looked into; deeper ones stay as they are.
-const MAX_DEPTH: usize = 64;
-
 /// `ty` with every tensor type in it changed.
 pub fn map_tensors(ctx: &Context, ty: TypeId, change: &dyn Fn(TensorType) -> TensorType) -> TypeId {
-    map(ctx, ty, change, 0)
-}
-
-fn map(ctx: &Context, ty: TypeId, change: &dyn Fn(TensorType) -> TensorType, depth: usize) -> TypeId {
-    if depth > MAX_DEPTH {
-        return ty;
-    }
-    let inner = |ty: TypeId| map(ctx, ty, change, depth + 1);
+    let inner = |ty: TypeId| with_stack(|| map_tensors(ctx, ty, change));
     let all = |types: &[TypeId]| -> Vec<TypeId> { types.iter().map(|ty| inner(*ty)).collect() };
     match ctx.type_kind(ty) {
         TypeKind::Tensor(t) => ctx.type_of_kind(TypeKind::Tensor(change(t))),

@@ -1,12 +1,14 @@
-//! No pass recurses on nested blocks: each runs on nests of thousands of blocks with little stack.
+//! No pass needs stack for nested blocks: each runs with little stack on nests as deep as readers accept.
 
+use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, Graph};
 use frazil_passes::{AliasDb, PassManager, PassRegistry};
 use frazil_runtime::Registry;
 use std::fmt::Write;
 use std::sync::Arc;
 
-const DEPTH: usize = 4_000;
+/// The graph is a block, too.
+const DEPTH: usize = MAX_NESTING - 1;
 /// Enough for what does not recurse, and for no level of recursion as deep as the nests.
 const STACK: usize = 256 << 10;
 

@@ -11,6 +11,7 @@ mod add_a_pass;
 mod add_an_operator;
 mod archives;
 mod build_a_compiler;
+mod closed;
 #[cfg(feature = "codegen")]
 mod cmake;
 #[cfg(feature = "codegen")]

@@ -1,14 +1,15 @@
-//! Blocks nested more deeply than a stack holds are an error, not the end of the process.
+//! Blocks nested more deeply than readers accept are an error, and others never end the process.
 
 #![cfg(feature = "codegen")]
 
 use frazil::ir::DType;
-use frazil::{CompileOptions, InputSpec, Loaded, Session};
+use frazil::ir::nesting::MAX_NESTING;
+use frazil::{CompileOptions, Error, InputSpec, Loaded, Session};
 use frazil_runtime::interp::Interpreter;
 use std::path::Path;
 
 /// A graph of `depth` branches within branches.
-fn branches(depth: usize) -> Loaded {
+fn branches(depth: usize) -> Result<Loaded, Error> {
     let mut text = "graph(%x : Tensor):\n%c : bool = prim::Constant[value=1]()\n".to_owned();
     for i in 0..depth {
         text += &format!("%y{i} : Tensor = prim::If(%c)\nblock0():\n");
@@ -18,14 +19,12 @@ fn branches(depth: usize) -> Loaded {
         text += &format!("-> (%y{i})\nblock1():\n-> (%x)\n");
     }
     text += "return (%y0)\n";
-    Session::new()
-        .load_bytes(Path::new("deep.ir"), text.into_bytes())
-        .unwrap()
+    Session::new().load_bytes(Path::new("deep.ir"), text.into_bytes())
 }
 
 /// What the interpreter and the compiler say of such a graph, each nothing when all is well.
 fn complaints(depth: usize) -> [Option<String>; 2] {
-    let loaded = branches(depth);
+    let loaded = branches(depth).unwrap();
     let Loaded::Graphs(graphs) = &loaded else {
         panic!("a graph is no module")
     };
@@ -41,9 +40,13 @@ fn complaints(depth: usize) -> [Option<String>; 2] {
 fn deep_blocks_are_refused_and_others_run() {
     let work = || {
         assert_eq!(complaints(300), [None, None]);
-        for complaint in complaints(10_000) {
-            let complaint = complaint.unwrap();
+        // The graph is a block, too.
+        for complaint in complaints(MAX_NESTING - 1).into_iter().flatten() {
             assert!(complaint.contains("blocks within blocks"), "{complaint}");
+        }
+        for depth in [MAX_NESTING, 10_000] {
+            let refused = branches(depth).err().unwrap().to_string();
+            assert!(refused.contains("blocks nest at most"), "{refused}");
         }
     };
     // What a main thread has on Linux.

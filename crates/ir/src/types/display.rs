@@ -4,6 +4,7 @@
 //! NamedTuple its qualified name, and a tensor loses its refinement. [`TypeStyle::Ir`] does the same.
 
 use super::{Dim, TensorType, TypeKind};
+use crate::nesting::with_stack;
 use crate::{Context, DimsId, TypeId, types};
 use std::fmt;
 
@@ -45,9 +46,14 @@ fn list(ctx: &Context, types: &[TypeId], print: Printer, f: Out<'_, '_>) -> fmt:
         if i > 0 {
             f.write_str(", ")?;
         }
-        print(ctx, ty, f)?;
+        deeper(ctx, ty, print, f)?;
     }
     Ok(())
+}
+
+/// One level further in.
+fn deeper(ctx: &Context, ty: TypeId, print: Printer, f: Out<'_, '_>) -> fmt::Result {
+    with_stack(|| print(ctx, ty, f))
 }
 
 fn bracketed(ctx: &Context, [open, close]: [&str; 2], types: &[TypeId], print: Printer, f: Out<'_, '_>) -> fmt::Result {
@@ -69,7 +75,7 @@ fn ir(ctx: &Context, ty: TypeId, f: Out<'_, '_>) -> fmt::Result {
                     f.write_str(", ")?;
                 }
                 write!(f, "{} : ", ctx.name(name))?;
-                ir(ctx, ty, f)?;
+                deeper(ctx, ty, ir, f)?;
             }
             f.write_str(")")
         }
@@ -102,11 +108,11 @@ fn structured(ctx: &Context, ty: TypeId, f: Out<'_, '_>, element: Printer, inner
     match ctx.type_kind(ty) {
         TypeKind::Number => f.write_str("Scalar"),
         TypeKind::Optional(e) => {
-            element(ctx, e, f)?;
+            deeper(ctx, e, element, f)?;
             f.write_str("?")
         }
         TypeKind::List(e) => {
-            element(ctx, e, f)?;
+            deeper(ctx, e, element, f)?;
             f.write_str("[]")
         }
         TypeKind::Tuple(es) => bracketed(ctx, ["(", ")"], ctx.types(es), element, f),

@@ -2,6 +2,7 @@
 
 use super::{TensorType, TypeKind};
 use crate::context::{SymbolId, TypeId};
+use crate::nesting::with_stack;
 use crate::{Context, types};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
     if a == b || b == types::ANY {
         return true;
     }
-    match (ctx.type_kind(a), ctx.type_kind(b)) {
+    with_stack(|| match (ctx.type_kind(a), ctx.type_kind(b)) {
         (TypeKind::Tensor(x), TypeKind::Tensor(y)) => tensor_subtype(&x, &y),
         (TypeKind::Optional(x), TypeKind::Optional(y)) => is_subtype(ctx, x, y),
         (TypeKind::None, TypeKind::Optional(_)) => true,
@@ -42,7 +43,7 @@ pub fn is_subtype(ctx: &Context, a: TypeId, b: TypeId) -> bool {
         (TypeKind::Class(_), TypeKind::AnyClass) | (TypeKind::Enum(_), TypeKind::AnyEnum) => true,
         (TypeKind::Function(_), TypeKind::Function(name)) => name == crate::symbols::EMPTY,
         _ => false,
-    }
+    })
 }
 
 /// The number of types that `ty` is written with. Types share their parts, so that a small program can make one that is written without end.
@@ -63,7 +64,7 @@ pub fn written_size(ctx: &Context, ty: TypeId) -> u64 {
             }
             _ => SmallVec::new(),
         };
-        let sizes = parts.into_iter().map(|part| size(ctx, part, known));
+        let sizes = parts.into_iter().map(|part| with_stack(|| size(ctx, part, known)));
         let total = sizes.fold(1, u64::saturating_add);
         known.insert(ty, total);
         total
@@ -92,7 +93,7 @@ pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
     if is_subtype(ctx, b, a) {
         return Some(a);
     }
-    match (ctx.type_kind(a), ctx.type_kind(b)) {
+    with_stack(|| match (ctx.type_kind(a), ctx.type_kind(b)) {
         (TypeKind::Tensor(_), TypeKind::Tensor(_)) => Some(types::TENSOR),
         (TypeKind::None, _) => Some(ctx.optional_of(b)),
         (_, TypeKind::None) => Some(ctx.optional_of(a)),
@@ -111,7 +112,7 @@ pub fn unify(ctx: &Context, a: TypeId, b: TypeId) -> Option<TypeId> {
             Some(ctx.tuple_of(&joined?))
         }
         _ => None,
-    }
+    })
 }
 
 /// What a schema's type variables stand for.
@@ -136,7 +137,7 @@ impl Bindings {
 /// Matches the type `actual` with the schema type `formal`, binding its variables. True when, under the bindings, `actual` is a
 /// subtype of `formal`. A variable that meets two types takes their join.
 pub fn match_formal(ctx: &Context, formal: TypeId, actual: TypeId, bindings: &mut Bindings) -> bool {
-    match (ctx.type_kind(formal), ctx.type_kind(actual)) {
+    with_stack(|| match (ctx.type_kind(formal), ctx.type_kind(actual)) {
         (TypeKind::Var(name), _) => match bindings.get(name) {
             None => {
                 bindings.set(name, actual);
@@ -172,11 +173,11 @@ pub fn match_formal(ctx: &Context, formal: TypeId, actual: TypeId, bindings: &mu
             fs.len() == xs.len() && fs.iter().zip(xs).all(|(&f, &x)| match_formal(ctx, f, x, bindings))
         }
         _ => is_subtype(ctx, actual, formal),
-    }
+    })
 }
 
 fn has_variable(ctx: &Context, ty: TypeId) -> bool {
-    match ctx.type_kind(ty) {
+    with_stack(|| match ctx.type_kind(ty) {
         TypeKind::Var(_) => true,
         TypeKind::Optional(e) | TypeKind::List(e) | TypeKind::Future(e) | TypeKind::Await(e) | TypeKind::RRef(e) => {
             has_variable(ctx, e)
@@ -184,7 +185,7 @@ fn has_variable(ctx: &Context, ty: TypeId) -> bool {
         TypeKind::Dict(k, v) => has_variable(ctx, k) || has_variable(ctx, v),
         TypeKind::Tuple(es) => ctx.types(es).iter().any(|&e| has_variable(ctx, e)),
         _ => false,
-    }
+    })
 }
 
 /// `ty` with its variables replaced; a variable without a binding gives `None`.
@@ -192,19 +193,21 @@ pub fn substitute(ctx: &Context, ty: TypeId, bindings: &Bindings) -> Option<Type
     if !has_variable(ctx, ty) {
         return Some(ty);
     }
-    Some(match ctx.type_kind(ty) {
-        TypeKind::Var(name) => bindings.get(name)?,
-        TypeKind::Optional(e) => ctx.optional_of(substitute(ctx, e, bindings)?),
-        TypeKind::List(e) => ctx.list_of(substitute(ctx, e, bindings)?),
-        TypeKind::Future(e) => ctx.type_of_kind(TypeKind::Future(substitute(ctx, e, bindings)?)),
-        TypeKind::Await(e) => ctx.type_of_kind(TypeKind::Await(substitute(ctx, e, bindings)?)),
-        TypeKind::RRef(e) => ctx.type_of_kind(TypeKind::RRef(substitute(ctx, e, bindings)?)),
-        TypeKind::Dict(k, v) => ctx.dict_of(substitute(ctx, k, bindings)?, substitute(ctx, v, bindings)?),
-        TypeKind::Tuple(es) => {
-            let es: Option<Vec<_>> = ctx.types(es).iter().map(|&e| substitute(ctx, e, bindings)).collect();
-            ctx.tuple_of(&es?)
-        }
-        _ => ty,
+    with_stack(|| {
+        Some(match ctx.type_kind(ty) {
+            TypeKind::Var(name) => bindings.get(name)?,
+            TypeKind::Optional(e) => ctx.optional_of(substitute(ctx, e, bindings)?),
+            TypeKind::List(e) => ctx.list_of(substitute(ctx, e, bindings)?),
+            TypeKind::Future(e) => ctx.type_of_kind(TypeKind::Future(substitute(ctx, e, bindings)?)),
+            TypeKind::Await(e) => ctx.type_of_kind(TypeKind::Await(substitute(ctx, e, bindings)?)),
+            TypeKind::RRef(e) => ctx.type_of_kind(TypeKind::RRef(substitute(ctx, e, bindings)?)),
+            TypeKind::Dict(k, v) => ctx.dict_of(substitute(ctx, k, bindings)?, substitute(ctx, v, bindings)?),
+            TypeKind::Tuple(es) => {
+                let es: Option<Vec<_>> = ctx.types(es).iter().map(|&e| substitute(ctx, e, bindings)).collect();
+                ctx.tuple_of(&es?)
+            }
+            _ => ty,
+        })
     })
 }
 

@@ -13,6 +13,7 @@
 //! - `prim::Constant` has one output and no operand, and its value has the output's type;
 //! - with a [`Catalogue`]: an operator that it knows has an overload for its operands, and as many outputs as that says,
 //!   with types that are subtypes of what it gives (`Scalar` stands for any number or bool). Operators that it does not know are listed by [`Graph::unknown_operators`], not here: they are legal IR;
+//! - blocks, types and values are nested at most [`MAX_NESTING`] levels deep;
 //! - lists, dictionaries and tuples are made of operands, and taken apart to outputs, of their element types, and `prim::fork` fits its graph.
 //!
 //! [`Graph::verify_members`] checks nodes that name attributes, methods and functions, with the unit that has them.
@@ -21,6 +22,7 @@ mod structural;
 
 use crate::graph::Definition;
 use crate::names::Names;
+use crate::nesting::{BLOCKS, MAX_NESTING, in_node};
 use crate::schema::{Catalogue, Resolution};
 use crate::types::is_subtype;
 use crate::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols, types};
@@ -95,6 +97,7 @@ impl Graph {
             uses: SecondaryMap::with_capacity(self.value_capacity()),
             visible: Vec::new(),
             is_visible: SecondaryMap::with_capacity(self.value_capacity()),
+            depth: 0,
         };
         v.walk();
         v.use_lists();
@@ -156,6 +159,8 @@ struct Verifier<'a> {
     /// The values that are defined where the walk stands.
     visible: Vec<ValueId>,
     is_visible: SecondaryMap<ValueId, bool>,
+    /// How deep the block is that the walk stands in.
+    depth: usize,
 }
 
 /// What the walk does next.
@@ -194,6 +199,13 @@ impl Verifier<'_> {
         while let Some(step) = stack.pop() {
             match step {
                 Step::Block(block) => {
+                    self.depth += 1;
+                    // Said once, not for each block further in.
+                    if self.depth == MAX_NESTING + 1
+                        && let Some(owner) = g.owner(block)
+                    {
+                        self.fail(owner, BLOCKS);
+                    }
                     stack.push(Step::End(block, self.visible.len()));
                     stack.push(Step::Nodes(block, None));
                     self.define(g.parameters(block));
@@ -217,6 +229,7 @@ impl Verifier<'_> {
                 }
                 Step::Outputs(node) => self.define(g.node_outputs(node)),
                 Step::End(block, outside) => {
+                    self.depth -= 1;
                     self.operands(g.return_node(block));
                     for value in self.visible.drain(outside..) {
                         self.is_visible[value] = false;
@@ -260,6 +273,9 @@ impl Verifier<'_> {
     fn node(&mut self, node: NodeId) {
         self.operands(node);
         let g = self.graph;
+        if let Some(what) = in_node(g, node) {
+            return self.fail(node, what);
+        }
         for (i, &output) in g.node_outputs(node).iter().enumerate() {
             if g.definition(output) != Definition::Output(node, i) {
                 self.fail(node, format!("output {i} is defined elsewhere"));

@@ -1,9 +1,10 @@
 //! Numbers for what has an identity: tensors, storages, and containers that are reached more than once.
 
+use frazil_ir::nesting::with_stack;
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{AttributeValue, Constant, Context, DType, Graph, Module, Storage, TensorData, TypeId, TypeKind};
 use indexmap::{IndexMap, IndexSet};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A storage and who uses it.
@@ -162,16 +163,21 @@ impl Collected {
             self.schema(ctx, &function.schema);
             graphs(&function.graph, &mut |graph| self.graph(ctx, graph));
         }
+        let mut seen = HashSet::new();
         for c in constants {
-            self.constant_types(ctx, c);
+            self.constant_types(ctx, c, &mut seen);
         }
     }
 
-    fn constant_types(&mut self, ctx: &Context, constant: &Constant) {
-        if container(constant).is_some() {
+    /// The types of containers. Those whose addresses are in `seen` are done.
+    fn constant_types(&mut self, ctx: &Context, constant: &Constant, seen: &mut HashSet<usize>) {
+        if let Some(address) = container(constant) {
+            if !seen.insert(address) {
+                return;
+            }
             self.ty(ctx, constant.ty(ctx));
         }
-        children(constant, &mut |c| self.constant_types(ctx, c));
+        children(constant, &mut |c| self.constant_types(ctx, c, seen));
     }
 
     fn schema(&mut self, ctx: &Context, schema: &FunctionSchema) {
@@ -206,6 +212,11 @@ impl Collected {
         if !self.seen_types.insert(ty) {
             return;
         }
+        with_stack(|| self.parts(ctx, ty));
+    }
+
+    /// The parts of a type, then itself if it has a name.
+    fn parts(&mut self, ctx: &Context, ty: TypeId) {
         match ctx.type_kind(ty) {
             TypeKind::Optional(e)
             | TypeKind::List(e)
@@ -230,7 +241,7 @@ impl Collected {
 }
 
 fn children(constant: &Constant, visit: &mut dyn FnMut(&Constant)) {
-    match constant {
+    with_stack(|| match constant {
         Constant::List(l) => l.items.iter().for_each(visit),
         Constant::Tuple(t) => t.items.iter().for_each(visit),
         Constant::Dict(d) => d.entries.iter().for_each(|(k, v)| {
@@ -239,5 +250,5 @@ fn children(constant: &Constant, visit: &mut dyn FnMut(&Constant)) {
         }),
         Constant::Enum(e) => visit(&e.value),
         _ => {}
-    }
+    });
 }

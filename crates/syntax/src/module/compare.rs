@@ -2,6 +2,7 @@
 
 use super::element::encoding_parameters;
 use frazil_ir::names::Names;
+use frazil_ir::nesting::with_stack;
 use frazil_ir::schema::{Argument, FunctionSchema};
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
@@ -281,7 +282,7 @@ impl<'m> Comparer<'m> {
                 self.same(&x.entries.len(), &y.entries.len(), "number of entries")?;
                 for ((k, v), (l, w)) in x.entries.iter().zip(&y.entries) {
                     self.constants(k, l)?;
-                    self.constants(v, w)?;
+                    with_stack(|| self.constants(v, w))?;
                 }
                 Ok(())
             }
@@ -298,7 +299,7 @@ impl<'m> Comparer<'m> {
     fn all(&mut self, a: &[Constant], b: &[Constant]) -> Compared {
         self.same(&a.len(), &b.len(), "number of elements")?;
         for (i, (x, y)) in a.iter().zip(b).enumerate() {
-            self.at(format!("element {i}"), |c| c.constants(x, y))?;
+            self.at(format!("element {i}"), |c| with_stack(|| c.constants(x, y)))?;
         }
         Ok(())
     }

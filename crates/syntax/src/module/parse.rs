@@ -12,6 +12,7 @@ use crate::parse::cursor::Cursor;
 use crate::parse::types::parse_type;
 use crate::parse::value::{Env, parse_constant};
 use crate::parse::{GraphParser, SpanTable};
+use frazil_ir::nesting::Extent;
 use frazil_ir::{
     ClassKind, CompilationUnit, Constant, Context, Diagnostic, Function, FunctionId, Module, Object, ObjectId, Span,
     SymbolId, TypeId, TypeKind, types,
@@ -52,7 +53,10 @@ pub(super) fn parse_file<'s>(
     let module = Parser {
         cur: &mut cur,
         ctx,
-        env: Env::default(),
+        env: Env {
+            exact: true,
+            ..Env::default()
+        },
         options,
         items: Vec::new(),
     }
@@ -452,9 +456,9 @@ impl Parser<'_, '_> {
         self.cur.expect(b':', "behind the value's number")?;
         let ty = self.ty()?;
         self.cur.expect(b'=', "behind the value's type")?;
-        self.cur.deepest = 0;
         let value = parse_constant(self.cur, self.ctx, &self.env, Some(ty))?;
-        self.env.shared.insert(number, (value, self.cur.deepest));
+        let (levels, values) = (self.cur.deepest, self.cur.values);
+        self.env.shared.insert(number, (value, Extent { levels, values }));
         Ok(())
     }
 

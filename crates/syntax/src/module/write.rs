@@ -4,6 +4,7 @@ use super::collect::Collected;
 use super::print::{ModulePrintOptions, Place, file_key, files, is_file_inline, place, print_collected, storage_key};
 use super::tensors::{Entry, write_entries};
 use crate::OutputFile;
+use frazil_ir::nesting::{TooDeep, check_module};
 use frazil_ir::{DType, Module};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,15 @@ pub enum WriteError {
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The module is nested more deeply than [`read_module`](crate::read_module) accepts.
+    #[error("cannot write {path}: {source}")]
+    Nesting {
+        /// The file.
+        path: PathBuf,
+        /// What is nested.
+        #[source]
+        source: TooDeep,
     },
     /// The path has no file name.
     #[error("{path} does not name a file")]
@@ -78,6 +88,10 @@ pub fn write_module_if(
         .filter(|_| path.file_name().is_some() && tensors_path != path)
         .and_then(|n| n.to_str())
         .ok_or_else(|| WriteError::NoName { path: path.to_owned() })?;
+    check_module(module).map_err(|source| WriteError::Nesting {
+        path: path.to_owned(),
+        source,
+    })?;
     let mut text = OutputFile::create(path).map_err(io(path))?;
     let collected = Collected::new(module);
     let mut options = ModulePrintOptions {

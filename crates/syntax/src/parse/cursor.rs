@@ -3,6 +3,7 @@
 use crate::diagnostics::{Parsed, Reported, Sink};
 use frazil_ir::names::is_name_byte;
 pub(crate) use frazil_ir::names::is_plain_name;
+use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::{Diagnostic, Span};
 use std::borrow::Cow;
 
@@ -11,15 +12,14 @@ pub(crate) struct Cursor<'a> {
     text: &'a str,
     bytes: &'a [u8],
     pub(crate) pos: usize,
-    /// How deep types and values are nested at the moment.
-    depth: u32,
-    /// How deep they have been since this was last set to 0.
-    pub(crate) deepest: u32,
+    /// How deep the type or value that is read is nested at the moment. Types in values are counted by themselves.
+    depth: usize,
+    /// How deep values have been since this was last set to 0.
+    pub(crate) deepest: usize,
+    /// How many values have been read since this was last set to 0. What is referred to counts with all that it holds.
+    pub(crate) values: u64,
     pub(crate) sink: Sink,
 }
-
-/// How deep types and values may nest. Readers recurse that far, and so does everybody who walks them later.
-const MAX_DEPTH: u32 = 64;
 
 /// Names of one word: operators' parts, attributes, keywords.
 const fn is_word(b: u8) -> bool {
@@ -51,6 +51,7 @@ impl<'a> Cursor<'a> {
             pos: 0,
             depth: 0,
             deepest: 0,
+            values: 0,
             sink: Sink::default(),
         }
     }
@@ -334,31 +335,39 @@ impl<'a> Cursor<'a> {
 
     /// Runs `read` one level deeper.
     pub(crate) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        self.deepen()?;
-        let result = read(self);
+        self.reach(1)?;
+        self.depth += 1;
+        let result = with_stack(|| read(self));
         self.depth -= 1;
         result
     }
 
-    fn deepen(&mut self) -> Parsed<()> {
-        self.reach(1)?;
-        self.depth += 1;
-        Ok(())
+    /// Runs `read` with levels counted from 0.
+    pub(crate) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let outside = (std::mem::take(&mut self.depth), self.deepest);
+        let result = read(self);
+        (self.depth, self.deepest) = outside;
+        result
     }
 
     /// Checks that what stands here may be `levels` deep.
-    pub(crate) fn reach(&mut self, levels: u32) -> Parsed<()> {
+    pub(crate) fn reach(&mut self, levels: usize) -> Parsed<()> {
         self.deepest = self.deepest.max(self.depth + levels);
-        if self.depth + levels > MAX_DEPTH {
-            let span = self.here();
-            return Err(self.sink.error(
-                "nesting-too-deep",
-                format!("types and values nest at most {MAX_DEPTH} deep"),
-                span,
-                "one level too deep",
-            ));
+        if self.depth + levels > MAX_NESTING {
+            return Err(self.too_deep());
         }
         Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn too_deep(&mut self) -> Reported {
+        let span = self.here();
+        self.sink.error(
+            "nesting-too-deep",
+            format!("types and values nest at most {MAX_NESTING} deep"),
+            span,
+            "one level too deep",
+        )
     }
 
     /// A string in double quotes, after space, with its escapes resolved.

@@ -9,17 +9,13 @@ use super::node::Output;
 use super::scope::{NameMap, Scopes};
 use super::value::Env;
 use crate::diagnostics::{ParseError, Parsed, Reported};
+use frazil_ir::nesting::{MAX_GRAPHS, MAX_NESTING, with_stack};
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{
     AttributeValue, BlockId, Context, Diagnostic, Graph, NodeId, SourceRange, Span, SymbolId, TypeId, ValueId, symbols,
     types,
 };
 use std::sync::Arc;
-
-/// How deep blocks may nest. Nobody recurses on them, so that this bounds memory and the width of printed lines only.
-const MAX_BLOCKS: usize = 16_384;
-/// How deep graphs may nest in nodes of graphs.
-const MAX_GRAPHS: usize = 16;
 
 /// Few texts have shorter nodes on average; room that is not used costs no memory.
 const BYTES_OF_NODE: usize = 48;
@@ -397,7 +393,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
         self.operands(node)
     }
 
-    /// `block0(%i : int):`, the header of a block of `owner`.
+    /// `block0(%i : int):`, the header of a block of `owner`. `depth` blocks are open, that of the graph included.
     fn block(&mut self, owner: Option<NodeId>, depth: usize) -> Parsed<(BlockId, bool)> {
         let start = self.cur.pos;
         self.cur.word();
@@ -409,10 +405,10 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             );
             self.graph.create_node(symbols::EMPTY)
         });
-        if depth > MAX_BLOCKS {
+        if depth >= MAX_NESTING {
             return Err(self.cur.sink.error(
                 "nesting-too-deep",
-                format!("blocks nest at most {MAX_BLOCKS} deep"),
+                format!("blocks nest at most {MAX_NESTING} deep"),
                 span,
                 "one level too deep",
             ));
@@ -464,7 +460,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
     fn subgraph(&mut self, start: usize, depth: usize) -> Parsed<Arc<Graph>> {
         let span = self.cur.span_from(start);
         self.cur.expect(b'=', "behind the name")?;
-        if depth >= MAX_GRAPHS {
+        if depth + 1 >= MAX_GRAPHS {
             return Err(self.cur.sink.error(
                 "nesting-too-deep",
                 format!("graphs nest at most {MAX_GRAPHS} deep"),
@@ -477,7 +473,7 @@ impl<'p, 'a> GraphParser<'p, 'a> {
             ..self.options
         };
         let inner = GraphParser::new(self.cur, self.ctx, self.env, options);
-        Ok(Arc::new(inner.graph(depth + 1)?.0))
+        with_stack(|| Ok(Arc::new(inner.graph(depth + 1)?.0)))
     }
 
     /// Gives nodes without a source range their place in the text, if that is wanted.

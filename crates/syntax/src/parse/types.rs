@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use crate::diagnostics::{Parsed, Reported};
+use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, DType, Device, Diagnostic, Dim, SymbolId, TensorType, TypeId, TypeKind, types};
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ pub(crate) type Nominal = HashMap<SymbolId, TypeId>;
 
 /// Reads a type.
 pub(crate) fn parse_type(cur: &mut Cursor<'_>, ctx: &Context, nominal: &Nominal) -> Parsed<TypeId> {
-    cur.nested(|cur| Types { cur, ctx, nominal }.ty())
+    cur.apart(|cur| Types { cur, ctx, nominal }.deeper())
 }
 
 struct Types<'p, 'a> {
@@ -22,9 +23,13 @@ struct Types<'p, 'a> {
 impl Types<'_, '_> {
     fn ty(&mut self) -> Parsed<TypeId> {
         let mut ty = self.base()?;
-        // Lists of lists nest as well.
-        let mut levels = 0;
+        // An optional of an optional is no other type, so marks are counted too.
+        let mut marks = 0;
         loop {
+            // Lists of lists nest as well, and so does what names stand for.
+            if marks > MAX_NESTING || self.ctx.type_nesting(ty) > MAX_NESTING {
+                return Err(self.cur.too_deep());
+            }
             match self.cur.peek() {
                 b'[' => {
                     let start = self.cur.pos;
@@ -43,21 +48,13 @@ impl Types<'_, '_> {
                 }
                 _ => return Ok(ty),
             }
-            levels += 1;
-            if levels > 32 {
-                let here = self.cur.here();
-                return Err(self.cur.sink.error(
-                    "nesting-too-deep",
-                    "a type has at most 32 list and optional marks",
-                    here,
-                    "behind these",
-                ));
-            }
+            marks += 1;
         }
     }
 
     fn deeper(&mut self) -> Parsed<TypeId> {
-        parse_type(self.cur, self.ctx, self.nominal)
+        let (ctx, nominal) = (self.ctx, self.nominal);
+        self.cur.nested(|cur| Types { cur, ctx, nominal }.ty())
     }
 
     fn base(&mut self) -> Parsed<TypeId> {

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::tensor_text;
 use super::types::{Nominal, parse_type};
 use crate::diagnostics::{Parsed, Reported};
+use frazil_ir::nesting::{Extent, MAX_VALUES, with_stack};
 use frazil_ir::{
     AttributeValue, Constant, Context, Device, Diagnostic, DictConstant, EnumConstant, ListConstant, ObjectId,
     SymbolId, TensorData, TensorType, TupleConstant, TypeId, TypeKind, literal, types,
@@ -22,12 +23,15 @@ pub(crate) struct Env {
     pub(crate) enums: HashMap<SymbolId, IndexMap<SymbolId, Constant>>,
     /// `tensor<n>`
     pub(crate) tensors: HashMap<u32, Arc<TensorData>>,
-    /// `value<n>`: lists, dictionaries and tuples that are shared, and how deep they are nested.
-    pub(crate) shared: HashMap<u32, (Constant, u32)>,
+    /// `value<n>`: lists, dictionaries and tuples that are shared, with their extents.
+    pub(crate) shared: HashMap<u32, (Constant, Extent)>,
     /// `object<n>`
     pub(crate) objects: HashMap<u32, ObjectId>,
     /// Everything that the text defines, well or badly: kind and number.
     pub(crate) declared: HashSet<(&'static str, u32)>,
+    /// Whether the text states the type of each value that is not of the type expected at its place, as module files do. What is annotated or referred to is then
+    /// kept as it is. PyTorch's graphs state fewer types than they have.
+    pub(crate) exact: bool,
 }
 
 /// A value as it stands in the text.
@@ -48,12 +52,13 @@ pub(crate) fn parse_attribute(
     wanted: Option<TypeId>,
 ) -> Parsed<AttributeValue> {
     let start = cur.pos;
+    cur.values = 0;
     let value = Values { cur, ctx, env }.attribute(wanted)?;
     let verbatim = || AttributeValue::Elided(cur.since(start).into());
     Ok(match value {
         Attribute::Value(Value::Constant(c)) => AttributeValue::Constant(match wanted {
-            Some(ty) => fit(ctx, c, ty),
-            None => c,
+            Some(ty) if !env.exact => fit(ctx, c, ty),
+            _ => c,
         }),
         Attribute::Value(Value::Type(ty)) => AttributeValue::Type(ty),
         Attribute::Types(types) => AttributeValue::Types(types),
@@ -76,10 +81,11 @@ pub(crate) fn parse_constant(
 ) -> Parsed<Constant> {
     cur.skip_space();
     let start = cur.pos;
+    (cur.deepest, cur.values) = (0, 0);
     match (Values { cur, ctx, env }).value(wanted)? {
         Value::Constant(c) => Ok(match wanted {
-            Some(ty) => fit(ctx, c, ty),
-            None => c,
+            Some(ty) if !env.exact => fit(ctx, c, ty),
+            _ => c,
         }),
         Value::Boxed(number) => match tensor_text::boxed(ctx, &number, wanted) {
             Some(t) => Ok(Constant::Tensor(Arc::new(t))),
@@ -174,17 +180,9 @@ impl Values<'_, '_> {
     }
 
     fn value(&mut self, wanted: Option<TypeId>) -> Parsed<Value> {
-        let mut result = None;
-        self.cur.nested(|cur| {
-            let mut values = Values {
-                cur,
-                ctx: self.ctx,
-                env: self.env,
-            };
-            result = Some(values.value_here(wanted)?);
-            Ok(())
-        })?;
-        Ok(result.unwrap_or(Value::Elided))
+        let (ctx, env) = (self.ctx, self.env);
+        self.cur.values += 1;
+        self.cur.nested(|cur| Values { cur, ctx, env }.value_here(wanted))
     }
 
     fn value_here(&mut self, wanted: Option<TypeId>) -> Parsed<Value> {
@@ -194,7 +192,10 @@ impl Values<'_, '_> {
         self.cur.skip_space();
         let start = self.cur.pos;
         Ok(match self.cur.peek() {
-            b'"' => Value::Constant(Constant::Str(Arc::from(&*self.cur.string()?))),
+            b'"' => {
+                let text = Constant::Str(Arc::from(&*self.cur.string()?));
+                Value::Constant(self.fitted(text, wanted))
+            }
             b'[' => return self.list(wanted),
             b'(' => return self.tuple(wanted),
             b'{' => return self.braces(wanted),
@@ -207,7 +208,10 @@ impl Values<'_, '_> {
                 self.cur.expect(b'>', "behind the word")?;
                 Value::Elided
             }
-            b'-' | b'+' | b'.' | b'0'..=b'9' => Value::Constant(self.number()?),
+            b'-' | b'+' | b'.' | b'0'..=b'9' => {
+                let number = self.number()?;
+                Value::Constant(self.fitted(number, wanted))
+            }
             _ => return self.word(start, wanted),
         })
     }
@@ -295,7 +299,8 @@ impl Values<'_, '_> {
             "False" => Constant::Bool(false),
             "inf" | "nan" => {
                 self.cur.pos = start;
-                self.number()?
+                let number = self.number()?;
+                self.fitted(number, wanted)
             }
             "annotate" => return self.annotated(),
             "torch.device" => {
@@ -330,8 +335,15 @@ impl Values<'_, '_> {
             }
             _ => return self.enum_or_type(start, name),
         };
-        let _ = wanted;
         Ok(Value::Constant(constant))
+    }
+
+    /// A scalar as one of type `wanted`.
+    fn fitted(&self, scalar: Constant, wanted: Option<TypeId>) -> Constant {
+        match wanted {
+            Some(ty) if self.env.exact => fit_scalar(self.ctx, &scalar, ty).unwrap_or(scalar),
+            _ => scalar,
+        }
     }
 
     /// A member of an enumeration (`__torch__.Color.RED`) or a type.
@@ -380,8 +392,18 @@ impl Values<'_, '_> {
             "object" => self.env.objects.get(&number).map(|o| Constant::Object(*o)),
             "tensor" => self.env.tensors.get(&number).map(|t| Constant::Tensor(t.clone())),
             _ => match self.env.shared.get(&number) {
-                Some((value, depth)) => {
-                    self.cur.reach(*depth)?;
+                Some((value, extent)) => {
+                    self.cur.reach(extent.levels)?;
+                    self.cur.values = self.cur.values.saturating_add(extent.values);
+                    if self.cur.values > MAX_VALUES {
+                        let span = self.cur.span_from(start);
+                        let message =
+                            format!("a value holds at most {MAX_VALUES} values, shared ones counted at each place");
+                        return Err(self
+                            .cur
+                            .sink
+                            .error("too-many-values", message, span, "too many with this one"));
+                    }
                     Some(value.clone())
                 }
                 None => None,
@@ -413,10 +435,14 @@ impl Values<'_, '_> {
         if self.cur.peek() == b' ' {
             self.cur.pos += 1;
         }
-        let value = self.value(Some(ty))?;
+        // The annotation is no level of its own, or a text would have more levels than its values.
+        let value = match self.cur.rest().starts_with("annotate") {
+            true => self.value(Some(ty))?,
+            false => self.value_here(Some(ty))?,
+        };
         self.cur.expect(b')', "behind the value")?;
         Ok(match value {
-            Value::Constant(c) => Value::Constant(fit(self.ctx, c, ty)),
+            Value::Constant(c) if !self.env.exact => Value::Constant(fit(self.ctx, c, ty)),
             Value::Boxed(_) => Value::Elided,
             other => other,
         })
@@ -481,7 +507,13 @@ impl Values<'_, '_> {
         let Some(items) = self.items(b')', |i| elements.get(i).copied())? else {
             return Ok(Value::Elided);
         };
-        Ok(Value::Constant(Constant::tuple(self.ctx, items)))
+        Ok(Value::Constant(match wanted {
+            Some(ty) if self.env.exact && !elements.is_empty() && elements.len() == items.len() => {
+                let ty = strip(self.ctx, ty);
+                Constant::Tuple(Arc::new(TupleConstant { ty, items }))
+            }
+            _ => Constant::tuple(self.ctx, items),
+        }))
     }
 
     /// `{"a": 1}`, a dictionary, or `{5}`, a tensor of one element.
@@ -568,6 +600,19 @@ pub(crate) fn common_type(ctx: &Context, items: &[Constant]) -> TypeId {
         .unwrap_or(types::ANY)
 }
 
+/// The scalar that `constant` is for a value of type `ty`, where the text writes both alike: `1` for a bool or a float, a string for a device. None where it is
+/// what it is.
+pub(crate) fn fit_scalar(ctx: &Context, constant: &Constant, ty: TypeId) -> Option<Constant> {
+    Some(match (ctx.type_kind(strip(ctx, ty)), constant) {
+        (TypeKind::Bool, Constant::Int(i @ (0 | 1))) => Constant::Bool(*i == 1),
+        (TypeKind::Float, Constant::Int(i)) => Constant::Float(*i as f64),
+        (TypeKind::Complex, Constant::Int(i)) => Constant::Complex(Complex64::new(*i as f64, 0.0)),
+        (TypeKind::Complex, Constant::Float(f)) => Constant::Complex(Complex64::new(*f, 0.0)),
+        (TypeKind::Device, Constant::Str(text)) => Constant::Device(Device::parse(text)?),
+        _ => return None,
+    })
+}
+
 /// The constant as a value of type `ty`: what the text writes alike (`1` for a bool or a float, a string for a device) becomes what the type
 /// says, all through lists and tuples. What does not fit stays as it is, for the verifier to complain about.
 pub(crate) fn fit(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
@@ -576,20 +621,15 @@ pub(crate) fn fit(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
             .iter()
             .enumerate()
             .map(|(i, c)| match ty(i) {
-                Some(ty) => fit(ctx, c.clone(), ty),
+                Some(ty) => with_stack(|| fit(ctx, c.clone(), ty)),
                 None => c.clone(),
             })
             .collect()
     };
+    if let Some(scalar) = fit_scalar(ctx, &constant, ty) {
+        return scalar;
+    }
     match (ctx.type_kind(ty), constant) {
-        (TypeKind::Bool, Constant::Int(i @ (0 | 1))) => Constant::Bool(i == 1),
-        (TypeKind::Float, Constant::Int(i)) => Constant::Float(i as f64),
-        (TypeKind::Complex, Constant::Int(i)) => Constant::Complex(Complex64::new(i as f64, 0.0)),
-        (TypeKind::Complex, Constant::Float(f)) => Constant::Complex(Complex64::new(f, 0.0)),
-        (TypeKind::Device, Constant::Str(text)) => match Device::parse(&text) {
-            Some(d) => Constant::Device(d),
-            None => Constant::Str(text),
-        },
         (_, Constant::None) => Constant::None,
         (TypeKind::Optional(e), c) => fit(ctx, c, e),
         (TypeKind::List(element), Constant::List(l)) => {
@@ -618,7 +658,7 @@ pub(crate) fn fit(ctx: &Context, constant: Constant, ty: TypeId) -> Constant {
             entries: d
                 .entries
                 .iter()
-                .map(|(k, v)| (fit(ctx, k.clone(), key), fit(ctx, v.clone(), value)))
+                .map(|(k, v)| with_stack(|| (fit(ctx, k.clone(), key), fit(ctx, v.clone(), value))))
                 .collect(),
         })),
         (_, c) => c,

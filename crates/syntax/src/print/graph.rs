@@ -4,6 +4,7 @@ use super::value::{self, Plain, Style};
 use crate::parse::NameHasher;
 use frazil_ir::literal;
 use frazil_ir::names::Names;
+use frazil_ir::nesting::with_stack;
 use frazil_ir::types::display_type;
 use frazil_ir::{AttributeValue, BlockId, Constant, Graph, NodeId, TypeId, TypeKind, ValueId, symbols};
 use std::collections::HashMap;
@@ -75,7 +76,7 @@ pub(crate) fn write_graph(graph: &Graph, options: PrintOptions, style: &dyn Styl
             Some(node) => write!(out, "with {}_{i} = ", graph.kind_name(node)),
             None => write!(out, "with graph<{i}> = "),
         };
-        write_graph(&subgraph, options, style, out);
+        with_stack(|| write_graph(&subgraph, options, style, out));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Values in print: attributes of nodes, slots of objects, defaults of arguments.
 
 use super::tensor;
+use crate::parse::value::fit_scalar;
 use frazil_ir::literal::{self, quoted};
+use frazil_ir::nesting::with_stack;
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{AttributeValue, Constant, Context, TensorData, TypeId, TypeKind};
 use num_complex::Complex64;
@@ -110,6 +112,20 @@ struct Values<'a> {
 
 impl Values<'_> {
     fn constant(&self, value: &Constant, wanted: Option<TypeId>, out: &mut String) {
+        // A scalar that would be read as another kind.
+        if self.style.is_exact()
+            && let Some(ty) = wanted
+            && fit_scalar(self.ctx, value, ty).is_some()
+        {
+            let _ = write!(
+                out,
+                "annotate({}, ",
+                display_type(self.ctx, value.ty(self.ctx), TypeStyle::Exact)
+            );
+            self.constant(value, None, out);
+            out.push(')');
+            return;
+        }
         match value {
             Constant::None => out.push_str("None"),
             Constant::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
@@ -131,7 +147,7 @@ impl Values<'_> {
                 let _ = write!(out, "object<{}>", id.as_u32());
             }
             compound if self.style.shared(compound, out) => {}
-            compound => self.compound(compound, wanted, out),
+            compound => with_stack(|| self.compound(compound, wanted, out)),
         }
     }
 

@@ -1,7 +1,9 @@
 //! What PyTorch's form of graphs has no words for and module files keep: graphs in any attribute, NaNs of all kinds, what schemas leave open.
 
+use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{
-    AttributeValue, Builder, CompilationUnit, Constant, Context, Function, Graph, Module, SymbolId, symbols, types,
+    AttributeValue, Builder, CompilationUnit, Constant, Context, DictConstant, Function, Graph, Module, SymbolId,
+    TupleConstant, TypeId, TypeKind, symbols, types,
 };
 use frazil_ir::{ClassDef, ClassKind, schema::Argument, schema::FunctionSchema};
 use frazil_syntax::{
@@ -225,7 +227,8 @@ fn nodes_know_their_place_in_the_text() {
 
 #[test]
 fn nests_may_be_deep() {
-    const DEPTH: usize = 10_000;
+    // The graph is a block, too.
+    const DEPTH: usize = MAX_NESTING - 1;
     let open = |i: usize| format!("%v{i} : Tensor = prim::If(%c)\nblock0():\n");
     let close = |i: usize| match i {
         0 => "-> (%v0)\n".to_owned(),
@@ -260,4 +263,84 @@ fn nests_may_be_deep() {
         .unwrap()
         .join()
         .unwrap();
+}
+
+/// Values of all kinds at places of all types are read as what they are.
+#[test]
+fn values_keep_their_kinds() {
+    let ctx = Arc::new(Context::new());
+    let optional = |ty| ctx.optional_of(ty);
+    let device = frazil_ir::Device::CPU;
+    let scalars = [
+        Constant::None,
+        Constant::Bool(true),
+        Constant::Bool(false),
+        Constant::Int(0),
+        Constant::Int(1),
+        Constant::Int(2),
+        Constant::Int(i64::MIN),
+        Constant::Float(1.0),
+        Constant::Float(-0.0),
+        Constant::Float(1e300),
+        Constant::Float(f64::INFINITY),
+        Constant::Float(f64::from_bits(0xfff8_0000_0000_0123)),
+        Constant::Complex(num_complex::Complex64::new(-0.0, f64::NEG_INFINITY)),
+        Constant::str("cpu"),
+        Constant::str("a\0\u{7f}\n\"\\\u{10ffff}"),
+        Constant::Device(device),
+    ];
+    let types = [
+        types::BOOL,
+        types::INT,
+        types::FLOAT,
+        types::COMPLEX,
+        types::STR,
+        types::DEVICE,
+        types::NUMBER,
+        types::ANY,
+        types::NONE,
+        types::TENSOR,
+        ctx.type_of_kind(TypeKind::Union(ctx.type_list(&[types::INT, types::FLOAT, types::BOOL]))),
+    ];
+    let class = ctx.symbol("__torch__.Kinds");
+    let mut def = ClassDef::new(class, ClassKind::Module);
+    let mut slots = Vec::new();
+    let mut add = |ty: TypeId, value: Constant| {
+        def.add_attribute(ctx.symbol(&format!("a{}", slots.len())), ty, Default::default());
+        slots.push(value);
+    };
+    for ty in types {
+        for value in &scalars {
+            add(ty, value.clone());
+            add(optional(ty), value.clone());
+            // Containers whose types are those of the places, and others.
+            let list = Constant::list(ty, vec![value.clone(), Constant::Int(1)]);
+            add(ctx.list_of(ty), list.clone());
+            add(optional(ctx.list_of(types::FLOAT)), list.clone());
+            add(ctx.list_of(types::ANY), list);
+            let pair = ctx.tuple_of(&[ty, optional(ty)]);
+            let tuple = Constant::Tuple(Arc::new(TupleConstant {
+                ty: pair,
+                items: vec![value.clone(), Constant::Int(1)],
+            }));
+            add(pair, tuple.clone());
+            add(ctx.tuple_of(&[types::FLOAT, types::BOOL]), tuple);
+            let dict = Constant::Dict(Arc::new(DictConstant {
+                key: ty,
+                value: optional(ty),
+                entries: vec![(value.clone(), Constant::Int(0)), (Constant::str("cpu"), value.clone())],
+            }));
+            add(ctx.dict_of(ty, optional(ty)), dict.clone());
+            add(ctx.dict_of(types::BOOL, types::BOOL), dict);
+        }
+        add(ctx.list_of(ty), Constant::list(ty, Vec::new()));
+        add(ctx.list_of(types::FLOAT), Constant::list(ty, Vec::new()));
+        // One list at two places, whose types say different things of it.
+        let shared = Constant::list(ty, vec![Constant::Int(1), Constant::Int(0)]);
+        add(ctx.list_of(ty), shared.clone());
+        add(ctx.list_of(types::BOOL), shared);
+    }
+    let mut unit = CompilationUnit::default();
+    unit.classes.insert(class, def);
+    round_trip(&Module::new(ctx.clone(), unit, class, slots));
 }

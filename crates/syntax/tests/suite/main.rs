@@ -15,5 +15,6 @@ mod dot;
 mod graphs;
 mod lossless;
 mod modules;
+mod nesting;
 mod properties;
 mod tensors;

@@ -6,13 +6,14 @@ use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use frazil_ir::nesting::Extent;
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{Constant, Context, Device, TensorData, TypeId, TypeKind, literal};
 
 use super::error::CodeError;
 
-/// Deepest nesting of containers in a constant.
-const MAX_DEPTH: usize = 500;
+/// Deepest nesting of containers in a literal. Deeper ones go to the table: literals repeat the types of all that is in them.
+const MAX_LITERAL: usize = 64;
 
 /// What stands in the table of constants.
 #[derive(Clone, Debug)]
@@ -102,7 +103,12 @@ pub(super) fn write_constant(
     value: &Constant,
     out: &mut String,
 ) -> Result<(), CodeError> {
-    Writer { ctx, table, out }.constant(value, 0)
+    let mut writer = Writer { ctx, table, out };
+    match Extent::of(value).levels > MAX_LITERAL {
+        true => writer.tabled(value),
+        false => writer.constant(value)?,
+    }
+    Ok(())
 }
 
 /// What a constant of type `ty` is: text keeps truth values as numbers, and devices as strings.
@@ -121,13 +127,15 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn constant(&mut self, value: &Constant, depth: usize) -> Result<(), CodeError> {
-        if depth > MAX_DEPTH {
-            return Err(CodeError::Constant(format!("it nests more than {MAX_DEPTH} levels")));
-        }
+    /// Writes the name of `value` in the table.
+    fn tabled(&mut self, value: &Constant) {
+        let index = self.table.add(value);
+        let _ = write!(self.out, "CONSTANTS.c{index}");
+    }
+
+    fn constant(&mut self, value: &Constant) -> Result<(), CodeError> {
         if matches!(value, Constant::Tensor(_) | Constant::Object(_)) || !is_ascii(value) {
-            let index = self.table.add(value);
-            let _ = write!(self.out, "CONSTANTS.c{index}");
+            self.tabled(value);
             return Ok(());
         }
         match value {
@@ -148,14 +156,14 @@ impl Writer<'_> {
             Constant::Function(name) => self.out.push_str(self.ctx.name(*name)),
             Constant::List(list) => {
                 let vague = list.items.is_empty() || is_vague(self.ctx, list.element);
-                self.annotated(vague, ", ", value, |this| this.items(["[", "]"], &list.items, depth))?;
+                self.annotated(vague, ", ", value, |this| this.items(["[", "]"], &list.items))?;
             }
             Constant::Tuple(tuple) => {
                 if let TypeKind::NamedTuple(name, ..) = self.ctx.type_kind(tuple.ty) {
                     self.out.push_str(self.ctx.name(name));
                 }
                 let close = if tuple.items.len() == 1 { ",)" } else { ")" };
-                self.items(["(", close], &tuple.items, depth)?;
+                self.items(["(", close], &tuple.items)?;
             }
             Constant::Dict(dict) => {
                 let vague = dict.entries.is_empty() || is_vague(self.ctx, dict.value);
@@ -164,9 +172,9 @@ impl Writer<'_> {
                     this.out.push('{');
                     for (i, (key, value)) in dict.entries.iter().enumerate() {
                         this.out.push_str(if i > 0 { ", " } else { "" });
-                        this.constant(key, depth + 1)?;
+                        this.constant(key)?;
                         this.out.push_str(": ");
-                        this.constant(value, depth + 1)?;
+                        this.constant(value)?;
                     }
                     this.out.push('}');
                     Ok(())
@@ -203,11 +211,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn items(&mut self, [open, close]: [&str; 2], items: &[Constant], depth: usize) -> Result<(), CodeError> {
+    fn items(&mut self, [open, close]: [&str; 2], items: &[Constant]) -> Result<(), CodeError> {
         self.out.push_str(open);
         for (i, item) in items.iter().enumerate() {
             self.out.push_str(if i > 0 { ", " } else { "" });
-            self.constant(item, depth + 1)?;
+            self.constant(item)?;
         }
         self.out.push_str(close);
         Ok(())

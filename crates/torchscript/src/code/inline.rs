@@ -29,6 +29,9 @@ pub(super) fn inlined_nodes(graph: &Graph) -> Vec<bool> {
     scan.inlined
 }
 
+/// Deepest nesting of nodes in the expression of one statement: a fraction of what readers accept, which parentheses and types count for, too.
+const MAX_INLINED: usize = 800;
+
 pub(super) fn index(node: NodeId) -> usize {
     node.as_u32() as usize
 }
@@ -44,19 +47,20 @@ impl Scan<'_> {
         let graph = self.graph;
         // The nodes from the statement down to the one at hand, each with the number of operands that are still to be looked at.
         let mut open = vec![(statement, graph.operand_count(statement))];
-        while let Some((node, left)) = open.last_mut() {
+        while let Some(&mut (node, ref mut left)) = open.last_mut() {
             let Some(next) = left.checked_sub(1) else {
                 open.pop();
                 continue;
             };
             *left = next;
-            let Some(operand) = graph.operand(*node, next) else {
+            let Some(operand) = graph.operand(node, next) else {
                 continue;
             };
             let Some(definition) = graph.defining_node(operand) else {
                 continue;
             };
-            if point == Some(definition) && can_inline(graph, definition, operand) {
+            let depth = open.len();
+            if point == Some(definition) && depth < MAX_INLINED && can_inline(graph, definition, operand) {
                 self.inlined[index(definition)] = true;
                 point = before(graph, definition);
                 open.push((definition, graph.operand_count(definition)));

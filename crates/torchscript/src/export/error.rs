@@ -23,6 +23,17 @@ pub enum SaveError {
     /// A method has no form as source code.
     #[error(transparent)]
     Code(#[from] crate::code::CodeError),
+    /// The code would be nested more deeply than readers accept.
+    #[error("{entry} cannot be written to an archive: line {line} is nested more deeply than source is read")]
+    Nesting {
+        /// The entry of the archive.
+        entry: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Values or types are nested more deeply than readers accept, or values shared more often.
+    #[error("the module cannot be written to an archive: {0}")]
+    TooDeep(#[from] frazil_ir::nesting::TooDeep),
     /// The graph of a method is not valid.
     #[error("{function} cannot be written to an archive: {source}")]
     Invalid {

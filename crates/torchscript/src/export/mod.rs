@@ -15,11 +15,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Seek, Write};
 use std::sync::Arc;
 
+use frazil_ir::nesting::check_module;
 use frazil_ir::schema::Catalogue;
 use frazil_ir::{Module, NodeId, SymbolId, TensorData};
 
 use crate::code::print_module;
-use crate::frontend::{Stack, no_module, with_stack};
+use crate::frontend::{MAX_DEPTH, Stack, no_module, too_deep, with_stack};
 use records::RecordWriter;
 use values::{Pickled, ValueWriter};
 
@@ -147,11 +148,21 @@ struct CodeRecord {
 
 impl Parts {
     fn new(module: &Module, catalogue: &Catalogue, stack: Stack) -> Result<Parts, SaveError> {
+        check_module(module)?;
         operators_exist(module, catalogue)?;
         python::check(module)?;
         let data = ValueWriter::root(module, stack)?;
         let printed = print_module(module, catalogue)?;
         let constants = ValueWriter::constants(module, &printed.constants.values()?, stack)?;
+        for file in &printed.files {
+            let text = file.code.as_str();
+            if let Some(at) = too_deep(text, MAX_DEPTH) {
+                return Err(SaveError::Nesting {
+                    entry: file.entry(),
+                    line: 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count(),
+                });
+            }
+        }
         let code = printed.files.into_iter().map(|file| CodeRecord {
             entry: file.entry(),
             debug: debug::debug_record(module.ctx(), &module.unit.sources, &file.entry(), file.code.marks()),

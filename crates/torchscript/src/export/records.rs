@@ -3,7 +3,9 @@
 //! Every record is stored as it is and begins on a boundary of 64 bytes, so that whoever maps the file can use tensors where they lie; code
 //! and its debug records are deflated when that pays, as PyTorch does.
 
-use std::io::{Seek, Write};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
@@ -19,9 +21,68 @@ const PADDING_FIELD: u16 = u16::from_le_bytes(*b"FB");
 /// Records that are no longer are not worth deflating.
 const LEAST_DEFLATED: usize = 200;
 
+/// Where a zip file is written. Dropping an unfinished [`ZipWriter`] finishes the file, and prints to the standard error stream if that fails. So nothing is written any more once a write
+/// has failed or the file was abandoned.
+struct Output<W> {
+    out: W,
+    is_abandoned: Arc<AtomicBool>,
+    /// Where the next byte goes, and where the file ends. Finishing an abandoned file needs them.
+    position: u64,
+    end: u64,
+}
+
+impl<W> Output<W> {
+    /// The result of `work`, or nothing for a file that was abandoned.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<Option<T>> {
+        if self.is_abandoned.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let result = work(&mut self.out);
+        let is_over = result.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
+        self.is_abandoned.fetch_or(is_over, Ordering::Relaxed);
+        result.map(Some)
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.guarded(|out| out.write(bytes))?.unwrap_or(bytes.len());
+        self.position = self.position.saturating_add(written as u64);
+        self.end = self.end.max(self.position);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.guarded(W::flush).map(|_| ())
+    }
+}
+
+impl<W: Seek> Seek for Output<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = self.guarded(|out| out.seek(to))?;
+        self.position = position.unwrap_or_else(|| match to {
+            SeekFrom::Start(position) => position,
+            SeekFrom::Current(by) => self.position.saturating_add_signed(by),
+            SeekFrom::End(by) => self.end.saturating_add_signed(by),
+        });
+        Ok(self.position)
+    }
+}
+
+/// Abandons the output when it is dropped.
+struct Abandon(Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A zip file whose records lie in one top directory.
 pub(super) struct RecordWriter<W: Write + Seek> {
-    zip: ZipWriter<W>,
+    /// Dropped before the zip file.
+    abandon: Abandon,
+    zip: ZipWriter<Output<W>>,
     top: String,
     names: crc32fast::Hasher,
     contents: crc32fast::Hasher,
@@ -37,8 +98,17 @@ impl<W: Write + Seek> RecordWriter<W> {
             });
         }
         check_name(top)?;
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let abandon = Abandon(Arc::clone(&is_abandoned));
+        let output = Output {
+            out,
+            is_abandoned,
+            position: 0,
+            end: 0,
+        };
         Ok(RecordWriter {
-            zip: ZipWriter::new(out).set_auto_large_file(),
+            abandon,
+            zip: ZipWriter::new(output).set_auto_large_file(),
             top: top.to_owned(),
             names: crc32fast::Hasher::new(),
             contents: crc32fast::Hasher::new(),
@@ -83,7 +153,9 @@ impl<W: Write + Seek> RecordWriter<W> {
             self.contents.clone().finalize()
         );
         self.stored(".data/serialization_id", id.as_bytes())?;
-        Ok(self.zip.finish()?)
+        let output = self.zip.finish()?;
+        drop(self.abandon);
+        Ok(output.out)
     }
 }
 
@@ -105,4 +177,66 @@ fn check_name(name: &str) -> Result<(), SaveError> {
         return bad("it climbs out of the archive with `..`");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// A file that takes so many bytes.
+    struct Full(Cursor<Vec<u8>>, usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = self.1.saturating_sub(self.0.position() as usize);
+            match room.min(bytes.len()) {
+                0 if !bytes.is_empty() => Err(io::ErrorKind::StorageFull.into()),
+                length => self.0.write(&bytes[..length]),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Full {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    fn write(room: usize) -> Result<Full, SaveError> {
+        let mut records = RecordWriter::new(Full(Cursor::new(Vec::new()), room), "top")?;
+        records.stored("a", &[1; 500])?;
+        records.deflated("b", &[2; 5000])?;
+        records.finish()
+    }
+
+    #[test]
+    fn a_full_disk_is_one_error_and_nothing_is_written_after_it() {
+        let whole = write(usize::MAX).unwrap().0.into_inner().len();
+        for room in 0..whole {
+            let error = write(room).err().map(|e| e.to_string());
+            assert!(
+                error.is_some_and(|e| e.contains("no storage space")),
+                "{room} of {whole}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_finished_is_not_written() {
+        let mut file = Cursor::new(Vec::new());
+        let mut records = RecordWriter::new(&mut file, "top").unwrap();
+        records.stored("a", &[1; 500]).unwrap();
+        records.stored("../b", &[]).unwrap_err();
+        drop(records);
+        let bytes = file.into_inner();
+        assert!(
+            !bytes.windows(4).any(|four| four == b"PK\x05\x06"),
+            "there is no end of a directory"
+        );
+    }
 }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::types::{TypeStyle, display_type};
 use frazil_ir::{
     Constant, DType, Device, DeviceKind, DictConstant, Encoding, EnumConstant, ListConstant, Module, ObjectId, Storage,
@@ -17,9 +18,6 @@ use super::error::{SaveError, unwritable};
 use crate::frontend::Stack;
 
 use super::pickle::{MemoSlot, PickleWriter, ShortTuple};
-
-/// Deepest nesting that is written; the reader has the same bound.
-const MAX_DEPTH: usize = crate::frontend::MAX_DEPTH;
 
 /// What makes a value one value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,8 +105,8 @@ impl<'m> ValueWriter<'m> {
     }
 
     fn value(&mut self, constant: &Constant, depth: usize) -> Written {
-        if depth > MAX_DEPTH || self.stack.is_short() {
-            let levels = depth.min(MAX_DEPTH);
+        if depth > MAX_NESTING || self.stack.is_short() {
+            let levels = depth.min(MAX_NESTING);
             return Err(unwritable(format!("it is nested more than {levels} levels deep")));
         }
         match constant {
@@ -298,7 +296,7 @@ impl<'m> ValueWriter<'m> {
     /// A member of an enumeration: its class, called with its value.
     fn member(&mut self, member: &EnumConstant, depth: usize) -> Written {
         self.class(member.class)?;
-        self.value(&member.value, depth + 1)?;
+        self.value(&member.value, depth)?;
         self.pickle.reduce();
         Ok(())
     }

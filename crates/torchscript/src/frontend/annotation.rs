@@ -1,5 +1,6 @@
 //! Type annotations: Python expressions that name TorchScript types.
 
+use frazil_ir::nesting::{MAX_NESTING, with_stack};
 use frazil_ir::types::unify;
 use frazil_ir::{Context, TypeId, TypeKind, types};
 use ruff_python_ast::{Expr, Operator};
@@ -12,12 +13,21 @@ use super::{LoadError, Result};
 impl Program<'_> {
     /// The type that the annotation `expr` of `file` names. Classes are looked up, and defined when they are met for the first time.
     pub(crate) fn annotation(&mut self, file: &SourceFile, expr: &Expr) -> Result<TypeId> {
-        self.annotation_inner(file, expr, false)
+        self.bounded_annotation(file, expr, false)
     }
 
     /// A type that `isinstance` asks for, where `list` alone is any list.
     pub(crate) fn annotation_or_bare(&mut self, file: &SourceFile, expr: &Expr) -> Result<TypeId> {
-        self.annotation_inner(file, expr, true)
+        self.bounded_annotation(file, expr, true)
+    }
+
+    fn bounded_annotation(&mut self, file: &SourceFile, expr: &Expr, bare: bool) -> Result<TypeId> {
+        let ty = with_stack(|| self.annotation_inner(file, expr, bare))?;
+        if self.ctx.type_nesting(ty) > MAX_NESTING {
+            let message = format!("types are nested more than {MAX_NESTING} levels deep");
+            return Err(file.error("nesting", message, expr).into());
+        }
+        Ok(ty)
     }
 
     /// The type that a text names, which stands in a comment or string at `node`.

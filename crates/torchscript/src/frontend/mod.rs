@@ -23,7 +23,7 @@ use crate::archive::{Archive, ArchiveError, Limits, SharedBytes, foreign};
 use program::{ArchiveSources, Program};
 
 pub(crate) use emit::python_function;
-pub(crate) use source::MAX_DEPTH;
+pub(crate) use source::{MAX_DEPTH, too_deep};
 pub(crate) use stack::{Stack, with_stack};
 
 pub use extend::{Known, define_methods, load_source_with};

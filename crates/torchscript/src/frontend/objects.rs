@@ -6,6 +6,7 @@ mod tensors;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use frazil_ir::nesting::{MAX_NESTING, MAX_VALUES};
 use frazil_ir::{
     CompilationUnit, Constant, Context, Device, DictConstant, EnumConstant, Module, Object, ObjectId, Storage,
     SymbolId, TensorData, TupleConstant, TypeId, TypeKind, types,
@@ -14,7 +15,6 @@ use num_complex::Complex64;
 
 use super::Result;
 use super::program::{self, Global, Program};
-use super::source::MAX_DEPTH;
 use crate::archive::{Archive, ArchiveError, Pickle, PickleId, PickleValue};
 
 pub use checkpoint::Checkpoint;
@@ -109,9 +109,6 @@ const STRING_BYTES: usize = 32;
 /// Bytes of a container, object or tensor beside its items, with what is remembered of it while objects are read.
 const CONTAINER_BYTES: usize = 256;
 
-/// Values that a container may hold, with all that those hold.
-const MAX_WALKED: u64 = 1 << 24;
-
 /// The address of a container.
 fn container(constant: &Constant) -> Option<usize> {
     match constant {
@@ -160,8 +157,8 @@ impl<'r, 'p> Reader<'r, 'p> {
 
     /// The value behind `id`, read as a `ty`.
     fn value(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
-        if depth > MAX_DEPTH || self.program.stack.is_short() {
-            return Err(self.unexpected(id, format!("at most {} levels of nesting", depth.min(MAX_DEPTH))));
+        if depth > MAX_NESTING || self.program.stack.is_short() {
+            return Err(self.unexpected(id, format!("at most {} levels of nesting", depth.min(MAX_NESTING))));
         }
         if let Some(known) = self.known.get(&id) {
             return Ok(known.clone());
@@ -203,10 +200,10 @@ impl<'r, 'p> Reader<'r, 'p> {
                 items.iter().map(weight).fold(1, u64::saturating_add)
             }
         };
-        if total > MAX_WALKED {
+        if total > MAX_VALUES {
             return Err(self.unexpected(
                 id,
-                format!("containers of at most {MAX_WALKED} values, shared ones counted at each place"),
+                format!("containers of at most {MAX_VALUES} values, shared ones counted at each place"),
             ));
         }
         self.weights.insert(address, total);
@@ -397,7 +394,7 @@ impl<'r, 'p> Reader<'r, 'p> {
             ("torch._utils._rebuild_qtensor", _) => self.quantized_tensor(id, arguments, depth),
             ("torch._utils._rebuild_sparse_tensor", _) => self.sparse_tensor(id, arguments, depth),
             ("torch._utils._rebuild_parameter", &[tensor, requires_grad, ..]) => {
-                let tensor = self.value(tensor, ty, depth + 1)?;
+                let tensor = self.called(tensor, ty, depth)?;
                 match (&tensor, pickle.value(requires_grad)) {
                     (Constant::Tensor(data), PickleValue::Bool(flag)) if data.requires_grad != *flag => {
                         let data = TensorData {
@@ -414,7 +411,7 @@ impl<'r, 'p> Reader<'r, 'p> {
                     .str(tag)
                     .ok_or_else(|| self.unexpected(tag, "the name of a type"))?;
                 let ty = self.tagged_type(tag, tag_text)?;
-                self.value(value, ty, depth + 1)
+                self.called(value, ty, depth)
             }
             ("torch.jit._pickle.build_intlist", &[list]) => self.build_list(list, types::INT, depth),
             ("torch.jit._pickle.build_doublelist", &[list]) => self.build_list(list, types::FLOAT, depth),
@@ -456,6 +453,12 @@ impl<'r, 'p> Reader<'r, 'p> {
             }
             _ => Err(self.unexpected(id, "a tensor, or another value that archives hold")),
         }
+    }
+
+    /// The value that a call is made of and that it returns: no level of its own, or archives would have more levels than their values. Calls of calls are.
+    fn called(&mut self, id: PickleId, ty: TypeId, depth: usize) -> Result<Constant> {
+        let is_call = matches!(self.pickle.value(id), PickleValue::Call { .. });
+        self.value(id, ty, depth + usize::from(is_call))
     }
 
     fn build_list(&mut self, list: PickleId, element: TypeId, depth: usize) -> Result<Constant> {

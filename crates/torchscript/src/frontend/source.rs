@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, Diagnostic, SourceRange, Span};
 use ruff_python_ast::{Expr, ModModule, Stmt, StmtClassDef};
 use ruff_text_size::{Ranged, TextRange};
@@ -14,8 +15,9 @@ use crate::archive::{SourceMap, SourcePlace};
 /// Longest source file, in bytes: spans are 32 bits wide.
 const MAX_SOURCE_BYTES: usize = 1 << 30;
 
-/// Deepest nesting of brackets and blocks that is read. PyTorch's printer breaks expressions up long before.
-pub(crate) const MAX_DEPTH: usize = 1000;
+/// Deepest nesting of brackets, and of indented blocks, that is read: source writes types and values inside of expressions, and methods inside of classes.
+/// What results is nested [`MAX_NESTING`] levels deep at most.
+pub(crate) const MAX_DEPTH: usize = 2 * MAX_NESTING;
 
 /// Bytes that the parser takes for a token, and for what becomes of it in the tree.
 const TOKEN_BYTES: usize = 80;
@@ -396,8 +398,8 @@ pub(crate) fn imports(body: &[Stmt]) -> HashMap<String, String> {
 }
 
 /// The byte at which brackets or blocks nest too deeply, before the parser would recurse into them. Strings are not told from code, which
-/// errs on the side of refusal only for strings with a thousand unmatched brackets.
-fn too_deep(text: &str, levels: usize) -> Option<usize> {
+/// errs on the side of refusal only for strings with thousands of unmatched brackets.
+pub(crate) fn too_deep(text: &str, levels: usize) -> Option<usize> {
     let mut brackets = 0usize;
     let mut indents: Vec<usize> = Vec::new();
     // Prefix operators, postfix chains and chained binary operators nest without brackets.

@@ -14,4 +14,5 @@ mod common;
 mod corpus;
 mod language;
 mod load;
+mod nesting;
 mod save;

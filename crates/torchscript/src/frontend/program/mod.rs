@@ -15,6 +15,7 @@ mod top;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use frazil_ir::nesting::check_graph;
 use frazil_ir::schema::{Argument, Catalogue, FunctionSchema, TypeHint};
 use frazil_ir::{
     ClassKind, CompilationUnit, Constant, Context, Function, FunctionId, Graph, SymbolId, TypeId, TypeKind, symbols,
@@ -632,6 +633,8 @@ impl<'a> Program<'a> {
         let compiled = self.emit_body(id, &file, def, &schema);
         self.traces.is_tracing = outer;
         let (graph, returned) = compiled?;
+        let name = self.ctx.name(self.unit.function(id).name);
+        check_graph(&graph, name).map_err(|error| file.error("nesting", error.to_string(), &def.name))?;
         let function = self.unit.function_mut(id);
         function.graph = graph;
         if function.schema.returns.is_empty() {
