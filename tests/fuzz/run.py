@@ -27,7 +27,7 @@ import seeds
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-COMMON = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-reload=1", "-verbosity=1"]
+COMMON = ["-rss_limit_mb=2048", "-print_final_stats=1", "-reload=1", "-verbosity=1"]
 # Most bytes of an input. Longer ones reach nothing that these do not, and are slower.
 MAX_LEN = {"archive": 1 << 16, "roundtrip": 1 << 16, "text": 1 << 14, "source": 1 << 14}
 DEFAULT_MAX_LEN = 1 << 13
@@ -89,10 +89,12 @@ class Worker:
 
     def work(self) -> None:
         while (left := self.end - time.monotonic()) > 1 and len(self.found) < MAX_FINDINGS:
+            before = len(self.found)
             status = self.once(int(left))
-            if status != 0 and not self.found:
-                # It did not get as far as running an input.
-                self.found.append(f"exit status {status}: {self.log}")
+            if status != 0 and len(self.found) == before:
+                # The finding is one of the inputs that it starts from, or no input was run at all: it would end the same way again.
+                if not self.found:
+                    self.found.append(f"exit status {status}: {self.log}")
                 return
 
     def once(self, seconds: int) -> int:
@@ -115,7 +117,7 @@ class Worker:
         self.process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu += usage.ru_utime + usage.ru_stime
         self.log.write_text("".join(lines[-2000:]))
-        if found is not None:
+        if found is not None and str(found) not in self.found:
             self.found.append(str(found))
             (self.findings / f"{found.name}.log").write_text("".join(lines[-400:]))
         return self.process.returncode
@@ -137,7 +139,7 @@ def run(target: str, programs: pathlib.Path, arguments: argparse.Namespace, seco
     for path in (corpus, findings, logs):
         path.mkdir(parents=True, exist_ok=True)
     command = [*(["nice", "-n", str(arguments.nice)] if arguments.nice else []), str(programs / target), *COMMON]
-    command += [f"-max_len={MAX_LEN.get(target, DEFAULT_MAX_LEN)}", f"-artifact_prefix={findings}/{target}-"]
+    command += [f"-timeout={arguments.timeout}", f"-max_len={MAX_LEN.get(target, DEFAULT_MAX_LEN)}", f"-artifact_prefix={findings}/{target}-"]
     for dictionary in (folder / "seeds" / f"{target}.dict", HERE / f"{target}.dict"):
         if dictionary.exists():
             command.append(f"-dict={dictionary}")
@@ -163,7 +165,7 @@ def run(target: str, programs: pathlib.Path, arguments: argparse.Namespace, seco
         "cpu_seconds": round(sum(worker.cpu for worker in workers), 1),
         "edges_at_90": edges_at(curves, 0.9 * final),
         "edges": edges_at(curves, final),
-        "findings": [name for worker in workers for name in worker.found],
+        "findings": sorted({name for worker in workers for name in worker.found}),
     }
 
 
@@ -212,6 +214,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes of a target (default: one a core)")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/fuzz", help="where everything is written")
     parser.add_argument("--programs", type=pathlib.Path, help="use the programs in this folder instead of building them")
+    parser.add_argument("--timeout", type=int, default=10, help="seconds that an input may take (default: 10)")
     parser.add_argument("--nice", type=int, default=0, help="lower the priority of the processes")
     parser.add_argument("--summary", action="store_true", help="print the sums of all recorded runs, and run nothing")
     arguments = parser.parse_args()

@@ -9,8 +9,8 @@ mod machine;
 mod table;
 mod texts;
 
-use super::super::choices::Choices;
-use super::super::memory;
+use super::choices::Choices;
+use super::memory;
 use machine::Machine;
 
 /// Most calls of an input.
