@@ -74,9 +74,4 @@ impl<'a> Choices<'a> {
         self.rest = rest;
         taken
     }
-
-    /// All other bytes.
-    pub fn all(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.rest)
-    }
 }
