@@ -7,10 +7,10 @@ LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full fuzz check install lit conformance bench bench-peers bench-text bench-passes bench-eager
+.PHONY: help setup demo test test-full fuzz fuzz-programs miri check install lit conformance bench bench-peers bench-text bench-passes bench-eager
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing (LLVM and MLIR 22, lit); quiet when nothing is
 	@tools/setup.sh
@@ -24,8 +24,14 @@ test: ## everything that has to pass: formatting, lints, unit tests, lit, confor
 test-full: ## what `make test` leaves out: examples, benches, the documentation, the embedding example, valgrind, kill points
 	@tools/test.sh --rest
 
-fuzz: setup ## random programs, interpreter against native code, with fresh seeds; TIME=60 seconds, SEED=... to start at one
+fuzz: ## the fuzz targets on all cores, with coverage and the address sanitizer; TIME=60 seconds for all, TARGETS='text capi' for some
+	@tests/fuzz/run.py --time $(or $(TIME),60) $(if $(TARGETS),--targets '$(TARGETS)')
+
+fuzz-programs: setup ## random programs, interpreter against native code, with fresh seeds; TIME=60 seconds, SEED=... to start at one
 	@$(CARGO) run -q -p frazil-tests --example fuzz -- --seconds $(or $(TIME),60) $(if $(SEED),--seed $(SEED))
+
+miri: ## tests of the crates with unsafe code in Miri, with a nightly toolchain that rustup installs
+	@tools/check/miri.sh
 
 check: setup ## formatting and lints only
 	$(CARGO) fmt --check

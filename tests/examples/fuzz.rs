@@ -1,7 +1,7 @@
 //! Runs random programs on both engines until the time is over:
 //!
 //! ```text
-//! make fuzz TIME=60
+//! make fuzz-programs TIME=60
 //! cargo run --example fuzz -- --seconds 60 [--seed 1]
 //! ```
 //!

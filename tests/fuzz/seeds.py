@@ -1,47 +1,164 @@
 #!/usr/bin/env python3
-"""Writes the inputs that fuzzing starts from: python tests/fuzz/seeds.py FOLDER
+"""Writes the inputs that fuzzing starts from, and dictionaries: python tests/fuzz/seeds.py FOLDER
 
-They come from the fixtures, the lit tests and the examples of the documents; the archive target gets entries of the fixtures' archives in
-its own form too, which mutates better than zip files do.
+Inputs come from the fixtures, the lit tests and the examples of the documents, in the form that each target reads; src says which. Names of
+operators, passes and types make the dictionaries. The same repository gives the same files.
 """
 
 import pathlib
+import random
 import re
 import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGETS = ("archive", "capi", "files", "interp", "pipelines", "roundtrip", "source", "text")
+# Larger inputs mutate badly, and take long.
+LARGE = 1 << 16
+SMALL = 1 << 13
+# Inputs of the target `capi`, and their lengths: what they mean is only known to it.
+SEQUENCES = 300
+LENGTHS = (30, 100, 300)
+
+KEYWORDS = """
+def class return if elif else for while in is not and or None True False self lambda with try except raise assert break continue pass import del global
+Tensor int float bool str complex List[int] Dict[str,Tensor] Optional[Tensor] Tuple[int,float] Union[int,str] Any Future NamedTuple Enum
+torch.jit.script torch.jit.export torch.jit.ignore torch.jit.unused torch.jit.Final torch.jit.annotate torch.jit.fork torch.jit.wait
+nn.Module super().__init__() nn.Parameter register_buffer register_parameter isinstance range enumerate zip len print getattr hasattr
+graph block0 prim::Constant prim::If prim::Loop prim::ListConstruct prim::TupleConstruct prim::TupleUnpack prim::DictConstruct prim::GetAttr prim::SetAttr
+prim::CallMethod prim::CallFunction prim::CallFunctional prim::fork prim::Closure prim::RaiseException prim::unchecked_cast prim::Uninitialized
+""".split()
 
 
-def main() -> None:
-    folder = pathlib.Path(sys.argv[1])
-    for target in ("archive", "source", "text"):
-        (folder / target).mkdir(parents=True, exist_ok=True)
-    archives = sorted(ROOT.glob("tests/fixtures/**/*.pt"))
-    for number, path in enumerate(archives):
+def archives() -> dict[str, bytes]:
+    """Archives as they are, as their entries, and without their tensors."""
+    found = {}
+    for number, path in enumerate(sorted(ROOT.glob("tests/fixtures/**/*.pt"))):
+        if not zipfile.is_zipfile(path):
+            # Of a format that is refused.
+            found[f"{number}.pt"] = path.read_bytes()[:LARGE]
+            continue
         with zipfile.ZipFile(path) as archive:
-            parts = {}
-            for name in archive.namelist():
-                inner = name.split("/", 1)[-1]
-                parts[inner] = archive.read(name)
-                if inner.startswith("code/") and inner.endswith(".py"):
-                    (folder / "source" / f"{number}-{inner.replace('/', '_')}").write_bytes(parts[inner])
-        whole = b"".join(b"\n==== " + name.encode() + b"\n" + part for name, part in parts.items())
-        if path.stat().st_size < 1 << 16:
-            (folder / "archive" / f"{number}.pt").write_bytes(path.read_bytes())
-        if len(whole) < 1 << 16:
-            (folder / "archive" / f"{number}.parts").write_bytes(whole)
-        small = {name: part for name, part in parts.items() if len(part) < 1 << 13 and not name.startswith("data/")}
-        short = b"".join(b"\n==== " + name.encode() + b"\n" + part for name, part in small.items())
-        (folder / "archive" / f"{number}.small").write_bytes(short)
-    for path in [*ROOT.glob("lit-tests/**/*.ir"), *ROOT.glob("crates/syntax/tests/**/*.ir")]:
-        (folder / "text" / path.name).write_bytes(path.read_bytes())
+            parts = {name.split("/", 1)[-1]: archive.read(name) for name in archive.namelist()}
+        if path.stat().st_size < LARGE:
+            found[f"{number}.pt"] = path.read_bytes()
+        whole = joined(parts)
+        if len(whole) < LARGE:
+            found[f"{number}.parts"] = whole
+        found[f"{number}.small"] = joined(
+            {name: part for name, part in parts.items() if len(part) < SMALL and not name.startswith("data/")}
+        )
+    return found
+
+
+def joined(parts: dict[str, bytes]) -> bytes:
+    return b"".join(b"\n==== " + name.encode() + b"\n" + part for name, part in parts.items())
+
+
+def sources() -> dict[str, bytes]:
+    found = {}
+    for pattern in ("lit-tests/**/*.py", "tests/fixtures/**/*.py", "examples/**/*.py"):
+        for path in sorted(ROOT.glob(pattern)):
+            found[f"{path.parent.name}-{path.name}"] = path.read_bytes()
+    for number, path in enumerate(sorted(ROOT.glob("tests/fixtures/**/*.pt"))):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    if "/code/" in name and name.endswith(".py"):
+                        found[f"{number}-{name.replace('/', '_')}"] = archive.read(name)
+    return found
+
+
+def texts() -> dict[str, bytes]:
+    found = {}
+    for path in [*sorted(ROOT.glob("lit-tests/**/*.ir")), *sorted(ROOT.glob("crates/syntax/tests/**/*.ir"))]:
+        text = path.read_text()
+        found[path.name] = text.encode()
+        # The files that lit's split-file makes of it.
+        for name, part in re.findall(r"^(?:#|//)--- (\S+)\n(.*?)(?=^(?:#|//)--- |\Z)", text, re.M | re.S):
+            found[f"{path.stem}-{name}"] = part.encode()
     page = (ROOT / "docs/ir-text.md").read_text()
     for number, example in enumerate(re.findall(r"^```ir.*?\n(.*?)^```", page, re.M | re.S)):
-        (folder / "text" / f"page{number}.ir").write_text(example)
-    for path in ROOT.glob("lit-tests/**/*.py"):
-        (folder / "source" / path.name).write_bytes(path.read_bytes())
+        found[f"page{number}.ir"] = example.encode()
+    return found
+
+
+def pipelines(programs: dict[str, bytes]) -> dict[str, bytes]:
+    """The programs of lit tests with their pipelines, and all programs with others."""
+    found = {}
+    for name, text in programs.items():
+        for number, pipeline in enumerate(re.findall(rb"--pass-pipeline=['\"]?([^'\"\n]*?)['\"]? ", text)):
+            found[f"{name}-{number}"] = b"# pipeline: " + pipeline + b"\n" + text
+        found[name] = chosen(name, 12) + b"\n" + text
+    return found
+
+
+def chosen(name: str, count: int) -> bytes:
+    """Bytes for choices, the same for the same name; none ends a line."""
+    return random.Random(name).randbytes(count).replace(b"\n", b"\0")
+
+
+def files() -> dict[str, bytes]:
+    found = {}
+    for path in sorted(ROOT.glob("tests/fixtures/**/*.safetensors")):
+        if path.stat().st_size < SMALL:
+            found[f"{path.parent.name}-{path.name}"] = b"s" + path.read_bytes()
+    header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}\n'
+    found["header.safetensors"] = b"s" + header + bytes(16)
+    for path in sorted(ROOT.glob("tests/fixtures/**/*.json")):
+        if path.stat().st_size < SMALL:
+            found[f"{path.parent.name}-{path.name}"] = b"j" + path.read_bytes()
+    values = (
+        '{"list":[{"int":3},{"float":"nan"},{"complex":[1,2]},{"str":"x"},{"none":true}]}',
+        '{"dict":[[{"str":"a"},{"tensor":"a"}]]}',
+        '{"tensor":{"dtype":"float32","shape":[2],"data":[1,2]}}',
+        '{"raises":"ValueError: x","user":true}',
+    )
+    for number, value in enumerate(values):
+        found[f"value{number}"] = b"j" + value.encode() + b"\n====\n" + header + bytes(16)
+    for name, text in texts().items():
+        if text.lstrip().startswith(b"frazil module"):
+            found[name] = b"i" + text + b"\n====\n" + header + bytes(16)
+    for path in sorted(ROOT.glob("tests/fixtures/checkpoints/*.pt")):
+        if path.stat().st_size < LARGE and zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                parts = {name.split("/", 1)[-1]: archive.read(name) for name in archive.namelist()}
+            found[f"{path.name}.parts"] = b"c" + joined(parts)
+            found[path.name] = b"c" + path.read_bytes()
+    found["sealed"] = b"k" + b"KIND"
+    return found
+
+
+def dictionary() -> str:
+    words = set(KEYWORDS)
+    for path in sorted(ROOT.glob("dialects/*/src/**/*.txt")):
+        words.update(re.findall(r"^(\w+::\w+)[.(]", path.read_text(), re.M))
+    names = {word.split("::")[1] for word in words if "::" in word}
+    words.update(f"torch.{name}(" for name in sorted(names)[::4])
+    words.update(path.stem.replace("_", "-") for path in (ROOT / "passes/src").glob("*.rs"))
+    return "".join(f'"{word}"\n' for word in sorted(words))
+
+
+def write(folder: pathlib.Path) -> None:
+    programs = texts() | {name: text for name, text in sources().items() if len(text) < SMALL}
+    loaded = archives()
+    seeds = {
+        "archive": loaded,
+        "capi": {f"{n}": random.Random(n).randbytes(LENGTHS[n % len(LENGTHS)]) for n in range(SEQUENCES)},
+        "files": files(),
+        "interp": {name: chosen(name, 40) + b"\n" + text for name, text in programs.items()},
+        "pipelines": pipelines(programs),
+        "roundtrip": loaded,
+        "source": sources(),
+        "text": texts(),
+    }
+    for target in TARGETS:
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, text in seeds[target].items():
+            (folder / target / name).write_bytes(text)
+    for target in ("interp", "pipelines", "source", "text"):
+        (folder / f"{target}.dict").write_text(dictionary())
 
 
 if __name__ == "__main__":
-    main()
+    write(pathlib.Path(sys.argv[1]))

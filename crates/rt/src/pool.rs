@@ -4,7 +4,7 @@ use crate::steps::TaskFn;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering};
 
 /// Turns of the waiting loop before a thread goes to sleep: some tens of microseconds, longer than the gap between two runs.
 const SPINS: u32 = 4000;
@@ -36,9 +36,11 @@ struct Shared {
     /// Workers that have started, each of which takes its place from here.
     started: AtomicU32,
     job: UnsafeCell<Job>,
-    workers: usize,
+    /// Number of workers, and their threads. Only the caller reads and writes them; they are atomic because they are written when workers already have a
+    /// reference to all of this.
+    workers: AtomicUsize,
     running: Running,
-    threads: [sys::Thread; MAX_THREADS],
+    threads: [AtomicUsize; MAX_THREADS],
     /// How far each thread's part of the present loop has been taken.
     taken: [Cursor; MAX_THREADS],
 }
@@ -94,8 +96,7 @@ impl Pool {
             chunk: 1,
             backward: false,
         };
-        // SAFETY: fresh memory of the right size and alignment; workers are started after it is initialised, and read
-        // neither `workers` nor `threads`.
+        // SAFETY: fresh memory of the right size and alignment; workers are started after it is initialised.
         unsafe {
             shared.write(Shared {
                 epoch: AtomicU32::new(0),
@@ -105,32 +106,39 @@ impl Pool {
                 busy: AtomicI32::new(sys::processor()),
                 started: AtomicU32::new(0),
                 job: UnsafeCell::new(job),
-                workers: 0,
+                workers: AtomicUsize::new(0),
                 running: Running(AtomicU32::new(0)),
-                threads: [0; MAX_THREADS],
+                threads: [const { AtomicUsize::new(0) }; MAX_THREADS],
                 taken: [const { Cursor(AtomicI64::new(0)) }; MAX_THREADS],
             });
-            for _ in 1..threads.min(MAX_THREADS) {
-                let Some(thread) = sys::spawn(worker, shared.cast()) else {
-                    break;
-                };
-                let workers = (*shared).workers;
-                if let Some(slot) = (*shared).threads.get_mut(workers) {
-                    *slot = thread;
-                }
-                (*shared).workers = workers + 1;
-            }
         }
-        Some(Pool { shared })
+        let pool = Pool { shared };
+        let places = pool
+            .shared()
+            .threads
+            .iter()
+            .take(threads.saturating_sub(1).min(MAX_THREADS - 1));
+        for (count, place) in places.enumerate() {
+            let Some(thread) = sys::spawn(worker, shared.cast()) else {
+                break;
+            };
+            place.store(thread, Ordering::Relaxed);
+            pool.shared().workers.store(count + 1, Ordering::Relaxed);
+        }
+        Some(pool)
     }
 
     /// Number of threads that work, the caller included.
     pub fn threads(&self) -> usize {
-        self.shared().workers + 1
+        self.workers() + 1
+    }
+
+    fn workers(&self) -> usize {
+        self.shared().workers.load(Ordering::Relaxed)
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: the memory lives until the pool is dropped; workers only touch its atomics and its job.
+        // SAFETY: the memory lives until the pool is dropped; workers and the caller share its atomics and its job.
         unsafe { &*self.shared }
     }
 
@@ -148,12 +156,13 @@ impl Pool {
     /// `task` may be called so on any thread; only one thread calls this function at a time.
     pub unsafe fn parallel_for(&self, tasks: i64, backward: bool, task: TaskFn, argument: *mut c_void) {
         let shared = self.shared();
-        if shared.workers == 0 || tasks <= 1 {
+        let workers = self.workers();
+        if workers == 0 || tasks <= 1 {
             // SAFETY: by the caller.
             unsafe { task(argument, 0, tasks) };
             return;
         }
-        let threads = shared.workers as i64 + 1;
+        let threads = workers as i64 + 1;
         // Several ranges a part, so that a thread that starts late or is interrupted is helped.
         let each = tasks.checked_div(threads).unwrap_or(0);
         let job = Job {
@@ -242,8 +251,8 @@ impl Drop for Pool {
         let shared = self.shared();
         shared.epoch.store(STOP, Ordering::SeqCst);
         sys::futex_wake_all(&shared.epoch);
-        for &thread in shared.threads.iter().take(shared.workers) {
-            sys::join(thread);
+        for thread in shared.threads.iter().take(self.workers()) {
+            sys::join(thread.load(Ordering::Relaxed));
         }
         // SAFETY: all workers have ended.
         unsafe { sys::release(self.shared.cast()) };
@@ -365,7 +374,7 @@ mod tests {
             assert_eq!(pool.threads(), threads);
             let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
             let _run = pool.begin_run();
-            for round in 1..=200 {
+            for round in 1..=if cfg!(miri) { 3 } else { 200 } {
                 // SAFETY: `count` only touches `counts`, which has 1000 elements.
                 unsafe { pool.parallel_for(1000, round % 2 == 0, count, counts.as_ptr().cast_mut().cast()) };
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == round));

@@ -3,36 +3,45 @@
 //! Mutated zip files rarely get past their directory, so inputs that are no zip file become the entries of one: parts between
 //! `\n==== NAME\n` lines, with what they lack taken from a good archive.
 
+use super::memory;
 use frazil_torchscript::{LoadOptions, load_bytes};
 use std::io::{Cursor, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 /// Loads `input`; what loads is verified.
+///
+/// # Panics
+/// When a graph does not verify, or reading takes more memory than it may.
 pub fn run(input: &[u8]) {
-    let bytes = if input.starts_with(b"PK") {
-        input.to_vec()
-    } else {
-        match assemble(input) {
-            Some(bytes) => bytes,
-            None => return,
-        }
-    };
+    let Some(bytes) = bytes_of(input) else { return };
     let (ctx, catalogue) = super::catalogue();
-    if let Ok(module) = load_bytes(bytes, &LoadOptions::new(&ctx, &catalogue)) {
+    let budget = memory::reader_budget(bytes.len());
+    let loaded = memory::within(budget, || load_bytes(bytes, &LoadOptions::new(&ctx, &catalogue)));
+    if let Ok(module) = loaded {
         for (_, function) in module.unit.functions() {
             function.graph.verify(Some(&catalogue)).ok();
         }
     }
 }
 
+/// The archive that `input` stands for.
+pub fn bytes_of(input: &[u8]) -> Option<Vec<u8>> {
+    entries_or(input, &[("version", b"3\n"), ("constants.pkl", b"\x80\x02).")])
+}
+
+/// A zip file as it is, or the one that has these entries and those that `input` lists.
+pub fn entries_or(input: &[u8], entries: &[(&str, &'static [u8])]) -> Option<Vec<u8>> {
+    match input.starts_with(b"PK") {
+        true => Some(input.to_vec()),
+        false => assemble(input, entries),
+    }
+}
+
 const MARK: &[u8] = b"\n==== ";
 
-fn assemble(input: &[u8]) -> Option<Vec<u8>> {
-    let mut entries = vec![
-        ("version".to_owned(), &b"3\n"[..]),
-        ("constants.pkl".to_owned(), b"\x80\x02)."),
-    ];
+fn assemble(input: &[u8], defaults: &[(&str, &'static [u8])]) -> Option<Vec<u8>> {
+    let mut entries: Vec<(String, &[u8])> = defaults.iter().map(|(name, part)| (name.to_string(), *part)).collect();
     let mut rest = input.strip_prefix(MARK)?;
     loop {
         let next = rest.windows(MARK.len()).position(|w| w == MARK);

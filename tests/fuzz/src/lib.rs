@@ -2,6 +2,14 @@
 //! tried on a few inputs with everything else.
 
 pub mod archive;
+pub mod capi;
+pub mod choices;
+pub mod files;
+pub mod interp;
+pub mod memory;
+pub mod pipelines;
+pub mod program;
+pub mod roundtrip;
 pub mod source;
 pub mod text;
 

@@ -1,14 +1,17 @@
 //! TorchScript source: any text is functions that verify, or an error.
 
+use super::memory;
 use frazil_torchscript::{LoadOptions, compile_source};
 
 /// Compiles `text`.
 ///
 /// # Panics
-/// When what was compiled does not verify.
+/// When what was compiled does not verify, or reading takes more memory than it may.
 pub fn run(text: &str) {
     let (ctx, catalogue) = super::catalogue();
-    match compile_source("input.py", text, &LoadOptions::new(&ctx, &catalogue)) {
+    let options = LoadOptions::new(&ctx, &catalogue);
+    let budget = memory::reader_budget(text.len());
+    match memory::within(budget, || compile_source("input.py", text, &options)) {
         Ok(unit) => {
             for (_, function) in unit.functions() {
                 function

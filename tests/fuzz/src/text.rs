@@ -1,12 +1,13 @@
 //! Text of graphs and modules: what can be read prints to something that reads back as the same; the rest is an error that can be
 //! shown.
 
+use super::memory;
 use frazil_syntax::{NoTensors, ParseOptions, Parsed, parse_any, print_graph, print_module_to_string, render};
 
 /// Reads `text`, and what can be read again after printing.
 ///
 /// # Panics
-/// When what was printed does not read back, or prints differently.
+/// When what was printed does not read back, or prints differently, or reading takes more memory than it may.
 pub fn run(text: &str) {
     let (ctx, catalogue) = super::catalogue();
     let options = ParseOptions {
@@ -15,7 +16,8 @@ pub fn run(text: &str) {
         places: true,
         name: Some("input.ir"),
     };
-    if let Err(error) = parse_any(&ctx, text, options, &NoTensors) {
+    let budget = memory::reader_budget(text.len());
+    if let Err(error) = memory::within(budget, || parse_any(&ctx, text, options, &NoTensors)) {
         render("input.ir", text, &error.diagnostics, false);
     }
     let parse = |text: &str| parse_any(&ctx, text, ParseOptions::default(), &NoTensors);

@@ -4,11 +4,15 @@
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Mutations of each file.
 const MUTATIONS: u64 = 12;
+/// Sequences of calls of the C interface.
+const SEQUENCES: u64 = 200;
 /// Larger files are left to the fuzzer.
 const MAX_BYTES: u64 = 1 << 16;
 
@@ -95,4 +99,75 @@ fn texts_are_read_or_refused() {
     run(files("lit-tests", "ir"), |bytes| {
         targets::text::run(&String::from_utf8_lossy(bytes))
     });
+}
+
+/// A line of bytes that choose something, and a program.
+fn chosen(seed: u64, bytes: &[u8]) -> Vec<u8> {
+    let mut line = mutated(&[b'a'; 24], seed);
+    line.retain(|b| *b != b'\n');
+    [&line, &b"\n"[..], bytes].concat()
+}
+
+/// Programs as source and as text.
+fn programs() -> Vec<PathBuf> {
+    [files("lit-tests", "py"), files("lit-tests", "ir")].concat()
+}
+
+#[test]
+fn archives_come_back_as_they_were() {
+    run(files("tests/fixtures", "pt"), targets::roundtrip::run);
+}
+
+#[test]
+fn pipelines_keep_programs_valid() {
+    let seed = Cell::new(0);
+    run(programs(), |bytes| {
+        seed.set(seed.get() + 1);
+        targets::pipelines::run(&chosen(seed.get(), bytes));
+    });
+}
+
+#[test]
+fn programs_return_or_raise() {
+    let seed = Cell::new(0);
+    run(programs(), |bytes| {
+        seed.set(seed.get() + 1);
+        targets::interp::run(&chosen(seed.get(), bytes));
+    });
+}
+
+#[test]
+fn files_beside_models_are_read_or_refused() {
+    for (kind, extension) in [(b's', "safetensors"), (b'j', "json"), (b'c', "pt"), (b'k', "npy")] {
+        run(files("tests/fixtures", extension), |bytes| {
+            targets::files::run(&[&[kind], bytes].concat())
+        });
+    }
+}
+
+#[test]
+fn calls_of_the_c_interface_keep_its_rules() {
+    for seed in 0..SEQUENCES {
+        let mut random = frazil_recorded::random::Random::new(seed);
+        let bytes: Vec<u8> = (0..40 + random.below(300)).map(|_| random.below(256) as u8).collect();
+        targets::capi::run(&bytes);
+    }
+}
+
+#[test]
+fn all_functions_of_the_header_are_called() {
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/capi/include/frazil.h");
+    let header = fs::read_to_string(header).unwrap();
+    let code = header.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let declared: BTreeSet<&str> = (code.match_indices("frazil_"))
+        .filter_map(|(at, _)| code[at..].split_once('(').map(|(name, _)| name))
+        .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+        .collect();
+    let called: BTreeSet<&str> = targets::capi::functions().collect();
+    assert!(declared.len() > 100, "{declared:?}");
+    assert_eq!(
+        declared, called,
+        "tests/fuzz/src/capi/table.rs lists the functions of frazil.h"
+    );
 }

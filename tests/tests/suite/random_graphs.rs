@@ -1,4 +1,4 @@
-//! Random programs, interpreter against native code, with fixed seeds. `make fuzz` runs fresh ones.
+//! Random programs, interpreter against native code, with fixed seeds. `make fuzz-programs` runs fresh ones.
 
 use frazil_tests::random_graphs::{Program, check_seed};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::catalogue;
 use frazil_ir::{Constant, Module, symbols};
-use frazil_torchscript::{LoadError, LoadOptions, load_bytes};
+use frazil_torchscript::{LoadError, LoadOptions, SaveOptions, load_bytes, save_bytes};
 use proptest::prelude::*;
 
 const CODE: &str = "\
@@ -232,11 +232,20 @@ fn upgraders_compile() {
         "full([2], 1)",
         "linspace(0, 1, None)",
         "logspace(0, 1, None)",
+        "full([2], 1, dtype=4, layout=None, device=torch.device(\"cpu\"), pin_memory=False)",
+        "logspace(0, -3, 5, 10., dtype=6, layout=None, device=torch.device(\"cpu\"), pin_memory=False)",
+        "linspace(0, 1, None, out=w)",
     ];
     for call in calls {
         let mut records = records(&CODE.replace("torch.neg(_0)", &format!("torch.{call}")));
         records[0].1 = b"1".to_vec();
-        let module = load(pack(&records)).unwrap_or_else(|e| panic!("{call}: {e}"));
+        let (ctx, catalogue) = catalogue();
+        let options = LoadOptions::new(&ctx, &catalogue);
+        let module = load_bytes(pack(&records), &options).unwrap_or_else(|e| panic!("{call}: {e}"));
+        // Calls of them can be written, and be read again.
+        let saved = save_bytes(&module, &catalogue, &SaveOptions::default()).unwrap_or_else(|e| panic!("{call}: {e}"));
+        let again = load_bytes(saved, &options).unwrap_or_else(|e| panic!("{call}, saved: {e}"));
+        assert_eq!(again.unit.functions().count(), 2, "{call}");
         let mut functions = module.unit.functions();
         let (_, upgrader) = functions.nth(1).unwrap();
         assert!(functions.next().is_none(), "{call}");
