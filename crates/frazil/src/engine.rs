@@ -319,6 +319,7 @@ impl Engine {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         if self.finds_kept_code(method, args, named) {
             return self.run(method, args);
         }

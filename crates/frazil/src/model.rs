@@ -310,6 +310,7 @@ impl Model {
         pipeline: &str,
         passes: &PassOptions,
     ) -> Result<(Model, Report)> {
+        let _inside = frazil_rt::gate::enter()?;
         let mut manager = manager(&self.session, pipeline, passes)?;
         let mut module = Module::clone(&self.restored_as_known()?.module);
         let report = frazil_passes::freeze_with(&mut module, options, &mut manager, self.session.registry())?;
@@ -348,6 +349,7 @@ impl Model {
         pipeline: &str,
         passes: &PassOptions,
     ) -> Result<(Model, Report)> {
+        let _inside = frazil_rt::gate::enter()?;
         let mut manager = manager(&self.session, pipeline, passes)?;
         let mut module = Module::clone(&self.restored_as_known()?.module);
         let registry = &**self.session.registry();

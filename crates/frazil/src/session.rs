@@ -207,6 +207,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read or has mistakes.
     pub fn load_any(&self, path: &Path) -> Result<Loaded> {
+        let _inside = frazil_rt::gate::enter()?;
         if path == Path::new("-") {
             let mut bytes = Vec::new();
             std::io::stdin()
@@ -251,6 +252,7 @@ impl Session {
     /// # Errors
     /// When the bytes have mistakes.
     pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
+        let _inside = frazil_rt::gate::enter()?;
         let load = |source| Error::Load {
             path: path.to_owned(),
             source,
@@ -291,6 +293,7 @@ impl Session {
     /// # Errors
     /// When the source has mistakes, or `known` functions are not there or belong to another session.
     pub fn script(&self, path: &Path, text: &str, known: &[(&str, &Graphs)]) -> Result<Loaded> {
+        let _inside = frazil_rt::gate::enter()?;
         let mut functions = Vec::new();
         for (name, graphs) in known {
             if !Arc::ptr_eq(self.ctx(), graphs.session().ctx()) {
