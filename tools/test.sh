@@ -77,6 +77,7 @@ rest() {
     RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
     FRAZIL_VALGRIND=1 step valgrind cargo test --quiet --workspace --test program
+    FRAZIL_VALGRIND=1 step valgrind-libraries cargo test --quiet --package frazil-codegen --test suite -- processes preparation
     if step build tests; then
         step kill-points tools/check/kill_points.py --tools "$CARGO_TARGET_DIR/debug"
         step shared-cache tools/check/shared_cache.py --tools "$CARGO_TARGET_DIR/debug"

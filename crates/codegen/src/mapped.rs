@@ -54,8 +54,7 @@ impl MappedFile {
         if self.has_changed.load(Ordering::Relaxed) {
             return false;
         }
-        let is_same =
-            |found: Metadata| found.len() == self.map.len() as u64 && found.modified().ok() == self.modified;
+        let is_same = |found: Metadata| found.len() == self.map.len() as u64 && found.modified().ok() == self.modified;
         let is_unchanged = !self.watched.is_damaged() && self.file.metadata().is_ok_and(is_same);
         if !is_unchanged {
             self.has_changed.store(true, Ordering::Relaxed);

@@ -112,6 +112,15 @@ static void fork_deep(convolutions_instance *model, int depth) {
   run(model);
 }
 
+/* Several instances with several threads at once. */
+static void few(void) {
+  convolutions_instance *models[3];
+  for (int i = 0; i < 3; i++) models[i] = new_instance(i + 1);
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < 3; i++) run(models[i]);
+  for (int i = 0; i < 3; i++) destroy(models[i]);
+}
+
 static int is_done;
 
 /* Runs an instance, and creates and destroys others. */
@@ -196,7 +205,12 @@ static void without_threads(void) {
 int main(int argc, char **argv) {
   CHECK(argc == 2);
   load();
-  if (!strcmp(argv[1], "fork")) fork_deep(new_instance(4), 2);
+  if (!strcmp(argv[1], "few")) few();
+  if (!strcmp(argv[1], "fork")) {
+    convolutions_instance *model = new_instance(4);
+    fork_deep(model, 2);
+    destroy(model);
+  }
   if (!strcmp(argv[1], "busy")) fork_wide();
   if (!strcmp(argv[1], "unload")) unload();
   if (!strcmp(argv[1], "limit")) without_threads();
