@@ -35,15 +35,18 @@ CALLS = "openat,write,writev,pwrite64,lseek,ftruncate,fchmod,fsync,flock,rename,
 FAILING = "write,writev,pwrite64,rename,renameat,renameat2"
 
 
-# Writes at most half of what it is asked to to a regular file.
+# Writes at most half of what it is asked to to a regular file, in the tools; objcopy takes that for a failure.
 SHORT_WRITES = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 static size_t less(int file, size_t bytes) {
   struct stat found;
+  if (strncmp(program_invocation_short_name, "jit-", 4)) return bytes;
   return bytes > 1 && !fstat(file, &found) && S_ISREG(found.st_mode) ? bytes / 2 : bytes;
 }
 ssize_t write(int file, const void *data, size_t bytes) {
