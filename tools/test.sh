@@ -4,7 +4,7 @@
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
 #   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the embedding example, compiling
-#                           under valgrind, and outputs while the tools are killed
+#                           under valgrind, outputs while the tools are killed, and many processes on one cache directory
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
@@ -78,7 +78,11 @@ rest() {
     step deny tools/check/deny.sh
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
     FRAZIL_VALGRIND=1 step valgrind cargo test --quiet --workspace --test program
-    if step build tests; then step kill-points tools/check/kill_points.py --tools "$CARGO_TARGET_DIR/debug"; fi
+    FRAZIL_VALGRIND=1 step valgrind-libraries cargo test --quiet --package frazil-codegen --test suite -- processes preparation
+    if step build tests; then
+        step kill-points tools/check/kill_points.py --tools "$CARGO_TARGET_DIR/debug"
+        step shared-cache tools/check/shared_cache.py --tools "$CARGO_TARGET_DIR/debug"
+    fi
 }
 
 case ${1:-} in

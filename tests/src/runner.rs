@@ -122,6 +122,7 @@ pub fn results(folder: &Path) -> Result<Vec<Outcome>, RecordedError> {
     }
     let json = read_json(&file)?;
     let tensors = Tensors::open(&folder.join("tensors.safetensors"))?;
+    tensors.check_pair(&json)?;
     let results = json.get("results").and_then(Json::as_array);
     let results = results.ok_or_else(|| unreadable("there is no `results`".into()))?;
     results

@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
-"""Kills the tools at every system call with which they write, and makes every one of these calls fail; by hand and in `make test-full`.
+"""Kills the tools at every system call with which they write, and makes every one of these calls fail or do less; by hand and in `make test-full`.
 
     tools/check/kill_points.py [--tools DIR] [--quick] [KIND...]
 
-needs `strace`. For each kind of output there are old files and new ones. The tool, which is to replace the old by the new, is killed at one system call
-after the other, from the first file that it creates on. Each file must then be the old or the new one, a pair of a text and its tensors must be one of the
-two pairs or be refused by the reader, and the next run must leave no temporary files. Then each call fails as on a full disk (ENOSPC) instead: the tool must
-say so with status 1 and leave the old files, nothing else. `--quick` tries every seventh call only.
+needs `strace` and `cc`. For each kind of output there are old files and new ones. The tool, which is to replace the old by the new, is killed at one system
+call after the other, from the first file that it creates on. Each file must then be the old or the new one, a pair of a text and its tensors must be one of
+the two pairs or be refused by the reader, and the next run must leave no temporary files. Then each call fails as on a full disk (ENOSPC) instead: the tool
+must say so with status 1 and leave the old files, nothing else. Then every call writes less than it is asked to, which must change nothing; and files may
+not be as large as the new ones (`ulimit -f`), which must be an error as on a full disk.
+
+A cache directory need not have a certain content. There the run that was killed or failed, or else the next one, must give the right results.
+
+`--quick` tries every seventh call only.
 """
 
 import argparse
 import ctypes
 import os
+import json
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -28,18 +35,55 @@ CALLS = "openat,write,writev,pwrite64,lseek,ftruncate,fchmod,fsync,flock,rename,
 FAILING = "write,writev,pwrite64,rename,renameat,renameat2"
 
 
+# Writes at most half of what it is asked to to a regular file, in the tools; objcopy takes that for a failure.
+SHORT_WRITES = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static size_t less(int file, size_t bytes) {
+  struct stat found;
+  if (strncmp(program_invocation_short_name, "jit-", 4)) return bytes;
+  return bytes > 1 && !fstat(file, &found) && S_ISREG(found.st_mode) ? bytes / 2 : bytes;
+}
+ssize_t write(int file, const void *data, size_t bytes) {
+  ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+  return next(file, data, less(file, bytes));
+}
+ssize_t writev(int file, const struct iovec *parts, int count) {
+  return count ? write(file, parts[0].iov_base, parts[0].iov_len) : 0;
+}
+ssize_t pwrite64(int file, const void *data, size_t bytes, off_t at) {
+  ssize_t (*next)(int, const void *, size_t, off_t) = (ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite64");
+  return next(file, data, less(file, bytes), at);
+}
+"""
+
+
 class Kind:
-    """A kind of output: the command that writes the old files (0) or the new ones (1), their names, and a command that reads a pair."""
+    """A kind of output: the command that writes the old files (0) or the new ones (1), their names, and a command that reads them. A `series` has any number
+    of files between the old and the new one, each of which has to be readable."""
 
-    def __init__(self, name, command, files, reader=None):
-        self.name, self.command, self.files, self.reader = name, command, files, reader
+    def __init__(self, name, command, files, reader=None, series=False):
+        self.name, self.command, self.files, self.reader, self.series = name, command, files, reader, series
 
 
-def kinds(tools):
+def kinds(tools, inputs):
     opt, run, reduce = (str(tools / name) for name in ("jit-opt", "jit-run", "jit-reduce"))
     models = [str(MODELS / name / "model.pt") for name in ("speech", "residual_cnn")]
     residual = models[1]
     case = MODELS / "residual_cnn/case.json"
+    (inputs / "sums.py").write_text("def forward(x, n: int):\n    return x + n, n\n")
+    for i in range(2):
+        body = "".join(f"  %v{n} : Tensor = aten::relu(%v{n - 1})\n" for n in range(1, 4 + i))
+        (inputs / f"reduce{i}.ir").write_text(f"graph(%v0 : Tensor):\n{body}  %y : Tensor = aten::abs(%v{3 + i})\n  return (%y)\n")
+    cases = [inputs / f"case{i}.json" for i in range(2)]
+    for i, path in enumerate(cases):
+        tensor = {"tensor": {"dtype": "float32", "shape": [3], "data": [1, 2, 3 + i]}}
+        path.write_text(json.dumps({"calls": [{"args": [tensor, {"int": i}]}]}))
     shapes = [f"--input-shape={n}x3x32x32" for n in (1, 2)]
     values = [f"ones:{n}x3x32x32" for n in (1, 2)]
 
@@ -57,6 +101,10 @@ def kinds(tools):
         Kind("object", lambda i: [opt, residual, "--freeze", shapes[i], "--emit=obj", "-o", "out.o"], ["out.o"]),
         Kind("shared", library("out.so"), ["out.so", "out.h"], [sys.executable, os.path.abspath(__file__), "--pair", "out.so"]),
         Kind("static", library("out.a"), ["out.a", "out.h"], [sys.executable, os.path.abspath(__file__), "--pair", "out.a"]),
+        Kind("results", lambda i: [run, str(inputs / "sums.py"), "--engine=interp", "--calls", str(cases[i]), "--out", "."],
+             ["results.json", "tensors.safetensors"], [sys.executable, os.path.abspath(__file__), "--results", "."]),
+        Kind("reduced", lambda i: [reduce, str(inputs / f"reduce{i}.ir"), "-o", "out.ir", "--", "sh", "-c", f"! grep -q {('relu', 'abs')[i]} {{}}"], ["out.ir"],
+             [opt, "out.ir", "-o", "/dev/null"], series=True),
         Kind("array", lambda i: [run, residual, "--engine=interp", "--input", values[i], "--save-output", "."], ["output_0.npy"]),
     ]
 
@@ -76,9 +124,19 @@ def check_pair(library):
         sys.exit(header() != int(value, 16))
 
 
+def check_results(folder):
+    """Status 0 where the results of calls and their tensors have one checksum, else 1."""
+    said = json.loads((folder / "results.json").read_text())["crc32"]
+    tensors = (folder / "tensors.safetensors").read_bytes()
+    header = json.loads(tensors[8 : 8 + int.from_bytes(tensors[:8], "little")])
+    sys.exit(header["__metadata__"]["crc32"] != said)
+
+
 def main():
     if sys.argv[1:2] == ["--pair"]:
         check_pair(pathlib.Path(sys.argv[2]))
+    if sys.argv[1:2] == ["--results"]:
+        check_results(pathlib.Path(sys.argv[2]))
     parser = argparse.ArgumentParser()
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "target/debug")
     parser.add_argument("--quick", action="store_true")
@@ -87,31 +145,48 @@ def main():
     if not shutil.which("strace"):
         sys.exit("kill_points: strace is not installed")
     failures = killed = failed = 0
-    for kind in kinds(options.tools.resolve()):
-        if options.kinds and kind.name not in options.kinds:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            trial = Trial(kind, pathlib.Path(folder))
-            for call, number in trial.points(7 if options.quick else 1):
-                killed += 1
-                failures += trial.kill(call, number)
-                if call in FAILING.split(","):
-                    failed += 1
-                    failures += trial.fail(call, number)
-        print(f"{kind.name}: {killed} kills and {failed} failures so far, {failures} wrong", flush=True)
+    with tempfile.TemporaryDirectory() as inputs:
+        inputs = pathlib.Path(inputs)
+        (inputs / "short.c").write_text(SHORT_WRITES)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", inputs / "short.so", inputs / "short.c", "-ldl"], check=True)
+        tools = options.tools.resolve()
+        trials = [(kind.name, lambda folder, kind=kind: Trial(kind, folder, inputs)) for kind in kinds(tools, inputs)]
+        trials.append(("cache", lambda folder: CacheTrial(tools, folder, inputs)))
+        for name, make in trials:
+            if options.kinds and name not in options.kinds:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                trial = make(pathlib.Path(folder))
+                for call, number in trial.points(7 if options.quick else 1):
+                    killed += 1
+                    failures += trial.kill(call, number)
+                    if call in FAILING.split(","):
+                        failed += 1
+                        failures += trial.fail(call, number)
+                failed += 2
+                failures += trial.short_writes() + trial.large_files()
+            print(f"{name}: {killed} kills and {failed} failures so far, {failures} wrong", flush=True)
     # In the form of cargo's, which tools/test.sh counts.
     print(f"test result: {'FAILED' if failures else 'ok'}. {killed + failed - failures} passed; {failures} failed")
     sys.exit(1 if failures else 0)
 
 
 class Trial:
-    def __init__(self, kind, folder):
-        self.kind, self.folder = kind, folder
+    def __init__(self, kind, folder, inputs):
+        self.kind, self.folder, self.inputs = kind, folder / "out", inputs
+        self.temporary = folder / "tmp"
+        self.folder.mkdir()
+        self.temporary.mkdir()
         self.old, self.new = self.made(0), self.made(1)
         assert self.old != self.new
 
-    def run(self, command, *before):
-        return subprocess.run([*before, *command], cwd=self.folder, capture_output=True, text=True)
+    def run(self, command, *before, environment={}, limit=None):
+        def prepare():
+            if limit:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        environment = {**os.environ, "TMPDIR": str(self.temporary), **environment}
+        return subprocess.run([*before, *command], cwd=self.folder, env=environment, preexec_fn=prepare, capture_output=True, text=True)
 
     def made(self, variant):
         done = self.run(self.kind.command(variant))
@@ -123,8 +198,9 @@ class Trial:
         return {path.name: path.read_bytes() for path in paths if path.exists()}
 
     def reset(self):
-        for path in self.folder.iterdir():
-            path.unlink()
+        for folder in (self.folder, self.temporary):
+            for path in folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         for name, data in self.old.items():
             (self.folder / name).write_bytes(data)
 
@@ -157,6 +233,10 @@ class Trial:
     def kill(self, call, number):
         self.injected(call, number, "signal=SIGKILL")
         found = self.contents()
+        if self.kind.series:
+            if self.run(self.kind.reader).returncode != 0:
+                return self.wrong(call, number, "what is there cannot be read")
+            found = self.old
         for name, data in found.items():
             if data not in (self.old.get(name), self.new.get(name)):
                 return self.wrong(call, number, f"{name} is neither the old file nor the new one")
@@ -177,14 +257,96 @@ class Trial:
         if done.returncode != 1 or not re.search("space|os error 28", done.stderr):
             return self.wrong(call, number, f"on a full disk status {done.returncode}, {done.stderr[:200]!r}")
         found = self.contents()
-        if found != self.old:
+        if self.kind.series:
+            if self.run(self.kind.reader).returncode != 0:
+                return self.wrong(call, number, "what is there cannot be read")
+        elif found != self.old:
             if not self.kind.reader or self.run(self.kind.reader).returncode != 1:
                 return self.wrong(call, number, "on a full disk the old files are not what they were")
         return self.leftovers(call, number)
 
     def leftovers(self, call, number):
         names = {path.name for path in self.folder.iterdir()} - set(self.kind.files)
+        names |= {path.name for path in self.temporary.glob(".frazil-*")}
         return self.wrong(call, number, f"left over: {sorted(names)}") if names else 0
+
+    def short_writes(self):
+        self.reset()
+        done = self.run(self.kind.command(1), environment={"LD_PRELOAD": str(self.inputs / "short.so")})
+        if done.returncode != 0 or self.contents() != self.new:
+            return self.wrong("short writes", 0, f"status {done.returncode}, or other files: {done.stderr[:200]!r}")
+        return self.leftovers("short writes", 0)
+
+    def large_files(self):
+        self.reset()
+        limit = max(len(data) for data in self.new.values()) // 2
+        done = self.run(self.kind.command(1), limit=limit)
+        if done.returncode != 1 or not re.search("large|os error 27", done.stderr):
+            return self.wrong("limit", limit, f"status {done.returncode}, {done.stderr[:200]!r}")
+        if self.contents() != self.old:
+            return self.wrong("limit", limit, "the old files are not what they were")
+        return self.leftovers("limit", limit)
+
+
+class CacheTrial(Trial):
+    """A model that is compiled into an empty cache directory; threads write there."""
+
+    def __init__(self, tools, folder, inputs):
+        model = MODELS / "residual_cnn"
+        command = [str(tools / "jit-run"), str(model / "model.pt"), "--calls", str(model / "case.json"), "--out", ".", "--cache-dir=cache"]
+        super().__init__(Kind("cache", lambda _: command, ["results.json", "tensors.safetensors"]), folder, inputs)
+
+    def made(self, variant):
+        return super().made(variant) if variant else {}
+
+    def points(self, step):
+        self.reset()
+        log = self.inputs / "log"
+        self.run(self.kind.command(1), "strace", "-f", "-o", str(log), "-e", f"trace={CALLS}")
+        numbers, points, creating = {}, set(), False
+        for line in log.read_text(errors="replace").splitlines():
+            match = re.match(r"(\d+) +(\w+)\(", line)
+            if not match:
+                continue
+            numbers[match.groups()] = numbers.get(match.groups(), 0) + 1
+            creating = creating or "O_CREAT" in line
+            if creating:
+                points.add((match.group(2), numbers[match.groups()]))
+        return sorted(points)[::step]
+
+    def injected(self, call, number, what):
+        self.reset()
+        inject = f"inject={call}:{what}:when={number}"
+        return self.run(self.kind.command(1), "strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
+
+    def kill(self, call, number):
+        self.injected(call, number, "signal=SIGKILL")
+        return self.next_run(call, number)
+
+    def fail(self, call, number):
+        done = self.injected(call, number, "error=ENOSPC")
+        # The results themselves may have been what could not be written.
+        if done.returncode not in (0, 1) or (done.returncode == 0 and self.contents() != self.new):
+            return self.wrong(call, number, f"on a full disk status {done.returncode}, {done.stderr[:200]!r}")
+        return self.next_run(call, number)
+
+    def next_run(self, call, number):
+        done = self.run(self.kind.command(1))
+        if done.returncode != 0 or self.contents() != self.new:
+            return self.wrong(call, number, f"the next run ends with status {done.returncode}: {done.stderr[:200]!r}")
+        return self.leftovers(call, number)
+
+    def leftovers(self, call, number):
+        names = [path.name for path in self.folder.rglob(".frazil-*")]
+        return self.wrong(call, number, f"left over: {sorted(names)}") if names else 0
+
+    def large_files(self):
+        self.reset()
+        # Larger than the results, and smaller than the code.
+        done = self.run(self.kind.command(1), limit=2 * max(len(data) for data in self.new.values()))
+        if done.returncode != 0 or self.contents() != self.new or "not kept" not in done.stderr:
+            return self.wrong("limit", 0, f"status {done.returncode}, {done.stderr[:200]!r}")
+        return self.next_run("limit", 0)
 
 
 if __name__ == "__main__":

@@ -187,6 +187,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
         Err(status) => return status,
     };
     tracing_to_stderr();
+    crate::leave::report_file_size();
     match run(&options, &session().with_limits(options.limits.unwrap_or_default())) {
         Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),

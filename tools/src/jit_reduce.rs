@@ -9,6 +9,7 @@ use frazil::ir::{FunctionId, Graph, Module};
 use frazil::passes::manager::LastRewrite;
 use frazil::{Loaded, Session};
 use frazil::{PassOptions, write_atomically};
+use frazil_syntax::TemporaryFolder;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,6 +64,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
         Err(status) => return status,
     };
     tracing_to_stderr();
+    crate::leave::report_file_size();
     match run(&options, &session()) {
         Ok(()) => 0,
         Err(failure) => print_failure(&failure, &options.input),
@@ -71,7 +73,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
 
 fn run(options: &Options, session: &Session) -> Result<(), Failure> {
     let mut loaded = session.load_any(&options.input)?;
-    let folder = tempfile::tempdir().map_err(|e| Failure::io("write", Path::new("a temporary folder"), e))?;
+    let folder = TemporaryFolder::create().map_err(|e| Failure::io("write", Path::new("a temporary folder"), e))?;
     let file = folder.path().join("candidate.ir");
     let fails = |text: &str| -> Result<bool, Failure> {
         std::fs::write(&file, text).map_err(|e| Failure::io("write", &file, e))?;

@@ -144,6 +144,7 @@ pub fn main_with(session: impl Fn() -> Session) -> u8 {
         Err(status) => return status,
     };
     tracing_to_stderr();
+    crate::leave::report_file_size();
     let result = match &options.model {
         Some(model) => run(
             &options,
@@ -267,8 +268,7 @@ fn run_case(
     if let (Some(out), Some(results)) = (out, results) {
         let (json, tensors) = results.finish()?;
         let folder = OutputFolder::create(out)?;
-        folder.write("tensors.safetensors", &tensors)?;
-        folder.write("results.json", json.as_bytes())?;
+        folder.write_all(&[("tensors.safetensors", &tensors), ("results.json", json.as_bytes())])?;
     }
     outcome.map(|()| engine)
 }

@@ -1,7 +1,7 @@
 //! Writing to the standard streams, which may be closed or full, or have lost their reader, and to folders.
 
 use crate::{Failure, print_failure};
-use frazil::write_atomically;
+use frazil_syntax::OutputFile;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -67,11 +67,33 @@ impl OutputFolder<'_> {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let path = match self.is_device {
-            true => self.path.to_owned(),
-            false => self.path.join(name),
-        };
-        write_atomically(&path, |file| file.write_all(bytes)).map_err(|e| Failure::io("write", &path, e))
+        self.write_all(&[(name, bytes)])
+    }
+
+    /// Writes files that belong together: all are written before any is put in its place.
+    ///
+    /// # Errors
+    /// When one cannot be written.
+    pub fn write_all(&self, files: &[(&str, &[u8])]) -> Result<(), Failure> {
+        let mut written = Vec::new();
+        for (name, bytes) in files {
+            let path = match self.is_device {
+                true => self.path.to_owned(),
+                false => self.path.join(name),
+            };
+            let file = OutputFile::create(&path).and_then(|mut file| {
+                file.file().write_all(bytes)?;
+                Ok(file)
+            });
+            match file {
+                Ok(file) => written.push((path, file)),
+                Err(e) => return Err(Failure::io("write", &path, e)),
+            }
+        }
+        for (path, file) in written {
+            file.commit().map_err(|e| Failure::io("write", &path, e))?;
+        }
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::memory::c_string;
 use frazil::{CallError, Error, ErrorClass};
+use frazil_rt::gate;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,7 +133,13 @@ impl From<FrazilError> for CallError {
 /// Does `work`, and gives its error to the caller; a panic becomes one too. What was lent to work that panicked is as it was left, which is
 /// safe: no unsafe code depends on its state.
 pub(crate) fn guarded(work: impl FnOnce() -> Result<(), FrazilError>) -> Option<Box<FrazilError>> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    let inside = match gate::enter() {
+        Ok(inside) => inside,
+        Err(torn) => return Some(Box::new(FrazilError::new(FrazilErrorKind::Failed, &torn.to_string()))),
+    };
+    let done = catch_unwind(AssertUnwindSafe(work));
+    drop(inside);
+    match done {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(Box::new(error)),
         Err(payload) => {

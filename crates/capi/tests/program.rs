@@ -249,6 +249,43 @@ fn a_forked_process_compiles_and_runs() {
     );
 }
 
+/// Forks, signals, limits and closed streams of the program that the library is in.
+#[test]
+#[cfg(all(feature = "codegen", target_os = "linux"))]
+fn the_library_is_a_guest_in_its_process() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("processes");
+    build("cc", &["-std=gnu11"], "processes.c", &program);
+    let is_checked = std::env::var_os("FRAZIL_VALGRIND").is_some();
+    // Under valgrind there is no time for more.
+    let all = if is_checked {
+        &["few"][..]
+    } else {
+        &["few", "cycles", "forks", "signals", "closed", "limited"]
+    };
+    for what in all {
+        let mut command = if is_checked { checked(&program) } else { plain(&program) };
+        command.arg(what).arg(folder.path());
+        assert_eq!(
+            run(&mut on_fixture(command, folder.path())),
+            "all is as it should be\n",
+            "{what}"
+        );
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_library_can_be_unloaded() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("unload");
+    build("cc", &["-std=gnu11"], "unload.c", &program);
+    let mut command = Command::new(&program);
+    command.arg(library_folder().join("libfrazil_capi.so"));
+    command.arg(fixture().join("model.pt"));
+    assert_eq!(run(&mut command), "all is as it should be\n");
+}
+
 /// The lines between a line of the page that is `begin` and the end of that block.
 fn block<'p>(page: &'p str, begin: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("```{begin}\n")).expect(begin);

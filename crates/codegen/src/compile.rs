@@ -165,6 +165,11 @@ pub enum RunError {
     /// The program raises an exception.
     #[error("{0}")]
     Raised(String),
+    /// The file that the code was loaded from has been changed by another process.
+    #[error(
+        "the file in the cache directory that holds the code has changed while it was in use; load the model again"
+    )]
+    Changed,
     /// An input is a tensor of another dtype or shape than the function was compiled for.
     #[error("input {name} is a tensor of {given}; the function was compiled for {expected}")]
     Input {
@@ -412,7 +417,10 @@ impl Executable {
             }
         }
         stretch(done, code.steps.len(), &mut clock);
-        Ok(())
+        match code.constants.is_unchanged() && code.prepared.is_unchanged() {
+            true => Ok(()),
+            false => Err(RunError::Changed),
+        }
     }
 }
 

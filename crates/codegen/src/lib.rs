@@ -28,6 +28,7 @@ pub mod kernel;
 pub mod layout;
 pub mod listing;
 pub mod lower;
+mod mapped;
 pub mod memory;
 pub mod native;
 mod output;

@@ -7,11 +7,11 @@
 use crate::graph::Origin;
 use crate::host::HostCall;
 use crate::kernel::{KernelSpec, WinogradWeights};
+use crate::mapped::MappedFile;
 use crate::pages::Pages;
 use frazil_ir::DType;
 use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::structured::Dims;
-use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -164,10 +164,29 @@ pub struct Constants {
 enum ConstantMemory {
     /// The process; there may be room for more.
     Own(Arc<Pages>),
-    /// A file, from this byte on: a multiple of [`ALIGNMENT`], as pages are.
-    Mapped(Arc<Mmap>, usize),
+    /// A part of a file, from this byte of it on: a multiple of [`ALIGNMENT`], as pages are.
+    Stored(Arc<StoredBytes>, usize),
     /// The process, once somebody has read them.
     Later(Arc<Later>),
+}
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) enum StoredBytes {
+    /// A copy.
+    Read(Pages),
+    /// From this byte of the file on.
+    Mapped(MappedFile, usize),
+}
+
+impl StoredBytes {
+    /// All of them, and maybe more.
+    fn bytes(&self) -> &[u8] {
+        match self {
+            StoredBytes::Read(pages) => pages.bytes(),
+            StoredBytes::Mapped(file, start) => file.bytes().get(*start..).unwrap_or_default(),
+        }
+    }
 }
 
 /// Bytes that are written when they are first read.
@@ -207,13 +226,24 @@ impl Default for ConstantMemory {
 }
 
 impl Constants {
-    /// The `len` bytes of `file` from `start` on; `None` when `start` is no multiple of [`ALIGNMENT`] or they are not in the file.
-    pub(crate) fn mapped(file: Arc<Mmap>, start: usize, len: usize) -> Option<Constants> {
-        let inside = start.checked_add(len).is_some_and(|end| end <= file.len());
+    /// The `len` bytes of `stored` from `start` on; `None` when `start` is no multiple of [`ALIGNMENT`] or there are fewer.
+    pub(crate) fn stored(stored: Arc<StoredBytes>, start: usize, len: usize) -> Option<Constants> {
+        let inside = start.checked_add(len).is_some_and(|end| end <= stored.bytes().len());
         (inside && start.is_multiple_of(ALIGNMENT)).then_some(Constants {
-            memory: ConstantMemory::Mapped(file, start),
+            memory: ConstantMemory::Stored(stored, start),
             len,
         })
+    }
+
+    /// Returns whether all bytes that were read so far were as they are stored. A file that is mapped may have been changed by another process.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        match &self.memory {
+            ConstantMemory::Stored(stored, _) => match &**stored {
+                StoredBytes::Mapped(file, _) => file.is_unchanged(),
+                StoredBytes::Read(_) => true,
+            },
+            ConstantMemory::Own(_) | ConstantMemory::Later(_) => true,
+        }
     }
 
     /// `len` bytes that `fill` writes over zeros when somebody first reads them. The address space is reserved at once, the memory is not
@@ -247,7 +277,7 @@ impl Constants {
         let end = offset + bytes.len();
         let room = match &mut self.memory {
             ConstantMemory::Own(pages) => Arc::get_mut(pages).filter(|p| p.bytes().len() >= end),
-            ConstantMemory::Mapped(..) | ConstantMemory::Later(_) => None,
+            ConstantMemory::Stored(..) | ConstantMemory::Later(_) => None,
         };
         match room {
             Some(pages) => pages.bytes_mut()[offset..end].copy_from_slice(bytes),
@@ -277,7 +307,7 @@ impl Constants {
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             ConstantMemory::Own(pages) => &pages.bytes()[..self.len],
-            ConstantMemory::Mapped(file, start) => &file[*start..*start + self.len],
+            ConstantMemory::Stored(stored, start) => &stored.bytes()[*start..*start + self.len],
             ConstantMemory::Later(later) => &later.bytes(self.len)[..self.len],
         }
     }

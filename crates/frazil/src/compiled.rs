@@ -287,6 +287,7 @@ impl NativePlan {
     /// # Errors
     /// When code generation fails.
     pub fn compile(self, options: &CompileOptions) -> Result<CompiledMethod> {
+        let _inside = frazil_rt::gate::enter()?;
         self.compile_with(&Compiler::of(options))
     }
 
@@ -383,6 +384,7 @@ impl CompiledMethod {
     /// # Errors
     /// When there are more or fewer inputs than it has, or one has another dtype or shape; and when the program raises an exception.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
+        let _inside = frazil_rt::gate::enter()?;
         self.check(inputs)?;
         let mut results = self.run_all(inputs)?;
         Ok(match results.len() {
@@ -517,6 +519,7 @@ impl Loaded {
     /// # Errors
     /// When there is no such method, it is `forward` of a module with hooks, the module is not frozen, or it cannot be compiled.
     pub fn plan(&self, method: &str, inputs: &[InputSpec], options: &CompileOptions) -> Result<NativePlan> {
+        let _inside = frazil_rt::gate::enter()?;
         if let Loaded::Model(model) = self {
             has_no_hooks(model, method)?;
             is_frozen(model, method)?;
@@ -555,6 +558,7 @@ impl Model {
     /// # Errors
     /// When it cannot be compiled, in which case the error lists every operator that is in the way; or the module has hooks or is not frozen.
     pub fn compile(&self, inputs: &[InputSpec], options: &CompileOptions) -> Result<CompiledMethod> {
+        let _inside = frazil_rt::gate::enter()?;
         let plan = Loaded::Model(self.clone()).plan("forward", inputs, options)?;
         plan.compile(options)
     }

@@ -321,6 +321,7 @@ impl Engine {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
+        let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
         let limits = *self.limits();
         within(&limits, Phase::Call, || self.call_within(method, args, named))
     }

@@ -134,6 +134,9 @@ pub enum Error {
     /// A use that the thing at hand does not allow.
     #[error("{0}")]
     Unsupported(String),
+    /// A use in a process that was forked while another thread of its parent was using the compiler.
+    #[error(transparent)]
+    Forked(#[from] frazil_rt::gate::Torn),
 }
 
 /// The text of an error of loading with the path of the file, with which a place in the file itself already begins.

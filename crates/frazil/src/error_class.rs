@@ -67,6 +67,8 @@ impl Error {
             #[cfg(feature = "codegen")]
             Error::NativeRun(frazil_codegen::compile::RunError::Raised(_)) => ErrorClass::Raised,
             #[cfg(feature = "codegen")]
+            Error::NativeRun(frazil_codegen::compile::RunError::Changed) => ErrorClass::Io,
+            #[cfg(feature = "codegen")]
             Error::NativeRun(_) => ErrorClass::Input,
             #[cfg(feature = "codegen")]
             Error::EmitFile(e) => match e {

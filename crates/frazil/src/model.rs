@@ -312,6 +312,7 @@ impl Model {
         pipeline: &str,
         passes: &PassOptions,
     ) -> Result<(Model, Report)> {
+        let _inside = frazil_rt::gate::enter()?;
         let mut manager = manager(&self.session, pipeline, passes)?;
         let (module, report) = within(self.session.limits(), Phase::Freeze, || {
             let mut module = Module::clone(&self.restored_as_known()?.module);
@@ -353,6 +354,7 @@ impl Model {
         pipeline: &str,
         passes: &PassOptions,
     ) -> Result<(Model, Report)> {
+        let _inside = frazil_rt::gate::enter()?;
         let mut manager = manager(&self.session, pipeline, passes)?;
         let (module, report) = within(self.session.limits(), Phase::Freeze, || {
             let mut module = Module::clone(&self.restored_as_known()?.module);

@@ -247,6 +247,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read or has mistakes.
     pub fn load_any(&self, path: &Path) -> Result<Loaded> {
+        let _inside = frazil_rt::gate::enter()?;
         within(&self.limits, Phase::Load, || {
             self.read_any(path).and_then(Session::counted)
         })
@@ -297,6 +298,7 @@ impl Session {
     /// # Errors
     /// When the bytes have mistakes.
     pub fn load_bytes(&self, path: &Path, bytes: Vec<u8>) -> Result<Loaded> {
+        let _inside = frazil_rt::gate::enter()?;
         within(&self.limits, Phase::Load, || {
             self.read_bytes(path, bytes).and_then(Session::counted)
         })
@@ -343,6 +345,7 @@ impl Session {
     /// # Errors
     /// When the source has mistakes, or `known` functions are not there or belong to another session.
     pub fn script(&self, path: &Path, text: &str, known: &[(&str, &Graphs)]) -> Result<Loaded> {
+        let _inside = frazil_rt::gate::enter()?;
         within(&self.limits, Phase::Load, || {
             self.read_script(path, text, known).and_then(Session::counted)
         })

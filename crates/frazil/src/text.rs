@@ -1,7 +1,7 @@
 //! The text form: reading it with messages for people, and printing whatever there is.
 
 use crate::backing::Backing;
-use crate::{Error, Graphs, Loaded, Model, Result, Session};
+use crate::{Error, Graphs, Loaded, Model, Result, Session, write_atomically};
 use frazil_ir::schema::FunctionSchema;
 use frazil_ir::{CompilationUnit, Context, Function, Graph, Module, symbols};
 use frazil_passes::PassError;
@@ -135,7 +135,7 @@ impl Reproducer for ReproducerFile {
             "# Reproduces a failure of frazil {version}:\n{told}# Run it with: jit-opt --run-reproducer THIS_FILE\n\
              # RUN: jit-opt --run-reproducer %s\n{PIPELINE_LINE}{pipeline}\n{body}"
         );
-        if let Err(e) = std::fs::write(&self.path, text) {
+        if let Err(e) = write_atomically(&self.path, |file| file.write_all(text.as_bytes())) {
             tracing::error!("cannot write {}: {e}", self.path.display());
         }
     }

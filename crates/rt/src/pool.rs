@@ -1,8 +1,10 @@
 //! A small pool of threads for one caller at a time.
 
+use crate::origin::Origin;
+use crate::signals::SignalsBlocked;
 use crate::steps::TaskFn;
 use crate::sys;
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicUsize, Ordering};
 
@@ -15,8 +17,14 @@ const YIELDS: u32 = 20_000;
 const MAX_THREADS: usize = 64;
 
 /// Threads that help one caller. They sleep when nothing has run for a moment, or a run leaves them nothing to do for long, and end when the pool is dropped.
+///
+/// Threads do not survive a fork. The first run in the child starts them anew.
 pub struct Pool {
     shared: *mut Shared,
+    /// Threads that should work, the caller included.
+    threads: usize,
+    /// The process that the threads belong to. Only the one caller touches it.
+    origin: Cell<Origin>,
 }
 
 // SAFETY: everything behind the pointer is atomic, or written by the caller only while no worker looks at it.
@@ -87,45 +95,19 @@ impl Pool {
         if shared.is_null() {
             return None;
         }
-        let job = Job {
-            task: None,
-            argument: core::ptr::null_mut(),
-            parts: 0,
-            each: 0,
-            more: 0,
-            chunk: 1,
-            backward: false,
-        };
-        // SAFETY: fresh memory of the right size and alignment; workers are started after it is initialised.
-        unsafe {
-            shared.write(Shared {
-                epoch: AtomicU32::new(0),
-                sleepers: AtomicU32::new(0),
-                state: AtomicU32::new(0),
-                caller_sleeps: AtomicU32::new(0),
-                busy: AtomicI32::new(sys::processor()),
-                started: AtomicU32::new(0),
-                job: UnsafeCell::new(job),
-                workers: AtomicUsize::new(0),
-                running: Running(AtomicU32::new(0)),
-                threads: [const { AtomicUsize::new(0) }; MAX_THREADS],
-                taken: [const { Cursor(AtomicI64::new(0)) }; MAX_THREADS],
-            });
-        }
-        let pool = Pool { shared };
-        let places = pool
-            .shared()
-            .threads
-            .iter()
-            .take(threads.saturating_sub(1).min(MAX_THREADS - 1));
-        for (count, place) in places.enumerate() {
-            let Some(thread) = sys::spawn(worker, shared.cast()) else {
-                break;
-            };
-            place.store(thread, Ordering::Relaxed);
-            pool.shared().workers.store(count + 1, Ordering::Relaxed);
-        }
-        Some(pool)
+        // SAFETY: fresh memory of the right size and alignment.
+        unsafe { start(shared, threads) };
+        Some(Pool {
+            shared,
+            threads,
+            origin: Cell::new(Origin::new()),
+        })
+    }
+
+    /// Returns whether the threads belong to the current process.
+    fn is_here(&self) -> bool {
+        // SAFETY: the cell belongs to the one caller, and is not written meanwhile.
+        unsafe { (*self.origin.as_ptr()).is_here() }
     }
 
     /// Number of threads that work, the caller included.
@@ -143,7 +125,14 @@ impl Pool {
     }
 
     /// Says that loops follow each other until the result is dropped, so that it is worth staying awake for the next.
+    ///
+    /// Only one thread calls this function at a time.
     pub fn begin_run(&self) -> Run<'_> {
+        if !self.is_here() {
+            // SAFETY: the threads that used the memory are not in this process.
+            unsafe { start(self.shared, self.threads) };
+            self.origin.set(Origin::new());
+        }
         let shared = self.shared();
         shared.running.0.store(1, Ordering::Relaxed);
         Run { shared }
@@ -153,7 +142,7 @@ impl Pool {
     /// last of its ranges first.
     ///
     /// # Safety
-    /// `task` may be called so on any thread; only one thread calls this function at a time.
+    /// `task` may be called so on any thread; only one thread calls this function at a time, within [`Pool::begin_run`].
     pub unsafe fn parallel_for(&self, tasks: i64, backward: bool, task: TaskFn, argument: *mut c_void) {
         let shared = self.shared();
         let workers = self.workers();
@@ -246,15 +235,61 @@ impl Waiting {
     }
 }
 
+/// Writes the state of a pool in which nothing has run to `shared`, and starts its threads.
+///
+/// # Safety
+/// The memory is large enough and aligned, and no thread uses it.
+unsafe fn start(shared: *mut Shared, threads: usize) {
+    let job = Job {
+        task: None,
+        argument: core::ptr::null_mut(),
+        parts: 0,
+        each: 0,
+        more: 0,
+        chunk: 1,
+        backward: false,
+    };
+    // SAFETY: by the caller; workers are started after the memory is initialised, and read neither `workers` nor `threads`.
+    unsafe {
+        shared.write(Shared {
+            epoch: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            state: AtomicU32::new(0),
+            caller_sleeps: AtomicU32::new(0),
+            busy: AtomicI32::new(sys::processor()),
+            started: AtomicU32::new(0),
+            job: UnsafeCell::new(job),
+            workers: AtomicUsize::new(0),
+            running: Running(AtomicU32::new(0)),
+            threads: [const { AtomicUsize::new(0) }; MAX_THREADS],
+            taken: [const { Cursor(AtomicI64::new(0)) }; MAX_THREADS],
+        });
+        let _blocked = SignalsBlocked::new();
+        for _ in 1..threads.min(MAX_THREADS) {
+            let Some(thread) = sys::spawn(worker, shared.cast()) else {
+                break;
+            };
+            let shared = &*shared;
+            let workers = shared.workers.load(Ordering::Relaxed);
+            if let Some(slot) = shared.threads.get(workers) {
+                slot.store(thread, Ordering::Relaxed);
+            }
+            shared.workers.store(workers + 1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
-        let shared = self.shared();
-        shared.epoch.store(STOP, Ordering::SeqCst);
-        sys::futex_wake_all(&shared.epoch);
-        for thread in shared.threads.iter().take(self.workers()) {
-            sys::join(thread.load(Ordering::Relaxed));
+        if self.is_here() {
+            let shared = self.shared();
+            shared.epoch.store(STOP, Ordering::SeqCst);
+            sys::futex_wake_all(&shared.epoch);
+            for thread in shared.threads.iter().take(self.workers()) {
+                sys::join(thread.load(Ordering::Relaxed));
+            }
         }
-        // SAFETY: all workers have ended.
+        // SAFETY: all workers have ended, or are not in this process.
         unsafe { sys::release(self.shared.cast()) };
     }
 }
@@ -287,6 +322,7 @@ extern "C" fn worker(argument: *mut c_void) -> *mut c_void {
     // SAFETY: the pool joins its workers before it frees this.
     let shared = unsafe { &*argument.cast::<Shared>() };
     let own = i64::from(shared.started.fetch_add(1, Ordering::Relaxed)) + 1;
+    sys::name_thread(own as usize);
     sys::leave_processor(shared.busy.load(Ordering::Relaxed));
     let mut seen = 0;
     loop {
@@ -365,6 +401,93 @@ mod tests {
         for i in begin..end {
             counts[i as usize].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    // SAFETY: the C library's own declarations.
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+        fn _exit(status: i32) -> !;
+    }
+
+    /// The contents of `file` of every thread of this process that has a name of a pool.
+    fn of_threads(file: &str) -> Vec<String> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let folders = tasks.map(|entry| entry.unwrap().path());
+        let named = folders.filter(|folder| {
+            let name = std::fs::read_to_string(folder.join("comm")).unwrap_or_default();
+            name.trim_end()
+                .strip_prefix("frazil-")
+                .is_some_and(|number| number.parse::<u32>().is_ok())
+        });
+        named
+            .filter_map(|folder| std::fs::read_to_string(folder.join(file)).ok())
+            .collect()
+    }
+
+    /// Other tests have pools as well, so there may be more threads than those of this one.
+    #[test]
+    fn threads_have_names_and_leave_signals_to_the_host() {
+        let pool = Pool::new(4).unwrap();
+        let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
+        // Threads give themselves their names when they start.
+        while pool.shared().started.load(Ordering::Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let _run = pool.begin_run();
+        // SAFETY: `count` only touches `counts`, which has 1000 elements.
+        unsafe { pool.parallel_for(1000, false, count, counts.as_ptr().cast_mut().cast()) };
+        let blocked = of_threads("status");
+        assert!(blocked.len() >= 3, "{} threads have names", blocked.len());
+        for status in blocked {
+            let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            let mask = u64::from_str_radix(line.trim(), 16).unwrap();
+            for (signal, is_blocked) in [(2, true), (10, true), (14, true), (7, false), (11, false)] {
+                assert_eq!(mask >> (signal - 1) & 1 == 1, is_blocked, "signal {signal}");
+            }
+        }
+        let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let own = own
+            .lines()
+            .find_map(|line| line.strip_prefix("SigBlk:"))
+            .unwrap()
+            .trim();
+        assert_eq!(u64::from_str_radix(own, 16), Ok(0), "the caller has its mask again");
+    }
+
+    #[test]
+    fn a_forked_process_starts_its_own_threads() {
+        let pool = Pool::new(4).unwrap();
+        let counts: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
+        // SAFETY: `count` only touches `counts`, which has 1000 elements.
+        let run = || unsafe { pool.parallel_for(1000, false, count, counts.as_ptr().cast_mut().cast()) };
+        let all = |round: u32| counts.iter().all(|c| c.load(Ordering::Relaxed) == round);
+        {
+            let _run = pool.begin_run();
+            run();
+        }
+        // SAFETY: the child calls nothing that needs a lock of another thread.
+        let child = unsafe { fork() };
+        if child == 0 {
+            let is_restarted = {
+                let _run = pool.begin_run();
+                run();
+                pool.is_here() && pool.threads() == 4
+            };
+            let status = i32::from(!is_restarted || !all(2));
+            // Dropping joins the threads of the child.
+            drop(pool);
+            // SAFETY: it ends the child.
+            unsafe { _exit(status) };
+        }
+        let mut status = -1;
+        // SAFETY: `status` is writable.
+        assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        let _run = pool.begin_run();
+        run();
+        assert!(all(2) && pool.threads() == 4);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 #![no_std]
 #![allow(dead_code, unreachable_pub, reason = "a part of the crate, compiled as a whole program")]
 
+mod origin;
 mod pool;
+mod signals;
 mod steps;
 mod sys;
 
@@ -22,9 +24,10 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 /// `threads` threads that wait for work, the caller included. Null when memory is short.
 #[unsafe(no_mangle)]
 pub extern "C" fn frazil_rt_pool_new(threads: u64) -> *mut c_void {
-    let (memory, Some(pool)) = (sys::allocate(size_of::<Pool>()).cast::<Pool>(), Pool::new(threads as usize)) else {
+    let Some(pool) = Pool::new(threads as usize) else {
         return core::ptr::null_mut();
     };
+    let memory = sys::allocate(size_of::<Pool>()).cast::<Pool>();
     if memory.is_null() {
         return core::ptr::null_mut();
     }

@@ -22,6 +22,19 @@ unsafe extern "C" {
     fn sched_yield() -> c_int;
     fn sched_getaffinity(thread: c_int, size: usize, mask: *mut c_void) -> c_int;
     fn sched_setaffinity(thread: c_int, size: usize, mask: *const c_void) -> c_int;
+    fn getpid() -> c_int;
+    fn prctl(option: c_int, ...) -> c_int;
+    fn pthread_sigmask(how: c_int, set: *const c_void, former: *mut c_void) -> c_int;
+    fn mmap(
+        address: *mut c_void,
+        length: usize,
+        protection: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: c_long,
+    ) -> *mut c_void;
+    fn munmap(address: *mut c_void, length: usize) -> c_int;
+    fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -59,6 +72,92 @@ pub fn spawn(start: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_
     // SAFETY: `thread` is writable; the argument is passed on untouched.
     let status = unsafe { pthread_create(&mut thread, core::ptr::null(), start, argument) };
     (status == 0).then_some(thread)
+}
+
+/// Gives the current thread the name `frazil-NUMBER`, at most 15 bytes, which is what Linux keeps.
+pub fn name_thread(number: usize) {
+    const SET_NAME: c_int = 15;
+    let mut name = *b"frazil-\0\0\0\0\0";
+    let number = number % 1000;
+    let digits = match number {
+        0..10 => 1,
+        10..100 => 2,
+        _ => 3,
+    };
+    let mut rest = number;
+    for slot in name[7..7 + digits].iter_mut().rev() {
+        *slot = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    // SAFETY: the name ends with a zero byte.
+    unsafe {
+        prctl(SET_NAME, name.as_ptr());
+    }
+}
+
+/// Words of a set of signals: 1024 bits, as the C libraries' own sets have.
+const SIGNAL_WORDS: usize = 16;
+
+/// A set of signals, a bit each, as Linux's C libraries lay it out.
+pub type SignalSet = [u64; SIGNAL_WORDS];
+
+/// Signals that report what the thread itself did: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
+const OWN_SIGNALS: [u32; 7] = [4, 5, 6, 7, 8, 11, 31];
+const SET_MASK: c_int = 2;
+
+/// Blocks all signals of the current thread but [`OWN_SIGNALS`]; gives its former mask.
+pub fn block_signals() -> SignalSet {
+    let mut set = [u64::MAX; SIGNAL_WORDS];
+    for signal in OWN_SIGNALS {
+        set[0] &= !(1 << (signal - 1));
+    }
+    let mut former = [0; SIGNAL_WORDS];
+    // SAFETY: both sets are as large as the largest of a C library.
+    unsafe { pthread_sigmask(SET_MASK, set.as_ptr().cast(), former.as_mut_ptr().cast()) };
+    former
+}
+
+/// Gives the current thread a mask.
+pub fn set_signals(set: &SignalSet) {
+    // SAFETY: the set is as large as the largest of a C library.
+    unsafe { pthread_sigmask(SET_MASK, set.as_ptr().cast(), core::ptr::null_mut()) };
+}
+
+/// The id of the current process.
+pub fn process() -> c_int {
+    // SAFETY: the function has no requirements.
+    unsafe { getpid() }
+}
+
+/// Bytes of a page, or of a part of one on machines with larger ones.
+const PAGE: usize = 4096;
+
+/// A zeroed page that the system clears in forked processes; null where it cannot.
+pub fn page_cleared_by_fork() -> *mut u8 {
+    const READ_WRITE: c_int = 3;
+    const PRIVATE_ANONYMOUS: c_int = 0x22;
+    const WIPE_ON_FORK: c_int = 18;
+    // SAFETY: a new mapping at an address that the system chooses; nothing else knows it when it is removed.
+    unsafe {
+        let page = mmap(core::ptr::null_mut(), PAGE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0);
+        if page.addr() == usize::MAX {
+            return core::ptr::null_mut();
+        }
+        if madvise(page, PAGE, WIPE_ON_FORK) != 0 {
+            munmap(page, PAGE);
+            return core::ptr::null_mut();
+        }
+        page.cast()
+    }
+}
+
+/// Removes what [`page_cleared_by_fork`] gave.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub unsafe fn unmap_page(page: *mut u8) {
+    // SAFETY: by the caller.
+    unsafe { munmap(page.cast(), PAGE) };
 }
 
 /// Waits for the end of a thread that [`spawn`] started and nobody has joined.

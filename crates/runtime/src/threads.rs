@@ -3,45 +3,77 @@
 //! Threads do not survive a fork: in the child nobody would take up what is handed to a pool of its parent, and who waits for it would wait for ever.
 //! So a pool serves the process that started it, and a child starts its own.
 
+use frazil_rt::{Origin, SignalsBlocked};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::mem::ManuallyDrop;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// A pool and the process that it belongs to. It is never dropped: in another process that would wait for its threads.
 struct Owned {
-    process: u32,
+    origin: Origin,
     /// `None` where the system refuses threads.
     pool: Option<ManuallyDrop<ThreadPool>>,
+    /// That of a process which was forked from this one.
+    forked: OnceLock<Box<Owned>>,
 }
 
 impl Owned {
-    fn new(process: u32) -> Owned {
-        let pool = ThreadPoolBuilder::new().build().ok();
+    fn new() -> Owned {
         Owned {
-            process,
-            pool: pool.map(ManuallyDrop::new),
+            origin: Origin::new(),
+            pool: start(0, "frazil-loop").map(ManuallyDrop::new),
+            forked: OnceLock::new(),
         }
     }
 }
 
-/// The pool of the process that needed one first: read without a lock, which a fork could leave locked.
-static FIRST: OnceLock<Owned> = OnceLock::new();
-/// That of a process which was forked from it.
-static FORKED: Mutex<Option<&'static Owned>> = Mutex::new(None);
+/// The pool of the process that needed one first.
+static FIRST: OnceLock<Box<Owned>> = OnceLock::new();
 
 fn pool() -> Option<&'static ThreadPool> {
-    let process = std::process::id();
-    let first = FIRST.get_or_init(|| Owned::new(process));
-    if first.process == process {
-        return first.pool.as_deref();
+    let mut place = &FIRST;
+    loop {
+        match place.get() {
+            Some(owned) if owned.origin.is_here() => return owned.pool.as_deref(),
+            Some(owned) => place = &owned.forked,
+            None => {
+                // Threads are started before the place is locked, which a fork could leave locked.
+                let new = Box::new(Owned::new());
+                if let Err(mut late) = place.set(new) {
+                    late.pool.take().map(ManuallyDrop::into_inner);
+                }
+            }
+        }
     }
-    let mut forked = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let owned = match *forked {
-        Some(owned) if owned.process == process => owned,
-        _ => forked.insert(Box::leak(Box::new(Owned::new(process)))),
-    };
-    owned.pool.as_deref()
+}
+
+/// A pool of `threads` threads with the names `NAME-0` and so on, or of as many as the system grants; `None` for fewer than two.
+pub fn pool_of(threads: usize, name: &'static str) -> Option<ThreadPool> {
+    match threads {
+        0 | 1 => None,
+        n => start(n, name),
+    }
+}
+
+/// As [`pool_of`], also of one thread; 0 is as many as there are processors, or as the environment says to rayon.
+fn start(threads: usize, name: &'static str) -> Option<ThreadPool> {
+    let _blocked = SignalsBlocked::new();
+    let mut count = threads;
+    loop {
+        let builder = ThreadPoolBuilder::new().num_threads(count);
+        if let Ok(pool) = builder.thread_name(move |number| format!("{name}-{number}")).build() {
+            return Some(pool);
+        }
+        let tried = match count {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        };
+        count = tried / 2;
+        if count == 0 {
+            return None;
+        }
+    }
 }
 
 /// Runs `work`, whose parallel iterators are shared by threads of this very process: those of the pool that the caller belongs to, or of the

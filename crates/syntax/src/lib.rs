@@ -29,7 +29,7 @@ pub use module::{
     equal_modules, parse_module, parse_module_with, print_module_to_string, read_module, read_module_open,
     read_module_with, write_module, write_module_if,
 };
-pub use output::{OutputFile, write_atomically};
+pub use output::{OutputFile, TemporaryFolder, write_atomically};
 pub use parse::{ParseOptions, ParsedGraph, SpanTable, parse_graph, parse_graph_with};
 pub use print::{GraphText, PrintOptions, print_graph, print_graph_with};
 pub use private::{PrivateFolder, read_regular};

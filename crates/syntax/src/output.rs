@@ -1,6 +1,9 @@
 //! Output files that are there whole or not at all.
 
-mod temporary;
+mod folder;
+pub(crate) mod temporary;
+
+pub use folder::TemporaryFolder;
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Seek};

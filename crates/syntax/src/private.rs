@@ -12,6 +12,7 @@
 //!
 //! Where a system has no such permissions, files are only written under another name and renamed.
 
+use crate::output::temporary::{PREFIX, remove_leftovers};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub struct PrivateFolder {
     path: PathBuf,
     /// Whether there has been a warning that something was not kept. Clones share it.
     has_failed: Arc<AtomicBool>,
+    /// Whether temporary files that killed processes left have been removed. Clones share it.
+    is_tidied: Arc<AtomicBool>,
 }
 
 impl PrivateFolder {
@@ -39,6 +42,7 @@ impl PrivateFolder {
         PrivateFolder {
             path,
             has_failed: Arc::default(),
+            is_tidied: Arc::default(),
         }
     }
 
@@ -72,29 +76,42 @@ impl PrivateFolder {
     }
 
     /// Puts what `write` writes in the place of the file `name`; whoever has opened the present one keeps that. False, and nothing changes, when `write`
-    /// gives false.
+    /// gives false, or another process deletes the folder meanwhile.
     ///
     /// # Errors
     /// Those of `write` and of [`PrivateFolder::prepare`], and when the folder or the file cannot be written.
     pub fn write(&self, name: &str, write: impl FnOnce(&mut File) -> io::Result<bool>) -> io::Result<bool> {
         let name = plain(name)?;
-        let folder = system::Folder::create(&self.path)?;
-        if !folder.is_writable() {
-            let text = "it belongs to root, and nobody else writes to it";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        let (folder, temporary, mut file) = self.temporary()?;
+        if !self.is_tidied.swap(true, Ordering::Relaxed) {
+            remove_leftovers(&self.path, false);
         }
-        let (temporary, mut file) = folder.temporary()?;
-        let written = write(&mut file).and_then(|wanted| {
-            drop(file);
-            if wanted {
-                folder.rename(&temporary, name)?;
-            }
-            Ok(wanted)
-        });
+        // The lock that tells the file from a leftover is held until it has its name.
+        let written = write(&mut file).and_then(|wanted| Ok(wanted && was_there(folder.rename(&temporary, name))?));
+        drop(file);
         if !matches!(written, Ok(true)) {
             folder.remove(&temporary);
         }
         written
+    }
+
+    /// A new file in the folder, which is created if need be, as often as another process deletes it meanwhile.
+    fn temporary(&self) -> io::Result<(system::Folder, String, File)> {
+        let mut tries = 0;
+        loop {
+            let created = system::Folder::create(&self.path).and_then(|folder| {
+                if !folder.is_writable() {
+                    let text = "it belongs to root, and nobody else writes to it";
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+                }
+                let (name, file) = folder.temporary()?;
+                Ok((folder, name, file))
+            });
+            match created {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && tries < TRIES => tries += 1,
+                created => return created,
+            }
+        }
     }
 
     /// Writes as [`PrivateFolder::write`] does what can be made anew: it may be missing. The first failure of this folder and its clones is a warning.
@@ -114,6 +131,14 @@ impl PrivateFolder {
 /// When it cannot be read, is not a regular file, or has more than `most` bytes.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_at_most(&system::open_regular(path)?, most)
+}
+
+/// False where there was no such file.
+fn was_there(done: io::Result<()>) -> io::Result<bool> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        done => done.map(|()| true),
+    }
 }
 
 fn read_at_most(file: &File, most: u64) -> io::Result<Vec<u8>> {
@@ -141,7 +166,7 @@ fn plain(name: &str) -> io::Result<&str> {
 fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let number = || RandomState::new().build_hasher().finish();
-    format!(".frazil-{:016x}{:016x}", number(), number())
+    format!("{PREFIX}{:016x}{:016x}", number(), number())
 }
 
 /// How many random names are tried.
@@ -150,6 +175,7 @@ const TRIES: usize = 16;
 #[cfg(unix)]
 mod system {
     use super::{TRIES, random_name};
+    use crate::output::temporary::{lock, not_standard};
     use rustix::fd::OwnedFd;
     use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
     use rustix::io::Errno;
@@ -218,7 +244,10 @@ mod system {
                             self.remove(&name);
                             return Err(e.into());
                         }
-                        return Ok((name, file.into()));
+                        let file = not_standard(file.into())?;
+                        if lock(&file) {
+                            return Ok((name, file));
+                        }
                     }
                     Err(Errno::EXIST) => {}
                     Err(e) => return Err(e.into()),
@@ -400,6 +429,53 @@ mod tests {
 
     fn get(folder: &PrivateFolder) -> Option<String> {
         String::from_utf8(folder.read("entry", 100).ok()?).ok()
+    }
+
+    /// As a process leaves it that was killed while it wrote.
+    #[test]
+    fn leftovers_of_dead_processes_are_removed_by_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cache");
+        let folder = PrivateFolder::new(&path);
+        assert!(put(&folder, "old").unwrap());
+        fs::write(path.join(".frazil-dead"), "half").unwrap();
+        let other = PrivateFolder::new(&path);
+        let written = other.write("entry", |file| {
+            // What another process writes now stays.
+            assert!(put(&PrivateFolder::new(&path), "between").unwrap());
+            file.write_all(b"new").map(|()| true)
+        });
+        assert!(written.unwrap());
+        assert_eq!(get(&folder).as_deref(), Some("new"));
+        let names: Vec<_> = fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["entry"]);
+    }
+
+    /// Others may delete files, and the folder, at any time.
+    #[test]
+    fn a_folder_that_is_deleted_meanwhile_is_no_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cache");
+        let folder = PrivateFolder::new(&path);
+        let written = folder.write("entry", |file| {
+            fs::remove_dir_all(&path)?;
+            file.write_all(b"lost").map(|()| true)
+        });
+        assert!(!written.unwrap() && !path.exists());
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let _ = fs::remove_dir_all(&path);
+                }
+            });
+            let all = (0..2000).all(|_| put(&folder, "new").is_ok());
+            is_done.store(true, Ordering::Relaxed);
+            assert!(all);
+        });
     }
 
     fn mode(path: &Path) -> u32 {

@@ -10,10 +10,7 @@ pub(super) enum Workers {}
 impl Workers {
     /// `count` threads; none where one is enough, or the system refuses them.
     pub(super) fn start(count: usize) -> Option<Workers> {
-        match count {
-            0 | 1 => None,
-            n => rayon::ThreadPoolBuilder::new().num_threads(n).build().ok().map(Workers),
-        }
+        frazil_runtime::threads::pool_of(count, "frazil-pass").map(Workers)
     }
 
     /// What `work` makes of each job, in the order of the jobs.

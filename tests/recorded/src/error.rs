@@ -45,6 +45,14 @@ pub enum RecordedError {
     /// A tensor that the file does not have.
     #[error("the case asks for tensor `{0}`, which is not in its .safetensors file")]
     MissingTensor(String),
+    /// Tensors that were written with other results.
+    #[error("the tensors beside it belong to another file: their checksum is {found}, expected {said}")]
+    OtherTensors {
+        /// The checksum in the JSON.
+        said: String,
+        /// That of the tensors.
+        found: String,
+    },
     /// A dtype that has no counterpart.
     #[error("tensor `{0}` has dtype {1}, which cannot be read or written")]
     DType(String, String),

@@ -4,6 +4,8 @@ use crate::RecordedError;
 use frazil_runtime::Tensor;
 use frazil_syntax::{TensorFile, TensorFileError, from_safetensors, to_safetensors};
 use safetensors::tensor::TensorView;
+use serde_json::Value as Json;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// The tensors of a file, by key. Only those that are asked for are read: a case's results may be many times its arguments.
@@ -37,6 +39,23 @@ impl Tensors {
         Tensors::open(&case.with_file_name("tensors.safetensors"))
     }
 
+    /// Fails where `json` says that it was written together with other tensors: it has their checksum under the key `crc32`, as the file of the
+    /// tensors has. Both were written by [`Results::finish`](crate::value::Results::finish).
+    ///
+    /// # Errors
+    /// When the checksums differ.
+    pub fn check_pair(&self, json: &Json) -> Result<(), RecordedError> {
+        let Some(said) = json.get(CHECKSUM) else { return Ok(()) };
+        let found = self.file.as_ref().and_then(TensorFile::checksum).map(checksum_text);
+        match said.as_str() == found.as_deref() {
+            true => Ok(()),
+            false => Err(RecordedError::OtherTensors {
+                said: said.as_str().unwrap_or("no text").to_owned(),
+                found: found.unwrap_or_else(|| "none".to_owned()),
+            }),
+        }
+    }
+
     /// A copy of the tensor under `key`.
     ///
     /// # Errors
@@ -60,11 +79,19 @@ impl Tensors {
     }
 }
 
-/// The bytes of a `.safetensors` file that holds `tensors`.
+/// The key of a checksum in the metadata of the tensors and in the JSON beside them.
+pub(crate) const CHECKSUM: &str = "crc32";
+
+/// A checksum as it is written.
+fn checksum_text(checksum: u32) -> String {
+    format!("{checksum:08x}")
+}
+
+/// The bytes of a `.safetensors` file that holds `tensors`, and the checksum that stands in its metadata: of all these bytes with zeros in its place.
 ///
 /// # Errors
 /// When the format has no name for a dtype, or a tensor's elements cannot be copied.
-pub fn to_file(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, RecordedError> {
+pub fn to_file(tensors: &[(String, Tensor)]) -> Result<(Vec<u8>, String), RecordedError> {
     let mut rows = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
         let dtype = to_safetensors(tensor.dtype())
@@ -80,17 +107,29 @@ pub fn to_file(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, RecordedError> {
         .iter()
         .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
         .collect::<Result<Vec<_>, _>>();
-    views
-        .and_then(|views| safetensors::serialize(views, None))
+    let unknown = checksum_text(0);
+    let said = HashMap::from([(CHECKSUM.to_owned(), unknown.clone())]);
+    let mut file = views
+        .and_then(|views| safetensors::serialize(views, Some(said)))
         .map_err(|source| RecordedError::Tensors {
             path: "tensors.safetensors".into(),
             source,
-        })
+        })?;
+    let checksum = checksum_text(crc32fast::hash(&file));
+    // No tensor can stand there: those are objects in the header.
+    let place = format!("\"{CHECKSUM}\":\"{unknown}\"");
+    let at = file.windows(place.len()).position(|bytes| bytes == place.as_bytes());
+    let at = at.map(|at| at + place.len() - 1 - checksum.len());
+    if let Some(slot) = at.and_then(|at| file.get_mut(at..at + checksum.len())) {
+        slot.copy_from_slice(checksum.as_bytes());
+    }
+    Ok((file, checksum))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn tensors_are_read_one_by_one() {
@@ -102,7 +141,7 @@ mod tests {
         ));
         let tensors = [("a", [1.0, 2.0]), ("b", [3.0, 4.0])];
         let whole = tensors.map(|(name, values)| (name.to_owned(), Tensor::from_f32(&values, &[2]).unwrap()));
-        let whole = to_file(&whole).unwrap();
+        let (whole, _) = to_file(&whole).unwrap();
         let write = |bytes: &[u8]| std::fs::write(folder.path().join("tensors.safetensors"), bytes).unwrap();
         write(&whole);
         let read = Tensors::beside(&case).unwrap();
@@ -113,6 +152,20 @@ mod tests {
         // One that is cut off while it is open is an error, and no signal.
         write(b"");
         assert!(matches!(read.get("a"), Err(RecordedError::Read { .. })));
+        drop(read);
+        // The file is known by its checksum.
+        let one = [("a".to_owned(), Tensor::from_f32(&[1.0], &[1]).unwrap())];
+        let (file, checksum) = to_file(&one).unwrap();
+        write(&file);
+        let read = Tensors::beside(&case).unwrap();
+        assert_eq!(read.get("a").unwrap().to_f64_vec(), [1.0]);
+        let pair = |said: &Json| read.check_pair(said);
+        assert!(pair(&json!({ "crc32": checksum })).is_ok() && pair(&json!({})).is_ok());
+        for other in [json!("00000000"), json!(1)] {
+            let said = json!({ "crc32": other });
+            assert!(matches!(pair(&said), Err(RecordedError::OtherTensors { .. })));
+        }
+        assert!(Tensors::default().check_pair(&json!({ "crc32": checksum })).is_err());
         drop(read);
         // The last byte is missing, the header is cut off, or says that it is longer than the file.
         for damaged in [&whole[..whole.len() - 1], &whole[..4], &whole[..20], &[0xff; 64]] {

@@ -5,7 +5,7 @@
 //! `{"str": "x"}`, `{"device": "cpu"}`, `{"none": true}`, `{"list": [VALUE...]}`, `{"tuple": [VALUE...]}`, `{"dict": [[VALUE, VALUE]...]}`.
 
 use crate::RecordedError;
-use crate::tensors::{Tensors, to_file};
+use crate::tensors::{CHECKSUM, Tensors, to_file};
 use frazil_ir::{DType, Device, TypeId, types};
 use frazil_runtime::value::{DictValue, Key, ListValue, Value};
 use frazil_runtime::{Tensor, element::DoubleElement};
@@ -269,14 +269,15 @@ impl Results {
         })
     }
 
-    /// The JSON text `{"results": [...]}` and the bytes of the `.safetensors` file.
+    /// The JSON text `{"results": [...], "crc32": CHECKSUM}` and the bytes of the `.safetensors` file, which has the same checksum in its metadata.
     ///
     /// # Errors
     /// When a tensor cannot be written.
     pub fn finish(self) -> Result<(String, Vec<u8>), RecordedError> {
-        let file = to_file(&self.tensors)?;
+        let (file, checksum) = to_file(&self.tensors)?;
         let mut object = Map::new();
         object.insert("results".to_owned(), Json::Array(self.values));
+        object.insert(CHECKSUM.to_owned(), Json::String(checksum));
         Ok((Json::Object(object).to_string(), file))
     }
 }
@@ -321,9 +322,12 @@ mod tests {
         for value in &values {
             results.push(&read(value.clone()).unwrap()).unwrap();
         }
-        let (text, _) = results.finish().unwrap();
+        let (text, file) = results.finish().unwrap();
         let written: Json = serde_json::from_str(&text).unwrap();
-        assert_eq!(written, json!({ "results": values }));
+        let checksum = written[CHECKSUM].as_str().unwrap();
+        assert_eq!(written, json!({ "results": values, CHECKSUM: checksum }));
+        // The file says the same.
+        assert!(String::from_utf8_lossy(&file).contains(checksum));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::native::{CompileError, Stage, kernel_text};
 use crate::package::Contents;
 use crate::plan::Plan;
 use crate::target::Target;
-use frazil_syntax::OutputFile;
+use frazil_syntax::{OutputFile, TemporaryFolder};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -182,8 +182,8 @@ fn link_static(plan: &Plan, directory: &Path, parts: Vec<OsString>) -> Result<Pa
     Ok(directory.join("library.a"))
 }
 
-fn temporary() -> Result<tempfile::TempDir, EmitFileError> {
-    tempfile::tempdir().map_err(|source| EmitFileError::Io {
+fn temporary() -> Result<TemporaryFolder, EmitFileError> {
+    TemporaryFolder::create().map_err(|source| EmitFileError::Io {
         path: std::env::temp_dir(),
         source,
     })

@@ -174,6 +174,10 @@ void frazil_rt_pool_drop(void *pool);
 void frazil_rt_run(const step *steps, uint64_t count, const memory *memory, const void *pool,
                    frazil_parallel_for parallel_for, void *user);
 
+/* Protects the list of instances, and what they share. */
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+static MODEL_instance *instances;
+
 #if PREPARED_BYTES
 /* Sources lie in the order of the steps that read them, each as the first buffer. */
 static void run_preparation(const memory *m, const void *pool, frazil_parallel_for parallel_for, void *user) {
@@ -189,13 +193,12 @@ static void run_preparation(const memory *m, const void *pool, frazil_parallel_f
   }
 }
 
-/* What all instances share, while there are any. */
-static pthread_mutex_t prepared_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Shared by all instances, while there are any. */
 static void *prepared;
 static size_t prepared_users;
 
 static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, void *user) {
-  pthread_mutex_lock(&prepared_lock);
+  pthread_mutex_lock(&library_lock);
   if (!prepared) {
     const size_t large = (size_t)2 << 20;
     if (posix_memalign(&prepared, PREPARED_BYTES < large ? 64 : large, PREPARED_BYTES)) prepared = 0;
@@ -208,17 +211,17 @@ static int acquire_prepared(const void *pool, frazil_parallel_for parallel_for, 
   }
   const int is_there = prepared != 0;
   prepared_users += is_there;
-  pthread_mutex_unlock(&prepared_lock);
+  pthread_mutex_unlock(&library_lock);
   return is_there;
 }
 
 static void release_prepared(void) {
-  pthread_mutex_lock(&prepared_lock);
+  pthread_mutex_lock(&library_lock);
   if (!--prepared_users) {
     free(prepared);
     prepared = 0;
   }
-  pthread_mutex_unlock(&prepared_lock);
+  pthread_mutex_unlock(&library_lock);
 }
 #else
 static void *const prepared = 0;
@@ -237,9 +240,38 @@ struct MODEL_instance {
   void *user;
   uint64_t runs;
   unsigned char busy;
+  /* The thread of the call that is under way. */
+  pthread_t caller;
+  MODEL_instance *previous, *next;
   char error[256];
   void *addresses[MOST_BUFFERS];
 };
+
+static void lock_library(void) { pthread_mutex_lock(&library_lock); }
+static void unlock_library(void) { pthread_mutex_unlock(&library_lock); }
+
+/* Calls of other threads of the parent never end in a forked child. Nothing of an unfinished run is used by the next. */
+static void release_in_child(void) {
+  for (MODEL_instance *i = instances; i; i = i->next)
+    if (i->busy && !pthread_equal(i->caller, pthread_self())) i->busy = 0;
+  unlock_library();
+}
+
+__attribute__((constructor)) static void prepare_forks(void) {
+  pthread_atfork(lock_library, unlock_library, release_in_child);
+}
+
+/* Threads must not run code of a library that is unloaded. Instances that are running a call when the program ends keep theirs. */
+__attribute__((destructor)) static void stop_threads(void) {
+  if (pthread_mutex_trylock(&library_lock)) return;
+  for (MODEL_instance *i = instances; i; i = i->next) {
+    if (__atomic_exchange_n(&i->busy, 1, __ATOMIC_ACQUIRE)) continue;
+    frazil_rt_pool_drop(i->pool);
+    i->pool = 0;
+    __atomic_store_n(&i->busy, 0, __ATOMIC_RELEASE);
+  }
+  unlock_library();
+}
 
 int32_t MODEL_input_count(void) { return INPUT_COUNT; }
 int32_t MODEL_output_count(void) { return OUTPUT_COUNT; }
@@ -323,6 +355,11 @@ frazil_status MODEL_create(const frazil_options *options, MODEL_instance **insta
     free(self);
     return FRAZIL_OUT_OF_MEMORY;
   }
+  lock_library();
+  self->next = instances;
+  if (instances) instances->previous = self;
+  instances = self;
+  unlock_library();
   *instance = self;
   return FRAZIL_OK;
 }
@@ -340,6 +377,7 @@ static frazil_status refuse(MODEL_instance *self, frazil_status status, const ch
 /* Runs of one instance share its workspace: one at a time. */
 static int begin(MODEL_instance *self) {
   if (__atomic_exchange_n(&self->busy, 1, __ATOMIC_ACQUIRE)) return 0;
+  self->caller = pthread_self();
   self->error[0] = 0;
   return 1;
 }
@@ -451,6 +489,11 @@ const char *MODEL_error(const MODEL_instance *self) { return self ? self->error 
 
 void MODEL_destroy(MODEL_instance *self) {
   if (!self) return;
+  lock_library();
+  if (self->previous) self->previous->next = self->next;
+  else instances = self->next;
+  if (self->next) self->next->previous = self->previous;
+  unlock_library();
   release_prepared();
   frazil_rt_pool_drop(self->pool);
   free(self->owned_workspace);

@@ -1,5 +1,6 @@
 //! Packing weights on all processors.
 
+use frazil_rt::SignalsBlocked;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -26,9 +27,14 @@ pub(super) fn in_stretches(packed: &mut [f32], size: usize, pack: impl Fn(usize,
         }
     };
     thread::scope(|scope| {
-        for _ in 1..threads {
-            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        let blocked = SignalsBlocked::new();
+        for number in 1..threads {
+            let thread = thread::Builder::new().name(format!("frazil-pack-{number}"));
+            if thread.spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
+        drop(blocked);
         work();
     });
 }

@@ -1,4 +1,4 @@
-//! Packages in files, which a later process maps, so that constants are shared between processes and read only where they are used.
+//! Packages in files, which a later process maps, so that large constants are shared between processes and read only where they are used.
 //!
 //! The code in a file will run. So a file is read from a [`PrivateFolder`] only, which nobody but the user or root can have written to, and every
 //! byte that is used is verified first:
@@ -12,12 +12,14 @@
 //! another one after any change, and the next process compares that instead.
 
 use super::{Contents, Package, Weights};
-use crate::plan::{Constants, PAGE};
+use crate::mapped::MappedFile;
+use crate::pages::Pages;
+use crate::plan::{Constants, PAGE, StoredBytes};
 use frazil_syntax::{FileIdentity, PrivateFolder, read_sealed, seal, unseal};
-use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Kind and version of the front.
@@ -95,10 +97,11 @@ impl Package {
     /// The package in the file `name` of `folder` and its note; `None` when there is no such file, it may be somebody else's, it is not one with this key,
     /// or not as it was written.
     ///
-    /// The file must not be written to while the package, or what was loaded from it, is in use; it may be deleted or replaced by another.
+    /// The file may be deleted or replaced by another while the package, or what was loaded from it, is in use. If it is written to, runs fail.
     pub fn read(folder: &PrivateFolder, name: &str, key: &str) -> Option<(Package, serde_json::Value)> {
         let mut file = folder.open(name).ok()?;
-        let length = file.metadata().ok()?.len();
+        let found = file.metadata().ok()?;
+        let length = found.len();
         let front = read_sealed(PACKAGE, &mut file, length, MOST_FRONT)?;
         let mut rest = Reader {
             bytes: unseal(PACKAGE, &front)?,
@@ -119,14 +122,11 @@ impl Package {
             return None;
         }
         drop(front);
-        verify_once(folder, name, &mut file, start..end, &header.blocks).then_some(())?;
-        // SAFETY: files of the folder are put in their place whole and replaced by renaming, never written to; the documentation asks
-        // the only user who could for the same. Every range below is checked against the file's size.
-        let map = Arc::new(unsafe { Mmap::map(&file) }.ok()?);
-        let mapped = |start, len| Constants::mapped(Arc::clone(&map), start, len);
+        let tail = Arc::new(tail(folder, name, (file, found), start..end, &header.blocks)?);
+        let part = |at: usize, len| Constants::stored(Arc::clone(&tail), at - start, len);
         let package = Package {
-            constants: mapped(start, header.constants)?,
-            weights: Weights::Prepared(mapped(prepared_start, header.contents.preparation.1)?),
+            constants: part(start, header.constants)?,
+            weights: Weights::Prepared(part(prepared_start, header.contents.preparation.1)?),
             contents: header.contents,
             objects,
             hosts: Vec::new(),
@@ -148,17 +148,34 @@ fn gap(end: usize) -> usize {
     end.next_multiple_of(PAGE) - end
 }
 
-/// Whether the bytes of `file` in `range` have these checksums, or had them when somebody looked and are the same.
-fn verify_once(
+/// The bytes of `file` in `range`, which have these checksums: a copy of a small tail, and a map of a large one. `None` where they have others.
+fn tail(
     folder: &PrivateFolder,
     name: &str,
-    file: &mut File,
-    range: std::ops::Range<usize>,
+    (mut file, found): (File, Metadata),
+    range: Range<usize>,
     blocks: &[u32],
-) -> bool {
-    if range.len() < LARGE {
-        return verify(file, range, blocks).is_some();
+) -> Option<StoredBytes> {
+    let start = range.start;
+    if range.len() >= LARGE && verify_once(folder, name, &mut file, range.clone(), blocks) {
+        file = match MappedFile::new(file, &found) {
+            // It may have become shorter since it was verified.
+            Ok(map) if map.bytes().len() < range.end => return None,
+            Ok(map) => return Some(StoredBytes::Mapped(map, start)),
+            Err(file) => file,
+        };
     }
+    let mut pages = Pages::new(range.len()).ok()?;
+    let bytes = pages.bytes_mut().get_mut(..range.len())?;
+    file.seek(SeekFrom::Start(start as u64)).ok()?;
+    file.read_exact(bytes).ok()?;
+    let chunks = || bytes.chunks(BLOCK);
+    let is_whole = chunks().len() == blocks.len() && chunks().zip(blocks).all(|(b, &sum)| crc32fast::hash(b) == sum);
+    is_whole.then_some(StoredBytes::Read(pages))
+}
+
+/// Whether the bytes of `file` in `range` have these checksums, or had them when somebody looked and are the same.
+fn verify_once(folder: &PrivateFolder, name: &str, file: &mut File, range: Range<usize>, blocks: &[u32]) -> bool {
     let beside = format!("{name}.verified");
     // From before the bytes are read: a change while they are makes the file another one.
     let identity = FileIdentity::of(file).map(|identity| seal(VERIFIED, &[format!("{identity:?}").as_bytes()]));
@@ -179,7 +196,7 @@ fn verify_once(
     true
 }
 
-fn verify(file: &mut File, range: std::ops::Range<usize>, blocks: &[u32]) -> Option<()> {
+fn verify(file: &mut File, range: Range<usize>, blocks: &[u32]) -> Option<()> {
     if range.len().div_ceil(BLOCK) != blocks.len() {
         return None;
     }

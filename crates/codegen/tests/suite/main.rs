@@ -16,6 +16,7 @@ mod library;
 mod loops;
 mod lowering;
 mod preparation;
+mod processes;
 mod simplifying;
 mod specialise;
 mod spills;

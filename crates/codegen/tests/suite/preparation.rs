@@ -9,7 +9,7 @@ use frazil_codegen::{CompileOptions, Package, aot};
 use frazil_ir::DType;
 use std::process::Command;
 
-const SIZE: i64 = 9;
+pub(crate) const SIZE: i64 = 9;
 
 fn convolution(channels: i64, winograd: bool) -> Conv {
     let shape = ConvShape {
@@ -34,7 +34,7 @@ fn convolution(channels: i64, winograd: bool) -> Conv {
 }
 
 /// Two convolutions with weights of their own, one after the other.
-fn plan(channels: i64, weights: &[Vec<f32>; 2], winograd: bool) -> Plan {
+pub(crate) fn plan(channels: i64, weights: &[Vec<f32>; 2], winograd: bool) -> Plan {
     let conv = convolution(channels, winograd);
     let elements = conv.output_shape().elements();
     let port = |name: &str| Port {

@@ -39,6 +39,77 @@ fn kinds() -> Vec<EngineKind> {
     }
 }
 
+/// Code with more than a mebibyte of weights is mapped from the cache directory.
+#[test]
+#[cfg(all(feature = "codegen", target_os = "linux"))]
+fn kept_code_that_is_shortened_is_an_error() {
+    let source = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+                  self.w = nn.Parameter(torch.arange(640000.0).reshape(800, 800) / 1000)\n    def forward(self, x):\n        \
+                  return torch.relu(x @ self.w)\n";
+    let net = Session::new().script("net.py".as_ref(), source, &[]).unwrap();
+    let mut net = net.to_model("forward").unwrap();
+    net.eval();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, cache) = (folder.path().join("net.pt"), folder.path().join("cache"));
+    net.save(&path, &SaveOptions::default()).unwrap();
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(200));
+    pause();
+    let x = || Value::from(Tensor::from_f32(&[0.5; 1600], &[2, 800]).unwrap());
+    let run = |engine: &mut Engine| {
+        let result = engine.call("forward", &[x()])?;
+        Ok::<_, CallError>(result.as_tensor().unwrap().to_bytes().unwrap())
+    };
+    for threads in [1, 2] {
+        let options = EngineOptions::default().cache_dir(Some(cache.clone())).threads(threads);
+        let engine = || Session::new().engine(&path, &options).unwrap();
+        let expected = run(&mut engine()).unwrap();
+        pause();
+        let entries = || std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path());
+        let methods: Vec<PathBuf> = entries()
+            .filter(|p| p.extension().is_some_and(|e| e == "method"))
+            .collect();
+        let [method] = methods.as_slice() else {
+            panic!("{methods:?}")
+        };
+        let whole = std::fs::read(method).unwrap();
+        let lengths = [0, whole.len() / 2, whole.len() - 5000].map(Some);
+        // And one that keeps its length, and other bytes.
+        for length in lengths.into_iter().chain([None]) {
+            let (mut early, mut late) = (engine(), engine());
+            assert_eq!(run(&mut early).unwrap(), expected);
+            assert!(early.notes()[0].contains("found in"), "{:?}", early.notes());
+            match length {
+                Some(length) => File::options()
+                    .write(true)
+                    .open(method)
+                    .unwrap()
+                    .set_len(length as u64)
+                    .unwrap(),
+                None => std::fs::write(method, vec![1; whole.len()]).unwrap(),
+            }
+            for _ in 0..2 {
+                let Err(CallError::Failed(e)) = run(&mut early) else {
+                    panic!("{length:?}")
+                };
+                assert!(e.to_string().contains("has changed while it was in use"), "{e}");
+            }
+            // Who did not map it compiles again, and puts another file in its place.
+            assert_eq!(run(&mut late).unwrap(), expected);
+            assert!(late.notes()[0].contains("compiled in"), "{:?}", late.notes());
+            pause();
+            // A file that is removed or replaced is still there for those who mapped it.
+            let mut kept = engine();
+            assert_eq!(run(&mut kept).unwrap(), expected);
+            std::fs::remove_file(method).unwrap();
+            assert_eq!(run(&mut kept).unwrap(), expected);
+            std::fs::write(method, &whole).unwrap();
+            std::fs::set_permissions(method, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            pause();
+        }
+        std::fs::remove_dir_all(&cache).unwrap();
+    }
+}
+
 #[test]
 fn weights_that_are_gone_are_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use super::{ExecError, Interpreter, lock};
 use crate::value::{FutureValue, Value};
 use frazil_ir::Graph;
 use frazil_limits::Budget;
+use frazil_rt::SignalsBlocked;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread;
@@ -93,11 +94,15 @@ impl Interpreter {
             };
             let start = || {
                 once.call_once(|| {
-                    for _ in 1..self.threads {
+                    let _blocked = SignalsBlocked::new();
+                    for number in 1..self.threads {
+                        let thread = thread::Builder::new()
+                            .name(format!("frazil-fork-{number}"))
+                            .stack_size(STACK_BYTES);
                         // Where the machine has no thread left, who waits does the work.
-                        let _ = thread::Builder::new()
-                            .stack_size(STACK_BYTES)
-                            .spawn_scoped(scope, serve);
+                        if thread.spawn_scoped(scope, serve).is_err() {
+                            break;
+                        }
                     }
                 });
             };

@@ -9,7 +9,7 @@ use std::path::Path;
 use tempfile::{Builder, NamedTempFile};
 
 /// How the names of temporary files begin.
-const PREFIX: &str = ".frazil-";
+pub(crate) const PREFIX: &str = ".frazil-";
 
 /// Names of a folder beyond which no more are looked at: writing a file must not take longer for what else is beside it.
 const MAX_NAMES: usize = 10_000;
@@ -22,20 +22,44 @@ const ATTEMPTS: usize = 16;
 /// # Errors
 /// When the folder cannot be written to.
 pub(super) fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
-    remove_leftovers(folder);
+    remove_leftovers(folder, false);
     for _ in 0..ATTEMPTS {
-        let temporary = builder().tempfile_in(folder)?;
-        match temporary.as_file().try_lock() {
-            Ok(()) if has_name(temporary.as_file()) => return Ok(temporary),
-            // Another process took it for a leftover before it was locked.
-            Ok(()) | Err(TryLockError::WouldBlock) => {}
-            // A file system without locks. Nobody can lock the file to remove it, either.
-            Err(TryLockError::Error(_)) => return Ok(temporary),
+        let (file, path) = builder().tempfile_in(folder)?.into_parts();
+        let temporary = NamedTempFile::from_parts(not_standard(file)?, path);
+        if lock(temporary.as_file()) {
+            return Ok(temporary);
         }
     }
     Err(io::Error::other(
         "temporary files are removed as soon as they are created",
     ))
+}
+
+/// Locks a temporary file that was just created. False if another process took it for a leftover before, and removes it.
+pub(crate) fn lock(file: &File) -> bool {
+    match file.try_lock() {
+        Ok(()) => has_name(file),
+        Err(TryLockError::WouldBlock) => false,
+        // A file system without locks. Nobody can lock the file to remove it, either.
+        Err(TryLockError::Error(_)) => true,
+    }
+}
+
+/// The file with another descriptor than those of the standard streams. A process may have been started without these, and what somebody prints
+/// must not get into a file.
+#[cfg(unix)]
+pub(crate) fn not_standard(file: File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    const STANDARD: i32 = 3;
+    match file.as_raw_fd() < STANDARD {
+        true => Ok(rustix::io::fcntl_dupfd_cloexec(&file, STANDARD)?.into()),
+        false => Ok(file),
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn not_standard(file: File) -> io::Result<File> {
+    Ok(file)
 }
 
 fn builder() -> Builder<'static, 'static> {
@@ -47,9 +71,9 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// Removes the user's own temporary files in `folder` that nobody holds a lock on. What cannot be removed stays.
+/// Removes the user's own temporary files in `folder`, or folders, that nobody holds a lock on. What cannot be removed stays.
 #[cfg(unix)]
-fn remove_leftovers(folder: &Path) {
+pub(crate) fn remove_leftovers(folder: &Path, folders: bool) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     let Ok(names) = std::fs::read_dir(folder) else {
         return;
@@ -62,25 +86,29 @@ fn remove_leftovers(folder: &Path) {
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
         let opened = File::options().read(true).custom_flags(flags as i32).open(entry.path());
         let Ok(file) = opened else { continue };
-        let is_own = |found: std::fs::Metadata| found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
+        let is_kind = |found: &std::fs::Metadata| if folders { found.is_dir() } else { found.is_file() };
+        let is_own = |found: std::fs::Metadata| is_kind(&found) && found.uid() == rustix::process::geteuid().as_raw();
         if file.metadata().is_ok_and(is_own) && file.try_lock().is_ok() {
-            let _ = std::fs::remove_file(entry.path());
+            let _ = match folders {
+                true => std::fs::remove_dir_all(entry.path()),
+                false => std::fs::remove_file(entry.path()),
+            };
         }
     }
 }
 
 #[cfg(not(unix))]
-fn remove_leftovers(_: &Path) {}
+pub(crate) fn remove_leftovers(_: &Path, _: bool) {}
 
 /// Whether the open file still has a name.
 #[cfg(unix)]
-fn has_name(file: &File) -> bool {
+pub(super) fn has_name(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
     file.metadata().is_ok_and(|found| found.nlink() > 0)
 }
 
 #[cfg(not(unix))]
-fn has_name(_: &File) -> bool {
+pub(super) fn has_name(_: &File) -> bool {
     true
 }
 
@@ -114,6 +142,16 @@ mod tests {
         }
         drop(living);
         assert_eq!(std::fs::read_to_string(path("other")).unwrap(), "whole");
+    }
+
+    #[test]
+    fn no_file_takes_the_place_of_a_standard_stream() {
+        use std::os::fd::AsRawFd;
+        let folder = tempfile::tempdir().unwrap();
+        let mut temporary = create_in(folder.path()).unwrap();
+        assert!(temporary.as_file().as_raw_fd() > 2);
+        io::Write::write_all(temporary.as_file_mut(), b"text").unwrap();
+        assert_eq!(std::fs::read_to_string(temporary.path()).unwrap(), "text");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::hint::black_box;
 use frazil_limits::Budget;
 
 use super::source::MAX_DEPTH;
+use frazil_rt::SignalsBlocked;
 
 /// Sizes of stacks in bytes, in the order in which they are tried. The first is enough for [`MAX_DEPTH`] levels in debug builds.
 const STACK_BYTES: &[usize] = &[256 << 20, 64 << 20, 16 << 20, 4 << 20];
@@ -73,13 +74,18 @@ fn on_first_of<T: Send, W: FnOnce(Stack) -> T + Send>(sizes: &[usize], work: W) 
 /// Carries out `work` on a thread with `bytes` of stack, if one can be started.
 fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Option<W>) -> Option<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("torchscript".into()).stack_size(bytes);
+        let thread = std::thread::Builder::new()
+            .name("frazil-script".into())
+            .stack_size(bytes);
         let budget = Budget::current();
         let run = move || {
             let _entered = budget.as_ref().map(Budget::enter);
             work.take().map(|work| work(Stack::with_left(bytes)))
         };
-        match thread.spawn_scoped(scope, run).ok()?.join() {
+        let blocked = SignalsBlocked::new();
+        let started = thread.spawn_scoped(scope, run);
+        drop(blocked);
+        match started.ok()?.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }

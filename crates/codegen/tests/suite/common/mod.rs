@@ -4,12 +4,24 @@
 
 use frazil_codegen::kernel::KernelSpec;
 use frazil_codegen::plan::{Buffer, Plan, Port};
+use frazil_codegen::target::Target;
 use frazil_codegen::{CompileOptions, compile};
 use frazil_ir::DType;
 
-/// The vector units that are tested on this machine.
+/// The processor that is tested: that of this machine, or one that valgrind knows.
 pub fn options() -> CompileOptions {
-    CompileOptions::default()
+    match is_under_valgrind() {
+        true => CompileOptions {
+            target: Target::new("x86-64-v3", ""),
+            ..CompileOptions::default()
+        },
+        false => CompileOptions::default(),
+    }
+}
+
+/// Whether programs that use compiled libraries run under valgrind.
+pub fn is_under_valgrind() -> bool {
+    std::env::var_os("FRAZIL_VALGRIND").is_some()
 }
 
 /// Numbers between -1 and 1 that look random.

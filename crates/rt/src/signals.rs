@@ -1,0 +1,35 @@
+//! Signals of the host program: its handlers run on its own threads.
+
+use crate::sys::{self, SignalSet};
+use core::marker::PhantomData;
+
+/// While this exists, threads that the current thread starts are started with all signals blocked, except those that report a fault of the
+/// thread itself. So the handlers of the host program run on the threads of the host program. When it is dropped, the current thread has its
+/// former mask again.
+pub struct SignalsBlocked {
+    former: SignalSet,
+    /// A mask belongs to a thread.
+    _thread: PhantomData<*mut ()>,
+}
+
+impl SignalsBlocked {
+    /// Blocks signals of the current thread.
+    pub fn new() -> SignalsBlocked {
+        SignalsBlocked {
+            former: sys::block_signals(),
+            _thread: PhantomData,
+        }
+    }
+}
+
+impl Default for SignalsBlocked {
+    fn default() -> SignalsBlocked {
+        SignalsBlocked::new()
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        sys::set_signals(&self.former);
+    }
+}
