@@ -268,7 +268,8 @@ impl NativePlan {
         let _ = (self.plan.constants.bytes(), self.plan.preparation.sources.bytes());
         self.backing.check()?;
         within(&self.limits, Phase::Compile, || {
-            Ok(aot::write_library(&self.plan, &self.target, path)?)
+            aot::write_library(&self.plan, &self.target, path)?;
+            Ok(())
         })
     }
 

@@ -61,10 +61,15 @@ fn words_that_hold_operators_do_not_count() {
     compile(&text).unwrap();
 }
 
-/// An archive of one class with one attribute, and this pickle.
+/// Loads an archive of one class with one attribute, and this pickle.
 fn load(attribute: &str, pickle: &[u8]) -> Result<(), LoadError> {
+    load_packed(attribute, "", pickle, CompressionMethod::Stored)
+}
+
+/// Loads an archive of one class with one attribute, `more` code, and this pickle.
+fn load_packed(attribute: &str, more: &str, pickle: &[u8], method: CompressionMethod) -> Result<(), LoadError> {
     let code = format!(
-        "class N(Module):\n  __parameters__ = []\n  __buffers__ = []\n  x : {attribute}\n  def forward(self: __torch__.N, y: Tensor) -> Tensor:\n    return y\n"
+        "class N(Module):\n  __parameters__ = []\n  __buffers__ = []\n  x : {attribute}\n  def forward(self: __torch__.N, y: Tensor) -> Tensor:\n    return y\n{more}"
     );
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in [
@@ -74,7 +79,7 @@ fn load(attribute: &str, pickle: &[u8]) -> Result<(), LoadError> {
         ("m/data/0", &[0; 4]),
         ("m/data.pkl", pickle),
     ] {
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        let options = SimpleFileOptions::default().compression_method(method);
         zip.start_file(name, options).unwrap();
         zip.write_all(bytes).unwrap();
     }
@@ -82,6 +87,52 @@ fn load(attribute: &str, pickle: &[u8]) -> Result<(), LoadError> {
     let (ctx, catalogue) = common::catalogue();
     let options = LoadOptions::new(&ctx, &catalogue);
     load_bytes(bytes, &options).map(|_| ())
+}
+
+#[test]
+fn what_reading_needs_is_bounded_by_the_size() {
+    let deflated = CompressionMethod::Deflated;
+    let refused = |result: Result<(), LoadError>| {
+        let error = result.unwrap_err().to_string();
+        assert!(
+            error.contains("the limit reading=") && error.contains("is exceeded"),
+            "{error}"
+        );
+    };
+    // A byte of pickle for a list of its own, and for another reference to one value; text of a byte a token.
+    let tuple = |item: &[u8], count: usize| object(&[b"(", &item.repeat(count)[..], b"t"].concat());
+    refused(load("Any", &tuple(b"]", 2_000_000)));
+    refused(load_packed("Any", "", &tuple(b"]", 2_000_000), deflated));
+    refused(load_packed(
+        "int",
+        &"[],".repeat(1_000_000),
+        &object(b"K\x05"),
+        CompressionMethod::Stored,
+    ));
+    // What is compressed counts as it is, and is refused before it is unpacked.
+    refused(load_packed(
+        "int",
+        &"\n".repeat(50_000_000),
+        &object(b"K\x05"),
+        deflated,
+    ));
+    // Long lists of numbers and texts fit.
+    let list = |item: &[u8], count: usize| {
+        object(
+            &[
+                b"ctorch.jit._pickle\nbuild_intlist\n](",
+                &item.repeat(count)[..],
+                b"e\x85R",
+            ]
+            .concat(),
+        )
+    };
+    load("List[int]", &list(b"K\x01", 1_000_000)).unwrap();
+    load("List[int]", &list(b"J\x01\x02\x03\x04", 1_000_000)).unwrap();
+    let words: Vec<u8> = (0..200_000)
+        .flat_map(|i| [b"X\x08\0\0\0", format!("w{i:07}").as_bytes(), b"K\x01"].concat())
+        .collect();
+    load("Dict[str, int]", &object(&[b"}(", &words[..], b"u"].concat())).unwrap();
 }
 
 /// The pickle of an object whose attribute is what `value` pushes.

@@ -102,6 +102,7 @@ functions! {
     fn frazil_string_free(text: NoText);
     fn frazil_version() -> BorrowedText;
     fn frazil_session_new(out: Out<Session>) -> Failure;
+    fn frazil_session_new_with_limits(limits: Text, out: Out<Session>) -> Failure;
     fn frazil_session_free(session: Taken<Session>);
     fn frazil_model_load(session: In<Session>, path: FilePath, out: Out<Model>) -> Failure;
     fn frazil_model_load_bytes(session: In<Session>, name: Text, bytes: File, len: DataLen, out: Out<Model>) -> Failure;
