@@ -384,17 +384,16 @@ mod tests {
     #[test]
     fn each_limit_names_itself_and_stays_exceeded() {
         let limits: Limits = "nodes=10,elements=20,repetitions=3,memory=1G".parse().unwrap();
-        let exceeding: [(&str, &dyn Fn() -> Result<(), Exceeded>); 4] = [
-            ("the limit nodes=10 is exceeded: graphs of 11 nodes", &|| {
-                check_nodes(11)
-            }),
-            ("the limit elements=20 is exceeded: a tensor of 21 elements", &|| {
+        type Exceeding = fn() -> Result<(), Exceeded>;
+        let exceeding: [(&str, Exceeding); 4] = [
+            ("the limit nodes=10 is exceeded: graphs of 11 nodes", || check_nodes(11)),
+            ("the limit elements=20 is exceeded: a tensor of 21 elements", || {
                 check_elements(21)
             }),
-            ("the limit repetitions=3 is exceeded: 4 rounds", &|| {
+            ("the limit repetitions=3 is exceeded: 4 rounds", || {
                 check_repetitions(4, "rounds")
             }),
-            ("the limit memory=1073741824 is exceeded: ", &|| check_memory(2 << 30)),
+            ("the limit memory=1073741824 is exceeded: ", || check_memory(2 << 30)),
         ];
         for (expected, exceed) in exceeding {
             let budget = Budget::new(&limits, Phase::Load);

@@ -1,6 +1,6 @@
 //! Programs as text, for targets that do something with them, in a session with all operators.
 
-use frazil::{Loaded, Session};
+use frazil::{Limits, Loaded, Session};
 use frazil_syntax::sniff;
 use std::cell::RefCell;
 use std::path::Path;
@@ -9,7 +9,12 @@ use std::path::Path;
 const INPUTS: u32 = 200;
 
 thread_local! {
-    static SESSION: RefCell<(Session, u32)> = RefCell::new((Session::new(), 0));
+    static SESSION: RefCell<(Session, u32)> = RefCell::new((limited(), 0));
+}
+
+/// A session for input from strangers.
+fn limited() -> Session {
+    Session::new().with_limits(Limits::untrusted())
 }
 
 /// A session that some other inputs have used.
@@ -17,7 +22,7 @@ pub fn session() -> Session {
     SESSION.with_borrow_mut(|(session, uses)| {
         *uses += 1;
         if *uses > INPUTS {
-            *session = Session::new();
+            *session = limited();
             *uses = 1;
         }
         session.clone()
