@@ -97,6 +97,8 @@ typedef enum {
   FRAZIL_ERROR_KIND_INTERNAL = 7,
   // Another thread uses what runs one call at a time. Nothing has been run.
   FRAZIL_ERROR_KIND_BUSY = 8,
+  // A limit of the session was exceeded, or what reading an archive of its size may need.
+  FRAZIL_ERROR_KIND_LIMIT = 9,
 } FrazilErrorKind;
 
 // What a value is.
@@ -514,6 +516,12 @@ const char *frazil_version(void);
 
 // A session with the operators of PyTorch and the standard passes.
 FrazilError *frazil_session_new(FrazilSession **out);
+
+// A session whose models are read, transformed and run within limits, as text: `untrusted` for those for input from strangers, and `NAME=VALUE`, with commas
+// between: `untrusted,memory=2G`. The names are `memory` (bytes, or with K, M or G), `nodes`, `load-time`, `freeze-time`, `pass-time`, `compile-time`,
+// `call-time` (seconds), `repetitions` and `elements`. Where one is exceeded, the error's kind is `FRAZIL_ERROR_KIND_LIMIT`.
+FrazilError *frazil_session_new_with_limits(const char *limits,
+                                            FrazilSession **out);
 
 // Frees a session.
 void frazil_session_free(FrazilSession *session);

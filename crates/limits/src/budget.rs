@@ -209,9 +209,10 @@ impl Budget {
 
     fn charge(&self, bytes: u64) -> Result<(), Exceeded> {
         for meter in self.chain() {
-            let Some(allowance) = meter.allowance else { continue };
             let charged = meter.charged.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-            if charged > allowance {
+            if let Some(allowance) = meter.allowance
+                && charged > allowance
+            {
                 return Err(meter.exceed("reading", allowance.to_string(), Some(format!("{charged} bytes"))));
             }
         }
@@ -305,6 +306,33 @@ pub fn check() -> Result<(), Exceeded> {
 /// When the current thread's budget is exceeded.
 pub fn charge(bytes: usize) -> Result<(), Exceeded> {
     ask(Ok(()), |budget| budget.charge(bytes as u64))
+}
+
+/// Counts `bytes` of what reading makes until what this gives is dropped, and checks time and memory.
+///
+/// # Errors
+/// When the current thread's budget is exceeded.
+pub fn hold(bytes: usize) -> Result<Held, Exceeded> {
+    charge(bytes)?;
+    Ok(Held {
+        budget: current(),
+        bytes: bytes as u64,
+    })
+}
+
+/// Bytes that are charged while it lives; see [`hold`].
+#[derive(Debug)]
+pub struct Held {
+    budget: Option<Budget>,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for meter in self.budget.iter().flat_map(Budget::chain) {
+            meter.charged.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Checks that there may be one more allocation of `bytes`.
@@ -426,6 +454,8 @@ mod tests {
     fn what_reading_makes_is_charged_on_all_threads() {
         let budget = Budget::with_allowance(1000);
         let _entered = budget.enter();
+        // What is dropped counts no longer.
+        drop(hold(600).unwrap());
         assert!(charge(600).is_ok());
         std::thread::scope(|scope| {
             let current = Budget::current();

@@ -25,7 +25,7 @@ mod limits;
 mod memory;
 
 pub use budget::{
-    Budget, Entered, Exceeded, Phase, charge, check, check_elements, check_memory, check_nodes, check_repetitions,
-    most_nodes, most_repetitions,
+    Budget, Entered, Exceeded, Held, Phase, charge, check, check_elements, check_memory, check_nodes,
+    check_repetitions, hold, most_nodes, most_repetitions,
 };
 pub use limits::{Limits, LimitsError};

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use frazil_ir::nesting::MAX_NESTING;
 use frazil_ir::{Context, Diagnostic, SourceRange, Span};
+use frazil_limits::Held;
 use ruff_python_ast::{Expr, ModModule, Stmt, StmtClassDef};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -104,6 +105,8 @@ pub(crate) struct SourceFile {
     definitions: HashMap<String, Vec<usize>>,
     /// The numbers of assignments to a single name at the top level, by that name.
     assignments: HashMap<String, Vec<usize>>,
+    /// What text and tree take of the budget.
+    _held: Held,
 }
 
 impl SourceFile {
@@ -131,9 +134,10 @@ impl SourceFile {
                 "",
             );
         }
-        if let Err(exceeded) = frazil_limits::charge(text.len() + TOKEN_BYTES * tokens(&text)) {
-            return fail("limit", exceeded.to_string(), Span::default(), "");
-        }
+        let held = match frazil_limits::hold(text.len() + TOKEN_BYTES * tokens(&text)) {
+            Ok(held) => held,
+            Err(exceeded) => return fail("limit", exceeded.to_string(), Span::default(), ""),
+        };
         let levels = stack.parser_levels();
         if let Some(at) = too_deep(&text, levels) {
             let message = format!("more than {levels} levels of nesting");
@@ -165,6 +169,7 @@ impl SourceFile {
             numbers: HashMap::new(),
             definitions: HashMap::new(),
             assignments: HashMap::new(),
+            _held: held,
             module,
         };
         file.number_definitions();
