@@ -91,7 +91,7 @@ mod system {
             is_damaged: AtomicBool::new(false),
         }
     }; MOST];
-    /// What was done about the signal before.
+    /// The previous handler of the signal.
     static FORMER: OnceLock<libc::sigaction> = OnceLock::new();
 
     /// A range that is watched until this is dropped.

@@ -154,7 +154,7 @@ pub struct NativePlan {
     target: Target,
     /// What its constants are read from.
     backing: Backing,
-    /// What compiling it may need.
+    /// Limits for compiling it.
     limits: Limits,
 }
 

@@ -348,7 +348,7 @@ impl Engine {
         self.run(method, &complete)
     }
 
-    /// What calls may need.
+    /// Limits for calls.
     pub(crate) fn limits(&self) -> &Limits {
         self.instance.source().session().limits()
     }

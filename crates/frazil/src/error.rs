@@ -5,7 +5,6 @@ use frazil_passes::PassError;
 use frazil_runtime::interp::state::StateError;
 use frazil_runtime::interp::{ErrorKind, ExecError};
 use frazil_torchscript::LoadError;
-use frazil_torchscript::archive::{ArchiveError, PickleError};
 use std::path::{Path, PathBuf};
 
 /// Why an operation of this crate failed.
@@ -162,15 +161,7 @@ impl Error {
         match self {
             Error::Exceeded(exceeded)
             | Error::Load {
-                source:
-                    LoadError::Exceeded(exceeded)
-                    | LoadError::Archive(
-                        ArchiveError::Exceeded(exceeded)
-                        | ArchiveError::Pickle {
-                            source: PickleError::Exceeded(exceeded),
-                            ..
-                        },
-                    ),
+                source: LoadError::Exceeded(exceeded),
                 ..
             } => Some(exceeded),
             Error::Pass(error) => match error.root() {

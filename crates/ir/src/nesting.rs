@@ -50,7 +50,7 @@ pub fn with_stack<T>(work: impl FnOnce() -> T) -> T {
 pub struct TooDeep {
     /// The function, class or attribute.
     pub place: String,
-    /// What is nested, and the limit.
+    /// The kind of thing that is nested, and the limit.
     pub what: &'static str,
 }
 
@@ -214,7 +214,7 @@ pub fn check_graph(graph: &Graph, place: &str) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// What is nested too deeply in `node` itself, without the nodes of its blocks: a type, or a value.
+/// The type or value of `node` that is nested too deeply, if there is one; the nodes of its blocks are not looked at.
 pub(crate) fn in_node(graph: &Graph, node: NodeId) -> Option<&'static str> {
     let is_deep = |ty: TypeId| graph.ctx().type_nesting(ty) > MAX_NESTING;
     let parameters = graph

@@ -1,4 +1,4 @@
-//! What is left of the limits while a phase of the work runs.
+//! Budgets: the limits for one phase of the work, and the use of them so far.
 
 use crate::{Limits, memory};
 use std::cell::{Cell, RefCell};

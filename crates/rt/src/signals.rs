@@ -1,10 +1,10 @@
-//! Signals of the host program: its handlers run on its own threads.
+//! Signals of the host process: its handlers run on its own threads.
 
 use crate::sys::{self, SignalSet};
 use core::marker::PhantomData;
 
 /// While this exists, threads that the current thread starts are started with all signals blocked, except those that report a fault of the
-/// thread itself. So the handlers of the host program run on the threads of the host program. When it is dropped, the current thread has its
+/// thread itself. So the handlers of the host process run on its own threads. When it is dropped, the current thread has its
 /// former mask again.
 pub struct SignalsBlocked {
     former: SignalSet,

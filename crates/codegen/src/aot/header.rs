@@ -81,7 +81,7 @@ typedef struct frazil_options {
 #endif
 "#;
 
-/// What stands in the place of the header's checksum while that is computed.
+/// Placeholder for the header's checksum while the checksum is computed.
 const CHECKSUM: &str = "@CHECKSUM@";
 
 /// The header of `plan`'s library.

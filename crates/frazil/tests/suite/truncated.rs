@@ -93,7 +93,7 @@ fn kept_code_that_is_shortened_is_an_error() {
                 };
                 assert!(e.to_string().contains("has changed while it was in use"), "{e}");
             }
-            // Who did not map it compiles again, and puts another file in its place.
+            // A process that did not map it compiles again, and replaces the file.
             assert_eq!(run(&mut late).unwrap(), expected);
             assert!(late.notes()[0].contains("compiled in"), "{:?}", late.notes());
             pause();

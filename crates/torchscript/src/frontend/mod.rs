@@ -128,7 +128,7 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
     // Within a budget of the caller's, if there is one.
     let budget = Budget::with_allowance(archive.reading_bytes());
     let _entered = budget.enter();
-    with_stack(|stack| {
+    let loaded = with_stack(|stack| {
         let sources = ArchiveSources { archive };
         let mut program = Program::new(options, &sources, stack);
         program.version = archive.version();
@@ -144,7 +144,12 @@ pub fn load_archive(archive: &Archive, options: &LoadOptions<'_>) -> Result<Modu
             }
         }
         Ok(module)
-    })
+    });
+    // An error of a part of it, as a file of source has, does not say that it is one of the limit.
+    match budget.exceeded() {
+        Some(exceeded) => Err(exceeded.clone().into()),
+        None => loaded,
+    }
 }
 
 /// Compiles the functions and classes of a TorchScript source text. Functions are named as they stand there, without a prefix; they may
