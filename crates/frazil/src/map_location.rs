@@ -30,15 +30,38 @@ impl Session {
         let Some(device) = map_location else {
             return self.load(path);
         };
-        if device.kind == DeviceKind::Cuda {
-            return Err(Error::Unsupported(
+        check_target(device)?;
+        self.load(path)?.map_location(device)
+    }
+}
+
+fn check_target(device: Device) -> Result<()> {
+    if device.kind == DeviceKind::Cuda {
+        return Err(Error::Unsupported(
                 "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, \
                  please use torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
                     .to_owned(),
             ));
-        }
-        check_device(device)?;
-        let mut model = self.load(path)?;
+    }
+    check_device(device)
+}
+
+impl Model {
+    /// The model with all tensors on a device, as [`Session::load_on`] loads it.
+    ///
+    /// ```
+    /// use frazil::ir::Device;
+    ///
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// assert_eq!(model.map_location(Device::CPU)?.root().method_names(), ["forward"]);
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the device is not there.
+    pub fn map_location(&self, device: Device) -> Result<Model> {
+        check_target(device)?;
+        let mut model = self.clone();
         let mut moved: HashMap<*const Storage, Arc<Storage>> = HashMap::new();
         let is_elsewhere = |t: &TensorData| {
             let from = t.storage.device().kind;

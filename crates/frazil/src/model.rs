@@ -6,7 +6,7 @@ use crate::script_module::StateHooks;
 use crate::setters::setters;
 use crate::{Engine, EngineOptions, Error, Result, Session, text, write_atomically};
 use frazil_ir::{FunctionId, Graph, Module, ObjectId};
-use frazil_limits::Phase;
+use frazil_limits::{Limits, Phase};
 use frazil_passes::PassManager;
 use frazil_passes::manager::{PrintOptions, Report};
 use frazil_runtime::interp::state;
@@ -117,6 +117,22 @@ impl Model {
             ));
         }
         Ok(Model::of(session, module))
+    }
+
+    /// The same model with other limits: see [`Session::with_limits`].
+    ///
+    /// ```
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// let careful = model.with_limits(frazil::Limits::untrusted());
+    /// assert_eq!(careful.session().limits(), &frazil::Limits::untrusted());
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_limits(&self, limits: Limits) -> Model {
+        Model {
+            session: self.session.with_limits(limits),
+            ..self.clone()
+        }
     }
 
     /// A model over a module of the session's context.

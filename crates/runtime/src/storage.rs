@@ -240,6 +240,34 @@ impl Storage {
         })
     }
 
+    /// The bytes themselves, where nothing else holds the storage or a snapshot of it; else the storage.
+    ///
+    /// # Errors
+    /// The storage as it was: it is shared, or its bytes belong to a read-only source.
+    pub fn into_owned(storage: Arc<Storage>) -> Result<AlignedBytes, Arc<Storage>> {
+        let storage = Arc::try_unwrap(storage)?;
+        if storage.is_unknown() {
+            return Err(Arc::new(storage));
+        }
+        let Storage { buffer, len, touched } = storage;
+        let shared = match buffer.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Buffer::Inline(words, len) => {
+                let memory = Memory::Inline(words);
+                return Ok(AlignedBytes { memory, len });
+            }
+            Buffer::Owned(bytes) => match Arc::try_unwrap(bytes) {
+                Ok(bytes) => return Ok(bytes),
+                Err(bytes) => Buffer::Owned(bytes),
+            },
+            shared => shared,
+        };
+        Err(Arc::new(Storage {
+            buffer: RwLock::new(shared),
+            len,
+            touched,
+        }))
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> usize {
         self.len

@@ -1,0 +1,515 @@
+//! Arrays of Python (NumPy arrays, torch tensors, whatever has DLPack) as tensors, and tensors as arrays.
+//!
+//! Arguments share their memory with the caller's arrays where the layout allows it. A model that writes to an argument gets a copy
+//! ([`Storage`] copies on write), which is written back to the caller's array when the call returns.
+
+use crate::dlpack::{self, Layout, extent};
+use crate::errors::{exception, type_error, value_error};
+use frazil::Tensor;
+use frazil::ir::DType;
+use frazil::runtime::Storage;
+use frazil::runtime::storage::AlignedBytes;
+use numpy::npyffi::{self, NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NPY_TYPES, NpyTypes, PY_ARRAY_API};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+use std::sync::Arc;
+
+/// The library that arrays belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Numpy,
+    Torch,
+}
+
+/// What this module uses of torch, where it has been imported.
+struct Torch {
+    tensor: Py<PyType>,
+    from_dlpack: Py<PyAny>,
+}
+
+fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
+    static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+    TORCH.get_or_try_init(py, || {
+        let torch = py.import("torch")?;
+        Ok(Torch {
+            tensor: torch.getattr("Tensor")?.cast_into::<PyType>()?.unbind(),
+            from_dlpack: py.import("torch.utils.dlpack")?.getattr("from_dlpack")?.unbind(),
+        })
+    })
+}
+
+/// Whether an object is a torch tensor. torch is not imported for it.
+pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static IMPORTED: PyOnceLock<()> = PyOnceLock::new();
+    let py = object.py();
+    if IMPORTED.get(py).is_none() {
+        let modules = py.import("sys")?.getattr("modules")?;
+        if !modules.contains("torch")? {
+            return Ok(false);
+        }
+        let _ = IMPORTED.set(py, ());
+    }
+    object.is_instance(torch(py)?.tensor.bind(py))
+}
+
+/// An array of the caller whose memory a tensor shares.
+struct Shared<'py> {
+    object: Bound<'py, PyAny>,
+    kind: Kind,
+    storage: Arc<Storage>,
+    /// The first byte.
+    data: *mut u8,
+    len: usize,
+    is_writable: bool,
+    /// Whether the memory is that of a copy, because of the array's layout.
+    is_copy: bool,
+}
+
+/// The arrays of one call.
+pub(crate) struct Arrays<'py> {
+    py: Python<'py>,
+    /// The kind of results of calls without arrays among their arguments.
+    default: Kind,
+    found: Option<Kind>,
+    shared: Vec<Shared<'py>>,
+}
+
+/// Bytes of an array of Python, which is kept alive.
+struct Borrowed {
+    _owner: Py<PyAny>,
+    data: *const u8,
+    len: usize,
+}
+
+// SAFETY: the owner keeps the bytes; it is released with the interpreter attached, or later. As everywhere in NumPy, who writes to an array while a
+// call reads it gets a mixture.
+unsafe impl Send for Borrowed {}
+// SAFETY: as above.
+unsafe impl Sync for Borrowed {}
+
+impl AsRef<[u8]> for Borrowed {
+    fn as_ref(&self) -> &[u8] {
+        match self.len {
+            0 => &[],
+            // SAFETY: the owner is an array with that many bytes from there on, and NumPy refuses to resize arrays that are referenced.
+            _ => unsafe { std::slice::from_raw_parts(self.data, self.len) },
+        }
+    }
+}
+
+fn dtype_of_number(number: i32) -> Option<DType> {
+    const PAIRS: [(NPY_TYPES, DType); 13] = [
+        (NPY_TYPES::NPY_BOOL, DType::Bool),
+        (NPY_TYPES::NPY_BYTE, DType::Char),
+        (NPY_TYPES::NPY_UBYTE, DType::Byte),
+        (NPY_TYPES::NPY_SHORT, DType::Short),
+        (NPY_TYPES::NPY_INT, DType::Int),
+        (NPY_TYPES::NPY_LONG, DType::Long),
+        (NPY_TYPES::NPY_LONGLONG, DType::Long),
+        (NPY_TYPES::NPY_HALF, DType::Half),
+        (NPY_TYPES::NPY_FLOAT, DType::Float),
+        (NPY_TYPES::NPY_DOUBLE, DType::Double),
+        (NPY_TYPES::NPY_CFLOAT, DType::ComplexFloat),
+        (NPY_TYPES::NPY_CDOUBLE, DType::ComplexDouble),
+        (NPY_TYPES::NPY_NOTYPE, DType::BFloat16),
+    ];
+    let pair = PAIRS.iter().find(|(known, _)| *known as i32 == number);
+    pair.map(|(_, dtype)| *dtype).filter(|dtype| *dtype != DType::BFloat16)
+}
+
+fn dtype_of_descr(descr: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
+    if let Some(dtype) = dtype_of_number(descr.num()) {
+        return Ok(dtype);
+    }
+    let name: String = descr.getattr(intern!(descr.py(), "name"))?.extract()?;
+    // The type of ml_dtypes, whose number is given out at run time.
+    match name.as_str() {
+        "bfloat16" => Ok(DType::BFloat16),
+        _ => Err(type_error(format!(
+            "NumPy arrays of {name} are not supported: expected bool, uint8, int8, int16, int32, int64, float16, float32, float64, complex64 or complex128"
+        ))),
+    }
+}
+
+/// The dtype that a NumPy dtype, a torch dtype or a name means.
+pub(crate) fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let text = object.str()?.to_string();
+    let name = text.strip_prefix("torch.").unwrap_or(&text);
+    let name = match name {
+        "float" => "float32",
+        "double" => "float64",
+        "half" => "float16",
+        "long" => "int64",
+        "int" => "int32",
+        "short" => "int16",
+        name => name,
+    };
+    if let Some(dtype) = DType::ALL
+        .into_iter()
+        .find(|d| d.to_string().trim_start_matches("torch.") == name)
+    {
+        return Ok(dtype);
+    }
+    let known = PyArrayDescr::new(object.py(), object);
+    let descr = known.map_err(|_| type_error(format!("expected a dtype, not {}", shown(object))))?;
+    dtype_of_descr(&descr)
+}
+
+/// An object for messages: its text and its type.
+pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
+    let class = object.get_type();
+    let class = class.name().map_or_else(|_| "object".to_owned(), |n| n.to_string());
+    match object.repr() {
+        Ok(text) if text.to_string().len() <= 60 => format!("{text} of type {class}"),
+        _ => format!("an object of type {class}"),
+    }
+}
+
+impl<'py> Arrays<'py> {
+    pub(crate) fn new(py: Python<'py>, default: Kind) -> Arrays<'py> {
+        Arrays {
+            py,
+            default,
+            found: None,
+            shared: Vec::new(),
+        }
+    }
+
+    fn found(&mut self, kind: Kind) {
+        // One torch tensor makes the results torch tensors.
+        if self.found != Some(Kind::Torch) {
+            self.found = Some(kind);
+        }
+    }
+
+    /// The kind of the call's results: that of its arguments.
+    pub(crate) fn kind(&self) -> Kind {
+        self.found.unwrap_or(self.default)
+    }
+
+    /// The tensor that an array is, if the object is one.
+    pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
+        if is_torch_tensor(object)? {
+            self.found(Kind::Torch);
+            return self.read_torch(object).map(Some);
+        }
+        if let Ok(array) = object.cast::<PyUntypedArray>() {
+            self.found(Kind::Numpy);
+            return self.read_numpy(object, array, false).map(Some);
+        }
+        let protocol = intern!(self.py, "__dlpack__");
+        if object.hasattr(protocol)? {
+            self.found(Kind::Numpy);
+            let capsule = object.call_method0(protocol)?;
+            return self.read_capsule(object, &capsule, Kind::Numpy).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Tensor> {
+        let protocol = intern!(self.py, "__dlpack__");
+        match object.call_method0(protocol) {
+            Ok(capsule) => self.read_capsule(object, &capsule, Kind::Torch),
+            // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
+            Err(_) => {
+                let plain = object.call_method0("detach")?.call_method0("resolve_conj")?;
+                let plain = plain.call_method0("resolve_neg")?;
+                let capsule = plain.call_method0(protocol)?;
+                self.read_capsule(&plain, &capsule, Kind::Torch)
+            }
+        }
+    }
+
+    fn read_capsule(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        capsule: &Bound<'py, PyAny>,
+        kind: Kind,
+    ) -> PyResult<Tensor> {
+        let (imported, Layout { dtype, sizes, strides }) = dlpack::import(capsule)?;
+        let (data, len) = (imported.data, imported.len);
+        let storage = Storage::of_whole(Arc::new(imported), len);
+        let tensor = Tensor::from_storage(Arc::clone(&storage), dtype, &sizes, &strides, 0);
+        self.shared.push(Shared {
+            object: object.clone(),
+            kind,
+            storage,
+            data,
+            len,
+            // A producer of version 0 has no way to say otherwise.
+            is_writable: true,
+            is_copy: false,
+        });
+        tensor.map_err(|e| value_error(e.to_string()))
+    }
+
+    fn read_numpy(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        array: &Bound<'py, PyUntypedArray>,
+        is_copy: bool,
+    ) -> PyResult<Tensor> {
+        let descr = array.dtype();
+        let dtype = dtype_of_descr(&descr)?;
+        let size = dtype.size();
+        // SAFETY: the array is alive, and the fields are read while the interpreter is attached.
+        let (data, flags) = unsafe {
+            (
+                (*array.as_array_ptr()).fields.data,
+                (*array.as_array_ptr()).fields.flags,
+            )
+        };
+        let sizes: Vec<i64> = array.shape().iter().map(|&n| n as i64).collect();
+        let is_row_major = array.is_c_contiguous();
+        let element_stride = |&stride: &isize| {
+            let is_whole = stride >= 0 && stride % size as isize == 0;
+            is_whole.then_some(stride as i64 / size as i64)
+        };
+        let strides: Option<Vec<i64>> = match is_row_major {
+            true => Some(frazil::ir::contiguous_strides(&sizes).to_vec()),
+            false => array.strides().iter().map(element_stride).collect(),
+        };
+        let fits = flags & NPY_ARRAY_ALIGNED != 0 && descr.is_native_byteorder() != Some(false);
+        let Some((strides, len)) = strides
+            .filter(|_| fits)
+            .and_then(|strides| extent(dtype, &sizes, &strides).map(|len| (strides, len)))
+        else {
+            // Reversed, unaligned or byte-swapped.
+            let native = descr.call_method1("newbyteorder", ("=",))?;
+            let copy = self.py.import("numpy")?.call_method1("array", (array, native))?;
+            let copy = copy.call_method1("copy", ("C",))?;
+            return match is_copy {
+                true => Err(value_error("the layout of the array is not supported")),
+                false => self.read_numpy(object, copy.cast::<PyUntypedArray>()?, true),
+            };
+        };
+        let borrowed = Borrowed {
+            _owner: array.clone().into_any().unbind(),
+            data: data.cast(),
+            len,
+        };
+        let storage = Storage::of_whole(Arc::new(borrowed), len);
+        let tensor = Tensor::from_storage(Arc::clone(&storage), dtype, &sizes, &strides, 0);
+        self.shared.push(Shared {
+            object: object.clone(),
+            kind: Kind::Numpy,
+            storage,
+            data: data.cast(),
+            len,
+            is_writable: flags & NPY_ARRAY_WRITEABLE != 0,
+            is_copy,
+        });
+        tensor.map_err(|e| value_error(e.to_string()))
+    }
+
+    /// Writes what the call changed in its arguments back to the caller's arrays.
+    ///
+    /// # Errors
+    /// `ValueError` when such an array is read-only.
+    pub(crate) fn write_back(&self) -> PyResult<()> {
+        for shared in &self.shared {
+            let bytes = shared.storage.bytes();
+            if bytes.as_ptr() == shared.data.cast_const() || shared.len == 0 {
+                continue;
+            }
+            if !shared.is_writable {
+                return Err(value_error("the model writes to an argument whose array is read-only"));
+            }
+            if shared.is_copy {
+                let sizes = shared.object.getattr("shape")?;
+                let dtype = shared.object.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
+                let flat = self
+                    .py
+                    .import("numpy")?
+                    .call_method1("frombuffer", (&bytes[..], dtype))?;
+                let all = pyo3::types::PyEllipsis::get(self.py);
+                shared.object.set_item(all, flat.call_method1("reshape", (sizes,))?)?;
+                continue;
+            }
+            // SAFETY: the array has `len` writable bytes from `data` on, which no reference of Rust looks at: the storage has a copy.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), shared.data, shared.len.min(bytes.len())) };
+        }
+        Ok(())
+    }
+
+    /// The argument whose memory `tensor` is a view of, as an array of the tensor's layout.
+    fn view_of_argument(&self, tensor: &Tensor, kind: Kind) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let is_argument = |shared: &&Shared<'_>| Arc::ptr_eq(&shared.storage, tensor.storage());
+        let Some(shared) = self.shared.iter().find(is_argument) else {
+            return Ok(None);
+        };
+        if shared.kind != kind || shared.is_copy {
+            return Ok(None);
+        }
+        let size = tensor.dtype().size() as i64;
+        let object = &shared.object;
+        match kind {
+            Kind::Torch => {
+                let sizes = PyTuple::new(self.py, tensor.sizes())?;
+                let strides = PyTuple::new(self.py, tensor.strides())?;
+                let is_same = dtype_of(&object.getattr("dtype")?)? == tensor.dtype();
+                if !is_same {
+                    return Ok(None);
+                }
+                let (own_sizes, own_strides) = (object.getattr("shape")?, object.call_method0("stride")?);
+                if tensor.offset() == 0 && own_sizes.eq(&sizes)? && own_strides.eq(&strides)? {
+                    return Ok(Some(object.clone()));
+                }
+                let first: i64 = object.call_method0("storage_offset")?.extract()?;
+                let view = object.call_method1("as_strided", (sizes, strides, first + tensor.offset()))?;
+                Ok(Some(view))
+            }
+            Kind::Numpy => {
+                let array = object.cast::<PyUntypedArray>()?;
+                let has_sizes = array
+                    .shape()
+                    .iter()
+                    .map(|&n| n as i64)
+                    .eq(tensor.sizes().iter().copied());
+                let strides = tensor.strides().iter().map(|s| s * size);
+                let has_strides = array.strides().iter().map(|&n| n as i64).eq(strides);
+                if tensor.offset() == 0 && has_sizes && has_strides && dtype_of_descr(&array.dtype())? == tensor.dtype()
+                {
+                    return Ok(Some(object.clone()));
+                }
+                let data = shared.data.wrapping_add((tensor.offset() * size) as usize);
+                numpy_array(self.py, tensor, data, shared.is_writable, object).map(Some)
+            }
+        }
+    }
+
+    /// An array of the call's kind with the elements of `tensor`. Memory is shared where it belongs to the tensor alone, or to an argument.
+    pub(crate) fn write(&self, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
+        let kind = self.kind();
+        if let Some(view) = self.view_of_argument(&tensor, kind)? {
+            return Ok(view);
+        }
+        let failed = |e: frazil::runtime::TensorError| exception(self.py, "Error", &e.to_string(), &[]);
+        let tensor = tensor.resolved().map_err(failed)?;
+        // Taken apart, so that the storage has no other owner than this function.
+        let (dtype, sizes, strides, offset) = {
+            let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
+            (tensor.dtype(), sizes, strides, tensor.offset())
+        };
+        let storage = Arc::clone(tensor.storage());
+        let layout = Storage::unknown(storage.len());
+        let layout = Tensor::from_storage(layout, dtype, &sizes, &strides, offset).map_err(failed)?;
+        drop(tensor);
+        let (bytes, layout) = match Storage::into_owned(storage) {
+            Ok(bytes) => (bytes, layout),
+            Err(storage) => {
+                let shared = Tensor::from_storage(storage, dtype, &sizes, &strides, offset).map_err(failed)?;
+                let dense = shared.to_bytes().map_err(failed)?;
+                let strides = frazil::ir::contiguous_strides(&sizes);
+                let layout = Storage::unknown(dense.len());
+                let layout = Tensor::from_storage(layout, dtype, &sizes, &strides, 0).map_err(failed)?;
+                (
+                    AlignedBytes::copied(&dense).map_err(|e| exception(self.py, "Error", &e.to_string(), &[]))?,
+                    layout,
+                )
+            }
+        };
+        match kind {
+            Kind::Torch => {
+                let capsule = dlpack::export(self.py, bytes, &layout)?;
+                torch(self.py)?.from_dlpack.bind(self.py).call1((capsule,))
+            }
+            Kind::Numpy => owned_numpy_array(self.py, bytes, &layout),
+        }
+    }
+}
+
+/// The owner of the bytes of a NumPy array.
+#[pyclass(frozen, name = "_Bytes", module = "frazil._frazil")]
+struct Owner {
+    bytes: std::sync::Mutex<AlignedBytes>,
+}
+
+fn owned_numpy_array<'py>(py: Python<'py>, bytes: AlignedBytes, layout: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let owner = Bound::new(py, Owner { bytes: bytes.into() })?;
+    // Short buffers lie in the owner itself, which does not move.
+    let data = match owner.get().bytes.lock() {
+        Ok(mut bytes) => bytes.as_mut_slice().as_mut_ptr(),
+        Err(_) => return Err(value_error("the bytes of the array are lost")),
+    };
+    let data = data.wrapping_add(layout.offset() as usize * layout.dtype().size());
+    numpy_array(py, layout, data, true, owner.as_any())
+}
+
+/// A NumPy array of the layout of `tensor` over the memory at `data`, which `owner` keeps.
+fn numpy_array<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    data: *mut u8,
+    is_writable: bool,
+    owner: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = tensor.dtype();
+    let number = match dtype {
+        DType::Bool => NPY_TYPES::NPY_BOOL,
+        DType::Char => NPY_TYPES::NPY_BYTE,
+        DType::Byte => NPY_TYPES::NPY_UBYTE,
+        DType::Short => NPY_TYPES::NPY_SHORT,
+        DType::Int => NPY_TYPES::NPY_INT,
+        DType::Long => NPY_TYPES::NPY_LONG,
+        DType::Half => NPY_TYPES::NPY_HALF,
+        DType::Float => NPY_TYPES::NPY_FLOAT,
+        DType::Double => NPY_TYPES::NPY_DOUBLE,
+        DType::ComplexFloat => NPY_TYPES::NPY_CFLOAT,
+        DType::ComplexDouble => NPY_TYPES::NPY_CDOUBLE,
+        _ => NPY_TYPES::NPY_NOTYPE,
+    };
+    let descr = match (number, dtype) {
+        (NPY_TYPES::NPY_NOTYPE, DType::BFloat16) => bfloat16(py)?,
+        (NPY_TYPES::NPY_NOTYPE, _) => {
+            return Err(type_error(format!(
+                "NumPy has no arrays of {dtype}: pass torch tensors to get torch tensors"
+            )));
+        }
+        // SAFETY: the number is one of NumPy's; the result is a new reference.
+        (number, _) => unsafe {
+            let descr = PY_ARRAY_API.PyArray_DescrFromType(py, number as i32);
+            Bound::from_owned_ptr_or_err(py, descr.cast())?.cast_into_unchecked::<PyArrayDescr>()
+        },
+    };
+    let size = dtype.size() as i64;
+    let mut sizes: Vec<npyffi::npy_intp> = tensor.sizes().iter().map(|&n| n as isize).collect();
+    let mut strides: Vec<npyffi::npy_intp> = tensor.strides().iter().map(|&n| (n * size) as isize).collect();
+    let flags = match is_writable {
+        true => NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE,
+        false => NPY_ARRAY_ALIGNED,
+    };
+    // SAFETY: `data` has the elements that sizes and strides reach, and `owner`, whose reference the array takes over, keeps them. The array takes over
+    // the reference to the dtype.
+    unsafe {
+        let class = npyffi::get_type_object(py, NpyTypes::PyArray_Type);
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            class,
+            descr.into_dtype_ptr(),
+            sizes.len() as i32,
+            sizes.as_mut_ptr(),
+            strides.as_mut_ptr(),
+            data.cast(),
+            flags,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let base = owner.clone().into_ptr();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
+    let found = py.import("ml_dtypes").and_then(|m| m.getattr("bfloat16"));
+    let class = found.map_err(|_| {
+        type_error("NumPy has no bfloat16: install ml_dtypes, or pass torch tensors to get torch tensors")
+    })?;
+    PyArrayDescr::new(py, class)
+}

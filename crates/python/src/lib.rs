@@ -1,0 +1,45 @@
+//! The Python package `frazil`: the facade as an extension module.
+//!
+//! - `arrays` and `dlpack` exchange arrays, `value` every other kind of value.
+//! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
+//! - `script_module` and `members` are the classes of modules, `object` that of objects, `graph` that of graphs.
+//! - `functions` has the functions of the package, `options` the options of calls, `errors` the exceptions.
+
+mod arrays;
+mod dlpack;
+mod engine_call;
+mod errors;
+mod functions;
+mod graph;
+mod hooks;
+mod instance;
+mod members;
+mod object;
+mod options;
+mod script_module;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package.
+#[pymodule]
+fn _frazil(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("has_native_engine", cfg!(feature = "codegen"))?;
+    module.add_class::<script_module::ScriptModule>()?;
+    module.add_class::<script_module::ScriptMethod>()?;
+    module.add_class::<script_module::HookHandle>()?;
+    module.add_class::<object::Object>()?;
+    module.add_class::<graph::Graph>()?;
+    module.add_function(wrap_pyfunction!(functions::load, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::save, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::freeze, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::run_frozen_optimizations, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::optimize_for_inference, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::script, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::run_passes, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::passes, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::enable_onednn_fusion, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::onednn_fusion_enabled, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,440 @@
+//! Modules: calling them, their methods and attributes, and what they are as text.
+
+use crate::arrays::{Kind, shown};
+use crate::engine_call::{Call, call};
+use crate::errors::{OrRaise, attribute_error, type_error};
+use crate::graph::Graph;
+use crate::hooks::Registration;
+use crate::instance::Instance;
+use crate::options::Options;
+use crate::value::Values;
+use frazil::{Loaded, Model, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
+
+/// A model, or a module in it (``torch.jit.ScriptModule``).
+///
+/// ``load``, ``freeze`` and ``script`` return modules. A call runs ``forward``; other methods, attributes and submodules are attributes of
+/// Python. Modules of one model share its state.
+#[pyclass(frozen, weakref, module = "frazil", name = "ScriptModule")]
+pub(crate) struct ScriptModule {
+    pub(crate) instance: Arc<Instance>,
+    /// Dotted path in the model; empty for the model itself.
+    pub(crate) path: String,
+}
+
+/// A method of a module.
+#[pyclass(frozen, module = "frazil", name = "ScriptMethod")]
+pub(crate) struct ScriptMethod {
+    instance: Arc<Instance>,
+    path: String,
+}
+
+pub(crate) fn join(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        _ => format!("{path}.{name}"),
+    }
+}
+
+impl ScriptModule {
+    pub(crate) fn new(model: Model, options: Options, kind: Kind) -> ScriptModule {
+        ScriptModule {
+            instance: Instance::new(model, options, kind),
+            path: String::new(),
+        }
+    }
+
+    pub(crate) fn at(&self, path: String) -> ScriptModule {
+        ScriptModule {
+            instance: Arc::clone(&self.instance),
+            path,
+        }
+    }
+
+    /// The module as a model of its own.
+    ///
+    /// # Errors
+    /// For submodules, which `done` is not done to.
+    pub(crate) fn whole(&self, py: Python<'_>, done: &str) -> PyResult<Model> {
+        match self.path.is_empty() {
+            true => self.instance.model(py),
+            false => Err(type_error(format!(
+                "`{}` is a submodule: {done} the model that it belongs to",
+                self.path
+            ))),
+        }
+    }
+
+    pub(crate) fn is_submodule(model: &Model, path: &str) -> bool {
+        model.root().get_submodule(path).is_ok()
+    }
+}
+
+#[pymethods]
+impl ScriptModule {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let called = match self.path.as_str() {
+            "" => Call::Model,
+            path => Call::Path(path),
+        };
+        call(py, &self.instance, called, args, kwargs)
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let path = join(&self.path, name);
+        let definitions = self.instance.definitions(py);
+        let own = definitions.root().get_submodule(&self.path).or_raise(py)?;
+        if own.has_method(name) {
+            let instance = Arc::clone(&self.instance);
+            return Ok(Bound::new(py, ScriptMethod { instance, path })?.into_any());
+        }
+        if !own.has_attribute(name) {
+            let class = own.original_name();
+            return Err(attribute_error(format!("'{class}' object has no attribute '{name}'")));
+        }
+        if ScriptModule::is_submodule(&definitions, &path) {
+            return Ok(Bound::new(py, self.at(path))?.into_any());
+        }
+        let model = self.instance.model(py)?;
+        let value = model.root().attribute(&path).or_raise(py)?;
+        Values::new(py, &model, self.instance.kind).write(value)
+    }
+
+    fn __setattr__(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let path = join(&self.path, name);
+        if let Ok(module) = value.cast::<ScriptModule>() {
+            let child = module.get().whole(py, "assign")?;
+            return self.instance.change(py, |model| {
+                let mut own = model.submodule_mut(&self.path).or_raise(py)?;
+                own.add_module(name, &child).or_raise(py)
+            });
+        }
+        self.instance.change(py, |model| {
+            let mut values = Values::new(py, model, self.instance.kind);
+            let read = values.read(value)?;
+            drop(values);
+            // The caller may go on changing the array.
+            let read = match read {
+                Value::Tensor(tensor) => Value::from(
+                    tensor
+                        .get()
+                        .deep_copy_preserving_strides()
+                        .map_err(frazil::Error::from)
+                        .or_raise(py)?,
+                ),
+                other => other,
+            };
+            if !model.root().has_attribute(&path) {
+                let class = model.root().get_submodule(&self.path).or_raise(py)?.original_name();
+                return Err(attribute_error(format!(
+                    "'{class}' object has no attribute '{name}': use register_buffer, register_parameter or register_attribute to add one"
+                )));
+            }
+            model.set_attribute(&path, &read).or_raise(py)
+        })
+    }
+
+    fn __dir__(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let model = self.instance.definitions(py);
+        let own = model.root().get_submodule(&self.path).or_raise(py)?;
+        let mut names: Vec<String> = own.method_names().into_iter().map(str::to_owned).collect();
+        let attributes = own.named_attributes(&frazil::MemberOptions::own()).or_raise(py)?;
+        names.extend(attributes.into_iter().map(|(name, _)| name));
+        names.extend(own.named_children().into_iter().map(|(name, _)| name.to_owned()));
+        let class = py.get_type::<ScriptModule>();
+        names.extend(class.dir()?.iter().filter_map(|name| name.extract().ok()));
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let model = self.instance.definitions(py);
+        Ok(model.root().get_submodule(&self.path).or_raise(py)?.to_string())
+    }
+
+    /// Whether both are the same module of the same model.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let same = |other: &Bound<'_, ScriptModule>| {
+            let other = other.get();
+            Arc::ptr_eq(&self.instance, &other.instance) && self.path == other.path
+        };
+        other.cast::<ScriptModule>().is_ok_and(same)
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        (Arc::as_ptr(&self.instance) as usize, &self.path).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// A copy with a state of its own. Weights are shared until one of the copies changes them.
+    fn __copy__(&self, py: Python<'_>) -> PyResult<ScriptModule> {
+        let model = self.whole(py, "copy")?;
+        Ok(ScriptModule::new(model, self.instance.options(py), self.instance.kind))
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<ScriptModule> {
+        self.__copy__(py)
+    }
+
+    /// The name of the module's class.
+    #[getter]
+    fn original_name(&self, py: Python<'_>) -> PyResult<String> {
+        let model = self.instance.definitions(py);
+        Ok(model
+            .root()
+            .get_submodule(&self.path)
+            .or_raise(py)?
+            .original_name()
+            .to_owned())
+    }
+
+    fn extra_repr(&self, py: Python<'_>) -> PyResult<String> {
+        let model = self.instance.definitions(py);
+        Ok(model.root().get_submodule(&self.path).or_raise(py)?.extra_repr())
+    }
+
+    /// The graph of ``forward``.
+    #[getter]
+    fn graph(&self, py: Python<'_>) -> PyResult<Graph> {
+        Graph::of_method(py, &self.instance, &join(&self.path, "forward"))
+    }
+
+    /// The graph of ``forward`` with the bodies of the methods and functions that it calls in place of the calls.
+    #[getter]
+    fn inlined_graph(&self, py: Python<'_>) -> PyResult<Graph> {
+        self.graph(py)?.inlined(py)
+    }
+
+    /// TorchScript source of ``forward``.
+    #[getter]
+    fn code(&self, py: Python<'_>) -> PyResult<String> {
+        code_of(py, &self.instance, &join(&self.path, "forward"))
+    }
+
+    /// TorchScript source of ``forward``, and the constants that it names, by name.
+    #[getter]
+    fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
+        code_with_constants(py, &self.instance, &join(&self.path, "forward"))
+    }
+
+    /// The graph that runs when ``forward`` is called: the frozen one, except with the option ``engine='interpreter'``.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn graph_for(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Graph> {
+        let _ = (args, kwargs);
+        let path = join(&self.path, "forward");
+        let graph = self
+            .instance
+            .with_engine(py, Some(&path), |engine| Ok(engine.graph_for(&path)?.clone()))?;
+        let graph = graph.map_err(|error| crate::errors::call_failed(py, &error))?;
+        Graph::loose(&self.instance.definitions(py), graph)
+    }
+
+    /// The aliases of the values of ``forward``, as text.
+    #[pyo3(signature = (method = "forward"))]
+    fn dump_alias_db(&self, py: Python<'_>, method: &str) -> PyResult<String> {
+        let graph = Graph::of_method(py, &self.instance, &join(&self.path, method))?;
+        graph.dump_alias_db(py)
+    }
+
+    /// Options of calls, as a dict.
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.instance.options(py).to_dict(py)
+    }
+
+    /// The same model with other options, and a state of its own.
+    #[pyo3(signature = (**options))]
+    fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<ScriptModule> {
+        let model = self.whole(py, "set options of")?;
+        let options = self.instance.options(py).with(options)?;
+        Ok(ScriptModule::new(model, options, self.instance.kind))
+    }
+
+    /// What has been compiled so far, and what has not been and why: a line each.
+    #[getter]
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let notes = self
+            .instance
+            .with_engine(py, None, |engine| Ok(engine.notes().to_vec()))?;
+        notes.map_err(|error| crate::errors::call_failed(py, &error))
+    }
+
+    /// Seconds spent on compiling so far.
+    #[getter]
+    fn compile_seconds(&self, py: Python<'_>) -> PyResult<f64> {
+        let time = self
+            .instance
+            .with_engine(py, None, |engine| Ok(engine.compile_time().as_secs_f64()))?;
+        time.map_err(|error| crate::errors::call_failed(py, &error))
+    }
+
+    #[pyo3(signature = (hook, *, prepend = false, with_kwargs = false))]
+    fn register_forward_pre_hook(
+        slf: &Bound<'_, Self>,
+        hook: Bound<'_, PyAny>,
+        prepend: bool,
+        with_kwargs: bool,
+    ) -> PyResult<HookHandle> {
+        let how = Registration {
+            is_pre: true,
+            prepend,
+            with_kwargs,
+            always_call: false,
+        };
+        register(slf, hook, &how)
+    }
+
+    #[pyo3(signature = (hook, *, prepend = false, with_kwargs = false, always_call = false))]
+    fn register_forward_hook(
+        slf: &Bound<'_, Self>,
+        hook: Bound<'_, PyAny>,
+        prepend: bool,
+        with_kwargs: bool,
+        always_call: bool,
+    ) -> PyResult<HookHandle> {
+        let how = Registration {
+            is_pre: false,
+            prepend,
+            with_kwargs,
+            always_call,
+        };
+        register(slf, hook, &how)
+    }
+}
+
+fn register(module: &Bound<'_, ScriptModule>, hook: Bound<'_, PyAny>, how: &Registration) -> PyResult<HookHandle> {
+    let py = module.py();
+    if !hook.is_callable() {
+        return Err(type_error(format!("`hook`: expected a callable, not {}", shown(&hook))));
+    }
+    let own = module.get();
+    let weak = py.import("weakref")?.call_method1("ref", (module,))?.unbind();
+    let path = own.path.clone();
+    let id = own
+        .instance
+        .change_hooks(py, |hooks| hooks.add(path, hook.unbind(), weak, how))?;
+    Ok(HookHandle {
+        instance: Arc::clone(&own.instance),
+        id,
+    })
+}
+
+/// A hook that was registered; ``remove()`` removes it.
+#[pyclass(frozen, module = "frazil", name = "RemovableHandle")]
+pub(crate) struct HookHandle {
+    instance: Arc<Instance>,
+    id: u64,
+}
+
+#[pymethods]
+impl HookHandle {
+    /// Removes the hook. Nothing happens when it has been removed before.
+    fn remove(&self, py: Python<'_>) -> PyResult<()> {
+        self.instance.change_hooks(py, |hooks| hooks.remove(self.id)).map(drop)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.remove(py)
+    }
+}
+
+#[pymethods]
+impl ScriptMethod {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call(py, &self.instance, Call::Path(&self.path), args, kwargs)
+    }
+
+    /// The name of the method.
+    #[getter]
+    fn name(&self) -> &str {
+        self.path.rsplit('.').next().unwrap_or(&self.path)
+    }
+
+    /// The graph of the method.
+    #[getter]
+    fn graph(&self, py: Python<'_>) -> PyResult<Graph> {
+        Graph::of_method(py, &self.instance, &self.path)
+    }
+
+    /// The graph of the method with the bodies of what it calls in place of the calls.
+    #[getter]
+    fn inlined_graph(&self, py: Python<'_>) -> PyResult<Graph> {
+        self.graph(py)?.inlined(py)
+    }
+
+    /// TorchScript source of the method.
+    #[getter]
+    fn code(&self, py: Python<'_>) -> PyResult<String> {
+        code_of(py, &self.instance, &self.path)
+    }
+
+    /// TorchScript source of the method, and the constants that it names, by name.
+    #[getter]
+    fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
+        code_with_constants(py, &self.instance, &self.path)
+    }
+
+    /// The signature, as PyTorch prints it.
+    #[getter]
+    fn schema(&self, py: Python<'_>) -> PyResult<String> {
+        let (module, name) = self.path.rsplit_once('.').unwrap_or(("", &self.path));
+        let model = self.instance.definitions(py);
+        model
+            .root()
+            .get_submodule(module)
+            .and_then(|m| m.signature(name))
+            .or_raise(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<frazil.ScriptMethod '{}'>", self.path)
+    }
+}
+
+fn code_of(py: Python<'_>, instance: &Instance, path: &str) -> PyResult<String> {
+    Loaded::Model(instance.model(py)?).code(Some(path), false).or_raise(py)
+}
+
+fn code_with_constants<'py>(
+    py: Python<'py>,
+    instance: &Instance,
+    path: &str,
+) -> PyResult<(String, Bound<'py, PyDict>)> {
+    let model = instance.model(py)?;
+    let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let module = model.root().get_submodule(module).or_raise(py)?;
+    let (code, constants) = module.code_with_constants(name).or_raise(py)?;
+    let values = Values::new(py, &model, instance.kind);
+    let out = PyDict::new(py);
+    for (name, value) in constants.iter() {
+        out.set_item(name, values.write(value.clone())?)?;
+    }
+    Ok((code, out))
+}
