@@ -9,9 +9,10 @@ use crate::output::{self, NewBytes};
 use crate::package::{Contents, Package, Weights};
 use crate::pages::Pages;
 use crate::plan::{Buffer, Call, Constants, Plan, Port};
+use crate::pools::{Pools, Taken};
 use crate::profile::{self, CallInfo, Clock, Profile};
 use crate::target::Target;
-use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Pool, Runner, Step};
+use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Runner, Step};
 use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
@@ -31,6 +32,8 @@ pub struct CompileOptions {
     pub threads: usize,
     /// Where objects of kernels are kept from one process to the next.
     pub cache: Option<ObjectCache>,
+    /// The threads' pools, which all code that is compiled with clones of these options shares.
+    pub pools: Pools,
 }
 
 impl Default for CompileOptions {
@@ -39,6 +42,7 @@ impl Default for CompileOptions {
             target: host_target(),
             threads: 1,
             cache: None,
+            pools: Pools::default(),
         }
     }
 }
@@ -137,15 +141,21 @@ unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
 
-/// A compiled function with a workspace and threads of its own. One run at a time; [`Executable::instance`] makes more.
-pub struct Executable {
+/// A compiled function: its code and constants, in memory once for all instances. Clones share them.
+#[derive(Clone)]
+pub struct LoadedCode {
     code: Arc<Code>,
+    pools: Pools,
+    threads: usize,
+}
+
+/// An instance of a compiled function, with a workspace of its own. One run at a time; [`Executable::instance`] makes more.
+pub struct Executable {
+    loaded: LoadedCode,
     workspace: Pages,
     addresses: Vec<usize>,
     /// Runs so far.
     runs: u64,
-    pool: Option<Pool>,
-    threads: usize,
 }
 
 /// Why a run gave no results.
@@ -194,9 +204,9 @@ pub enum RunError {
     },
 }
 
-impl Executable {
+impl LoadedCode {
     /// Links `package`, which has been validated.
-    pub(crate) fn new(package: Package, options: &CompileOptions) -> Result<Executable, CompileError> {
+    pub(crate) fn new(package: Package, options: &CompileOptions) -> Result<LoadedCode, CompileError> {
         let Package {
             contents,
             objects,
@@ -205,11 +215,11 @@ impl Executable {
             hosts: host_calls,
         } = package;
         let jit = Jit::new(&objects.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-        let pool = pool(options.threads)?;
+        let pool = options.pools.take(options.threads)?;
         own_pages::before_running(constants.len() + contents.preparation.1 + contents.workspace_bytes);
         let prepared = match weights {
             Weights::Prepared(prepared) => prepared,
-            Weights::Sources(sources) => prepare(&contents, sources, &jit, pool.as_ref())?,
+            Weights::Sources(sources) => prepare(&contents, sources, &jit, &pool.runner())?,
         };
         // Packed now, where they are not, and not in the first run.
         let _ = constants.bytes();
@@ -235,42 +245,55 @@ impl Executable {
             buffers,
             _jit: jit,
         };
-        Executable::with_pool(Arc::new(code), pool, options.threads)
-    }
-
-    fn with_pool(code: Arc<Code>, pool: Option<Pool>, threads: usize) -> Result<Executable, CompileError> {
-        let workspace = Pages::new(code.workspace_bytes)?;
-        let addresses = vec![0; code.most_buffers];
-        Ok(Executable {
-            code,
-            workspace,
-            addresses,
-            runs: 0,
-            pool,
-            threads,
+        Ok(LoadedCode {
+            code: Arc::new(code),
+            pools: options.pools.clone(),
+            threads: options.threads,
         })
     }
 
-    /// Another instance of the same code, which may run at the same time.
+    /// An instance with a new workspace, which may run while others do.
+    ///
+    /// # Errors
+    /// When the system refuses memory.
     pub fn instance(&self) -> Result<Executable, CompileError> {
-        let pool = pool(self.threads)?;
-        Executable::with_pool(Arc::clone(&self.code), pool, self.threads)
+        Ok(Executable {
+            workspace: Pages::new(self.code.workspace_bytes)?,
+            addresses: vec![0; self.code.most_buffers],
+            runs: 0,
+            loaded: self.clone(),
+        })
+    }
+}
+
+impl Executable {
+    /// Another instance of the same code, which may run at the same time.
+    ///
+    /// # Errors
+    /// As [`LoadedCode::instance`].
+    pub fn instance(&self) -> Result<Executable, CompileError> {
+        self.loaded.instance()
     }
 
     /// What a run is given.
     pub fn inputs(&self) -> &[Port] {
-        &self.code.inputs
+        &self.loaded.code.inputs
     }
 
     /// What a run gives.
     pub fn outputs(&self) -> &[Port] {
-        &self.code.outputs
+        &self.loaded.code.outputs
     }
 
     /// The outputs without those of checks.
     pub fn results(&self) -> &[Port] {
-        let count = self.code.outputs.len().saturating_sub(self.code.checks.len());
-        self.code.outputs.get(..count).unwrap_or_default()
+        let count = self
+            .loaded
+            .code
+            .outputs
+            .len()
+            .saturating_sub(self.loaded.code.checks.len());
+        self.loaded.code.outputs.get(..count).unwrap_or_default()
     }
 
     /// Runs the function. Every input and output is dense and row-major, in its port's dtype and shape; any alignment will do.
@@ -286,13 +309,13 @@ impl Executable {
     /// # Errors
     /// As [`Executable::run`].
     pub fn call(&mut self, inputs: &[&[u8]]) -> Result<Vec<AlignedBytes>, RunError> {
-        check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
+        check("input", &self.loaded.code.inputs, inputs.iter().map(|b| b.len()))?;
         // The host program wants slices of bytes to write to, which have to have contents.
-        let contents = match self.code.hosts.is_empty() {
+        let contents = match self.loaded.code.hosts.is_empty() {
             true => output::Contents::Undefined,
             false => output::Contents::Zero,
         };
-        let ports = self.code.outputs.iter();
+        let ports = self.loaded.code.outputs.iter();
         let mut new: Vec<NewBytes> = ports
             .map(|port| NewBytes::new(port.bytes(), contents).map_err(out_of_memory))
             .collect::<Result<_, _>>()?;
@@ -309,7 +332,7 @@ impl Executable {
 
     /// Raises the exception of the first check that asks for it; the checks' outputs are the last ones.
     fn check_raised<'a>(&self, outputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<(), RunError> {
-        let checks = &self.code.checks;
+        let checks = &self.loaded.code.checks;
         let results = outputs.len().saturating_sub(checks.len());
         let truths = outputs.skip(results).map(|b| b.first().is_some_and(|&x| x != 0));
         match checks.iter().zip(truths).find(|(_, raised)| *raised) {
@@ -328,7 +351,7 @@ impl Executable {
         outputs: &mut [&mut [u8]],
         time: Duration,
     ) -> Result<Profile, RunError> {
-        let mut clock = Clock::new(self.code.infos.len());
+        let mut clock = Clock::new(self.loaded.code.infos.len());
         // Caches and pages are warm afterwards.
         self.run(inputs, outputs)?;
         let start = Instant::now();
@@ -336,8 +359,8 @@ impl Executable {
             clock.start();
             self.run_timed(inputs, outputs, Some(&mut clock))?;
         }
-        let peak = profile::peak(&self.code.target, self.threads);
-        Ok(Profile::new(&self.code.infos, &clock, peak))
+        let peak = profile::peak(&self.loaded.code.target, self.loaded.threads);
+        Ok(Profile::new(&self.loaded.code.infos, &clock, peak))
     }
 
     /// Runs the function, and tells `clock` each call's time.
@@ -347,8 +370,8 @@ impl Executable {
         outputs: &mut [&mut [u8]],
         clock: Option<&mut Clock>,
     ) -> Result<(), RunError> {
-        check("input", &self.code.inputs, inputs.iter().map(|b| b.len()))?;
-        check("output", &self.code.outputs, outputs.iter().map(|b| b.len()))?;
+        check("input", &self.loaded.code.inputs, inputs.iter().map(|b| b.len()))?;
+        check("output", &self.loaded.code.outputs, outputs.iter().map(|b| b.len()))?;
         let inputs: Vec<*const c_void> = inputs.iter().map(|b| b.as_ptr().cast()).collect();
         let addresses: Vec<*mut c_void> = outputs.iter_mut().map(|b| b.as_mut_ptr().cast()).collect();
         // SAFETY: sizes are checked.
@@ -377,22 +400,23 @@ impl Executable {
             inputs: inputs.as_ptr(),
             outputs: outputs.as_ptr(),
             workspace: self.workspace.bytes_mut().as_mut_ptr().cast(),
-            constants: self.code.constants.bytes().as_ptr(),
+            constants: self.loaded.code.constants.bytes().as_ptr(),
             // Runs only read it.
-            prepared: self.code.prepared.bytes().as_ptr().cast_mut(),
+            prepared: self.loaded.code.prepared.bytes().as_ptr().cast_mut(),
             addresses: self.addresses.as_mut_ptr().cast(),
             run: self.runs,
         };
         if self.runs == 0 {
             // Weights and workspace come into memory now.
-            own_pages::before_running(self.code.constants.len() + self.code.prepared.len() + self.code.workspace_bytes);
+            own_pages::before_running(
+                self.loaded.code.constants.len() + self.loaded.code.prepared.len() + self.loaded.code.workspace_bytes,
+            );
         }
         self.runs = self.runs.wrapping_add(1);
-        let runner = match &self.pool {
-            Some(pool) => Runner::Pool(pool),
-            None => Runner::Serial,
-        };
-        let code = &self.code;
+        let threads = self.loaded.pools.take(self.loaded.threads).ok();
+        // Where there is no memory for a pool, the caller does all.
+        let runner = threads.as_ref().map_or(Runner::Serial, Taken::runner);
+        let code = &self.loaded.code;
         let stretch = |from: usize, to: usize, clock: &mut Option<&mut Clock>| match clock {
             // SAFETY: by the caller for inputs and outputs; the rest has the sizes and alignment that the plan asks for.
             None => unsafe { frazil_rt::run(&code.steps[from..to], &memory, &runner) },
@@ -481,7 +505,7 @@ pub(crate) fn prepare(
     contents: &Contents,
     sources: Constants,
     jit: &Jit,
-    pool: Option<&Pool>,
+    runner: &Runner<'_>,
 ) -> Result<Constants, CompileError> {
     let (calls, bytes) = &contents.preparation;
     let mut prepared = Pages::new(*bytes)?;
@@ -496,19 +520,10 @@ pub(crate) fn prepare(
         addresses: addresses.as_mut_ptr().cast(),
         run: 0,
     };
-    let runner = pool.map_or(Runner::Serial, Runner::Pool);
     // SAFETY: validation has made sure that only the sources and what is prepared are mentioned; both have the sizes and the alignment that
     // the plan asks for.
-    unsafe { frazil_rt::run(&linked.steps, &memory, &runner) };
+    unsafe { frazil_rt::run(&linked.steps, &memory, runner) };
     Ok(Constants::of(prepared, *bytes))
-}
-
-/// Threads for runs that `threads` take part in; none where that is the caller alone.
-pub(crate) fn pool(threads: usize) -> Result<Option<Pool>, CompileError> {
-    match threads {
-        0 | 1 => Ok(None),
-        n => Ok(Some(Pool::new(n).ok_or(CompileError::Resources)?)),
-    }
 }
 
 /// The exception of a run that has no memory for its outputs.

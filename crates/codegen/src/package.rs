@@ -4,7 +4,7 @@
 
 mod stored;
 
-use crate::compile::{CompileOptions, Executable, compile_objects, pool, prepare};
+use crate::compile::{CompileOptions, Executable, LoadedCode, compile_objects, prepare};
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
@@ -154,8 +154,16 @@ impl Package {
     /// # Errors
     /// When the code is not for this process, or the system refuses memory or threads.
     pub fn load(self, options: &CompileOptions) -> Result<Executable, CompileError> {
+        self.link(options)?.instance()
+    }
+
+    /// Links the code into this process, for instances to be made of it.
+    ///
+    /// # Errors
+    /// As [`Package::load`].
+    pub fn link(self, options: &CompileOptions) -> Result<LoadedCode, CompileError> {
         self.validate()?;
-        Executable::new(self, options)
+        LoadedCode::new(self, options)
     }
 
     /// The same with what [`Package::load`] would compute before the first run, so that nobody whom the package is given has to.
@@ -167,7 +175,10 @@ impl Package {
         if let Weights::Sources(sources) = self.weights {
             let objects = self.objects.iter().map(Vec::as_slice);
             let code = Jit::new(&objects.collect::<Vec<_>>())?;
-            let prepared = prepare(&self.contents, sources, &code, pool(options.threads)?.as_ref())?;
+            let prepared = {
+                let threads = options.pools.take(options.threads)?;
+                prepare(&self.contents, sources, &code, &threads.runner())?
+            };
             self.weights = Weights::Prepared(prepared);
             self.contents.preparation.0.clear();
         }

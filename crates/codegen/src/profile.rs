@@ -269,7 +269,7 @@ pub(crate) fn peak(target: &Target, threads: usize) -> f64 {
     let options = CompileOptions {
         target: target.clone(),
         threads,
-        cache: None,
+        ..CompileOptions::default()
     };
     let Ok(mut code) = compile(&plan, &options) else {
         return 0.0;

@@ -16,13 +16,14 @@ use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
-use frazil_codegen::{Executable, LowerError, LowerOptions, Package, lower};
+use frazil_codegen::{Executable, LoadedCode, LowerError, LowerOptions, Package, lower};
 use frazil_ir::{DType, Graph, TypeKind};
 use frazil_limits::{Limits, Phase};
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::value::Value;
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
 
@@ -293,11 +294,16 @@ impl NativePlan {
     }
 
     /// As [`NativePlan::compile`].
-    pub(crate) fn compile_with(self, compiler: &Compiler) -> Result<CompiledMethod> {
+    fn compile_with(self, compiler: &Compiler) -> Result<CompiledMethod> {
+        self.code(compiler)?.instance()
+    }
+
+    /// The code in memory, for instances to be made of it.
+    pub(crate) fn code(self, compiler: &Compiler) -> Result<CompiledCode> {
         let package = self.package(compiler)?;
-        let compiled = CompiledMethod::new(package, self.results, compiler)?;
+        let code = CompiledCode::new(package, self.results, compiler)?;
         self.backing.check()?;
-        Ok(compiled)
+        Ok(code)
     }
 
     /// The code, to be loaded or kept.
@@ -340,21 +346,40 @@ fn tuning(specialised: &Specialised, lowering: &LowerOptions, compiler: &Compile
     Ok(found)
 }
 
+/// The code of a compiled method, which its instances share.
+pub(crate) struct CompiledCode {
+    code: LoadedCode,
+    results: Arc<[ResultSpec]>,
+}
+
+impl CompiledCode {
+    /// The method whose code `package` is.
+    pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledCode> {
+        let code = package.link(&compiler.back_end(compiler.options.target()))?;
+        Ok(CompiledCode {
+            code,
+            results: results.into(),
+        })
+    }
+
+    /// An instance, for one thread at a time.
+    pub(crate) fn instance(&self) -> Result<CompiledMethod> {
+        Ok(CompiledMethod {
+            executable: self.code.instance()?,
+            results: Arc::clone(&self.results),
+        })
+    }
+}
+
 /// A compiled method, for inputs of the shapes that it was compiled for.
 ///
 /// See [`Model::compile`] for an example.
 pub struct CompiledMethod {
     executable: Executable,
-    results: Vec<ResultSpec>,
+    results: Arc<[ResultSpec]>,
 }
 
 impl CompiledMethod {
-    /// The method whose code `package` is.
-    pub(crate) fn new(package: Package, results: Vec<ResultSpec>, compiler: &Compiler) -> Result<CompiledMethod> {
-        let executable = package.load(&compiler.back_end(compiler.options.target()))?;
-        Ok(CompiledMethod { executable, results })
-    }
-
     /// The inputs: their names in the program, types of elements and sizes.
     ///
     /// ```

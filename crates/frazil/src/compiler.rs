@@ -1,6 +1,7 @@
 //! How native code is made, and where its kernels are kept.
 
 use crate::{CompileOptions, Error};
+use frazil_codegen::Pools;
 use frazil_codegen::cache::ObjectCache;
 use frazil_codegen::target::Target;
 use frazil_syntax::PrivateFolder;
@@ -8,11 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
-/// Options, with the objects of kernels that compilations share. Clones share them too.
+/// Options, with the objects of kernels and the threads that compilations share. Clones share them too.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     pub(crate) options: CompileOptions,
     objects: Option<ObjectCache>,
+    /// Threads for runs.
+    pools: Pools,
     /// Whether there has been a warning that kernels are not tuned.
     is_untuned: Arc<AtomicBool>,
 }
@@ -29,6 +32,7 @@ impl Compiler {
         Compiler {
             options,
             objects: folder.map(ObjectCache::new),
+            pools: Pools::default(),
             is_untuned: Arc::default(),
         }
     }
@@ -60,6 +64,7 @@ impl Compiler {
             target,
             threads: self.options.threads,
             cache: self.objects.clone(),
+            pools: self.pools.clone(),
         }
     }
 }

@@ -5,8 +5,12 @@
 //! Loops and conditions on elements thus become a tree of compiled segments, and a run follows one path in it. Side effects (on attributes
 //! and on the caller's tensors) are committed at the end of the run, so that the interpreter can run the method instead until then.
 
+use crate::compiled::CompiledCode;
 use crate::compiler::Compiler;
 use crate::describe::{Argument, CallSignature, describe_cells};
+use crate::limited::unexceeded;
+use crate::once::Once;
+use crate::record::Record;
 use crate::{CompiledMethod, NativePlan};
 use crate::{Error, Result};
 use frazil_codegen::LowerError;
@@ -19,6 +23,7 @@ use frazil_runtime::structured::TensorId;
 use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Tensor};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Maximum number of segments in one run.
@@ -41,6 +46,8 @@ pub(crate) struct Method<'a> {
     pub registry: &'a Registry,
     /// How it is compiled.
     pub compiler: &'a Compiler,
+    /// Where it is noted what was compiled.
+    pub record: &'a Record,
     /// Whether the interpreter must not run the method when it has more than `PATIENCE` segments.
     pub strict: bool,
 }
@@ -55,19 +62,19 @@ pub(crate) enum Ending {
     Refused(String),
 }
 
-/// The compiled segments of a method for one call signature.
+/// The compiled segments of a method for one call signature, which all handles of an engine share. No lock is held while code runs or is compiled.
 #[derive(Default)]
 pub(crate) struct Course {
-    stages: Vec<Stage>,
+    segments: Mutex<Vec<Arc<Segment>>>,
     /// Their kernels: most iterations of a loop share them.
     objects: ObjectCache,
-    /// The first segment, or the reason why it cannot be compiled.
-    first: Option<Found>,
+    /// The first segment.
+    first: Once<Found>,
     /// The reason why the method is no longer run natively.
-    given_up: Option<String>,
+    given_up: OnceLock<String>,
 }
 
-/// The index of a stage, or the reason why there is none.
+/// The index of a segment, or the reason why there is none.
 type Found = std::result::Result<usize, Obstacle>;
 
 #[derive(Clone)]
@@ -77,9 +84,9 @@ enum Obstacle {
 }
 
 /// A compiled segment.
-struct Stage {
+struct Segment {
     /// `None` when the segment computes nothing.
-    code: Option<CompiledMethod>,
+    code: Option<CompiledCode>,
     /// The input tensors of the code.
     takes: Vec<TensorId>,
     /// The output tensors of the code.
@@ -89,7 +96,22 @@ struct Stage {
     /// End of the stable prefix: ids from here on denote other tensors in later segments.
     settled: TensorId,
     then: Then,
-    /// The next stages, by the results of the graph break.
+    /// The next segments, by the results of the graph break.
+    after: Mutex<HashMap<Vec<Argument>, Arc<Once<Found>>>>,
+}
+
+/// What one handle has of a course: instances of the segments that its runs have reached, and the ways between them.
+pub(crate) struct Walk {
+    course: Arc<Course>,
+    /// By the indices of the segments.
+    stages: Vec<Option<Stage>>,
+    first: Option<Found>,
+}
+
+/// An instance of a segment.
+struct Stage {
+    segment: Arc<Segment>,
+    code: Option<CompiledMethod>,
     after: HashMap<Vec<Argument>, Found>,
 }
 
@@ -108,50 +130,145 @@ struct Return {
 }
 
 impl Course {
+    fn segments(&self) -> MutexGuard<'_, Vec<Arc<Segment>>> {
+        lock(&self.segments)
+    }
+
+    /// Returns whether there are so many segments that all of them are to be discarded.
+    pub(crate) fn is_full(&self) -> bool {
+        self.segments().len() > MAX_KEPT
+    }
+
+    /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, which says nothing about the segment.
+    fn add(
+        &self,
+        method: &Method<'_>,
+        signature: &CallSignature,
+        answers: &[Vec<InputSpec>],
+        known: &BTreeSet<TensorId>,
+    ) -> Result<Found> {
+        let limit = if method.strict { MAX_STRETCHES } else { PATIENCE };
+        let count = if method.strict {
+            answers.len()
+        } else {
+            self.segments().len()
+        };
+        if count >= limit {
+            let why = format!("its control flow depends on tensor elements: more than {limit} segments");
+            if !method.strict {
+                let _ = self.given_up.set(why.clone());
+            }
+            return Ok(Err(Obstacle::Unsupported(why)));
+        }
+        let begin = Instant::now();
+        let compiled = Segment::new(method, signature, answers, known, &self.objects);
+        unexceeded()?;
+        let (segment, kernels) = match compiled {
+            Ok(compiled) => compiled,
+            Err(Error::Lower(LowerError::Raises { .. })) => return Ok(Err(Obstacle::Raises)),
+            Err(other) => return Ok(Err(Obstacle::Unsupported(other.to_string()))),
+        };
+        let until = match &segment.then {
+            Then::Return(_) => "its end".to_owned(),
+            Then::Call(call) => call.name(),
+        };
+        let time = begin.elapsed();
+        let mut segments = self.segments();
+        method.record.add_time(time);
+        method.record.note(format!(
+            "{}: segment {} up to {until}: {kernels} kernel calls, compiled in {:.0} ms",
+            method.name,
+            segments.len(),
+            time.as_secs_f64() * 1e3
+        ));
+        segments.push(Arc::new(segment));
+        Ok(Ok(segments.len() - 1))
+    }
+}
+
+impl Walk {
+    pub(crate) fn new(course: Arc<Course>) -> Walk {
+        Walk {
+            course,
+            stages: Vec::new(),
+            first: None,
+        }
+    }
+
+    /// Returns whether the course has been discarded, so that the next run needs a new one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stages.len() > MAX_KEPT
+    }
+
+    /// The instance of a segment.
+    fn stage(&mut self, at: usize) -> Result<&mut Stage> {
+        if self.stages.len() <= at {
+            self.stages.resize_with(at + 1, || None);
+        }
+        let missing = || Error::Unsupported(format!("there is no segment {at}"));
+        let slot = self.stages.get_mut(at).ok_or_else(missing)?;
+        match slot {
+            Some(stage) => Ok(stage),
+            None => {
+                let segment = self.course.segments().get(at).map(Arc::clone).ok_or_else(missing)?;
+                Ok(slot.insert(Stage {
+                    code: segment.code.as_ref().map(CompiledCode::instance).transpose()?,
+                    segment,
+                    after: HashMap::new(),
+                }))
+            }
+        }
+    }
+
     /// Runs the method, and adds a note for each segment that it compiles.
     ///
     /// # Errors
-    /// When the inputs do not fit the compiled code.
-    pub fn run(&mut self, method: &Method<'_>, signature: &CallSignature, notes: &mut Vec<String>) -> Result<Ending> {
-        if let Some(why) = &self.given_up {
+    /// When the inputs do not fit the compiled code, and when a limit is exceeded.
+    pub(crate) fn run(&mut self, method: &Method<'_>, signature: &CallSignature) -> Result<Ending> {
+        let course = Arc::clone(&self.course);
+        if let Some(why) = course.given_up.get() {
             return Ok(Ending::Refused(why.clone()));
         }
-        if self.stages.len() > MAX_KEPT {
-            *self = Course::default();
-        }
         let mut known: HashMap<TensorId, Tensor> = HashMap::new();
+        let mut cells = signature.cells.clone();
         let mut tensors = signature.tensors.clone();
         let mut answers: Vec<Vec<InputSpec>> = Vec::new();
         let mut next = match &self.first {
             Some(found) => found.clone(),
             None => {
-                let found = self.add(method, signature, &answers, &known, notes);
-                self.first.insert(found).clone()
+                let make = || course.add(method, signature, &answers, &BTreeSet::new());
+                let found = course.first.get_or_make(make)?;
+                self.first.insert(found.clone()).clone()
             }
         };
         loop {
+            frazil_limits::check()?;
             let at = match next {
                 Ok(at) => at,
                 Err(Obstacle::Raises) => return Ok(Ending::Interpret),
                 Err(Obstacle::Unsupported(why)) => return Ok(Ending::Refused(why)),
             };
-            let stage = &mut self.stages[at];
-            for (id, cell) in stage.inputs.iter().zip(&tensors) {
-                known.entry(*id).or_insert_with(|| cell.get());
+            let stage = self.stage(at)?;
+            let segment = &*stage.segment;
+            for (id, tensor) in segment.inputs.iter().zip(&tensors) {
+                known.entry(*id).or_insert_with(|| tensor.clone());
             }
             if let Some(code) = &mut stage.code {
-                let inputs: Vec<Tensor> = stage.takes.iter().filter_map(|id| known.get(id).cloned()).collect();
+                let inputs: Vec<Tensor> = segment.takes.iter().filter_map(|id| known.get(id).cloned()).collect();
                 match code.run_all(&inputs) {
                     Ok(outputs) => {
                         let outputs = outputs.iter().filter_map(Value::as_tensor);
-                        known.extend(stage.gives.iter().copied().zip(outputs));
+                        known.extend(segment.gives.iter().copied().zip(outputs));
                     }
                     Err(Error::NativeRun(RunError::Raised(_))) => return Ok(Ending::Interpret),
                     Err(error) => return Err(error),
                 }
             }
-            let call = match &stage.then {
-                Then::Return(end) => return end.value(signature, &tensors, &known),
+            let call = match &segment.then {
+                Then::Return(end) => return end.value(signature, &cells, &known),
                 Then::Call(call) => call,
             };
             let inputs: Vec<Value> = call
@@ -162,81 +279,44 @@ impl Course {
             let Ok(given) = call.values(&inputs) else {
                 return Ok(Ending::Interpret);
             };
-            known.retain(|&id, _| id < stage.settled);
-            let Some((keys, specs, cells)) = describe_cells(&given) else {
+            known.retain(|&id, _| id < segment.settled);
+            let Some(((keys, specs, more), more_cells)) = describe_cells(&given) else {
                 let why = format!("{} gives what native code does not take", call.name());
                 return Ok(Ending::Refused(why));
             };
-            tensors.extend(cells);
+            cells.extend(more_cells);
+            tensors.extend(more);
             answers.push(specs);
             next = match stage.after.get(&keys) {
                 Some(found) => found.clone(),
                 None => {
-                    let found = self.add(method, signature, &answers, &known, notes);
-                    self.stages[at].after.insert(keys, found.clone());
-                    found
+                    let after = Arc::clone(lock(&segment.after).entry(keys.clone()).or_default());
+                    let given: BTreeSet<TensorId> = known.keys().copied().collect();
+                    let found = after.get_or_make(|| course.add(method, signature, &answers, &given))?;
+                    stage.after.insert(keys, found.clone());
+                    found.clone()
                 }
             };
         }
     }
-
-    /// Compiles the segment that follows the graph breaks with the results `answers`. The tensors `known` have been computed.
-    fn add(
-        &mut self,
-        method: &Method<'_>,
-        signature: &CallSignature,
-        answers: &[Vec<InputSpec>],
-        known: &HashMap<TensorId, Tensor>,
-        notes: &mut Vec<String>,
-    ) -> Found {
-        let limit = if method.strict { MAX_STRETCHES } else { PATIENCE };
-        let count = if method.strict {
-            answers.len()
-        } else {
-            self.stages.len()
-        };
-        if count >= limit {
-            let why = format!("its control flow depends on tensor elements: more than {limit} segments");
-            self.given_up = (!method.strict).then(|| why.clone());
-            return Err(Obstacle::Unsupported(why));
-        }
-        let begin = Instant::now();
-        let stage = Stage::new(method, signature, answers, known, &self.objects).map_err(|e| match e {
-            Error::Lower(LowerError::Raises { .. }) => Obstacle::Raises,
-            other => Obstacle::Unsupported(other.to_string()),
-        })?;
-        let (stage, kernels) = stage;
-        let until = match &stage.then {
-            Then::Return(_) => "its end".to_owned(),
-            Then::Call(call) => call.name(),
-        };
-        notes.push(format!(
-            "{}: segment {} up to {until}: {kernels} kernel calls, compiled in {:.0} ms",
-            method.name,
-            self.stages.len(),
-            begin.elapsed().as_secs_f64() * 1e3
-        ));
-        self.stages.push(stage);
-        Ok(self.stages.len() - 1)
-    }
 }
 
-impl Stage {
+impl Segment {
     /// Compiles a segment. Returns it with the number of its kernel calls.
     fn new(
         method: &Method<'_>,
         signature: &CallSignature,
         answers: &[Vec<InputSpec>],
-        known: &HashMap<TensorId, Tensor>,
+        known: &BTreeSet<TensorId>,
         objects: &ObjectCache,
-    ) -> Result<(Stage, usize)> {
+    ) -> Result<(Segment, usize)> {
         let start = Start {
             objects: &signature.objects,
             module: Some(method.module),
         };
         let found = stretch(method.graph, &signature.specs, answers, &start, method.registry)?;
         let graph = found.graph;
-        let mut given: BTreeSet<TensorId> = known.keys().copied().collect();
+        let mut given = known.clone();
         given.extend(&graph.inputs);
         let (then, mut wanted) = match found.next {
             Next::Call(call) => {
@@ -281,18 +361,18 @@ impl Stage {
             };
             let plan = NativePlan::of(specialised, &compiler)?;
             kernels = plan.kernel_count().0;
-            Some(plan.compile_with(&compiler)?)
+            Some(plan.code(&compiler)?)
         };
-        let stage = Stage {
+        let segment = Segment {
             code,
             takes,
             gives,
             inputs: graph.inputs,
             settled: found.settled,
             then,
-            after: HashMap::new(),
+            after: Mutex::default(),
         };
-        Ok((stage, kernels))
+        Ok((segment, kernels))
     }
 }
 
@@ -301,12 +381,12 @@ impl Return {
     fn value(
         &self,
         signature: &CallSignature,
-        tensors: &[TensorCell],
+        cells: &[TensorCell],
         known: &HashMap<TensorId, Tensor>,
     ) -> Result<Ending> {
-        let own = &signature.tensors;
+        let own = &signature.cells;
         let all = self.results.iter().chain(self.sets.iter().map(|(_, _, spec)| spec));
-        let is_dense = |n: u32| tensors.get(n as usize).is_some_and(|c| c.get().is_contiguous());
+        let is_dense = |n: u32| cells.get(n as usize).is_some_and(|c| c.get().is_contiguous());
         if all.into_iter().any(|spec| !views(spec).into_iter().all(is_dense)) || !self.writes.is_empty() && overlap(own)
         {
             return Ok(Ending::Interpret);
@@ -314,9 +394,9 @@ impl Return {
         let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
         let leaf = |spec: &ResultSpec| match spec {
             ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
-            ResultSpec::Input(n) => tensors.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
+            ResultSpec::Input(n) => cells.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
             ResultSpec::View(n, sizes, strides, offset, marks) => {
-                let base = tensors.get(*n as usize).map(TensorCell::get);
+                let base = cells.get(*n as usize).map(TensorCell::get);
                 let view = base.and_then(|t| t.as_strided(sizes, strides, t.offset() + offset).ok());
                 let marked = view.map(|v| v.with_marks(v.marks().with(*marks)));
                 marked.map(Value::from).unwrap_or_default()
@@ -357,10 +437,12 @@ fn views(spec: &ResultSpec) -> Vec<u32> {
 }
 
 /// Returns whether two of the tensors share memory.
-fn overlap(tensors: &[TensorCell]) -> bool {
+fn overlap(cells: &[TensorCell]) -> bool {
     let mut seen = BTreeSet::new();
-    let addresses = tensors
-        .iter()
-        .map(|c| std::sync::Arc::as_ptr(c.get().storage()) as usize);
+    let addresses = cells.iter().map(|c| Arc::as_ptr(c.get().storage()) as usize);
     addresses.into_iter().any(|a| !seen.insert(a))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

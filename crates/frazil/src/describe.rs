@@ -39,7 +39,10 @@ pub(crate) enum Argument {
 /// What has been met.
 #[derive(Default)]
 struct Found {
-    tensors: Vec<TensorCell>,
+    /// Variables of tensors.
+    cells: Vec<TensorCell>,
+    /// The tensors that were described. By the time that they are used, another thread may have set the variable to another tensor.
+    tensors: Vec<Tensor>,
     /// Objects, where they may occur; tensors that occur twice are told from two tensors then too.
     objects: Option<Vec<ObjectValue>>,
 }
@@ -59,14 +62,15 @@ fn describe(value: &Value, found: &mut Found) -> Option<(Argument, specialise::I
         Value::Str(s) => fixed(Argument::Str(s.clone())),
         Value::Device(d) => fixed(Argument::Device(*d)),
         Value::Tensor(cell) => {
-            let again = found.tensors.iter().position(|c| c.is(cell));
+            let again = found.cells.iter().position(|c| c.is(cell));
             if let (Some(number), Some(_)) = (again, &found.objects) {
                 let number = number as u32;
                 return Some((Argument::Same(number), specialise::InputSpec::Same(number)));
             }
             let tensor = cell.get();
             let spec = InputSpec::new(tensor.dtype(), tensor.sizes());
-            found.tensors.push(cell.clone());
+            found.cells.push(cell.clone());
+            found.tensors.push(tensor);
             let described = tensor_spec(&spec);
             Some((Argument::Tensor(spec), described))
         }
@@ -108,23 +112,24 @@ pub(crate) type Described = (Vec<Argument>, Vec<specialise::InputSpec>, Vec<Tens
 
 /// [`describe`]s all arguments.
 pub(crate) fn describe_all(args: &[Value]) -> Option<Described> {
-    let (keys, specs, cells) = describe_cells(args)?;
-    Some((keys, specs, cells.iter().map(TensorCell::get).collect()))
+    let (described, _) = describe_cells(args)?;
+    Some(described)
 }
 
-/// [`describe_all`], giving the tensors' variables.
-pub(crate) fn describe_cells(args: &[Value]) -> Option<(Vec<Argument>, Vec<specialise::InputSpec>, Vec<TensorCell>)> {
+/// [`describe_all`], with the tensors' variables.
+pub(crate) fn describe_cells(args: &[Value]) -> Option<(Described, Vec<TensorCell>)> {
     let mut found = Found::default();
     let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
     let (keys, specs) = described?.into_iter().unzip();
-    Some((keys, specs, found.tensors))
+    Some(((keys, specs, found.tensors), found.cells))
 }
 
 /// [`describe`]s an attribute that holds a number as an input of the compiled code. Returns `None` for other values.
 fn describe_number(value: &Value, found: &mut Found) -> Option<(Argument, specialise::InputSpec)> {
     let kind = NumberKind::of_value(value).filter(|k| *k != NumberKind::Bool)?;
     let tensor = Tensor::scalar(kind.dtype(), value.as_scalar()?);
-    found.tensors.push(TensorCell::new(tensor));
+    found.cells.push(TensorCell::new(tensor.clone()));
+    found.tensors.push(tensor);
     Some((Argument::Number(kind), specialise::InputSpec::Number(kind)))
 }
 
@@ -139,7 +144,9 @@ pub(crate) struct CallSignature {
     /// The objects: the method's own, then those reachable from it and from the arguments.
     pub state: Vec<ObjectValue>,
     /// The variables of the tensors.
-    pub tensors: Vec<TensorCell>,
+    pub cells: Vec<TensorCell>,
+    /// The tensors.
+    pub tensors: Vec<Tensor>,
 }
 
 impl CallSignature {
@@ -152,8 +159,8 @@ impl CallSignature {
         changes: &dyn Fn(SymbolId, usize) -> bool,
     ) -> Option<CallSignature> {
         let mut found = Found {
-            tensors: Vec::new(),
             objects: Some(own.cloned().into_iter().collect()),
+            ..Found::default()
         };
         let described: Option<Vec<_>> = args.iter().map(|a| describe(a, &mut found)).collect();
         let (mut keys, specs): (Vec<_>, Vec<_>) = described?.into_iter().unzip();
@@ -178,6 +185,7 @@ impl CallSignature {
             specs,
             objects,
             state: found.objects?,
+            cells: found.cells,
             tensors: found.tensors,
         })
     }

@@ -5,10 +5,14 @@ use crate::code_cache::CodeCache;
 #[cfg(feature = "codegen")]
 use crate::compiler::Compiler;
 use crate::hooks::Hooks;
-use crate::instance::{Instance, ModelSource, Running};
+use crate::instance::{CalledModule, Instance, ModelSource, Names, Running};
 #[cfg(feature = "codegen")]
 use crate::instance::{compile_options, kept};
 use crate::limited::within;
+#[cfg(feature = "codegen")]
+use crate::native::{Cache, Handle};
+#[cfg(feature = "codegen")]
+use crate::record::Record;
 use crate::setters::setters;
 use crate::{Error, Model, Result};
 use frazil_ir::Graph;
@@ -169,6 +173,8 @@ impl From<ExecError> for CallError {
 
 /// An instance of a model whose methods can be called; what a call changes, the next one sees.
 ///
+/// An engine runs one call at a time. [`share`](Self::share) makes handles on the same instance for other threads.
+///
 /// ```
 /// # use frazil::{FreezeOptions, Value};
 /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 0\n \
@@ -182,10 +188,18 @@ impl From<ExecError> for CallError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine {
-    pub(crate) instance: Instance,
+    pub(crate) shared: Arc<Shared>,
+    names: Names,
+    #[cfg(feature = "codegen")]
+    code: Handle,
+}
+
+/// What the handles of an engine share.
+pub(crate) struct Shared {
+    instance: Instance,
     pub(crate) hooks: Hooks,
     #[cfg(feature = "codegen")]
-    native: Option<crate::native::Cache>,
+    native: Option<Cache>,
 }
 
 impl Engine {
@@ -211,6 +225,8 @@ impl Engine {
         #[cfg(feature = "codegen")]
         let compiler = Compiler::keeping_in(folder.clone(), compile_options(options));
         #[cfg(feature = "codegen")]
+        let record: Arc<Record> = Arc::default();
+        #[cfg(feature = "codegen")]
         let native = (options.kind == EngineKind::Native).then(|| {
             let methods = folder.zip(source.origin()).and_then(|(folder, origin)| {
                 let compile = &compiler.options;
@@ -221,29 +237,74 @@ impl Engine {
                 );
                 CodeCache::new(folder, origin, &kept(options), &target)
             });
-            let mut native = crate::native::Cache::new(compiler.clone(), options, methods);
-            native.notes.extend(refusal);
-            native
+            refusal.into_iter().for_each(|note| record.note(note));
+            Cache::new(compiler.clone(), options, methods, Arc::clone(&record))
         });
         #[cfg(feature = "codegen")]
-        let is_lazy = native.as_ref().is_some_and(crate::native::Cache::is_kept);
+        let is_lazy = native.as_ref().is_some_and(Cache::is_kept);
         #[cfg(not(feature = "codegen"))]
         let is_lazy = false;
-        let mut instance = Instance::new(
+        let instance = Instance::new(
             source,
             options,
             #[cfg(feature = "codegen")]
             compiler,
+            #[cfg(feature = "codegen")]
+            record,
         );
         if !is_lazy {
             instance.running()?;
         }
-        Ok(Engine {
+        Ok(Engine::handle(Arc::new(Shared {
             instance,
             hooks: Hooks::default(),
             #[cfg(feature = "codegen")]
             native,
-        })
+        })))
+    }
+
+    fn handle(shared: Arc<Shared>) -> Engine {
+        Engine {
+            shared,
+            names: Names::default(),
+            #[cfg(feature = "codegen")]
+            code: Handle::default(),
+        }
+    }
+
+    /// Another handle on this instance of the model, for calls on another thread at the same time.
+    ///
+    /// Handles share the model and its objects, hooks, notes, and compiled code: what a call through one of them changes, later calls through the others
+    /// see. Code and weights are in memory once, and each call signature is compiled once, while the other threads that need it wait. Each handle has
+    /// the memory that its runs write to. It costs next to nothing until it is called.
+    ///
+    /// Calls that change the same attribute or tensor at the same time leave the changes of one of them, or some of each, as in PyTorch. A hook runs on
+    /// one thread at a time.
+    ///
+    /// ```
+    /// # use frazil::Value;
+    /// # let source = "class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  self.n = 3\n \
+    /// # def forward(self, x: int): return self.n * x\n";
+    /// # let model = frazil::Session::new().script("net.py".as_ref(), source, &[])?.to_model("forward")?;
+    /// # let options = frazil::EngineOptions::default().kind(frazil::EngineKind::Interpreter);
+    /// let mut engine = model.engine(&options)?;
+    /// let threads: Vec<_> = (0..4).map(|i| {
+    ///     let mut engine = engine.share();
+    ///     std::thread::spawn(move || engine.call("forward", &[Value::Int(i)])) // `self.n * x`
+    /// }).collect();
+    /// for (i, thread) in threads.into_iter().enumerate() {
+    ///     let result = thread.join().map_err(|_| "the thread panicked")??;
+    ///     assert_eq!(result.as_int(), Some(3 * i as i64));
+    /// }
+    /// assert_eq!(engine.call("forward", &[Value::Int(5)])?.as_int(), Some(15));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn share(&self) -> Engine {
+        Engine::handle(Arc::clone(&self.shared))
+    }
+
+    pub(crate) fn instance(&self) -> &Instance {
+        &self.shared.instance
     }
 
     /// The model that runs: the frozen one, for native engines.
@@ -259,7 +320,8 @@ impl Engine {
     /// # Errors
     /// When it cannot be frozen, or read: an engine with a `cache_dir` does so when it has to, and not when it is made.
     pub fn model(&mut self) -> Result<&Model> {
-        Ok(&self.instance.running()?.model)
+        let _inside = frazil_rt::gate::enter()?;
+        Ok(&self.shared.instance.running()?.model)
     }
 
     /// The graph that runs when `method` is called (`ScriptModule.graph_for`): the frozen one, for native engines, of which kernels are made for the
@@ -322,7 +384,7 @@ impl Engine {
     /// As [`call`](Self::call).
     pub fn call_with(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
         let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
-        let limits = *self.limits();
+        let limits = self.limits();
         within(&limits, Phase::Call, || self.call_within(method, args, named))
     }
 
@@ -330,7 +392,7 @@ impl Engine {
         if self.finds_kept_code(method, args, named) {
             return self.run(method, args);
         }
-        match self.instance.module_called(method)? {
+        match self.module_called(method)? {
             Some(module) => self.call_with_hooks(&module, args, named),
             None => self.call_method(method, args, named),
         }
@@ -349,19 +411,24 @@ impl Engine {
     }
 
     /// Limits for calls.
-    pub(crate) fn limits(&self) -> &Limits {
-        self.instance.source().session().limits()
+    pub(crate) fn limits(&self) -> Limits {
+        *self.shared.instance.source().session().limits()
     }
 
     fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {
-        self.instance.signature(method)
+        self.names.signature(&self.shared.instance, method)
+    }
+
+    /// The module that a call of `path` calls, unless a method has that path, or nothing.
+    pub(crate) fn module_called(&mut self, path: &str) -> Result<Option<Arc<CalledModule>>> {
+        self.names.module_called(&self.shared.instance, path)
     }
 
     /// Returns whether another process kept code for this call, so that the model need not be read.
     pub(crate) fn finds_kept_code(&mut self, method: &str, args: &[Value], named: &[(&str, Value)]) -> bool {
         #[cfg(feature = "codegen")]
-        if let Some(native) = &mut self.native {
-            return named.is_empty() && native.finds(&self.instance, method, args);
+        if let Some(native) = &self.shared.native {
+            return named.is_empty() && native.finds(&mut self.code, &self.shared.instance, method, args);
         }
         let _ = (method, args, named);
         false
@@ -369,22 +436,16 @@ impl Engine {
 
     /// Runs a method on complete arguments.
     pub(crate) fn run(&mut self, method: &str, args: &[Value]) -> Result<Value, CallError> {
+        let instance = &self.shared.instance;
         #[cfg(feature = "codegen")]
-        if let Some(native) = &mut self.native
-            && let Some(result) = native.call(&mut self.instance, method, args)?
+        if let Some(native) = &self.shared.native
+            && let Some(result) = native.call(&mut self.code, instance, method, args)?
         {
-            self.instance.check()?;
+            instance.check()?;
             return Ok(result);
         }
-        let running = self.instance.running()?;
-        let result = running.interpreter.call_bound(method, args);
-        #[cfg(feature = "codegen")]
-        if let (Some(parts), Some(native)) = (&running.parts, &mut self.native) {
-            let (notes, time) = parts.take_notes();
-            native.notes.extend(notes);
-            native.compile_time += time;
-        }
-        self.instance.check()?;
+        let result = instance.running()?.interpreter.call_bound(method, args);
+        instance.check()?;
         Ok(result?)
     }
 
@@ -407,9 +468,10 @@ impl Engine {
     /// As [`Engine::call`].
     #[cfg(feature = "codegen")]
     pub fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<crate::Profile>> {
+        let _inside = frazil_rt::gate::enter()?;
         let module = match self.finds_kept_code(method, args, &[]) {
             true => None,
-            false => self.instance.module_called(method)?,
+            false => self.module_called(method)?,
         };
         let method = module.as_ref().map_or(method, |module| &module.forward);
         let complete = match self.finds_kept_code(method, args, &[]) {
@@ -420,8 +482,8 @@ impl Engine {
                 .map_err(Error::Run)?
                 .into_owned(),
         };
-        match &mut self.native {
-            Some(native) => native.profile(method, &complete, time),
+        match &self.shared.native {
+            Some(native) => native.profile(&mut self.code, method, &complete, time),
             None => Ok(None),
         }
     }
@@ -444,7 +506,8 @@ impl Engine {
     /// # Errors
     /// When an attribute holds what no module can keep, such as a future.
     pub fn snapshot(&mut self) -> Result<Model> {
-        let Running { model, interpreter, .. } = self.instance.running()?;
+        let _inside = frazil_rt::gate::enter()?;
+        let Running { model, interpreter } = self.instance().running()?;
         let module = interpreter.snapshot().map_err(|e| Error::Attribute(e.to_string()))?;
         Ok(match module {
             Some(module) => model.derived(module).with_hooks_of(model),
@@ -452,7 +515,7 @@ impl Engine {
         })
     }
 
-    /// What was compiled, and what was not and why: a line each.
+    /// What was compiled, and what was not and why: a line each, of all [handles](Self::share).
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
@@ -463,21 +526,21 @@ impl Engine {
     /// assert!(engine.compile_time().is_zero());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn notes(&self) -> &[String] {
+    pub fn notes(&self) -> Vec<String> {
         #[cfg(feature = "codegen")]
-        if let Some(native) = &self.native {
-            return &native.notes;
+        if let Some(native) = &self.shared.native {
+            return native.record.notes();
         }
-        &[]
+        Vec::new()
     }
 
-    /// Time spent on making native code so far.
+    /// Time spent on making native code so far, by all [handles](Self::share).
     ///
     /// See [`notes`](Self::notes) for an example.
     pub fn compile_time(&self) -> Duration {
         #[cfg(feature = "codegen")]
-        if let Some(native) = &self.native {
-            return native.compile_time;
+        if let Some(native) = &self.shared.native {
+            return native.record.compile_time();
         }
         Duration::ZERO
     }

@@ -3,13 +3,16 @@
 //!
 //! Hooks of all modules run first, then those that an archive holds, which are methods of its module.
 
-use crate::Session;
 use crate::engine::CallError;
 use crate::setters::setters;
+use crate::{Error, Session};
 use frazil_ir::ObjectId;
 use frazil_runtime::Value;
 use frazil_runtime::python_repr::repr;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use tracing::warn;
 
 /// The arguments of a call.
@@ -158,83 +161,139 @@ pub(crate) enum Receiver {
     All,
 }
 
+/// A hook, which runs on one thread at a time.
+struct Turns<H> {
+    hook: Mutex<H>,
+    /// The thread that it runs on.
+    thread: Mutex<Option<ThreadId>>,
+}
+
+/// Marks a hook as not running when this is dropped.
+struct Ending<'t>(&'t Mutex<Option<ThreadId>>);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+impl<H> Turns<H> {
+    fn new(hook: H) -> Arc<Turns<H>> {
+        Arc::new(Turns {
+            hook: Mutex::new(hook),
+            thread: Mutex::new(None),
+        })
+    }
+
+    /// Lets `call` run the hook, after those threads that run it now.
+    fn run<R>(&self, call: impl FnOnce(&mut H) -> Result<R, CallError>) -> Result<R, CallError> {
+        let here = thread::current().id();
+        if *lock(&self.thread) == Some(here) {
+            let text = "a hook called, on another handle of the engine, the module that it runs for";
+            return Err(CallError::Failed(Error::Call(text.to_owned())));
+        }
+        let mut hook = lock(&self.hook);
+        *lock(&self.thread) = Some(here);
+        let _ending = Ending(&self.thread);
+        call(&mut hook)
+    }
+}
+
+#[derive(Clone)]
 struct After {
     id: HookId,
     always_call: bool,
-    hook: Hook,
+    hook: Arc<Turns<Hook>>,
 }
 
 /// The hooks of one module, in the order in which they run.
 #[derive(Default)]
 struct OfModule {
-    before: Vec<(HookId, PreHook)>,
+    before: Vec<(HookId, Arc<Turns<PreHook>>)>,
     after: Vec<After>,
 }
 
-/// The hooks of an engine.
 #[derive(Default)]
-pub(crate) struct Hooks {
+struct Table {
     next: u64,
     modules: HashMap<Receiver, OfModule>,
+}
+
+/// The hooks of an engine. None of its locks is held while a hook runs.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    /// The number of hooks: most engines have none.
+    count: AtomicUsize,
+    table: Mutex<Table>,
 }
 
 impl Hooks {
     /// Whether no hook runs around calls of `of`.
     pub(crate) fn is_empty(&self, of: Receiver) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        let table = lock(&self.table);
         [Receiver::All, of].iter().all(|of| {
-            let hooks = self.modules.get(of);
+            let hooks = table.modules.get(of);
             hooks.is_none_or(|hooks| hooks.before.is_empty() && hooks.after.is_empty())
         })
     }
 
-    /// The hooks that run after calls of `of`, in their order.
-    fn afterwards(&mut self, of: Receiver) -> Vec<&mut After> {
-        let (mut all, mut own) = (Vec::new(), Vec::new());
-        for (receiver, hooks) in &mut self.modules {
-            match receiver {
-                Receiver::All => all.extend(&mut hooks.after),
-                receiver if *receiver == of => own.extend(&mut hooks.after),
-                _ => {}
-            }
-        }
-        all.append(&mut own);
-        all
+    /// The hooks that run after calls of `of` alone, in their order.
+    fn after_of(&self, of: Receiver) -> Vec<After> {
+        let table = lock(&self.table);
+        table
+            .modules
+            .get(&of)
+            .map(|hooks| hooks.after.clone())
+            .unwrap_or_default()
     }
 
-    fn id(&mut self) -> HookId {
-        self.next += 1;
-        HookId(self.next)
-    }
-
-    pub(crate) fn add_before(&mut self, of: Receiver, prepend: bool, hook: PreHook) -> HookId {
-        let id = self.id();
-        add(&mut self.modules.entry(of).or_default().before, prepend, (id, hook));
+    /// Lets `add` put a hook with a new number into the table.
+    fn add(&self, of: Receiver, add: impl FnOnce(&mut OfModule, HookId)) -> HookId {
+        let mut table = lock(&self.table);
+        table.next += 1;
+        let id = HookId(table.next);
+        add(table.modules.entry(of).or_default(), id);
+        self.count.fetch_add(1, Ordering::Release);
         id
     }
 
-    pub(crate) fn add_after(&mut self, of: Receiver, options: &HookOptions, hook: Hook) -> HookId {
-        let id = self.id();
-        let always_call = options.always_call;
-        let hook = After { id, always_call, hook };
-        add(&mut self.modules.entry(of).or_default().after, options.prepend, hook);
-        id
+    pub(crate) fn add_before(&self, of: Receiver, prepend: bool, hook: PreHook) -> HookId {
+        self.add(of, |hooks, id| {
+            insert(&mut hooks.before, prepend, (id, Turns::new(hook)))
+        })
     }
 
-    pub(crate) fn remove(&mut self, id: HookId) -> bool {
-        let mut found = false;
-        for hooks in self.modules.values_mut() {
-            let count = hooks.before.len() + hooks.after.len();
-            hooks.before.retain(|(other, _)| *other != id);
-            hooks.after.retain(|hook| hook.id != id);
-            found |= hooks.before.len() + hooks.after.len() < count;
+    pub(crate) fn add_after(&self, of: Receiver, options: &HookOptions, hook: Hook) -> HookId {
+        let (always_call, hook) = (options.always_call, Turns::new(hook));
+        self.add(of, |hooks, id| {
+            insert(&mut hooks.after, options.prepend, After { id, always_call, hook });
+        })
+    }
+
+    pub(crate) fn remove(&self, id: HookId) -> bool {
+        // What the hook holds is dropped without the lock.
+        let mut removed = OfModule::default();
+        let mut table = lock(&self.table);
+        for hooks in table.modules.values_mut() {
+            removed
+                .before
+                .extend(hooks.before.extract_if(.., |(other, _)| *other == id));
+            removed.after.extend(hooks.after.extract_if(.., |hook| hook.id == id));
         }
-        found
+        let count = removed.before.len() + removed.after.len();
+        self.count.fetch_sub(count, Ordering::Release);
+        drop(table);
+        count > 0
     }
 
     /// Changes the arguments as the pre-hooks of `of` alone say; up to the one that fails.
-    pub(crate) fn before(&mut self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
-        for (_, hook) in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.before) {
-            if let Some(new) = hook(call)? {
+    pub(crate) fn before(&self, of: Receiver, call: &mut CallArguments) -> Result<(), CallError> {
+        let hooks = lock(&self.table).modules.get(&of).map(|hooks| hooks.before.clone());
+        for (_, hook) in hooks.unwrap_or_default() {
+            if let Some(new) = hook.run(|hook| hook(call))? {
                 call.args = new.args;
                 call.kwargs = new.kwargs;
             }
@@ -244,15 +303,15 @@ impl Hooks {
 
     /// Changes the result as the forward hooks of `of` alone say, and counts those that were called.
     pub(crate) fn after(
-        &mut self,
+        &self,
         of: Receiver,
         call: &CallArguments,
         result: &mut Value,
         called: &mut usize,
     ) -> Result<(), CallError> {
-        for After { hook, .. } in self.modules.get_mut(&of).map_or(&mut [][..], |hooks| &mut hooks.after) {
+        for After { hook, .. } in self.after_of(of) {
             *called += 1;
-            if let Some(new) = hook(call, result)? {
+            if let Some(new) = hook.run(|hook| hook(call, result))? {
                 *result = new;
             }
         }
@@ -260,10 +319,10 @@ impl Hooks {
     }
 
     /// Runs the forward hooks with `always_call` after the first `called`, for a call that raised. Errors of theirs are logged.
-    pub(crate) fn always(&mut self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
-        let hooks = self.afterwards(of).into_iter().skip(called);
-        for After { hook, .. } in hooks.filter(|hook| hook.always_call) {
-            match hook(call, &result) {
+    pub(crate) fn always(&self, of: Receiver, call: &CallArguments, mut result: Value, called: usize) {
+        let hooks = [Receiver::All, of].into_iter().flat_map(|of| self.after_of(of));
+        for After { hook, .. } in hooks.skip(called).filter(|hook| hook.always_call) {
+            match hook.run(|hook| hook(call, &result)) {
                 Ok(Some(new)) => result = new,
                 Ok(None) => {}
                 Err(error) => warn!(
@@ -275,7 +334,11 @@ impl Hooks {
     }
 }
 
-fn add<T>(hooks: &mut Vec<T>, prepend: bool, hook: T) {
+fn insert<T>(hooks: &mut Vec<T>, prepend: bool, hook: T) {
     let at = if prepend { 0 } else { hooks.len() };
     hooks.insert(at, hook);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

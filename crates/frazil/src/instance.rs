@@ -3,6 +3,9 @@
 #[cfg(feature = "codegen")]
 use crate::compiler::Compiler;
 use crate::hooks::{HookOptions, Receiver};
+use crate::once::Once;
+#[cfg(feature = "codegen")]
+use crate::record::Record;
 use crate::script_module::join;
 use crate::{EngineKind, EngineOptions, Error, FreezeOptions, Model, PassOptions, Result, Session};
 use frazil_ir::{ObjectId, SymbolId};
@@ -22,12 +25,12 @@ pub(crate) struct ModelSource {
     origin: Option<FileIdentity>,
     /// Where it is.
     path: PathBuf,
-    /// When it has been read.
-    model: Option<Model>,
+    /// When it was read before.
+    given: Option<Model>,
     /// Whether the model is put into evaluation mode.
     pub(crate) eval: bool,
-    /// Whether that has been done.
-    is_evaluating: bool,
+    /// The model that methods are taken from, in evaluation mode if it is put into that.
+    read: Once<Model>,
 }
 
 impl ModelSource {
@@ -37,9 +40,9 @@ impl ModelSource {
             session: model.session().clone(),
             origin: model.origin().cloned(),
             path: PathBuf::new(),
-            model: Some(model.clone()),
+            given: Some(model.clone()),
             eval: false,
-            is_evaluating: false,
+            read: Once::default(),
         }
     }
 
@@ -49,9 +52,9 @@ impl ModelSource {
             session: session.clone(),
             origin: Some(origin),
             path: path.to_owned(),
-            model: None,
+            given: None,
             eval: false,
-            is_evaluating: false,
+            read: Once::default(),
         }
     }
 
@@ -61,9 +64,8 @@ impl ModelSource {
     }
 
     /// The model, if it has been read.
-    #[cfg(feature = "codegen")]
     pub(crate) fn known(&self) -> Option<&Model> {
-        self.model.as_ref()
+        self.read.get().or(self.given.as_ref())
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -71,9 +73,13 @@ impl ModelSource {
     }
 
     /// The model, read now at the latest.
-    fn read(&mut self) -> Result<&Model> {
-        let mut model = match self.model.take() {
-            Some(model) => model,
+    fn read(&self) -> Result<&Model> {
+        self.read.get_or_make(|| self.read_now())
+    }
+
+    fn read_now(&self) -> Result<Model> {
+        let mut model = match &self.given {
+            Some(model) => model.clone(),
             None => {
                 let model = self.session.load(&self.path)?;
                 // Code that runs already was compiled from the file that was there.
@@ -86,13 +92,12 @@ impl ModelSource {
                 model
             }
         };
-        if self.eval && !self.is_evaluating {
+        if self.eval {
             // Objects that restore themselves bring their own flag along.
             model = model.restored_as_known()?;
             model.eval();
-            self.is_evaluating = true;
         }
-        Ok(self.model.insert(model))
+        Ok(model)
     }
 }
 
@@ -102,10 +107,17 @@ pub(crate) struct Instance {
     options: EngineOptions,
     #[cfg(feature = "codegen")]
     compiler: Compiler,
-    running: Option<Running>,
-    /// Of the methods that were called.
+    #[cfg(feature = "codegen")]
+    record: Arc<Record>,
+    running: Once<Running>,
+}
+
+/// What calls through one handle have named so far.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// Methods.
     signatures: Vec<(String, Arc<Signature>)>,
-    /// Modules that were called, by path.
+    /// Modules, by path.
     called: Vec<(String, Arc<CalledModule>)>,
 }
 
@@ -153,50 +165,32 @@ pub(crate) struct Running {
     /// Frozen, for native engines.
     pub(crate) model: Model,
     pub(crate) interpreter: Interpreter,
-    /// What runs natively of methods that do not as a whole.
-    #[cfg(feature = "codegen")]
-    pub(crate) parts: Option<Arc<crate::parts::Parts>>,
 }
 
 impl Instance {
-    /// `compiler` is for what runs natively of methods that do not as a whole.
+    /// `compiler` and `record` are for what runs natively of methods that do not as a whole.
     pub(crate) fn new(
         source: ModelSource,
         options: &EngineOptions,
         #[cfg(feature = "codegen")] compiler: Compiler,
+        #[cfg(feature = "codegen")] record: Arc<Record>,
     ) -> Instance {
         Instance {
             source,
             options: options.clone(),
             #[cfg(feature = "codegen")]
             compiler,
-            running: None,
-            signatures: Vec::new(),
-            called: Vec::new(),
+            #[cfg(feature = "codegen")]
+            record,
+            running: Once::default(),
         }
-    }
-
-    /// What `method` takes. Reads the model.
-    ///
-    /// # Errors
-    /// When there is no such method, or its source does not compile.
-    pub(crate) fn signature(&mut self, method: &str) -> Result<Arc<Signature>> {
-        if let Some((_, known)) = self.signatures.iter().find(|(name, _)| name == method) {
-            return Ok(Arc::clone(known));
-        }
-        let model = self.source.read()?;
-        let Some(signature) = Signature::of_method(model.module(), method).map(Arc::new) else {
-            return Err(model.no_method(method));
-        };
-        self.signatures.push((method.to_owned(), Arc::clone(&signature)));
-        Ok(signature)
     }
 
     /// The module that hooks are for. The root is not read for this.
     ///
     /// # Errors
     /// When there is no module of that path.
-    pub(crate) fn receiver(&mut self, options: &HookOptions) -> Result<Receiver> {
+    pub(crate) fn receiver(&self, options: &HookOptions) -> Result<Receiver> {
         match options.module.as_str() {
             _ if options.all_modules => Ok(Receiver::All),
             "" => Ok(Receiver::Root),
@@ -207,16 +201,67 @@ impl Instance {
         }
     }
 
+    pub(crate) fn source(&self) -> &ModelSource {
+        &self.source
+    }
+
+    /// The model as it was given, read now at the latest: the same methods of the same types as the one that runs.
+    pub(crate) fn model(&self) -> Result<&Model> {
+        self.source.read()
+    }
+
+    /// To be called before a result is given away.
+    ///
+    /// # Errors
+    /// When the archive that the model was read from could not be read as it was when that was loaded.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.source.known() {
+            Some(model) => model.backing().check(),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn running(&self) -> Result<&Running> {
+        self.running.get_or_make(|| {
+            Running::new(
+                self.source.read()?,
+                &self.options,
+                #[cfg(feature = "codegen")]
+                &self.compiler,
+                #[cfg(feature = "codegen")]
+                &self.record,
+            )
+        })
+    }
+}
+
+impl Names {
+    /// What `method` takes. Reads the model.
+    ///
+    /// # Errors
+    /// When there is no such method, or its source does not compile.
+    pub(crate) fn signature(&mut self, instance: &Instance, method: &str) -> Result<Arc<Signature>> {
+        if let Some((_, known)) = self.signatures.iter().find(|(name, _)| name == method) {
+            return Ok(Arc::clone(known));
+        }
+        let model = instance.model()?;
+        let Some(signature) = Signature::of_method(model.module(), method).map(Arc::new) else {
+            return Err(model.no_method(method));
+        };
+        self.signatures.push((method.to_owned(), Arc::clone(&signature)));
+        Ok(signature)
+    }
+
     /// The module that a call of `path` calls: the root for the empty path, or a submodule. `None` when a method has that path, or nothing. Reads the
     /// model.
-    pub(crate) fn module_called(&mut self, path: &str) -> Result<Option<Arc<CalledModule>>> {
+    pub(crate) fn module_called(&mut self, instance: &Instance, path: &str) -> Result<Option<Arc<CalledModule>>> {
         if self.signatures.iter().any(|(name, _)| name == path) {
             return Ok(None);
         }
         if let Some((_, known)) = self.called.iter().find(|(name, _)| name == path) {
             return Ok(Some(Arc::clone(known)));
         }
-        let model = self.source.read()?;
+        let model = instance.model()?;
         let Some(object) = module_at(model, path) else {
             return Ok(None);
         };
@@ -229,40 +274,6 @@ impl Instance {
         self.called.push((path.to_owned(), Arc::clone(&module)));
         Ok(Some(module))
     }
-
-    pub(crate) fn source(&self) -> &ModelSource {
-        &self.source
-    }
-
-    /// The model as it was given, read now at the latest: the same methods of the same types as the one that runs.
-    #[cfg(feature = "codegen")]
-    pub(crate) fn model(&mut self) -> Result<&Model> {
-        self.source.read()
-    }
-
-    /// To be called before a result is given away.
-    ///
-    /// # Errors
-    /// When the archive that the model was read from could not be read as it was when that was loaded.
-    pub(crate) fn check(&self) -> Result<()> {
-        match &self.source.model {
-            Some(model) => model.backing().check(),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn running(&mut self) -> Result<&mut Running> {
-        let running = match self.running.take() {
-            Some(running) => running,
-            None => Running::new(
-                self.source.read()?,
-                &self.options,
-                #[cfg(feature = "codegen")]
-                &self.compiler,
-            )?,
-        };
-        Ok(self.running.insert(running))
-    }
 }
 
 impl Running {
@@ -272,7 +283,12 @@ impl Running {
         self.interpreter.receiver(method)
     }
 
-    fn new(model: &Model, options: &EngineOptions, #[cfg(feature = "codegen")] compiler: &Compiler) -> Result<Running> {
+    fn new(
+        model: &Model,
+        options: &EngineOptions,
+        #[cfg(feature = "codegen")] compiler: &Compiler,
+        #[cfg(feature = "codegen")] record: &Arc<Record>,
+    ) -> Result<Running> {
         let model = match options.kind {
             EngineKind::Interpreter => model.restored()?,
             EngineKind::Native => freeze_for(model, options)?,
@@ -280,19 +296,14 @@ impl Running {
         let registry = model.session().registry().clone();
         #[cfg(feature = "codegen")]
         let parts = (options.kind == EngineKind::Native && !options.strict)
-            .then(|| Arc::new(crate::parts::Parts::new(registry.clone(), compiler.clone())));
+            .then(|| crate::parts::Parts::new(registry.clone(), compiler.clone(), Arc::clone(record)));
         let interpreter = Interpreter::with_module(registry, model.module().clone())?.with_threads(options.threads);
         #[cfg(feature = "codegen")]
-        let interpreter = match &parts {
-            Some(parts) => interpreter.with_delegate(parts.clone()),
+        let interpreter = match parts {
+            Some(parts) => interpreter.with_delegate(Arc::new(parts)),
             None => interpreter,
         };
-        Ok(Running {
-            model,
-            interpreter,
-            #[cfg(feature = "codegen")]
-            parts,
-        })
+        Ok(Running { model, interpreter })
     }
 }
 

@@ -55,12 +55,15 @@ mod model;
 mod module_calls;
 #[cfg(feature = "codegen")]
 mod native;
+mod once;
 #[cfg(feature = "codegen")]
 mod partition;
 #[cfg(feature = "codegen")]
 mod parts;
 #[cfg(feature = "codegen")]
 mod port_names;
+#[cfg(feature = "codegen")]
+mod record;
 mod script_module;
 mod session;
 mod session_builder;

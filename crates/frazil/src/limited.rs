@@ -19,3 +19,13 @@ pub(crate) fn within<R, E: From<Error>>(
     budget.finish().map_err(Error::Exceeded)?;
     done
 }
+
+/// Fails if a limit of the work that the current thread does has been exceeded. To be called before the outcome of a part of the work is kept: if it
+/// failed, the limit may be why.
+#[cfg(feature = "codegen")]
+pub(crate) fn unexceeded() -> Result<(), Error> {
+    match Budget::current().and_then(|budget| budget.exceeded().cloned()) {
+        Some(exceeded) => Err(Error::Exceeded(exceeded)),
+        None => Ok(()),
+    }
+}

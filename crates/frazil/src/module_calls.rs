@@ -32,7 +32,7 @@ impl Engine {
             let new = hook(&call.args)?;
             Ok(new.map(|args| CallArguments { args, ..call.clone() }))
         };
-        self.hooks.add_before(Receiver::Root, false, Box::new(hook))
+        self.shared.hooks.add_before(Receiver::Root, false, Box::new(hook))
     }
 
     /// Runs `hook` on the arguments and the result of every later call of the module (`Module.register_forward_hook`). What it gives takes the
@@ -53,7 +53,8 @@ impl Engine {
         mut hook: impl FnMut(&[Value], &Value) -> Result<Option<Value>, CallError> + Send + 'static,
     ) -> HookId {
         let hook = move |call: &CallArguments, result: &Value| hook(&call.args, result);
-        self.hooks
+        self.shared
+            .hooks
             .add_after(Receiver::Root, &HookOptions::default(), Box::new(hook))
     }
 
@@ -89,8 +90,8 @@ impl Engine {
                 "Module.register_forward_pre_hook() got an unexpected keyword argument 'always_call'".to_owned(),
             ));
         }
-        let receiver = self.instance.receiver(options)?;
-        Ok(self.hooks.add_before(receiver, options.prepend, Box::new(hook)))
+        let receiver = self.receiver_of(options)?;
+        Ok(self.shared.hooks.add_before(receiver, options.prepend, Box::new(hook)))
     }
 
     /// Runs `hook` on the arguments and the result of every later call of the module that `options` name, arguments by name included, as
@@ -124,15 +125,21 @@ impl Engine {
         options: &HookOptions,
         hook: impl FnMut(&CallArguments, &Value) -> Result<Option<Value>, CallError> + Send + 'static,
     ) -> Result<HookId> {
-        let receiver = self.instance.receiver(options)?;
-        Ok(self.hooks.add_after(receiver, options, Box::new(hook)))
+        let receiver = self.receiver_of(options)?;
+        Ok(self.shared.hooks.add_after(receiver, options, Box::new(hook)))
+    }
+
+    /// The module that hooks are for.
+    fn receiver_of(&self, options: &HookOptions) -> Result<Receiver> {
+        let _inside = frazil_rt::gate::enter()?;
+        self.instance().receiver(options)
     }
 
     /// Removes a hook; false when it was removed before.
     ///
     /// See [`register_forward_pre_hook`](Self::register_forward_pre_hook) for an example.
     pub fn remove_hook(&mut self, hook: HookId) -> bool {
-        self.hooks.remove(hook)
+        self.shared.hooks.remove(hook)
     }
 
     /// Calls the module, as `module(...)` in Python: pre-hooks of all modules, its own forward pre-hooks, those that were registered with
@@ -171,15 +178,16 @@ impl Engine {
     /// # Errors
     /// As [`call_module`](Self::call_module).
     pub fn call_module_with(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        let limits = *self.limits();
+        let _inside = frazil_rt::gate::enter().map_err(Error::from)?;
+        let limits = self.limits();
         within(&limits, Phase::Call, || self.call_module_within(args, named))
     }
 
     fn call_module_within(&mut self, args: &[Value], named: &[(&str, Value)]) -> Result<Value, CallError> {
-        if self.hooks.is_empty(Receiver::Root) && self.finds_kept_code("forward", args, named) {
+        if self.shared.hooks.is_empty(Receiver::Root) && self.finds_kept_code("forward", args, named) {
             return self.run("forward", args);
         }
-        match self.instance.module_called("")? {
+        match self.module_called("")? {
             Some(module) => self.call_with_hooks(&module, args, named),
             None => self.call_method("forward", args, named),
         }
@@ -192,7 +200,7 @@ impl Engine {
         args: &[Value],
         named: &[(&str, Value)],
     ) -> Result<Value, CallError> {
-        if self.hooks.is_empty(module.receiver) && module.own.is_empty() {
+        if self.shared.hooks.is_empty(module.receiver) && module.own.is_empty() {
             return self.call_method(&module.forward, args, named);
         }
         let mut call = CallArguments::new(&module.path, args, named);
@@ -201,7 +209,7 @@ impl Engine {
         match outcome {
             Ok(()) => Ok(result),
             Err(error) => {
-                self.hooks.always(module.receiver, &call, result, called);
+                self.shared.hooks.always(module.receiver, &call, result, called);
                 Err(error)
             }
         }
@@ -215,23 +223,23 @@ impl Engine {
         result: &mut Value,
         called: &mut usize,
     ) -> Result<(), CallError> {
-        self.hooks.before(Receiver::All, call)?;
+        self.shared.hooks.before(Receiver::All, call)?;
         for hook in &module.own.before {
             let new = self.call_method(hook, &[Value::tuple(call.args.clone())], &[])?;
             if let Some(args) = CallArguments::positional(&new) {
                 call.args = args;
             }
         }
-        self.hooks.before(module.receiver, call)?;
+        self.shared.hooks.before(module.receiver, call)?;
         let named: Vec<(&str, Value)> = call.kwargs.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
         *result = self.call_method(&module.forward, &call.args, &named)?;
-        self.hooks.after(Receiver::All, call, result, called)?;
+        self.shared.hooks.after(Receiver::All, call, result, called)?;
         for hook in &module.own.after {
             match self.call_method(hook, &[Value::tuple(call.args.clone()), result.clone()], &[])? {
                 Value::None => {}
                 new => *result = new,
             }
         }
-        self.hooks.after(module.receiver, call, result, called)
+        self.shared.hooks.after(module.receiver, call, result, called)
     }
 }

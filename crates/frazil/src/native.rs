@@ -1,64 +1,109 @@
 //! Native code for the methods of a model: what an engine compiles, keeps and calls.
 
 use crate::code_cache::CodeCache;
-use crate::compiled::prepared;
+use crate::compiled::{CompiledCode, prepared};
 use crate::compiler::Compiler;
-use crate::course::{Course, Ending, Method};
+use crate::course::{Course, Ending, Method, Walk};
 use crate::describe::{Argument, CallSignature, describe_all};
 use crate::instance::{Instance, OwnHooks};
-use crate::limited::within;
+use crate::limited::{unexceeded, within};
+use crate::once::Once;
+use crate::record::Record;
 use crate::{CompiledMethod, EngineOptions, Error, Model, NativePlan, Result};
 use frazil_codegen::compile::RunError;
 use frazil_codegen::profile::Profile;
 use frazil_codegen::specialise::{self, ResultSpec};
 use frazil_codegen::{LowerError, Package};
 use frazil_ir::{Graph, SymbolId, TypeId, TypeKind, symbols};
-use frazil_limits::Phase;
+use frazil_limits::{Exceeded, Phase};
 use frazil_runtime::value::Value;
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Compilation state of one method for one call signature.
-enum Entry {
-    Compiled(Box<CompiledMethod>),
+/// A method and the keys of its arguments.
+type Key = (String, Vec<Argument>);
+
+/// Compilation state of one method for one call signature, shared by all handles.
+enum Made {
+    Compiled(CompiledCode),
     /// The method runs in segments.
     Course,
     /// The method runs in the interpreter.
     Interpreted,
 }
 
+/// What one handle has of a [`Made`].
+enum Entry {
+    Compiled(Box<CompiledMethod>),
+    Course,
+    Interpreted,
+}
+
+impl Made {
+    fn instance(&self) -> Result<Entry> {
+        Ok(match self {
+            Made::Compiled(code) => Entry::Compiled(Box::new(code.instance()?)),
+            Made::Course => Entry::Course,
+            Made::Interpreted => Entry::Interpreted,
+        })
+    }
+}
+
 /// Maximum number of call signatures for which segments are kept. With one more, all of them are discarded.
 const MAX_COURSES: usize = 64;
 
-/// Compiled methods by name and call signature.
+/// Compiled methods by name and call signature, which all handles of an engine share. Each is made by the thread that needs it first; others that
+/// need it wait. No lock is held while code runs or is compiled.
 pub(crate) struct Cache {
     compiler: Compiler,
     strict: bool,
     /// Maximum number of entries of one method.
     specialisations: Option<usize>,
-    methods: HashMap<(String, Vec<Argument>), Entry>,
+    methods: Mutex<HashMap<Key, Arc<Once<Made>>>>,
     /// Methods that run in segments, by name and call signature, state included.
-    courses: HashMap<(String, Vec<Argument>), Course>,
-    /// The attributes that each method sets.
-    sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
+    courses: Mutex<HashMap<Key, Arc<Course>>>,
     /// Compiled methods of earlier processes.
     kept: Option<CodeCache>,
-    pub(crate) notes: Vec<String>,
-    pub(crate) compile_time: Duration,
+    pub(crate) record: Arc<Record>,
+}
+
+/// What one handle has of a [`Cache`]: instances of the code that it has called. Calls that find one take no lock.
+#[derive(Default)]
+pub(crate) struct Handle {
+    entries: HashMap<Key, Entry>,
+    walks: HashMap<Key, Walk>,
+    /// The attributes that each method sets.
+    sets: HashMap<String, HashSet<(SymbolId, SymbolId)>>,
+}
+
+/// Why there is no code of an earlier process.
+enum NotKept {
+    Exceeded,
+    Missing,
+}
+
+impl From<Exceeded> for NotKept {
+    fn from(_: Exceeded) -> NotKept {
+        NotKept::Exceeded
+    }
 }
 
 impl Cache {
-    pub(crate) fn new(compiler: Compiler, engine: &EngineOptions, kept: Option<CodeCache>) -> Cache {
+    pub(crate) fn new(
+        compiler: Compiler,
+        engine: &EngineOptions,
+        kept: Option<CodeCache>,
+        record: Arc<Record>,
+    ) -> Cache {
         Cache {
             compiler,
             strict: engine.strict,
             specialisations: engine.specialisations,
-            methods: HashMap::new(),
-            courses: HashMap::new(),
-            sets: HashMap::new(),
+            methods: Mutex::default(),
+            courses: Mutex::default(),
             kept,
-            notes: Vec::new(),
-            compile_time: Duration::ZERO,
+            record,
         }
     }
 
@@ -68,25 +113,36 @@ impl Cache {
     }
 
     /// Runs `method` natively on complete arguments. Returns `None` when the interpreter has to run it.
-    pub(crate) fn call(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
+    pub(crate) fn call(
+        &self,
+        handle: &mut Handle,
+        instance: &Instance,
+        method: &str,
+        args: &[Value],
+    ) -> Result<Option<Value>> {
         let Some((keys, specs, tensors)) = describe_all(args) else {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), keys);
-        if !self.methods.contains_key(&key) {
-            if let (true, Some(most)) = (self.is_full(method), self.specialisations) {
+        if !handle.entries.contains_key(&key) {
+            let Some(slot) = self.slot(&key) else {
+                let most = self.specialisations.unwrap_or_default();
                 return self.interpreted(method, &format!("it has been compiled for {most} call signatures"));
+            };
+            let made = slot.get_or_make(|| self.make(instance, method, &key.1, &specs));
+            let entry = made.and_then(Made::instance);
+            if entry.is_err() {
+                self.forget(&key, slot);
             }
-            let entry = self.make(instance, method, &key.1, &specs)?;
-            self.methods.insert(key.clone(), entry);
+            handle.entries.insert(key.clone(), entry?);
         }
-        match self.methods.get_mut(&key) {
+        match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => match code.run(&tensors) {
                 // The interpreter raises it, with the place.
                 Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
                 result => result.map(Some),
             },
-            Some(Entry::Course) => self.course(instance, method, args),
+            Some(Entry::Course) => self.course(handle, instance, method, args),
             _ => Ok(None),
         }
     }
@@ -94,65 +150,88 @@ impl Cache {
     /// Returns whether there is code for these arguments, in this process or in the cache directory, so that the model need not be read. Code is
     /// kept for complete arguments of the right types: a call of it needs neither defaults nor conversions. A module with hooks of its own has
     /// no code under the name `forward`.
-    pub(crate) fn finds(&mut self, instance: &Instance, method: &str, args: &[Value]) -> bool {
-        instance.source().known().is_none() && self.find(instance, method, args)
+    pub(crate) fn finds(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> bool {
+        let is_unread = || instance.source().known().is_none();
+        // Code of which it is not known whether hooks belong around it is made of a model that has been read: perhaps just now.
+        is_unread() && self.find(handle, instance, method, args) && is_unread()
     }
 
-    fn find(&mut self, instance: &Instance, method: &str, args: &[Value]) -> bool {
+    fn find(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> bool {
         let Some((keys, ..)) = describe_all(args) else {
             return false;
         };
         let key = (method.to_owned(), keys);
-        if self.methods.contains_key(&key) {
+        if handle.entries.contains_key(&key) {
             return true;
         }
-        let start = Instant::now();
-        let ctx = instance.source().session().ctx();
-        let found = self.kept.as_ref().and_then(|kept| kept.get(method, &key.1, ctx, None));
-        let Some((package, results)) = found.filter(|_| !self.is_full(method)) else {
-            return false;
-        };
-        match self.load(method, package, results, "found", start) {
-            Ok(entry) => self.methods.insert(key, entry).is_none(),
-            // It is compiled again.
-            Err(_) => false,
+        let Some(slot) = self.slot(&key) else { return false };
+        let made = slot.get_or_make(|| {
+            let start = Instant::now();
+            let ctx = instance.source().session().ctx();
+            let found = self.kept.as_ref().and_then(|kept| kept.get(method, &key.1, ctx, None));
+            let (package, results) = found.ok_or(NotKept::Missing)?;
+            // What does not load is compiled again.
+            self.load(method, package, results, "found", start)
+                .map_err(|_| NotKept::Missing)
+        });
+        let entry = made.ok().and_then(|made| made.instance().ok());
+        match entry {
+            Some(entry) => handle.entries.insert(key, entry).is_none(),
+            None => {
+                self.forget(&key, slot);
+                false
+            }
         }
     }
 
-    /// Returns whether `method` has been compiled for its maximum number of call signatures.
-    fn is_full(&self, method: &str) -> bool {
-        let count = || self.methods.keys().filter(|(name, _)| name == method).count();
-        self.specialisations.is_some_and(|most| count() >= most)
+    /// The place of the code for `key`. Returns `None` when the method has been compiled for its maximum number of call signatures.
+    fn slot(&self, key: &Key) -> Option<Arc<Once<Made>>> {
+        let mut methods = lock(&self.methods);
+        if let Some(slot) = methods.get(key) {
+            return Some(Arc::clone(slot));
+        }
+        let count = || methods.keys().filter(|(name, _)| *name == key.0).count();
+        let is_full = self.specialisations.is_some_and(|most| count() >= most);
+        (!is_full).then(|| Arc::clone(methods.entry(key.clone()).or_default()))
+    }
+
+    /// Removes the place of `key` if nothing is in it, and no other thread is about to make something.
+    fn forget(&self, key: &Key, slot: Arc<Once<Made>>) {
+        let mut methods = lock(&self.methods);
+        // One of the references is the table's.
+        if slot.get().is_none() && Arc::strong_count(&slot) == 2 {
+            methods.remove(key);
+        }
     }
 
     /// Loads the code of `package`.
     fn load(
-        &mut self,
+        &self,
         method: &str,
         package: Package,
         results: Vec<ResultSpec>,
         what: &str,
         start: Instant,
-    ) -> Result<Entry> {
+    ) -> Result<Made> {
         let (calls, kernels) = package.kernel_count();
         let workspace = package.workspace_bytes();
-        let code = CompiledMethod::new(package, results, &self.compiler)?;
+        let code = CompiledCode::new(package, results, &self.compiler)?;
         let time = start.elapsed();
-        self.compile_time += time;
-        self.notes.push(format!(
+        self.record.add_time(time);
+        self.record.note(format!(
             "{method}: {calls} kernel calls ({kernels} distinct), workspace {} KiB, {what} in {:.0} ms",
             workspace / 1024,
             time.as_secs_f64() * 1e3
         ));
-        Ok(Entry::Compiled(Box::new(code)))
+        Ok(Made::Compiled(code))
     }
 
     /// Runs `method` in segments. Returns `None` when the interpreter has to run it.
-    fn course(&mut self, instance: &mut Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
+    fn course(&self, handle: &mut Handle, instance: &Instance, method: &str, args: &[Value]) -> Result<Option<Value>> {
         let running = instance.running()?;
         let module = running.model.module();
         let graph = running.model.graph(method)?;
-        let sets = self
+        let sets = handle
             .sets
             .entry(method.to_owned())
             .or_insert_with(|| attributes_set(graph));
@@ -165,28 +244,16 @@ impl Cache {
             return self.interpreted(method, "an attribute is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), signature.keys.clone());
-        if !self.courses.contains_key(&key) && self.courses.len() >= MAX_COURSES {
-            self.courses.clear();
-        }
-        let start = Instant::now();
-        let known = self.notes.len();
         let compiled = Method {
             name: method,
             graph,
             module,
             registry: running.model.session().registry(),
             compiler: &self.compiler,
+            record: &self.record,
             strict: self.strict,
         };
-        let ending = self
-            .courses
-            .entry(key)
-            .or_default()
-            .run(&compiled, &signature, &mut self.notes);
-        if self.notes.len() > known {
-            self.compile_time += start.elapsed();
-        }
-        match ending? {
+        match self.walk(handle, key).run(&compiled, &signature)? {
             Ending::Returned(value) => Ok(Some(value)),
             // The interpreter raises it, with the place.
             Ending::Interpret => Ok(None),
@@ -194,38 +261,79 @@ impl Cache {
         }
     }
 
+    /// The walk of `handle` for a method and call signature.
+    fn walk<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut Walk {
+        if !handle.walks.contains_key(&key) && handle.walks.len() >= MAX_COURSES {
+            handle.walks.clear();
+        }
+        let course = || {
+            let mut courses = lock(&self.courses);
+            if !courses.contains_key(&key) && courses.len() >= MAX_COURSES {
+                courses.clear();
+            }
+            let course = courses.entry(key.clone()).or_default();
+            if course.is_full() {
+                *course = Arc::default();
+            }
+            Walk::new(Arc::clone(course))
+        };
+        if handle.walks.get(&key).is_some_and(Walk::is_over) {
+            handle.walks.insert(key.clone(), course());
+        }
+        let new = (!handle.walks.contains_key(&key)).then(course);
+        match new {
+            Some(new) => handle.walks.entry(key).insert_entry(new).into_mut(),
+            None => handle.walks.entry(key).or_insert_with(|| Walk::new(Arc::default())),
+        }
+    }
+
     /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` when it is not
     /// native.
-    pub(crate) fn profile(&mut self, method: &str, args: &[Value], time: Duration) -> Result<Option<Profile>> {
+    pub(crate) fn profile(
+        &self,
+        handle: &mut Handle,
+        method: &str,
+        args: &[Value],
+        time: Duration,
+    ) -> Result<Option<Profile>> {
         let Some((keys, _, tensors)) = describe_all(args) else {
             return Ok(None);
         };
-        match self.methods.get_mut(&(method.to_owned(), keys)) {
+        let key = (method.to_owned(), keys);
+        let made = lock(&self.methods).get(&key).map(Arc::clone);
+        if !handle.entries.contains_key(&key)
+            && let Some(made) = made.as_ref().and_then(|slot| slot.get())
+        {
+            handle.entries.insert(key.clone(), made.instance()?);
+        }
+        match handle.entries.get_mut(&key) {
             Some(Entry::Compiled(code)) => code.profile(&tensors, time).map(Some),
             _ => Ok(None),
         }
     }
 
     fn make(
-        &mut self,
-        instance: &mut Instance,
+        &self,
+        instance: &Instance,
         method: &str,
         keys: &[Argument],
         specs: &[specialise::InputSpec],
-    ) -> Result<Entry> {
+    ) -> Result<Made> {
         let limits = *instance.source().session().limits();
         within(&limits, Phase::Compile, || {
-            self.make_within(instance, method, keys, specs)
+            let made = self.make_within(instance, method, keys, specs);
+            unexceeded()?;
+            made
         })
     }
 
     fn make_within(
-        &mut self,
-        instance: &mut Instance,
+        &self,
+        instance: &Instance,
         method: &str,
         keys: &[Argument],
         specs: &[specialise::InputSpec],
-    ) -> Result<Entry> {
+    ) -> Result<Made> {
         let start = Instant::now();
         let compiler = self.compiler.named(method);
         let ctx = instance.source().session().ctx().clone();
@@ -235,18 +343,18 @@ impl Cache {
         let found = found.and_then(|kept| kept.get(kept_name, keys, &ctx, Some(&types)));
         // An entry that does not load is compiled again and replaced.
         if let Some((package, results)) = found
-            && let Ok(entry) = self.load(method, package, results, "found", start)
+            && let Ok(made) = self.load(method, package, results, "found", start)
         {
-            return Ok(entry);
+            return Ok(made);
         }
         let model = &instance.running()?.model;
         let made = NativePlan::new(model.graph(method)?, specs, model.session().registry(), &compiler);
         let plan = match made {
-            Ok(plan) if plan.warns => return Ok(Entry::Course),
+            Ok(plan) if plan.warns => return Ok(Made::Course),
             Ok(plan) => plan,
             // The interpreter raises it, with the place.
-            Err(LowerError::Raises { .. }) => return Ok(Entry::Interpreted),
-            Err(LowerError::Unsupported(_)) => return Ok(Entry::Course),
+            Err(LowerError::Raises { .. }) => return Ok(Made::Interpreted),
+            Err(LowerError::Unsupported(_)) => return Ok(Made::Course),
             Err(error) => return self.not_compiled(method, &error.to_string()),
         };
         let package = match plan.package(&compiler) {
@@ -261,6 +369,7 @@ impl Cache {
                 Ok(package) => {
                     // Zeros must not be kept.
                     instance.check()?;
+                    unexceeded()?;
                     kept.put(kept_name, keys, &ctx, &types, &package, &results);
                     package
                 }
@@ -269,26 +378,25 @@ impl Cache {
             None => package,
         };
         match self.load(method, package, results, "compiled", start) {
-            Ok(entry) => Ok(entry),
+            Ok(made) => Ok(made),
             Err(error) => self.not_compiled(method, &error.to_string()),
         }
     }
 
-    fn not_compiled(&mut self, method: &str, why: &str) -> Result<Entry> {
+    fn not_compiled(&self, method: &str, why: &str) -> Result<Made> {
+        unexceeded()?;
         self.interpreted(method, why)?;
-        Ok(Entry::Interpreted)
+        Ok(Made::Interpreted)
     }
 
-    fn interpreted(&mut self, method: &str, why: &str) -> Result<Option<Value>> {
+    fn interpreted(&self, method: &str, why: &str) -> Result<Option<Value>> {
         if self.strict {
             return Err(Error::Unsupported(format!(
                 "method `{method}` cannot be compiled: {why}"
             )));
         }
-        let note = format!("{method}: runs in the interpreter: {why}");
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        self.record
+            .note_once(format!("{method}: runs in the interpreter: {why}"));
         Ok(None)
     }
 }
@@ -319,4 +427,8 @@ fn attributes_set(graph: &Graph) -> HashSet<(SymbolId, SymbolId)> {
 fn result_types(model: &Model, method: &str) -> Result<Vec<TypeId>> {
     let graph = model.graph(method)?;
     Ok(graph.outputs().map(|v| graph.ty(v)).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

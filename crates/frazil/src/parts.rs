@@ -1,59 +1,63 @@
 //! Native code for parts of methods, called by the interpreter that runs the rest.
 
+use crate::compiled::CompiledCode;
 use crate::compiler::Compiler;
 use crate::describe::{Argument, describe_all};
+use crate::limited::unexceeded;
+use crate::once::Once;
 use crate::partition::partition;
-use crate::{CompiledMethod, NativePlan};
+use crate::record::Record;
+use crate::{CompiledMethod, NativePlan, Result};
 use frazil_ir::Graph;
 use frazil_runtime::interp::Delegate;
 use frazil_runtime::{Registry, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Kinds of arguments for which a part is compiled; one that sees more runs in the interpreter from then on.
 const MAX_VARIANTS: usize = 16;
 
-/// The parts of a model's methods.
+/// The parts of a model's methods. Several threads may run one at the same time; no lock is held while code runs or is compiled.
 pub(crate) struct Parts {
     registry: Arc<Registry>,
     compiler: Compiler,
-    state: Mutex<State>,
+    record: Arc<Record>,
+    /// By the addresses of their graphs.
+    parts: Mutex<HashMap<usize, Part>>,
 }
 
-#[derive(Default)]
-struct State {
-    parts: HashMap<usize, Part>,
-    notes: Vec<String>,
-    compile_time: Duration,
-}
-
-/// A part with what it was compiled to; `None` where it cannot be.
+/// A part with what it was compiled to.
 struct Part {
     /// Keeps the address, by which the part is known, from being used again.
     _graph: Arc<Graph>,
-    variants: HashMap<Vec<Argument>, Option<CompiledMethod>>,
+    variants: HashMap<Vec<Argument>, Arc<Variant>>,
+}
+
+/// The code of a part for one kind of arguments.
+#[derive(Default)]
+struct Variant {
+    /// `None` where the part cannot be compiled.
+    code: Once<Option<CompiledCode>>,
+    /// Instances that no run uses: as many as there were runs at the same time.
+    idle: Mutex<Vec<CompiledMethod>>,
 }
 
 impl Parts {
-    pub(crate) fn new(registry: Arc<Registry>, compiler: Compiler) -> Parts {
+    pub(crate) fn new(registry: Arc<Registry>, compiler: Compiler, record: Arc<Record>) -> Parts {
         Parts {
             registry,
             compiler,
-            state: Mutex::default(),
+            record,
+            parts: Mutex::default(),
         }
     }
 
-    /// What was compiled since the last call of this, a line each, and how long that took.
-    pub(crate) fn take_notes(&self) -> (Vec<String>, Duration) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (
-            std::mem::take(&mut state.notes),
-            std::mem::take(&mut state.compile_time),
-        )
-    }
-
-    fn compile(&self, state: &mut State, graph: &Graph, specs: &[frazil_codegen::InputSpec]) -> Option<CompiledMethod> {
+    /// The code of a part; `None` where it cannot be compiled.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, which says nothing about the part.
+    fn compile(&self, graph: &Graph, specs: &[frazil_codegen::InputSpec]) -> Result<Option<CompiledCode>> {
         let start = Instant::now();
         let compiler = self.compiler.named("part");
         let place = graph
@@ -71,25 +75,39 @@ impl Parts {
             .map_err(|e| e.to_string())
             .and_then(|plan| {
                 let (calls, _) = plan.kernel_count();
-                plan.compile_with(&compiler)
+                plan.code(&compiler)
                     .map(|code| (calls, code))
                     .map_err(|e| e.to_string())
             });
+        unexceeded()?;
         let time = start.elapsed();
-        state.compile_time += time;
+        self.record.add_time(time);
         match compiled {
             Ok((calls, code)) => {
                 let ms = time.as_secs_f64() * 1e3;
-                state
-                    .notes
-                    .push(format!("part{place}: {calls} kernel calls, compiled in {ms:.0} ms"));
-                Some(code)
+                self.record
+                    .note(format!("part{place}: {calls} kernel calls, compiled in {ms:.0} ms"));
+                Ok(Some(code))
             }
             Err(why) => {
-                state.notes.push(format!("part{place}: runs in the interpreter: {why}"));
-                None
+                self.record.note(format!("part{place}: runs in the interpreter: {why}"));
+                Ok(None)
             }
         }
+    }
+
+    /// The variant of a part for arguments of one kind, unless it has too many.
+    fn variant(&self, part: &Arc<Graph>, key: Vec<Argument>) -> Option<Arc<Variant>> {
+        let mut parts = lock(&self.parts);
+        let known = parts.entry(Arc::as_ptr(part) as usize).or_insert_with(|| Part {
+            _graph: part.clone(),
+            variants: HashMap::new(),
+        });
+        if let Some(variant) = known.variants.get(&key) {
+            return Some(Arc::clone(variant));
+        }
+        let has_room = known.variants.len() < MAX_VARIANTS;
+        has_room.then(|| Arc::clone(known.variants.entry(key).or_default()))
     }
 }
 
@@ -100,21 +118,17 @@ impl Delegate for Parts {
 
     fn run(&self, part: &Arc<Graph>, inputs: &[Value]) -> Option<Vec<Value>> {
         let (key, specs, tensors) = describe_all(inputs)?;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = Arc::as_ptr(part) as usize;
-        let known = state.parts.entry(address).or_insert_with(|| Part {
-            _graph: part.clone(),
-            variants: HashMap::new(),
-        });
-        if !known.variants.contains_key(&key) {
-            if known.variants.len() >= MAX_VARIANTS {
-                return None;
-            }
-            let compiled = self.compile(&mut state, part, &specs);
-            state.parts.get_mut(&address)?.variants.insert(key.clone(), compiled);
-        }
-        let code = state.parts.get_mut(&address)?.variants.get_mut(&key)?.as_mut()?;
+        let variant = self.variant(part, key)?;
+        let code = variant.code.get_or_make(|| self.compile(part, &specs)).ok()?.as_ref()?;
+        let idle = lock(&variant.idle).pop();
+        let mut method = idle.map_or_else(|| code.instance(), Ok).ok()?;
+        let results = method.run_all(&tensors);
+        lock(&variant.idle).push(method);
         // What it raises, the interpreter raises with the place.
-        code.run_all(&tensors).ok()
+        results.ok()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -41,7 +41,7 @@ mod tensor_error;
 pub mod threads;
 #[cfg(not(feature = "threads"))]
 #[path = "one_thread.rs"]
-mod threads;
+pub mod threads;
 pub mod value;
 
 pub use instance_of::is_instance;

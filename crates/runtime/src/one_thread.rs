@@ -1,5 +1,10 @@
 //! What stands in for `threads` in a build without that feature: the caller does everything.
 
+/// Runs `work` where no other work can come in between: here.
+pub fn outside_of_pools<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
 /// Calls `work` on each chunk of `size` elements of `out` with its index, and with what `state` makes.
 pub(crate) fn each_chunk<T, S, E>(
     out: &mut [T],

@@ -3,11 +3,15 @@
 //! Threads do not survive a fork: in the child nobody would take up what is handed to a pool of its parent, and who waits for it would wait for ever.
 //! So a pool serves the process that started it, and a child starts its own.
 
+use frazil_limits::Budget;
 use frazil_rt::{Origin, SignalsBlocked};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
+
+/// As the main thread has.
+const STACK_BYTES: usize = 8 << 20;
 
 /// A pool and the process that it belongs to. It is never dropped: in another process that would wait for its threads.
 struct Owned {
@@ -90,6 +94,39 @@ pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         std::mem::forget(alone);
     }
     work()
+}
+
+/// Runs `work` on a thread of no pool, and waits for it.
+///
+/// A thread of a pool that waits for parallel work does other work of the pool meanwhile. If that work waits for what the first is making, neither
+/// comes to an end. Where the system refuses a thread, `work` runs here.
+pub fn outside_of_pools<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_none() {
+        return work();
+    }
+    let mut work = Some(work);
+    let budget = Budget::current();
+    let result = std::thread::scope(|scope| {
+        let run = || {
+            let _entered = budget.as_ref().map(Budget::enter);
+            work.take().map(|work| work())
+        };
+        let thread = std::thread::Builder::new()
+            .name("frazil-make".into())
+            .stack_size(STACK_BYTES);
+        let blocked = SignalsBlocked::new();
+        let started = thread.spawn_scoped(scope, run);
+        drop(blocked);
+        match started.ok()?.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    match (result, work) {
+        (Some(result), _) => result,
+        (None, Some(work)) => work(),
+        (None, None) => unreachable!("a thread that has taken the work gives its result"),
+    }
 }
 
 /// Calls `work` on each chunk of `size` elements of `out` with its index, and with a state that `state` makes for each thread.

@@ -20,6 +20,7 @@ mod deep;
 mod eager;
 mod foreign;
 mod forks;
+mod handles;
 mod language;
 mod layers_page;
 mod methods;

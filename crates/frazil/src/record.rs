@@ -1,0 +1,44 @@
+//! What an engine has compiled so far.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Notes on what was compiled, and the time that this took.
+#[derive(Default)]
+pub(crate) struct Record(Mutex<Entries>);
+
+#[derive(Default)]
+struct Entries {
+    notes: Vec<String>,
+    compile_time: Duration,
+}
+
+impl Record {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn note(&self, note: String) {
+        self.entries().notes.push(note);
+    }
+
+    /// Adds `note`, unless it is there.
+    pub(crate) fn note_once(&self, note: String) {
+        let mut entries = self.entries();
+        if !entries.notes.contains(&note) {
+            entries.notes.push(note);
+        }
+    }
+
+    pub(crate) fn add_time(&self, time: Duration) {
+        self.entries().compile_time += time;
+    }
+
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.entries().notes.clone()
+    }
+
+    pub(crate) fn compile_time(&self) -> Duration {
+        self.entries().compile_time
+    }
+}
