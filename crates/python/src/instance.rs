@@ -108,7 +108,8 @@ impl Instance {
         path: Option<&str>,
         act: impl FnOnce(&mut Engine) -> Result<R, CallError> + Send,
     ) -> PyResult<Result<R, CallError>> {
-        let (mut engine, version) = match lock(py, &self.state).take(path) {
+        let idle = lock(py, &self.state).take(path);
+        let (mut engine, version) = match idle {
             Some(taken) => taken,
             // Freezing takes its time.
             None => {
@@ -138,7 +139,7 @@ impl State {
         engines.is_dirty = true;
         let engine = match engines.idle.pop() {
             Some(engine) => engine,
-            None => engines.first.share().ok()?,
+            None => engines.first.share(),
         };
         Some((engine, Arc::clone(&engines.version)))
     }
@@ -170,7 +171,7 @@ impl State {
                 engines.is_dirty = true;
                 let engine = match engines.idle.pop() {
                     Some(engine) => engine,
-                    None => engines.first.share()?,
+                    None => engines.first.share(),
                 };
                 Ok((engine, Arc::clone(&engines.version)))
             }
@@ -210,18 +211,5 @@ impl State {
             }
         }
         Ok(())
-    }
-}
-
-/// Until engines can be shared.
-trait Share {
-    fn share(&mut self) -> frazil::Result<Engine>;
-}
-
-impl Share for Engine {
-    fn share(&mut self) -> frazil::Result<Engine> {
-        self.model()?
-            .clone()
-            .engine(&frazil::EngineOptions::default().kind(EngineKind::Interpreter))
     }
 }
