@@ -97,5 +97,5 @@ pub use frazil_limits::{Exceeded, Limits, LimitsError};
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};
-pub use frazil_syntax::{from_safetensors, print_graph, to_safetensors, write_atomically};
+pub use frazil_syntax::{GraphText, from_safetensors, print_dot, print_graph, to_safetensors, write_atomically};
 pub use frazil_torchscript::SaveOptions;

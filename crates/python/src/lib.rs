@@ -31,6 +31,10 @@ fn _frazil(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<script_module::HookHandle>()?;
     module.add_class::<object::Object>()?;
     module.add_class::<graph::Graph>()?;
+    module.add_class::<graph::Node>()?;
+    module.add_class::<graph::Block>()?;
+    module.add_class::<graph::Value>()?;
+    module.add_class::<graph::Use>()?;
     module.add_function(wrap_pyfunction!(functions::load, module)?)?;
     module.add_function(wrap_pyfunction!(functions::save, module)?)?;
     module.add_function(wrap_pyfunction!(functions::freeze, module)?)?;

@@ -242,14 +242,14 @@ impl ScriptModule {
             .instance
             .with_engine(py, Some(&path), |engine| Ok(engine.graph_for(&path)?.clone()))?;
         let graph = graph.map_err(|error| crate::errors::call_failed(py, &error))?;
-        Graph::loose(&self.instance.definitions(py), graph)
+        Ok(Graph::loose(&self.instance.definitions(py), graph))
     }
 
     /// The aliases of the values of ``forward``, as text.
     #[pyo3(signature = (method = "forward"))]
     fn dump_alias_db(&self, py: Python<'_>, method: &str) -> PyResult<String> {
         let graph = Graph::of_method(py, &self.instance, &join(&self.path, method))?;
-        graph.dump_alias_db(py)
+        Ok(graph.alias_db())
     }
 
     /// Options of calls, as a dict.
