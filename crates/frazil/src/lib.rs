@@ -80,7 +80,7 @@ pub use error_class::ErrorClass;
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::plan::Port;
 #[cfg(feature = "codegen")]
-pub use frazil_codegen::profile::Profile;
+pub use frazil_codegen::profile::{Profile, Row as ProfileRow};
 pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};

@@ -3,6 +3,7 @@
 use crate::arrays::Kind;
 use crate::errors::OrRaise;
 use crate::hooks::HookList;
+use crate::interrupt::without_gil;
 use crate::options::Options;
 use frazil::{CallError, Engine, EngineKind, MemberOptions, Model};
 use pyo3::prelude::*;
@@ -113,14 +114,14 @@ impl Instance {
             Some(taken) => taken,
             // Freezing takes its time.
             None => {
-                let made = py.detach(|| {
+                let made = without_gil(py, || {
                     let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
                     state.make(path)
-                });
+                })?;
                 made.or_raise(py)?
             }
         };
-        let result = py.detach(|| act(&mut engine));
+        let result = without_gil(py, || act(&mut engine))?;
         lock(py, &self.state).put(engine, version);
         Ok(result)
     }

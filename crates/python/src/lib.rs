@@ -3,6 +3,7 @@
 //! - `arrays` and `dlpack` exchange arrays, `value` every other kind of value.
 //! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
 //! - `script_module` and `members` are the classes of modules, `object` that of objects, `graph` that of graphs.
+//! - `native` has what needs native code, `profile` the table of a profile, `interrupt` runs long work that Ctrl+C ends.
 //! - `functions` has the functions of the package, `options` the options of calls, `errors` the exceptions.
 
 mod arrays;
@@ -13,9 +14,14 @@ mod functions;
 mod graph;
 mod hooks;
 mod instance;
+mod interrupt;
 mod members;
+#[cfg(feature = "codegen")]
+mod native;
 mod object;
 mod options;
+#[cfg(feature = "codegen")]
+mod profile;
 mod script_module;
 mod value;
 
@@ -30,6 +36,8 @@ fn _frazil(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<script_module::ScriptMethod>()?;
     module.add_class::<script_module::HookHandle>()?;
     module.add_class::<object::Object>()?;
+    #[cfg(feature = "codegen")]
+    module.add_class::<profile::ProfileTable>()?;
     module.add_class::<graph::Graph>()?;
     module.add_class::<graph::Node>()?;
     module.add_class::<graph::Block>()?;

@@ -3,6 +3,7 @@
 use crate::arrays::{dtype_of, shown};
 use crate::errors::{OrRaise, type_error};
 use crate::functions::save_options;
+use crate::interrupt::without_gil;
 use crate::script_module::{ScriptModule, join};
 use crate::value::{Values, read_tensor};
 use frazil::ir::Device;
@@ -472,7 +473,7 @@ impl ScriptModule {
     ) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
         let model = self.whole(py, "save")?;
         let options = save_options(_extra_files)?;
-        let bytes = py.detach(|| model.save_bytes(&options)).or_raise(py)?;
+        let bytes = without_gil(py, || model.save_bytes(&options))?.or_raise(py)?;
         Ok(pyo3::types::PyBytes::new(py, &bytes))
     }
 

@@ -6,11 +6,14 @@ mod node;
 mod value;
 
 pub(crate) use cell::GraphCell;
+#[cfg(feature = "codegen")]
+pub(crate) use html::escaped;
 pub(crate) use node::{Block, Node};
 pub(crate) use value::{Use, Value};
 
 use crate::errors::{OrRaise, exception, type_error, value_error};
 use crate::instance::Instance;
+use crate::interrupt::without_gil;
 use frazil::ir::{Constant, Graph as Ir};
 use frazil::passes::PassManager;
 use frazil::passes::manager::PassContext;
@@ -56,7 +59,7 @@ impl Graph {
             let graph = self.cell.read(Ir::clone);
             return Ok(Graph::loose(model, graph));
         };
-        let inlined = py.detach(|| model.run_passes("inline", &PassOptions::default()));
+        let inlined = without_gil(py, || model.run_passes("inline", &PassOptions::default()))?;
         let inlined = inlined.or_raise(py)?.0;
         let graph = inlined.graph(method).or_raise(py)?.clone();
         Ok(Graph::new(&inlined, Some(method), graph))
