@@ -82,6 +82,7 @@ pub use frazil_codegen::plan::Port;
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::profile::{Profile, Row as ProfileRow};
 pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
+pub use limited::interruptible;
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
