@@ -72,7 +72,7 @@ pub(crate) fn call<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let model = instance.definitions(py);
+    let model = instance.definitions(py)?;
     let arguments = Arguments::read(py, &model, instance.kind, args, kwargs)?;
     let path = match called {
         Call::Model => None,

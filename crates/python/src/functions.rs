@@ -209,7 +209,7 @@ fn derived(
     make: impl FnOnce(&Model) -> frazil::Result<Model> + Send,
 ) -> PyResult<ScriptModule> {
     let model = from.whole(py, "use")?;
-    let options = from.instance.options(py);
+    let options = from.instance.options(py)?;
     let model = model.with_limits(options.limits);
     let made = without_gil(py, || make(&model))?.or_raise(py)?;
     Ok(ScriptModule::new(made, options, from.instance.kind))
@@ -375,7 +375,7 @@ pub(crate) fn run_passes(
             )));
         }
     }
-    Ok(ScriptModule::new(model, from.instance.options(py), from.instance.kind))
+    Ok(ScriptModule::new(model, from.instance.options(py)?, from.instance.kind))
 }
 
 /// The names of all passes.

@@ -107,7 +107,7 @@ impl ScriptModule {
 
     /// Direct submodules with their names.
     fn named_children<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let children = own.named_children().into_iter();
         let children: Named<'py> = children
@@ -123,7 +123,7 @@ impl ScriptModule {
 
     /// Direct submodules.
     fn children<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let children = own.named_children().into_iter();
         let children: Vec<Bound<'py, ScriptModule>> = children
@@ -141,7 +141,7 @@ impl ScriptModule {
         prefix: &str,
         remove_duplicate: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let all = own
             .named_modules_with(&options("", true, remove_duplicate))
@@ -180,7 +180,7 @@ impl ScriptModule {
 
     /// The submodule at a dotted path.
     fn get_submodule(&self, py: Python<'_>, target: &str) -> PyResult<ScriptModule> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         own.get_submodule(target).or_raise(py)?;
         Ok(self.at(match target {
@@ -484,10 +484,8 @@ impl ScriptModule {
     }
 
     /// Whether there is an attribute, as ``hasattr``, at a dotted path.
-    fn has_attribute(&self, py: Python<'_>, path: &str) -> bool {
-        self.instance
-            .definitions(py)
-            .root()
-            .has_attribute(&join(&self.path, path))
+    fn has_attribute(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        let model = self.instance.definitions(py)?;
+        Ok(model.root().has_attribute(&join(&self.path, path)))
     }
 }

@@ -51,7 +51,7 @@ impl ScriptModule {
             .try_iter()?
             .map(|input| input_spec(&input?))
             .collect::<PyResult<_>>()?;
-        let limits = self.instance.options(py).limits;
+        let limits = self.instance.options(py)?.limits;
         let plan = without_gil(py, || {
             let model = model.with_limits(limits);
             // A frozen module has no such flag.
@@ -77,7 +77,7 @@ impl ScriptModule {
         threads: Option<usize>,
         target_cpu: Option<&str>,
     ) -> CompileOptions {
-        let engine = self.instance.options(py).engine;
+        let engine = self.instance.options(py)?.engine;
         let target = target_cpu.map_or(engine.target_cpu, str::to_owned);
         CompileOptions::default()
             .name(name.to_owned())
@@ -168,7 +168,7 @@ impl ScriptModule {
         let time = Duration::try_from_secs_f64(seconds);
         let time = time.map_err(|_| value_error(format!("`seconds`: expected a positive number, not {seconds}")))?;
         let path = join(&self.path, method);
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let arguments = Arguments::read(py, &model, self.instance.kind, args, None::<&Bound<'py, PyDict>>)?;
         let positional = &arguments.positional;
         let measured = self.instance.with_engine(py, Some(&path), |engine| {

@@ -59,7 +59,7 @@ impl ScriptModule {
     /// For submodules, which `done` is not done to.
     pub(crate) fn whole(&self, py: Python<'_>, done: &str) -> PyResult<Model> {
         match self.path.is_empty() {
-            true => self.instance.model(py),
+            true => Ok(Model::clone(&*self.instance.model(py)?)),
             false => Err(type_error(format!(
                 "`{}` is a submodule: {done} the model that it belongs to",
                 self.path
@@ -90,7 +90,7 @@ impl ScriptModule {
 
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let path = join(&self.path, name);
-        let definitions = self.instance.definitions(py);
+        let definitions = self.instance.definitions(py)?;
         let own = definitions.root().get_submodule(&self.path).or_raise(py)?;
         if own.has_method(name) {
             let instance = Arc::clone(&self.instance);
@@ -143,7 +143,7 @@ impl ScriptModule {
     }
 
     fn __dir__(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let mut names: Vec<String> = own.method_names().into_iter().map(str::to_owned).collect();
         let attributes = own.named_attributes(&frazil::MemberOptions::own()).or_raise(py)?;
@@ -157,7 +157,7 @@ impl ScriptModule {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         Ok(model.root().get_submodule(&self.path).or_raise(py)?.to_string())
     }
 
@@ -180,7 +180,7 @@ impl ScriptModule {
     /// A copy with a state of its own. Weights are shared until one of the copies changes them.
     fn __copy__(&self, py: Python<'_>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "copy")?;
-        Ok(ScriptModule::new(model, self.instance.options(py), self.instance.kind))
+        Ok(ScriptModule::new(model, self.instance.options(py)?, self.instance.kind))
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<ScriptModule> {
@@ -190,7 +190,7 @@ impl ScriptModule {
     /// The name of the module's class.
     #[getter]
     fn original_name(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         Ok(model
             .root()
             .get_submodule(&self.path)
@@ -200,7 +200,7 @@ impl ScriptModule {
     }
 
     fn extra_repr(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         Ok(model.root().get_submodule(&self.path).or_raise(py)?.extra_repr())
     }
 
@@ -242,7 +242,7 @@ impl ScriptModule {
             .instance
             .with_engine(py, Some(&path), |engine| Ok(engine.graph_for(&path)?.clone()))?;
         let graph = graph.map_err(|error| crate::errors::call_failed(py, &error))?;
-        Ok(Graph::loose(&self.instance.definitions(py), graph))
+        Ok(Graph::loose(&*self.instance.definitions(py)?, graph))
     }
 
     /// The aliases of the values of ``forward``, as text.
@@ -255,14 +255,14 @@ impl ScriptModule {
     /// Options of calls, as a dict.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.instance.options(py).to_dict(py)
+        self.instance.options(py)?.to_dict(py)
     }
 
     /// The same model with other options, and a state of its own.
     #[pyo3(signature = (**options))]
     fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "set options of")?;
-        let options = self.instance.options(py).with(options)?;
+        let options = self.instance.options(py)?.with(options)?;
         Ok(ScriptModule::new(model, options, self.instance.kind))
     }
 
@@ -405,7 +405,7 @@ impl ScriptMethod {
     #[getter]
     fn schema(&self, py: Python<'_>) -> PyResult<String> {
         let (module, name) = self.path.rsplit_once('.').unwrap_or(("", &self.path));
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         model
             .root()
             .get_submodule(module)
@@ -419,7 +419,9 @@ impl ScriptMethod {
 }
 
 fn code_of(py: Python<'_>, instance: &Instance, path: &str) -> PyResult<String> {
-    Loaded::Model(instance.model(py)?).code(Some(path), false).or_raise(py)
+    Loaded::Model(Model::clone(&*instance.model(py)?))
+        .code(Some(path), false)
+        .or_raise(py)
 }
 
 fn code_with_constants<'py>(

@@ -37,7 +37,7 @@ pub(crate) struct Graph {
 impl Graph {
     /// A copy of the graph of the method at `path`.
     pub(crate) fn of_method(py: Python<'_>, instance: &Instance, path: &str) -> PyResult<Graph> {
-        let model = instance.definitions(py);
+        let model = instance.definitions(py)?;
         let graph = model.graph(path).or_raise(py)?.clone();
         Ok(Graph::new(&model, Some(path), graph))
     }
@@ -244,12 +244,11 @@ impl Graph {
         let manager = PassManager::from_pipeline(session.passes(), pipeline);
         let manager = manager.map_err(frazil::Error::from).or_raise(py)?;
         let mut graph = self.cell.read(Ir::clone);
-        let done = py.detach(|| {
-            manager
-                .run_on_graph(&mut graph, session.registry().as_ref())
-                .map(|_| graph)
-        });
-        self.cell.replace(done.map_err(frazil::Error::from).or_raise(py)?);
+        let done = without_gil(py, || {
+            manager.run_on_graph(&mut graph, session.registry().as_ref())?;
+            Ok::<_, frazil::Error>(graph)
+        })?;
+        self.cell.replace(done.or_raise(py)?);
         Ok(())
     }
 
