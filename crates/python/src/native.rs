@@ -76,15 +76,15 @@ impl ScriptModule {
         name: &str,
         threads: Option<usize>,
         target_cpu: Option<&str>,
-    ) -> CompileOptions {
+    ) -> PyResult<CompileOptions> {
         let engine = self.instance.options(py)?.engine;
         let target = target_cpu.map_or(engine.target_cpu, str::to_owned);
-        CompileOptions::default()
+        Ok(CompileOptions::default()
             .name(name.to_owned())
             .threads(threads.unwrap_or(engine.threads))
             .target_cpu(target)
             .fuse(engine.fuse)
-            .tune(engine.tune)
+            .tune(engine.tune))
     }
 }
 
@@ -111,7 +111,7 @@ impl ScriptModule {
         threads: Option<usize>,
         target_cpu: Option<&str>,
     ) -> PyResult<()> {
-        let options = self.compile_options(py, name, threads, target_cpu);
+        let options = self.compile_options(py, name, threads, target_cpu)?;
         let plan = self.plan(py, inputs, method, &options)?;
         without_gil(py, || plan.write_library(&path))?.or_raise(py)
     }
@@ -141,7 +141,7 @@ impl ScriptModule {
                 )));
             }
         };
-        let options = self.compile_options(py, name, threads, target_cpu);
+        let options = self.compile_options(py, name, threads, target_cpu)?;
         let plan = self.plan(py, inputs, method, &options)?;
         let bytes = without_gil(py, || plan.emit(stage))?.or_raise(py)?;
         match kind {
