@@ -1,4 +1,4 @@
-//! Calls one model through handles of one engine, on one thread and on two, in turns, and prints calls a second and their ratio:
+//! Calls one model through handles of one engine, on one thread and on two, in turns, and prints calls a second, processor time, and their ratios (Linux):
 //! `cargo run --release -p frazil --example throughput -- model.pt 1x3x224x224 [SECONDS] [native|interpreter]`.
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
@@ -25,31 +25,65 @@ fn main() -> Result<(), Failure> {
     };
     let model = Session::new().load(path)?;
     let engine = model.engine(&EngineOptions::default().kind(kind).eval(true))?;
-    let mut ratios = Vec::new();
+    let (mut ratios, mut costs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let [one, two] = [1, 2].map(|threads| calls_per_second(&engine, threads, &sizes, time));
+        let [one, two] = [1, 2].map(|threads| measure(&engine, threads, &sizes, time));
         let (one, two) = (one?, two?);
-        println!("{one:.1} calls/s on one thread, {two:.1} on two: {:.3}", two / one);
-        ratios.push(two / one);
+        let ratio = two.rate / one.rate;
+        // On a machine that does something else too, the processor time says more.
+        let cost = two.processor_time / one.processor_time;
+        println!(
+            "{:.1} calls/s on one thread, {:.1} on two: {ratio:.3}; processor time of a call {:.1} us and {:.1} us: {cost:.3}",
+            one.rate,
+            two.rate,
+            one.processor_time * 1e6,
+            two.processor_time * 1e6
+        );
+        ratios.push(ratio);
+        costs.push(cost);
     }
-    ratios.sort_by(f64::total_cmp);
-    println!("median of the ratios: {:.3}", ratios[ROUNDS / 2]);
+    for all in [&mut ratios, &mut costs] {
+        all.sort_by(f64::total_cmp);
+    }
+    println!(
+        "medians of the ratios: {:.3}, {:.3}",
+        ratios[ROUNDS / 2],
+        costs[ROUNDS / 2]
+    );
     Ok(())
 }
 
-fn calls_per_second(engine: &Engine, threads: usize, sizes: &[i64], time: Duration) -> Result<f64, Failure> {
+struct Measured {
+    /// Calls a second.
+    rate: f64,
+    /// Seconds a call.
+    processor_time: f64,
+}
+
+/// Seconds that the current thread has run on a processor.
+fn processor_time() -> Result<f64, String> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(|e| e.to_string())?;
+    let nanoseconds: Option<f64> = text.split_whitespace().next().and_then(|word| word.parse().ok());
+    Ok(nanoseconds.ok_or("schedstat has another form")? / 1e9)
+}
+
+fn measure(engine: &Engine, threads: usize, sizes: &[i64], time: Duration) -> Result<Measured, Failure> {
     let input = Value::from(Tensor::full(DType::Float, sizes, 0.5.into())?);
-    let rates = std::thread::scope(|scope| {
+    let all = std::thread::scope(|scope| {
         let run = |mut handle: Engine| {
             let input = [input.clone()];
             // The first call makes the workspace.
             handle.call("forward", &input).map_err(|e| e.to_string())?;
-            let (start, mut calls) = (Instant::now(), 0);
+            let (start, mut calls, before) = (Instant::now(), 0, processor_time()?);
             while start.elapsed() < time {
                 handle.call("forward", &input).map_err(|e| e.to_string())?;
                 calls += 1;
             }
-            Ok::<_, String>(f64::from(calls) / start.elapsed().as_secs_f64())
+            let calls = f64::from(calls);
+            Ok::<_, String>(Measured {
+                rate: calls / start.elapsed().as_secs_f64(),
+                processor_time: (processor_time()? - before) / calls,
+            })
         };
         let all: Vec<_> = (0..threads)
             .map(|_| {
@@ -59,7 +93,10 @@ fn calls_per_second(engine: &Engine, threads: usize, sizes: &[i64], time: Durati
             .collect();
         all.into_iter()
             .map(|thread| thread.join().map_err(|_| "a thread panicked".to_owned())?)
-            .collect::<Result<Vec<f64>, _>>()
+            .collect::<Result<Vec<Measured>, _>>()
     })?;
-    Ok(rates.iter().sum())
+    Ok(Measured {
+        rate: all.iter().map(|one| one.rate).sum(),
+        processor_time: all.iter().map(|one| one.processor_time).sum::<f64>() / threads as f64,
+    })
 }

@@ -234,7 +234,7 @@ impl Walk {
         }
         let mut known: HashMap<TensorId, Tensor> = HashMap::new();
         let mut cells = signature.cells.clone();
-        let mut tensors = signature.tensors.clone();
+        let mut given_tensors: Vec<Tensor> = Vec::new();
         let mut answers: Vec<Vec<InputSpec>> = Vec::new();
         let mut next = match &self.first {
             Some(found) => found.clone(),
@@ -253,7 +253,8 @@ impl Walk {
             };
             let stage = self.stage(at)?;
             let segment = &*stage.segment;
-            for (id, tensor) in segment.inputs.iter().zip(&tensors) {
+            let tensors = signature.tensors.iter().chain(&given_tensors);
+            for (id, tensor) in segment.inputs.iter().zip(tensors) {
                 known.entry(*id).or_insert_with(|| tensor.clone());
             }
             if let Some(code) = &mut stage.code {
@@ -285,7 +286,7 @@ impl Walk {
                 return Ok(Ending::Refused(why));
             };
             cells.extend(more_cells);
-            tensors.extend(more);
+            given_tensors.extend(more);
             answers.push(specs);
             next = match stage.after.get(&keys) {
                 Some(found) => found.clone(),

@@ -263,28 +263,21 @@ impl Cache {
 
     /// The walk of `handle` for a method and call signature.
     fn walk<'h>(&self, handle: &'h mut Handle, key: Key) -> &'h mut Walk {
-        if !handle.walks.contains_key(&key) && handle.walks.len() >= MAX_COURSES {
-            handle.walks.clear();
-        }
-        let course = || {
+        if handle.walks.get(&key).is_none_or(Walk::is_over) {
+            if handle.walks.len() >= MAX_COURSES {
+                handle.walks.clear();
+            }
             let mut courses = lock(&self.courses);
-            if !courses.contains_key(&key) && courses.len() >= MAX_COURSES {
+            if courses.len() >= MAX_COURSES && !courses.contains_key(&key) {
                 courses.clear();
             }
             let course = courses.entry(key.clone()).or_default();
             if course.is_full() {
                 *course = Arc::default();
             }
-            Walk::new(Arc::clone(course))
-        };
-        if handle.walks.get(&key).is_some_and(Walk::is_over) {
-            handle.walks.insert(key.clone(), course());
+            handle.walks.insert(key.clone(), Walk::new(Arc::clone(course)));
         }
-        let new = (!handle.walks.contains_key(&key)).then(course);
-        match new {
-            Some(new) => handle.walks.entry(key).insert_entry(new).into_mut(),
-            None => handle.walks.entry(key).or_insert_with(|| Walk::new(Arc::default())),
-        }
+        handle.walks.entry(key).or_insert_with(|| Walk::new(Arc::default()))
     }
 
     /// Profiles `method`, which [`Cache::call`] has run natively on such arguments, for the duration `time`. Returns `None` when it is not

@@ -614,9 +614,9 @@ mod tests {
         assert!(check().is_ok());
         assert!((1..4).contains(&asked.load(Ordering::Relaxed)), "{asked:?}");
         stop.store(true, Ordering::Relaxed);
+        let latch = crate::Latch::new();
         std::thread::scope(|scope| {
             let current = Budget::current();
-            let latch = crate::Latch::new();
             let finishing = latch.finishing();
             let part = scope.spawn(move || {
                 let _finishing = finishing;

@@ -117,6 +117,7 @@ pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> R
             source: None,
         });
     }
+    s.refuse_changed_containers();
     if s.unsupported.is_empty() {
         let outputs = s.tensors.outputs.clone();
         for (check, message) in s.checks_for(0, &outputs) {

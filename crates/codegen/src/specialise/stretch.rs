@@ -153,6 +153,20 @@ impl Specialiser<'_> {
                 }
             }
         }
+        self.refuse_changed_containers();
+        if !self.unsupported.is_empty() {
+            return Err(self.all_unsupported());
+        }
+        Ok(Next::Return {
+            results,
+            writes,
+            sets,
+            warnings: std::mem::take(&mut self.warnings),
+        })
+    }
+
+    /// Refuses a program that changes lists or dictionaries among its inputs: the caller sees them.
+    pub(super) fn refuse_changed_containers(&mut self) {
         let changed = |(value, before): &(Value, Vec<Value>)| {
             let items = match value {
                 Value::Dict(d) => d.with(|entries| entries.values().cloned().collect()),
@@ -167,15 +181,6 @@ impl Specialiser<'_> {
                 source: None,
             });
         }
-        if !self.unsupported.is_empty() {
-            return Err(self.all_unsupported());
-        }
-        Ok(Next::Return {
-            results,
-            writes,
-            sets,
-            warnings: std::mem::take(&mut self.warnings),
-        })
     }
 
     pub(super) fn all_unsupported(&mut self) -> LowerError {

@@ -1,8 +1,10 @@
 //! Methods whose course depends on elements, or which keep state: native code gives what the interpreter gives, call after call.
 #![cfg(feature = "codegen")]
 
-use frazil::ir::DType;
+use frazil::ir::{DType, types};
+use frazil::runtime::value::{DictValue, ListValue};
 use frazil::{Engine, EngineKind, EngineOptions, Loaded, Model, Session, Tensor, Value};
+use indexmap::IndexMap;
 use std::path::Path;
 
 fn model(source: &str) -> Model {
@@ -408,4 +410,29 @@ def k(x, rows):
         r#"(torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], torch.float32[3]["2.0000", "6.0000", "10.0000"], torch.float32[4]["4.0000", "5.0000", "6.0000", "7.0000"], 0, (1, 3), (1.0, true), torch.int64[2]["1.0000", "1.0000"])"#,
     ];
     assert_eq!(results, wanted);
+}
+
+/// Also where the method needs no segments.
+#[test]
+fn callers_see_what_is_put_into_their_containers() {
+    let source = "
+def forward(x, out: List[Tensor], table: Dict[str, Tensor]):
+    out.append(x * 2)
+    table['x'] = x
+    return x.tanh()
+";
+    let model = model(source);
+    for kind in [EngineKind::Native, EngineKind::Interpreter] {
+        let mut engine = model
+            .engine(&EngineOptions::default().kind(kind))
+            .expect("it can be run");
+        for items in [Vec::new(), vec![floats(&[5.0])]] {
+            let out = ListValue::new(types::TENSOR, items.clone());
+            let table = DictValue::new(types::STR, types::TENSOR, IndexMap::new());
+            let args = [floats(&[1.0]), Value::List(out.clone()), Value::Dict(table.clone())];
+            engine.call("forward", &args).expect("it runs");
+            let given = (out.len(), table.with(IndexMap::len));
+            assert_eq!(given, (items.len() + 1, 1), "{kind:?}: {:?}", engine.notes());
+        }
+    }
 }

@@ -21,6 +21,15 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/fixtures/models/{name}/model.pt"))
 }
 
+/// Valgrind does not know all instructions of new processors.
+fn options() -> EngineOptions {
+    let target = match std::env::var_os("FRAZIL_VALGRIND") {
+        Some(_) => "x86-64-v3",
+        None => "host",
+    };
+    EngineOptions::default().target_cpu(target.to_owned())
+}
+
 fn kinds() -> Vec<EngineKind> {
     match cfg!(feature = "codegen") {
         true => vec![EngineKind::Native, EngineKind::Interpreter],
@@ -81,7 +90,7 @@ fn threads_call_one_model() {
     let model = Session::new().load(fixture("residual_cnn")).unwrap();
     for kind in kinds() {
         for threads in [1, 2] {
-            let options = EngineOptions::default().kind(kind).threads(threads);
+            let options = options().kind(kind).threads(threads);
             let (engine, mut alone) = (model.engine(&options).unwrap(), model.engine(&options).unwrap());
             agree(&engine, &mut alone, 4, |round| {
                 let size = 24 + 8 * (round as i64 % 2);
@@ -110,7 +119,7 @@ def forward(x, n: int):
 ";
     let model = model(source);
     for kind in kinds() {
-        let options = EngineOptions::default().kind(kind).strict(true);
+        let options = options().kind(kind).strict(true);
         let (engine, mut alone) = (model.engine(&options).unwrap(), model.engine(&options).unwrap());
         agree(&engine, &mut alone, 6, |round| {
             vec![tensor(&[33], round), Value::Int(3 + round as i64 % 2)]
@@ -137,7 +146,7 @@ def forward(x):
     let model = model(source);
     for kind in kinds() {
         for threads in [1, 3] {
-            let options = EngineOptions::default().kind(kind).threads(threads);
+            let options = options().kind(kind).threads(threads);
             let (engine, mut alone) = (model.engine(&options).unwrap(), model.engine(&options).unwrap());
             agree(&engine, &mut alone, 4, |round| vec![tensor(&[9, 9], round)]);
             let parts = engine.notes().iter().filter(|note| note.starts_with("part")).count();
@@ -151,15 +160,15 @@ def forward(x):
 #[test]
 fn threads_find_kept_code() {
     let folder = tempfile::tempdir().unwrap();
-    let options = EngineOptions::default().cache_dir(Some(folder.path().join("code")));
+    let kept = options().cache_dir(Some(folder.path().join("code")));
     let mut alone = Session::new()
         .load(fixture("residual_cnn"))
         .unwrap()
-        .engine(&EngineOptions::default())
+        .engine(&options())
         .unwrap();
     for how in ["compiled in", "found in"] {
         // The archive is read when a thread needs it.
-        let engine = Session::new().engine(fixture("residual_cnn"), &options).unwrap();
+        let engine = Session::new().engine(fixture("residual_cnn"), &kept).unwrap();
         agree(&engine, &mut alone, 2, |round| vec![tensor(&[1, 3, 32, 32], round)]);
         let notes = engine.notes();
         assert!(notes.len() == 1 && notes[0].contains(how), "{notes:?}");
@@ -183,13 +192,13 @@ class Net(nn.Module):
 fn a_handle_sees_what_another_changes() {
     for kind in kinds() {
         let model = model(COUNTER);
-        let first = model.engine(&EngineOptions::default().kind(kind)).unwrap();
+        let first = model.engine(&options().kind(kind)).unwrap();
         let mut second = first.share();
         let mut third = second.share();
         drop(second.call("forward", &[tensor(&[50], 1)]).unwrap());
         drop(first);
         let result = third.call("forward", &[tensor(&[50], 2)]).unwrap();
-        let expected = model.engine(&EngineOptions::default().kind(EngineKind::Interpreter));
+        let expected = model.engine(&options().kind(EngineKind::Interpreter));
         let mut expected = expected.unwrap();
         expected.call("forward", &[tensor(&[50], 1)]).unwrap();
         assert_eq!(
@@ -207,7 +216,7 @@ fn threads_change_state_at_the_same_time() {
     const CALLS: usize = 50;
     for kind in kinds() {
         let model = model(COUNTER);
-        let engine = model.engine(&EngineOptions::default().kind(kind)).unwrap();
+        let engine = model.engine(&options().kind(kind)).unwrap();
         let one: Value = Tensor::full(DType::Float, &[50], 1.0.into()).unwrap().into();
         thread::scope(|scope| {
             for _ in 0..THREADS {
@@ -238,7 +247,7 @@ fn threads_of_a_pool_do_not_wait_for_themselves() {
     let model = Session::new().load(fixture("residual_cnn")).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for kind in kinds() {
-        let engine = model.engine(&EngineOptions::default().kind(kind)).unwrap();
+        let engine = model.engine(&options().kind(kind)).unwrap();
         let handles: Vec<Engine> = (0..16).map(|_| engine.share()).collect();
         let results: Vec<String> = pool.install(|| {
             let call = |mut handle: Engine| text(&handle.call("forward", &[tensor(&[1, 3, 32, 32], 1)]).unwrap());
@@ -250,7 +259,7 @@ fn threads_of_a_pool_do_not_wait_for_themselves() {
 
 #[test]
 fn hooks_run_for_all_handles() {
-    let options = EngineOptions::default().kind(EngineKind::Interpreter);
+    let options = options().kind(EngineKind::Interpreter);
     let mut engine = model("def forward(x: int): return x + 1\n").engine(&options).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
@@ -291,7 +300,7 @@ fn hooks_run_for_all_handles() {
 #[cfg(feature = "codegen")]
 #[test]
 fn all_handles_together_compile_for_as_many_shapes_as_the_engine_may() {
-    let options = EngineOptions::default().specialisations(Some(2));
+    let options = options().specialisations(Some(2));
     let engine = model("def forward(x): return x * 2 + 1\n").engine(&options).unwrap();
     thread::scope(|scope| {
         for number in 0..THREADS {
