@@ -112,7 +112,7 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "llvm"))]
 mod tests {
     use super::*;
     use crate::kernel::{Epilogue, Gemm};
