@@ -112,7 +112,8 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-#[cfg(all(test, feature = "llvm"))]
+#[cfg(test)]
+#[cfg(feature = "llvm")]
 mod tests {
     use super::*;
     use crate::kernel::{Epilogue, Gemm};

@@ -59,12 +59,14 @@ impl Jit {
     }
 }
 
-#[cfg(all(test, feature = "llvm"))]
+#[cfg(test)]
+#[cfg(feature = "llvm")]
 mod tests {
     use super::*;
     use crate::native::{Machine, host_target};
     use inkwell::context::Context;
     use inkwell::memory_buffer::MemoryBuffer;
+    use object::{Object, ObjectSection};
 
     /// An object of LLVM IR.
     fn object(text: &str) -> Vec<u8> {
@@ -108,13 +110,42 @@ mod tests {
         assert!(Jit::new(&[]).unwrap().lookup("f").is_err());
     }
 
+    /// An object that calls a function of the process.
+    fn caller() -> Vec<u8> {
+        object(
+            "declare double @cbrt(double)\ndefine double @f(double %x) {\n  \
+             %y = call double @cbrt(double %x)\n  ret double %y\n}\n",
+        )
+    }
+
     #[test]
     fn functions_of_the_process_are_found() {
-        let text = "declare double @cbrt(double)\ndefine double @f(double %x) {\n  \
-                    %y = call double @cbrt(double %x)\n  ret double %y\n}\n";
-        let jit = Jit::new(&[&object(text)]).unwrap();
+        let jit = Jit::new(&[&caller()]).unwrap();
         assert!(matches!(jit, Jit::Llvm(_)));
         assert!((call(&jit, "f", 27.0) - 3.0).abs() < 1e-9);
+    }
+
+    /// LLVM's linker would write there.
+    #[test]
+    fn relocations_outside_of_their_section_are_refused() {
+        let whole = caller();
+        assert!(image::is_sound(&whole));
+        let file = object::File::parse(&*whole).unwrap();
+        let tables = file
+            .sections()
+            .filter(|s| s.name().is_ok_and(|name| name.starts_with(".rela")));
+        let tables: Vec<(u64, u64)> = tables.filter_map(|s| s.file_range()).collect();
+        assert!(!tables.is_empty());
+        for (start, _) in tables {
+            for offset in [1 << 20, u64::MAX - 2] {
+                let mut damaged = whole.clone();
+                damaged[start as usize..][..8].copy_from_slice(&u64::to_le_bytes(offset));
+                assert_eq!(
+                    Jit::new(&[&damaged]).err(),
+                    Some(JitError("object 0 is damaged".to_owned()))
+                );
+            }
+        }
     }
 
     /// Whatever stands in an object, it is linked or refused.
@@ -123,12 +154,13 @@ mod tests {
         let whole = object(&table("f", 1.0));
         for end in 0..whole.len() {
             let _ = Image::load(&[&whole[..end]]);
+            assert!(!image::is_sound(&whole[..end]));
         }
         for at in 0..whole.len() {
             for byte in [0, 0x7f, 0xff, whole[at] ^ 1] {
                 let mut damaged = whole.clone();
                 damaged[at] = byte;
-                let _ = Image::load(&[&damaged]);
+                let _ = (Image::load(&[&damaged]), image::is_sound(&damaged));
             }
         }
     }
