@@ -33,22 +33,26 @@ const MEMORY: usize = 1 << 30;
 /// # Panics
 /// When what was read differs from what is written of it.
 pub fn run(input: &[u8]) {
+    loads(input);
+}
+
+/// Does what [`run`] does, and returns whether there was code and it was loaded.
+pub fn loads(input: &[u8]) -> bool {
     match input.split_first() {
-        Some((b't', bytes)) => tuning(bytes),
-        Some((b'r', bytes)) => memory::refusing(MEMORY, || package(bytes)),
-        _ => {
-            if let Some(bytes) = file(input) {
-                memory::refusing(MEMORY, || package(&bytes));
-            }
+        Some((b't', bytes)) => {
+            tuning(bytes);
+            false
         }
+        Some((b'r', bytes)) => memory::refusing(MEMORY, || package(bytes)),
+        _ => file(input).is_some_and(|bytes| memory::refusing(MEMORY, || package(&bytes))),
     }
 }
 
-fn package(bytes: &[u8]) {
+fn package(bytes: &[u8]) -> bool {
     write(FOLDER.path(), bytes);
     let folder = PrivateFolder::new(FOLDER.path());
     let Some((package, note)) = Package::read(&folder, NAME, KEY) else {
-        return;
+        return false;
     };
     let written = |package: &Package| {
         let mut out = Vec::new();
@@ -72,13 +76,15 @@ fn package(bytes: &[u8]) {
         threads: 1,
         cache: None,
     };
-    if let Ok(code) = package.load(&options) {
+    let loaded = package.load(&options);
+    if let Ok(code) = &loaded {
         let ports = || code.inputs().iter().chain(code.outputs());
         assert!(ports().all(|port| port.bytes() >= port.elements() && isize::try_from(port.bytes()).is_ok()));
         assert!(code.results().len() <= code.outputs().len());
         // More memory, or an error.
         drop(code.instance());
     }
+    loaded.is_ok()
 }
 
 /// Replaces the file: what was mapped stays as it was.
