@@ -95,7 +95,7 @@ const MAX_GROWTH: usize = 4;
 
 /// Nodes of all rounds of a `repeat` together, unless there are more in [`MAX_VISITS_EACH`] rounds over the IR as it was before. A node takes a
 /// microsecond a round, and several where the IR is verified: rounds that each make the IR a little larger add up before it is large.
-const MAX_VISITS: usize = 250_000;
+const MAX_VISITS: usize = 100_000;
 const MAX_VISITS_EACH: usize = 100;
 
 /// What came of a pass on one function.
