@@ -11,10 +11,12 @@ const LLVM_MAJOR: &str = "22";
 fn main() {
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo::rerun-if-env-changed=MLIR_SYS_220_PREFIX");
-    check_llvm();
-    link_statically(&["libstdc++.a", "libz.a", "libzstd.a", "libffi.a"]);
-    if let Err(message) = compile_runtime() {
-        println!("cargo::error=compiling the runtime of compiled libraries: {message}");
+    if std::env::var_os("CARGO_FEATURE_LLVM").is_some() {
+        check_llvm();
+        link_statically(&["libstdc++.a", "libz.a", "libzstd.a", "libffi.a"]);
+        if let Err(message) = compile_runtime() {
+            println!("cargo::error=compiling the runtime of compiled libraries: {message}");
+        }
     }
     println!("cargo::rerun-if-changed=src");
     let mut hasher = DefaultHasher::new();

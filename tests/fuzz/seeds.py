@@ -5,14 +5,16 @@ Inputs come from the fixtures, the lit tests and the examples of the documents, 
 operators, passes and types make the dictionaries. The same repository gives the same files.
 """
 
+import json
 import pathlib
 import random
 import re
 import sys
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGETS = ("archive", "capi", "files", "interp", "pipelines", "roundtrip", "source", "text")
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TARGETS = ("archive", "capi", "files", "interp", "package", "pipelines", "roundtrip", "source", "text")
 # Larger inputs mutate badly, and take long.
 LARGE = 1 << 16
 SMALL = 1 << 13
@@ -126,6 +128,44 @@ def files() -> dict[str, bytes]:
             found[f"{path.name}.parts"] = b"c" + joined(parts)
             found[path.name] = b"c" + path.read_bytes()
     found["sealed"] = b"k" + b"KIND"
+    for path in sorted(ROOT.glob("tests/fixtures/**/*.npy")):
+        if path.stat().st_size < SMALL:
+            found[f"{path.parent.name}-{path.name}"] = b"n" + path.read_bytes()
+    for number, descr in enumerate(("<f4", ">f8", "|b1", "<c16", "<f2")):
+        array = f"{{'descr': '{descr}', 'fortran_order': {number % 2 == 1}, 'shape': (2, 3), }}".ljust(117).encode() + b"\n"
+        found[f"array{number}"] = b"n\x93NUMPY\x01\x00" + len(array).to_bytes(2, "little") + array + bytes(6 * int(descr[2:]))
+    literals = (
+        "[1, -2, 3.5, 1e-3, inf, 1+2j]",
+        "{'a': zeros:2x3:int64, \"b\": (None, True, ones:2)}",
+        "tensor([[1, 2], [3, 4]], dtype=float32)",
+        "zeros:",
+    )
+    found.update({f"literal{number}": b"l" + text.encode() for number, text in enumerate(literals)})
+    return found
+
+
+def packages() -> dict[str, bytes]:
+    """The compiled method in `corpus/package` with other sections and sizes, and tuning files."""
+    header, rest = (HERE / "corpus/package/two-kernels").read_bytes().split(b"\n", 1)
+    found = {}
+    # Sizes of constants and of prepared weights: none, a page, such as are mapped.
+    for constants, prepared in (0, 0), (256, 64), (4096, 100), ((1 << 20) + 1, 0), (300, 1 << 20):
+        changed = json.loads(header)
+        changed["constants"] = constants
+        changed["contents"]["preparation"][1] = prepared
+        found[f"{constants}-{prepared}"] = json.dumps(changed, separators=(",", ":")).encode() + b"\n" + rest
+    changed = json.loads(header)
+    contents = changed["contents"]
+    contents["kernels"], contents["calls"], contents["infos"] = [], [], []
+    contents["checks"] = ["ValueError: no"]
+    contents["workspace_bytes"] = 4096
+    changed["objects"] = None
+    found["empty"] = json.dumps(changed, separators=(",", ":")).encode() + b"\n\n====\n"
+    found["raw"] = b"rFRAZILP4" + bytes(40)
+    conv = {"columns": 4, "vectors": 2, "channel_blocks": 4, "rows": 8}
+    gemm = {"rows": 6, "vectors": 2, "k_block": 256, "m_task": 48}
+    for number, kernels in enumerate(({}, {"k 1 Gemm": None}, {"k": {"Gemm": gemm}}, {"k": {"Conv": [conv, None]}})):
+        found[f"tune{number}"] = b"t" + json.dumps({"kernels": kernels}).encode()
     return found
 
 
@@ -146,6 +186,7 @@ def write(folder: pathlib.Path) -> None:
         "archive": loaded,
         "capi": {f"{n}": random.Random(n).randbytes(LENGTHS[n % len(LENGTHS)]) for n in range(SEQUENCES)},
         "files": files(),
+        "package": packages(),
         "interp": {name: chosen(name, 40) + b"\n" + text for name, text in programs.items()},
         "pipelines": pipelines(programs),
         "roundtrip": loaded,

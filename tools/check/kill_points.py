@@ -9,6 +9,8 @@ the two pairs or be refused by the reader, and the next run must leave no tempor
 must say so with status 1 and leave the old files, nothing else. Then every call writes less than it is asked to, which must change nothing; and files may
 not be as large as the new ones (`ulimit -f`), which must be an error as on a full disk.
 
+A tuning file is no output that was asked for: where it cannot be written, the old one stays, a warning says so, and the run gives its results.
+
 A cache directory need not have a certain content. There the run that was killed or failed, or else the next one, must give the right results.
 
 `--quick` tries every seventh call only.
@@ -65,10 +67,11 @@ ssize_t pwrite64(int file, const void *data, size_t bytes, off_t at) {
 
 class Kind:
     """A kind of output: the command that writes the old files (0) or the new ones (1), their names, and a command that reads them. A `series` has any number
-    of files between the old and the new one, each of which has to be readable."""
+    of files between the old and the new one, each of which has to be readable. The command ends with `status`; the files `given` are in its folder."""
 
-    def __init__(self, name, command, files, reader=None, series=False):
+    def __init__(self, name, command, files, reader=None, series=False, status=0, given=()):
         self.name, self.command, self.files, self.reader, self.series = name, command, files, reader, series
+        self.status, self.given = status, {path.name: path.read_bytes() for path in given}
 
 
 def kinds(tools, inputs):
@@ -105,6 +108,9 @@ def kinds(tools, inputs):
              ["results.json", "tensors.safetensors"], [sys.executable, os.path.abspath(__file__), "--results", "."]),
         Kind("reduced", lambda i: [reduce, str(inputs / f"reduce{i}.ir"), "-o", "out.ir", "--", "sh", "-c", f"! grep -q {('relu', 'abs')[i]} {{}}"], ["out.ir"],
              [opt, "out.ir", "-o", "/dev/null"], series=True),
+        # Of a pass that fails.
+        Kind("reproducer", lambda i: [opt, str(inputs / f"reduce{i}.ir"), "--pass-pipeline=dce,rewrite-patterns{file=none}", "--reproducer=out.ir"], ["out.ir"],
+             status=1),
         Kind("array", lambda i: [run, residual, "--engine=interp", "--input", values[i], "--save-output", "."], ["output_0.npy"]),
     ]
 
@@ -151,6 +157,7 @@ def main():
         subprocess.run(["cc", "-shared", "-fPIC", "-o", inputs / "short.so", inputs / "short.c", "-ldl"], check=True)
         tools = options.tools.resolve()
         trials = [(kind.name, lambda folder, kind=kind: Trial(kind, folder, inputs)) for kind in kinds(tools, inputs)]
+        trials.append(("tuning", lambda folder: TuningTrial(tools, folder, inputs)))
         trials.append(("cache", lambda folder: CacheTrial(tools, folder, inputs)))
         for name, make in trials:
             if options.kinds and name not in options.kinds:
@@ -177,6 +184,7 @@ class Trial:
         self.temporary = folder / "tmp"
         self.folder.mkdir()
         self.temporary.mkdir()
+        self.give()
         self.old, self.new = self.made(0), self.made(1)
         assert self.old != self.new
 
@@ -188,9 +196,13 @@ class Trial:
         environment = {**os.environ, "TMPDIR": str(self.temporary), **environment}
         return subprocess.run([*before, *command], cwd=self.folder, env=environment, preexec_fn=prepare, capture_output=True, text=True)
 
+    def give(self):
+        for name, data in self.kind.given.items():
+            (self.folder / name).write_bytes(data)
+
     def made(self, variant):
         done = self.run(self.kind.command(variant))
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == self.kind.status, done.stderr
         return self.contents()
 
     def contents(self):
@@ -201,6 +213,7 @@ class Trial:
         for folder in (self.folder, self.temporary):
             for path in folder.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.give()
         for name, data in self.old.items():
             (self.folder / name).write_bytes(data)
 
@@ -252,7 +265,7 @@ class Trial:
 
     def fail(self, call, number):
         done = self.injected(call, number, "error=ENOSPC")
-        if done.returncode == 0 and self.contents() == self.new and "space" not in done.stderr:
+        if done.returncode == self.kind.status and self.contents() == self.new and "space" not in done.stderr:
             return 0  # what failed was not the output: a message, a temporary file that need not be
         if done.returncode != 1 or not re.search("space|os error 28", done.stderr):
             return self.wrong(call, number, f"on a full disk status {done.returncode}, {done.stderr[:200]!r}")
@@ -266,14 +279,14 @@ class Trial:
         return self.leftovers(call, number)
 
     def leftovers(self, call, number):
-        names = {path.name for path in self.folder.iterdir()} - set(self.kind.files)
+        names = {path.name for path in self.folder.iterdir()} - {*self.kind.files, *self.kind.given}
         names |= {path.name for path in self.temporary.glob(".frazil-*")}
         return self.wrong(call, number, f"left over: {sorted(names)}") if names else 0
 
     def short_writes(self):
         self.reset()
         done = self.run(self.kind.command(1), environment={"LD_PRELOAD": str(self.inputs / "short.so")})
-        if done.returncode != 0 or self.contents() != self.new:
+        if done.returncode != self.kind.status or self.contents() != self.new:
             return self.wrong("short writes", 0, f"status {done.returncode}, or other files: {done.stderr[:200]!r}")
         return self.leftovers("short writes", 0)
 
@@ -286,6 +299,38 @@ class Trial:
         if self.contents() != self.old:
             return self.wrong("limit", limit, "the old files are not what they were")
         return self.leftovers("limit", limit)
+
+
+class TuningTrial(Trial):
+    """Measurements of kernels, which a second run adds to. The products are so small that there is one variant of each: all runs choose the same."""
+
+    def __init__(self, tools, folder, inputs):
+        source = inputs / "tuned.py"
+        source.write_text(
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter(torch.arange(12.0).reshape(4, 3))\n"
+            "    def forward(self, x):\n        return x @ self.w\n"
+        )
+        command = lambda i: [str(tools / "jit-run"), source.name, "--input", f"ones:{2 + i}x4", "--tune"]
+        super().__init__(Kind("tuning", command, ["tuned.py.tune"], given=[source]), folder, inputs)
+        self.reset()
+        self.result = self.run(command(1)).stdout
+
+    def fail(self, call, number):
+        return self.untuned(call, number, self.injected(call, number, "error=ENOSPC"), "space|os error 28")
+
+    def large_files(self):
+        self.reset()
+        limit = len(self.old["tuned.py.tune"])
+        return self.untuned("limit", limit, self.run(self.kind.command(1), limit=limit), "large|os error 27")
+
+    def untuned(self, call, number, done, why):
+        if self.contents() == self.new:
+            return self.leftovers(call, number)  # what failed was something else: the result itself
+        if done.returncode != 0 or done.stdout != self.result or not re.search(why, done.stderr):
+            return self.wrong(call, number, f"measurements cannot be kept: status {done.returncode}, {done.stderr[:200]!r}")
+        if self.contents() != self.old:
+            return self.wrong(call, number, "the old measurements are not what they were")
+        return self.leftovers(call, number)
 
 
 class CacheTrial(Trial):

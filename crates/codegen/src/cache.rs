@@ -113,6 +113,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
+#[cfg(feature = "llvm")]
 mod tests {
     use super::*;
     use crate::kernel::{Epilogue, Gemm};

@@ -1,28 +1,39 @@
 //! Plans to compiled functions in this process.
 
 use crate::cache::ObjectCache;
-use crate::emit::phase_name;
 use crate::host::HostCall;
 use crate::native::jit::Jit;
-use crate::native::{CompileError, compile_kernel, host_target, own_pages};
+use crate::native::{CompileError, own_pages};
+#[cfg(feature = "llvm")]
+use crate::native::{compile_kernel, host_target};
 use crate::output::{self, NewBytes};
 use crate::package::{Contents, Package, Weights};
 use crate::pages::Pages;
-use crate::plan::{Buffer, Call, Constants, Plan, Port};
+#[cfg(feature = "llvm")]
+use crate::plan::Plan;
+use crate::plan::{Buffer, Call, Constants, Port};
 use crate::pools::{Pools, Taken};
-use crate::profile::{self, CallInfo, Clock, Profile};
+#[cfg(feature = "llvm")]
+use crate::profile::{self, Profile};
+use crate::profile::{CallInfo, Clock};
 use crate::target::Target;
+#[cfg(feature = "llvm")]
 use frazil_limits::Budget;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Runner, Step};
 use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::storage::AlignedBytes;
 use frazil_runtime::structured::TensorShape;
+#[cfg(feature = "llvm")]
 use frazil_runtime::threads::parallel;
+#[cfg(feature = "llvm")]
 use rayon::prelude::*;
 use std::ffi::c_void;
 use std::sync::Arc;
+#[cfg(feature = "llvm")]
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+#[cfg(feature = "llvm")]
+use std::time::Duration;
+use std::time::Instant;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -37,6 +48,7 @@ pub struct CompileOptions {
     pub pools: Pools,
 }
 
+#[cfg(feature = "llvm")]
 impl Default for CompileOptions {
     fn default() -> Self {
         CompileOptions {
@@ -53,7 +65,17 @@ pub fn kernel_name(name: &str, i: usize) -> String {
     format!("{name}_kernel_{i}")
 }
 
+/// The function name of phase `phase` of kernel `name`.
+pub fn phase_name(name: &str, phase: usize) -> String {
+    if phase == 0 {
+        name.to_owned()
+    } else {
+        format!("{name}_{phase}")
+    }
+}
+
 /// Compiles every kernel of `plan` that has code, in parallel, or takes it from `cache`; one object file a kernel, in order.
+#[cfg(feature = "llvm")]
 pub fn compile_objects(
     plan: &Plan,
     target: &Target,
@@ -89,6 +111,7 @@ pub fn compile_objects(
 ///
 /// # Errors
 /// When a kernel cannot be compiled, the plan contradicts itself, or the system refuses memory or threads.
+#[cfg(feature = "llvm")]
 pub fn compile(plan: &Plan, options: &CompileOptions) -> Result<Executable, CompileError> {
     Package::new(plan, options)?.load(options)
 }
@@ -220,7 +243,7 @@ impl LoadedCode {
         } = package;
         let jit = Jit::new(&objects.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let pool = options.pools.take(options.threads)?;
-        own_pages::before_running(constants.len() + contents.preparation.1 + contents.workspace_bytes);
+        own_pages::before_running(contents.bytes_beside_ports(&constants));
         let prepared = match weights {
             Weights::Prepared(prepared) => prepared,
             Weights::Sources(sources) => prepare(&contents, sources, &jit, &pool.runner())?,
@@ -349,6 +372,7 @@ impl Executable {
     ///
     /// # Errors
     /// As [`Executable::run`].
+    #[cfg(feature = "llvm")]
     pub fn profile(
         &mut self,
         inputs: &[&[u8]],

@@ -10,14 +10,21 @@
 //! 4. [`build_plan`] chooses a kernel for each nest and packs weights, giving a [`schedule::Schedule`]; [`memory`] places its buffers.
 //!
 //! The back half turns a plan into machine code. [`listing`] shows a plan.
+//!
+//! Without the feature `llvm` there are plans and [`Package`]s, and nothing that compiles.
+
+// What a plan says of kernels is read where they are compiled.
+#![cfg_attr(not(feature = "llvm"), allow(dead_code, reason = "only compiling uses it"))]
 
 pub mod affine;
+#[cfg(feature = "llvm")]
 pub mod aot;
 pub mod build_plan;
 pub mod cache;
 pub mod classify;
 pub mod compile;
 pub mod cost;
+#[cfg(feature = "llvm")]
 pub mod emit;
 pub mod error;
 mod fold;
@@ -45,7 +52,9 @@ mod spread;
 pub mod target;
 pub mod tune;
 
-pub use compile::{CompileOptions, Executable, LoadedCode, compile};
+#[cfg(feature = "llvm")]
+pub use compile::compile;
+pub use compile::{CompileOptions, Executable, LoadedCode};
 pub use error::{LowerError, Unsupported};
 pub use graph::TensorGraph;
 pub use lower::{LowerOptions, Lowered, compile_graph, lower};

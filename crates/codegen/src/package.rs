@@ -4,7 +4,9 @@
 
 mod stored;
 
-use crate::compile::{CompileOptions, Executable, LoadedCode, compile_objects, prepare};
+#[cfg(feature = "llvm")]
+use crate::compile::compile_objects;
+use crate::compile::{CompileOptions, Executable, LoadedCode, prepare};
 use crate::host::HostCall;
 use crate::kernel::KernelSpec;
 use crate::native::CompileError;
@@ -35,6 +37,11 @@ pub(crate) enum Weights {
     /// What it gives.
     Prepared(Constants),
 }
+
+/// No allocation is larger, nor what is in it.
+const MAX_BYTES: usize = isize::MAX as usize;
+/// Steps of a run, which are phases of kernels: hundreds of times those of the largest models.
+const MAX_STEPS: usize = 1 << 22;
 
 /// Everything of a function but its bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,22 +92,48 @@ impl Contents {
         }
     }
 
+    /// Bytes that a run needs besides inputs and outputs.
+    pub fn bytes_beside_ports(&self, constants: &Constants) -> usize {
+        let sizes = [constants.len(), self.preparation.1, self.workspace_bytes];
+        sizes.into_iter().fold(0, usize::saturating_add)
+    }
+
     /// Checks what the compiled code relies on.
     pub fn validate(&self, constants: &Constants, sources: &Constants, hosts: usize) -> Result<(), CompileError> {
         let invalid = |text: String| Err(CompileError::InvalidPlan(text));
         if self.checks.len() > self.outputs.len() {
             return invalid("more checks than outputs".into());
         }
+        for port in self.inputs.iter().chain(&self.outputs) {
+            if port.shape.iter().any(|&extent| extent < 0) || port.bytes() > MAX_BYTES {
+                return invalid(format!("port {} has sizes {:?}", port.name, port.shape));
+            }
+        }
+        if self.bytes_beside_ports(constants) > MAX_BYTES {
+            return invalid("the workspace and the constants are larger than memory can be".into());
+        }
+        if let Some(i) = self
+            .kernels
+            .iter()
+            .position(|k| k.phases.iter().any(|&tasks| tasks < 0))
+        {
+            return invalid(format!("kernel {i} has a phase of less than no tasks"));
+        }
         let (preparation, prepared) = &self.preparation;
         let calls = preparation
             .iter()
             .map(|c| (c, true))
             .chain(self.calls.iter().map(|c| (c, false)));
+        let mut steps = 0usize;
         for (i, (call, prepares)) in calls.enumerate() {
             let Some(kernel) = self.kernels.get(call.kernel as usize) else {
                 let count = self.kernels.len();
                 return invalid(format!("call {i} names kernel {} of {count}", call.kernel));
             };
+            steps = steps.saturating_add(kernel.phases.len());
+            if steps > MAX_STEPS {
+                return invalid(format!("more than {MAX_STEPS} steps"));
+            }
             if let Some(host) = kernel.host
                 && (host as usize >= hosts || prepares)
             {
@@ -128,6 +161,10 @@ impl Contents {
                 }
             }
         }
+        if self.infos.len() != self.calls.len() {
+            let (infos, calls) = (self.infos.len(), self.calls.len());
+            return invalid(format!("{infos} descriptions of {calls} calls"));
+        }
         Ok(())
     }
 }
@@ -137,6 +174,7 @@ impl Package {
     ///
     /// # Errors
     /// When a kernel cannot be compiled, or the plan contradicts itself.
+    #[cfg(feature = "llvm")]
     pub fn new(plan: &Plan, options: &CompileOptions) -> Result<Package, CompileError> {
         let contents = Contents::of(plan);
         contents.validate(&plan.constants, &plan.preparation.sources, plan.hosts.len())?;
@@ -193,6 +231,11 @@ impl Package {
             Weights::Prepared(_) => return Err(CompileError::InvalidPlan("prepared weights of another size".into())),
         };
         self.contents.validate(&self.constants, sources, self.hosts.len())
+    }
+
+    /// Number of outputs without those of checks.
+    pub fn result_count(&self) -> usize {
+        self.contents.outputs.len().saturating_sub(self.contents.checks.len())
     }
 
     /// Number of kernel calls of a run, and of distinct kernels among them.

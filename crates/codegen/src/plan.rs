@@ -41,14 +41,15 @@ pub struct Port {
 }
 
 impl Port {
-    /// Number of elements.
+    /// Number of elements; `usize::MAX` where it is larger.
     pub fn elements(&self) -> usize {
-        self.shape.iter().map(|&d| d.max(0) as usize).product()
+        let extents = self.shape.iter().map(|&d| usize::try_from(d).unwrap_or(0));
+        extents.fold(1, usize::saturating_mul)
     }
 
-    /// Size in bytes.
+    /// Size in bytes; `usize::MAX` where it is larger.
     pub fn bytes(&self) -> usize {
-        self.elements() * self.dtype.size()
+        self.elements().saturating_mul(self.dtype.size())
     }
 }
 

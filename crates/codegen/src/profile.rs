@@ -1,17 +1,20 @@
 //! Where the time of a compiled function goes: a row a kernel.
 
+#[cfg(feature = "llvm")]
+mod peak;
+
 use crate::cost;
-use crate::kernel::{Epilogue, Gemm, KernelSpec};
 use crate::listing::kernel_line;
 use crate::plan::Plan;
-use crate::target::Target;
-use crate::{CompileOptions, compile};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "llvm")]
+pub(crate) use peak::peak;
+
 /// What is told of one call of a plan.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CallInfo {
     /// Number of its kernel in the plan.
     kernel: u32,
@@ -244,45 +247,4 @@ impl fmt::Display for Profile {
         }
         Ok(())
     }
-}
-
-/// Floating-point operations a second of a matrix product whose operands stay in cache, on `threads` threads: the best of a few runs.
-pub(crate) fn peak(target: &Target, threads: usize) -> f64 {
-    let (m, n, k) = (96, 512, 384);
-    let spec = KernelSpec::Gemm(Gemm::linear(m, n, k, Epilogue::none(), target.vector));
-    let mut plan = Plan {
-        name: "peak".to_owned(),
-        ..Plan::default()
-    };
-    let weights = plan.constants.push(&vec![0.5f32; (n * k) as usize]);
-    let port = |name: &str, rows: i64, columns: i64| crate::plan::Port {
-        name: name.to_owned(),
-        dtype: frazil_ir::DType::Float,
-        shape: smallvec::smallvec![rows, columns],
-    };
-    plan.inputs.push(port("x", m, k));
-    plan.outputs.push(port("y", m, n));
-    let from = crate::plan::Buffer::Input { index: 0, offset: 0 };
-    let to = crate::plan::Buffer::Output { index: 0, offset: 0 };
-    let flops = cost::flops(&spec) as f64;
-    plan.call(spec, [from, weights, to]);
-    let options = CompileOptions {
-        target: target.clone(),
-        threads,
-        ..CompileOptions::default()
-    };
-    let Ok(mut code) = compile(&plan, &options) else {
-        return 0.0;
-    };
-    let x = vec![0u8; (m * k * 4) as usize];
-    let mut y = vec![0u8; (m * n * 4) as usize];
-    let mut best = f64::INFINITY;
-    for _ in 0..50 {
-        let start = Instant::now();
-        if code.run(&[&x], &mut [&mut y]).is_err() {
-            return 0.0;
-        }
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    flops / best
 }

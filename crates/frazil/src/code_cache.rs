@@ -85,7 +85,11 @@ impl CodeCache {
             return None;
         }
         let declared = |i: usize| types.and_then(|types| types.get(i).copied());
-        let results = shapes.iter().enumerate().map(|(i, s)| s.spec(ctx, declared(i)));
+        let outputs = package.result_count();
+        let results = shapes
+            .iter()
+            .enumerate()
+            .map(|(i, s)| s.spec(ctx, declared(i), outputs));
         Some((package, results.collect::<Option<_>>()?))
     }
 
@@ -141,12 +145,12 @@ impl Shape {
         })
     }
 
-    /// `ty` is the declared type, where that is known.
-    fn spec(&self, ctx: &Context, ty: Option<TypeId>) -> Option<ResultSpec> {
+    /// `ty` is the declared type, where that is known; `outputs` is the number of the code's outputs.
+    fn spec(&self, ctx: &Context, ty: Option<TypeId>, outputs: usize) -> Option<ResultSpec> {
         let value = |v: Value| Some(ResultSpec::Value(v));
         let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
         match self {
-            Shape::Tensor(i) => Some(ResultSpec::Tensor(*i)),
+            Shape::Tensor(i) => ((*i as usize) < outputs).then_some(ResultSpec::Tensor(*i)),
             Shape::None => value(Value::None),
             Shape::Bool(b) => value(Value::Bool(*b)),
             Shape::Int(i) => value(Value::Int(*i)),
@@ -158,7 +162,10 @@ impl Shape {
                     _ => None,
                 };
                 let element = element.id(ctx).or(declared)?;
-                let items = items.iter().map(|s| s.spec(ctx, declared)).collect::<Option<_>>()?;
+                let items = items
+                    .iter()
+                    .map(|s| s.spec(ctx, declared, outputs))
+                    .collect::<Option<_>>()?;
                 Some(ResultSpec::List(element, items))
             }
             Shape::Tuple(items) => {
@@ -167,7 +174,7 @@ impl Shape {
                     _ => Vec::new(),
                 };
                 let items = items.iter().enumerate();
-                let items = items.map(|(i, s)| s.spec(ctx, declared.get(i).copied()));
+                let items = items.map(|(i, s)| s.spec(ctx, declared.get(i).copied(), outputs));
                 Some(ResultSpec::Tuple(items.collect::<Option<_>>()?))
             }
         }

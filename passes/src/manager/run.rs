@@ -93,6 +93,11 @@ const MAX_NODES: usize = 200_000;
 /// How many times as many nodes as before the first round there may be after any round of a `repeat`, beyond [`MAX_NODES`].
 const MAX_GROWTH: usize = 4;
 
+/// Nodes of all rounds of a `repeat` together, unless there are more in [`MAX_VISITS_EACH`] rounds over the IR as it was before. A node takes a
+/// microsecond a round, and several where the IR is verified: rounds that each make the IR a little larger add up before it is large.
+const MAX_VISITS: usize = 100_000;
+const MAX_VISITS_EACH: usize = 100;
+
 /// What came of a pass on one function.
 struct Outcome {
     id: FunctionId,
@@ -177,7 +182,10 @@ impl<'a> Run<'a> {
         target: &mut Target<'_>,
         timings: &mut Vec<Timing>,
     ) -> Result<(), PassError> {
-        let most = MAX_NODES.max(target.node_count().saturating_mul(MAX_GROWTH));
+        let grown = target.node_count().saturating_mul(MAX_GROWTH);
+        let most = MAX_NODES.max(grown);
+        let most_visits = MAX_VISITS.max(target.node_count().saturating_mul(MAX_VISITS_EACH));
+        let mut visits = 0usize;
         for _ in 0..max {
             self.rounds += 1;
             frazil_limits::check_repetitions(self.rounds, "rounds of `repeat`")?;
@@ -194,8 +202,12 @@ impl<'a> Run<'a> {
             if unsettled.is_empty() {
                 break;
             }
-            let why = match target.node_count() {
-                nodes if nodes > most => format!("the IR has grown to {nodes} nodes"),
+            let nodes = target.node_count();
+            visits = visits.saturating_add(nodes);
+            let why = match visits > most_visits {
+                _ if nodes > most => format!("the IR has grown to {nodes} nodes"),
+                true if nodes > grown => format!("the IR has grown to {nodes} nodes"),
+                true => format!("its rounds have visited {visits} nodes"),
                 _ if self.rounds >= MAX_ROUNDS => format!("it has run {} rounds", self.rounds),
                 _ => continue,
             };

@@ -1,4 +1,5 @@
-//! Files beside models: checkpoints, `.safetensors`, tensors and checksums beside `.ir` text, values as JSON, sealed files. Any bytes are read or refused.
+//! Files beside models: checkpoints, `.safetensors`, tensors and checksums beside `.ir` text, values as JSON, sealed files, `.npy` files; and literals as the tools'
+//! options have them. Any bytes are read or refused.
 //!
 //! The first byte of an input chooses the reader.
 
@@ -7,12 +8,16 @@ use frazil::{Checkpoint, Loaded, read_safetensors};
 use frazil_recorded::tensors::Tensors;
 use frazil_recorded::value::Outcome;
 use frazil_syntax::{PrivateFolder, read_sealed, seal, unseal};
+use frazil_tools::literal::Literal;
+use frazil_tools::npy::{npy_bytes, read_npy};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("temporary files can be made"));
 const KIND: &[u8; 8] = b"FUZZING1";
+/// Bytes beyond which large tensors of literals are refused.
+const LITERALS: usize = 64 << 20;
 /// Between the parts of an input that stand for two files.
 const MARK: &[u8] = b"\n====\n";
 
@@ -26,6 +31,8 @@ pub fn run(input: &[u8]) {
         b'i' => text_with_tensors(bytes),
         b'j' => values(bytes),
         b'k' => sealed(bytes),
+        b'l' => literal(&String::from_utf8_lossy(bytes)),
+        b'n' => array(bytes),
         _ => checkpoint(bytes),
     }
 }
@@ -105,6 +112,33 @@ fn sealed(bytes: &[u8]) {
     });
     if let Ok(read) = folder.read(name, whole.len() as u64) {
         assert!(read == whole, "a private file is as it was");
+    }
+}
+
+fn array(bytes: &[u8]) {
+    let path = file("input.npy", bytes);
+    if let Ok(tensor) = read_npy(&path) {
+        let again = npy_bytes(&tensor).expect("what was read can be written");
+        let twice = read_npy(&file("again.npy", &again)).expect("what was written can be read");
+        assert!(twice.sizes() == tensor.sizes() && twice.dtype() == tensor.dtype());
+    }
+}
+
+fn literal(text: &str) {
+    match text.parse::<Literal>() {
+        // Files are read from anywhere.
+        Ok(literal) if !names_file(&literal) => drop(memory::refusing(LITERALS, || literal.value())),
+        Ok(_) | Err(_) => {}
+    }
+}
+
+fn names_file(literal: &Literal) -> bool {
+    match literal {
+        Literal::File(_) => true,
+        Literal::List(items) | Literal::Tuple(items) => items.iter().any(names_file),
+        Literal::Dict(entries) => entries.iter().any(|(key, value)| names_file(key) || names_file(value)),
+        Literal::Tensor(elements, _) => names_file(elements),
+        _ => false,
     }
 }
 

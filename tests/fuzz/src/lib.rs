@@ -7,6 +7,7 @@ pub mod choices;
 pub mod files;
 pub mod interp;
 pub mod memory;
+pub mod package;
 pub mod pipelines;
 pub mod program;
 pub mod roundtrip;

@@ -58,9 +58,9 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Whether there is a number of three digits: so many repetitions or copies are asked for, and take their time.
+/// Whether there is a number of four digits: so many repetitions or copies are asked for, and take their time.
 fn has_large_number(text: &str) -> bool {
-    text.as_bytes().windows(3).any(|w| w.iter().all(u8::is_ascii_digit))
+    text.as_bytes().windows(4).any(|w| w.iter().all(u8::is_ascii_digit))
 }
 
 fn reads_back(session: &frazil::Session, loaded: &Loaded, pipeline: &str) {

@@ -138,10 +138,37 @@ fn programs_return_or_raise() {
 
 #[test]
 fn files_beside_models_are_read_or_refused() {
-    for (kind, extension) in [(b's', "safetensors"), (b'j', "json"), (b'c', "pt"), (b'k', "npy")] {
+    for (kind, extension) in [(b's', "safetensors"), (b'j', "json"), (b'c', "pt"), (b'n', "npy")] {
         run(files("tests/fixtures", extension), |bytes| {
             targets::files::run(&[&[kind], bytes].concat())
         });
+    }
+}
+
+/// A compiled method with its sections in a readable form; mutations leave checksums right.
+#[test]
+fn compiled_methods_are_read_or_refused() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/package");
+    let files: Vec<PathBuf> = fs::read_dir(seeds)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        // Elsewhere LLVM's linker loads it, if it is there.
+        let is_loaded = targets::package::loads(&bytes);
+        assert!(is_loaded || !cfg!(target_arch = "x86_64"), "{}", path.display());
+        for seed in 0..MUTATIONS * 40 {
+            targets::package::run(&mutated(&bytes, seed));
+        }
+    }
+}
+
+#[test]
+fn literals_are_values_or_refused() {
+    let text = b"l[{'a': (zeros:2x3:int64, ones:2), \"b\": tensor([[1, 2], [3.5, inf]], dtype=float32)}, None, 1+2j]";
+    for seed in 0..MUTATIONS * 200 {
+        targets::files::run(&mutated(text, seed));
     }
 }
 

@@ -1,8 +1,7 @@
 //! The C file of a compiled library: its tables and its interface.
 
 use super::header::dtype_name;
-use crate::compile::kernel_name;
-use crate::emit::phase_name;
+use crate::compile::{kernel_name, phase_name};
 use crate::plan::{Buffer, Call, PAGE, Plan, Port};
 use std::fmt::Write;
 

@@ -16,6 +16,7 @@ mod reorder;
 mod window;
 mod winograd;
 
+use crate::compile::phase_name;
 use crate::kernel::{GemmB, KernelSpec};
 use builder::{Emitter, Int, Val};
 use melior::Context;
@@ -92,15 +93,6 @@ fn image_task<'c>(
 fn prefetch_parts(passes: i64, lines: i64) -> i64 {
     let most = passes.min(lines).clamp(1, 8);
     1 << most.ilog2()
-}
-
-/// The function name of phase `phase` of kernel `name`.
-pub fn phase_name(name: &str, phase: usize) -> String {
-    if phase == 0 {
-        name.to_owned()
-    } else {
-        format!("{name}_{phase}")
-    }
 }
 
 /// Emits `spec` as a module whose functions are called `name` and, for further phases, [`phase_name`].

@@ -24,10 +24,12 @@ pub use conv::{ActivationLayout, Conv, ConvShape, ConvTile, Lattice};
 pub use depthwise::Depthwise;
 pub use epilogue::{Epilogue, EpilogueOperand};
 pub use gemm::{Gemm, GemmB, GemmBatch, GemmTile};
+#[cfg(feature = "llvm")]
 pub(crate) use groups::{Grouping, channels_of_group};
 pub use loops::{Guard, Indirect, Kept, Local, Loops, Place, Read, Stage, Write};
 pub use pool::{Pool, PoolKind};
 pub use reorder::{CopyChannels, Reorder, ReorderDirection};
+#[cfg(feature = "llvm")]
 pub(crate) use winograd::tiles as winograd_tiles;
 pub use winograd::{Winograd, WinogradWeights};
 

@@ -92,6 +92,32 @@ impl Image {
     }
 }
 
+/// Whether what an object says of its sections, symbols and relocations is within it.
+pub fn is_sound(object: &[u8]) -> bool {
+    /// Most bytes that a relocation writes.
+    /// Fewest bytes that a relocation writes.
+    const FIELD: u64 = 4;
+    let Ok(file) = object::File::parse(object) else {
+        return false;
+    };
+    let size = |index| file.section_by_index(index).map(|s| s.size());
+    let symbols = file.symbols().all(|symbol| match symbol.section_index() {
+        Some(index) => size(index).is_ok_and(|size| {
+            symbol
+                .address()
+                .checked_add(symbol.size())
+                .is_some_and(|end| end <= size)
+        }),
+        None => true,
+    });
+    let sections = file.sections().all(|section| {
+        let mut relocations = section.relocations();
+        let inside = |at: u64| at.checked_add(FIELD).is_some_and(|end| end <= section.size());
+        section.data().is_ok() && relocations.all(|(at, _)| inside(at))
+    });
+    symbols && sections
+}
+
 /// Whether an object is of this machine, of a kind that is known here, and complete in itself.
 fn is_simple(file: &object::File<'_>) -> bool {
     cfg!(target_arch = "x86_64")

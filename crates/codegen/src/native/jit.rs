@@ -1,28 +1,20 @@
 //! Objects in memory to functions in this process: by [`Image`], or by ORC's LLJIT where objects need more of a linker.
 
-use super::image::Image;
-use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
-use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
-use inkwell::llvm_sys::orc2::lljit::{
-    LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetGlobalPrefix,
-    LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
-};
-use inkwell::llvm_sys::orc2::{
-    LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess, LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibRef,
-};
-use std::ffi::{CStr, CString};
-use std::ptr;
+use super::image::{self, Image};
+#[cfg(feature = "llvm")]
+use super::linker::LlvmJit;
 
 /// What the linker in the process reported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("loading compiled code: {0}")]
-pub struct JitError(String);
+pub struct JitError(pub(super) String);
 
 /// Machine code in this process.
 pub enum Jit {
     /// Objects that are complete in themselves.
     Image(Image),
     /// Others.
+    #[cfg(feature = "llvm")]
     Llvm(LlvmJit),
 }
 
@@ -34,8 +26,22 @@ impl Jit {
     pub fn new(objects: &[&[u8]]) -> Result<Jit, JitError> {
         match Image::load(objects) {
             Some(image) => Ok(Jit::Image(image)),
-            None => Ok(Jit::Llvm(LlvmJit::new(objects)?)),
+            None => Jit::link(objects),
         }
+    }
+
+    /// Loads objects that are not complete in themselves. LLVM's linker writes where relocations say: what is damaged must not get there.
+    fn link(objects: &[&[u8]]) -> Result<Jit, JitError> {
+        if let Some(number) = objects.iter().position(|object| !image::is_sound(object)) {
+            return Err(JitError(format!("object {number} is damaged")));
+        }
+        #[cfg(feature = "llvm")]
+        let linked = LlvmJit::new(objects).map(Jit::Llvm);
+        #[cfg(not(feature = "llvm"))]
+        let linked = Err(JitError(
+            "an object needs LLVM's linker, which is not in this program".to_owned(),
+        ));
+        linked
     }
 
     /// The address of `symbol`.
@@ -47,94 +53,20 @@ impl Jit {
             Jit::Image(image) => image
                 .lookup(symbol)
                 .ok_or_else(|| JitError(format!("there is no symbol `{symbol}`"))),
+            #[cfg(feature = "llvm")]
             Jit::Llvm(jit) => jit.lookup(symbol),
         }
     }
 }
 
-/// Machine code that LLVM's linker loaded. Symbols that the objects do not define (those of libm) come from the process.
-pub struct LlvmJit {
-    jit: LLVMOrcLLJITRef,
-}
-
-// SAFETY: LLJIT synchronises its session; it is bound to no thread.
-unsafe impl Send for LlvmJit {}
-// SAFETY: as above; the methods that take `&self` only look up.
-unsafe impl Sync for LlvmJit {}
-
-impl LlvmJit {
-    fn new(objects: &[&[u8]]) -> Result<LlvmJit, JitError> {
-        super::llvm::initialize().map_err(|e| JitError(e.to_string()))?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: a null builder asks for the defaults; every call's error is checked before its result is used.
-        unsafe {
-            check(LLVMOrcCreateLLJIT(&mut raw, ptr::null_mut()))?;
-            let jit = LlvmJit { jit: raw };
-            let library = LLVMOrcLLJITGetMainJITDylib(raw);
-            let mut generator = ptr::null_mut();
-            check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
-                &mut generator,
-                LLVMOrcLLJITGetGlobalPrefix(raw),
-                None,
-                ptr::null_mut(),
-            ))?;
-            LLVMOrcJITDylibAddGenerator(library, generator);
-            for object in objects {
-                jit.add(library, object)?;
-            }
-            Ok(jit)
-        }
-    }
-
-    fn add(&self, library: LLVMOrcJITDylibRef, object: &[u8]) -> Result<(), JitError> {
-        // SAFETY: the buffer is a copy, which LLJIT takes over, also when it fails.
-        unsafe {
-            let buffer =
-                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"kernel".as_ptr());
-            check(LLVMOrcLLJITAddObjectFile(self.jit, library, buffer))
-        }
-    }
-
-    fn lookup(&self, symbol: &str) -> Result<usize, JitError> {
-        let name = CString::new(symbol).map_err(|e| JitError(e.to_string()))?;
-        let mut address = 0;
-        // SAFETY: the name is a C string and lives as long as the call.
-        unsafe { check(LLVMOrcLLJITLookup(self.jit, &mut address, name.as_ptr()))? };
-        usize::try_from(address).map_err(|e| JitError(e.to_string()))
-    }
-}
-
-impl Drop for LlvmJit {
-    fn drop(&mut self) {
-        // SAFETY: `jit` came from LLVMOrcCreateLLJIT, and nothing of it is used afterwards.
-        unsafe {
-            // Nothing can be done about an error here.
-            let _ = check(LLVMOrcDisposeLLJIT(self.jit));
-        }
-    }
-}
-
-/// # Safety
-/// `error` comes from LLVM and nobody else looks at it.
-unsafe fn check(error: LLVMErrorRef) -> Result<(), JitError> {
-    if error.is_null() {
-        return Ok(());
-    }
-    // SAFETY: LLVMGetErrorMessage consumes the error and gives a C string, which is copied and freed.
-    unsafe {
-        let message = LLVMGetErrorMessage(error);
-        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
-        LLVMDisposeErrorMessage(message);
-        Err(JitError(text))
-    }
-}
-
 #[cfg(test)]
+#[cfg(feature = "llvm")]
 mod tests {
     use super::*;
     use crate::native::{Machine, host_target};
     use inkwell::context::Context;
     use inkwell::memory_buffer::MemoryBuffer;
+    use object::{Object, ObjectSection};
 
     /// An object of LLVM IR.
     fn object(text: &str) -> Vec<u8> {
@@ -178,13 +110,42 @@ mod tests {
         assert!(Jit::new(&[]).unwrap().lookup("f").is_err());
     }
 
+    /// An object that calls a function of the process.
+    fn caller() -> Vec<u8> {
+        object(
+            "declare double @cbrt(double)\ndefine double @f(double %x) {\n  \
+             %y = call double @cbrt(double %x)\n  ret double %y\n}\n",
+        )
+    }
+
     #[test]
     fn functions_of_the_process_are_found() {
-        let text = "declare double @cbrt(double)\ndefine double @f(double %x) {\n  \
-                    %y = call double @cbrt(double %x)\n  ret double %y\n}\n";
-        let jit = Jit::new(&[&object(text)]).unwrap();
+        let jit = Jit::new(&[&caller()]).unwrap();
         assert!(matches!(jit, Jit::Llvm(_)));
         assert!((call(&jit, "f", 27.0) - 3.0).abs() < 1e-9);
+    }
+
+    /// LLVM's linker would write there.
+    #[test]
+    fn relocations_outside_of_their_section_are_refused() {
+        let whole = caller();
+        assert!(image::is_sound(&whole));
+        let file = object::File::parse(&*whole).unwrap();
+        let tables = file
+            .sections()
+            .filter(|s| s.name().is_ok_and(|name| name.starts_with(".rela")));
+        let tables: Vec<(u64, u64)> = tables.filter_map(|s| s.file_range()).collect();
+        assert!(!tables.is_empty());
+        for (start, _) in tables {
+            for offset in [1 << 20, u64::MAX - 2] {
+                let mut damaged = whole.clone();
+                damaged[start as usize..][..8].copy_from_slice(&u64::to_le_bytes(offset));
+                assert_eq!(
+                    Jit::new(&[&damaged]).err(),
+                    Some(JitError("object 0 is damaged".to_owned()))
+                );
+            }
+        }
     }
 
     /// Whatever stands in an object, it is linked or refused.
@@ -193,12 +154,13 @@ mod tests {
         let whole = object(&table("f", 1.0));
         for end in 0..whole.len() {
             let _ = Image::load(&[&whole[..end]]);
+            assert!(!image::is_sound(&whole[..end]));
         }
         for at in 0..whole.len() {
             for byte in [0, 0x7f, 0xff, whole[at] ^ 1] {
                 let mut damaged = whole.clone();
                 damaged[at] = byte;
-                let _ = Image::load(&[&damaged]);
+                let _ = (Image::load(&[&damaged]), image::is_sound(&damaged));
             }
         }
     }

@@ -1,18 +1,27 @@
 //! From kernel specs to machine code: MLIR passes, LLVM passes, one object file a kernel in memory.
 
+#[cfg(feature = "llvm")]
+mod compile;
 mod deferred;
 mod image;
 pub mod jit;
+#[cfg(feature = "llvm")]
+mod linker;
+#[cfg(feature = "llvm")]
 mod llvm;
+#[cfg(feature = "llvm")]
 mod mlir;
 pub(crate) mod own_pages;
 
-use crate::emit::{self, EmitError};
-use crate::kernel::KernelSpec;
-use crate::target::Target;
+#[cfg(feature = "llvm")]
+use crate::emit::EmitError;
 use frazil_runtime::memory::OutOfMemory;
 
+#[cfg(feature = "llvm")]
+pub use compile::{Stage, compile_kernel, kernel_text};
+#[cfg(feature = "llvm")]
 pub use llvm::{LlvmError, Machine, host_target};
+#[cfg(feature = "llvm")]
 pub use mlir::{MlirError, MlirSession};
 
 /// Why a plan could not be compiled.
@@ -20,9 +29,11 @@ pub use mlir::{MlirError, MlirSession};
 #[non_exhaustive]
 pub enum CompileError {
     /// A kernel has no code.
+    #[cfg(feature = "llvm")]
     #[error(transparent)]
     Emit(#[from] EmitError),
     /// MLIR refused a kernel.
+    #[cfg(feature = "llvm")]
     #[error("MLIR refused kernel {kernel}: {source}")]
     Mlir {
         /// The kernel's name.
@@ -31,6 +42,7 @@ pub enum CompileError {
         source: MlirError,
     },
     /// LLVM refused a kernel, or the target.
+    #[cfg(feature = "llvm")]
     #[error(transparent)]
     Llvm(#[from] LlvmError),
     /// The object could not be loaded into the process.
@@ -48,52 +60,4 @@ pub enum CompileError {
     /// A limit was exceeded meanwhile, or the work was interrupted.
     #[error(transparent)]
     Exceeded(#[from] frazil_limits::Exceeded),
-}
-
-/// A textual form of a kernel on its way to machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// MLIR as emitted.
-    Mlir,
-    /// LLVM IR after optimisation.
-    Llvm,
-    /// Assembly.
-    Assembly,
-}
-
-/// Compiles one kernel to an object file.
-pub fn compile_kernel(name: &str, spec: &KernelSpec, target: &Target) -> Result<Vec<u8>, CompileError> {
-    let machine = Machine::new(target)?;
-    let session = MlirSession::new();
-    let module = emit::emit_kernel(session.context(), name, spec)?;
-    let context = inkwell::context::Context::create();
-    let module = session
-        .translate(module, &context)
-        .map_err(|source| mlir_error(name, source))?;
-    Ok(machine.object(&module)?)
-}
-
-/// The text of one kernel at `stage`.
-pub fn kernel_text(name: &str, spec: &KernelSpec, target: &Target, stage: Stage) -> Result<String, CompileError> {
-    let session = MlirSession::new();
-    let module = emit::emit_kernel(session.context(), name, spec)?;
-    if stage == Stage::Mlir {
-        return Ok(module.as_operation().to_string());
-    }
-    let machine = Machine::new(target)?;
-    let context = inkwell::context::Context::create();
-    let module = session
-        .translate(module, &context)
-        .map_err(|source| mlir_error(name, source))?;
-    match stage {
-        Stage::Assembly => Ok(machine.assembly(&module)?),
-        _ => Ok(machine.ir(&module)?),
-    }
-}
-
-fn mlir_error(name: &str, source: MlirError) -> CompileError {
-    CompileError::Mlir {
-        kernel: name.to_owned(),
-        source,
-    }
 }

@@ -95,7 +95,7 @@ impl Package {
     }
 
     /// The package in the file `name` of `folder` and its note; `None` when there is no such file, it may be somebody else's, it is not one with this key,
-    /// or not as it was written.
+    /// not as it was written, or contradicts itself.
     ///
     /// The file may be deleted or replaced by another while the package, or what was loaded from it, is in use. If it is written to, runs fail.
     pub fn read(folder: &PrivateFolder, name: &str, key: &str) -> Option<(Package, serde_json::Value)> {
@@ -131,6 +131,7 @@ impl Package {
             objects,
             hosts: Vec::new(),
         };
+        package.validate().ok()?;
         Some((package, header.note))
     }
 }
@@ -269,8 +270,10 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::CompileOptions;
-    use crate::plan::Plan;
+    use crate::package::PackedKernel;
+    use crate::plan::{Buffer, Call, Order, Plan, Port};
+    use frazil_ir::DType;
+    use smallvec::smallvec;
     use std::path::Path;
 
     /// A package that has these constants and nothing else.
@@ -280,8 +283,13 @@ mod tests {
             ..Plan::default()
         };
         plan.constants.push(constants);
-        let options = CompileOptions::default();
-        Package::new(&plan, &options).unwrap().prepared(&options).unwrap()
+        Package {
+            contents: Contents::of(&plan),
+            objects: Vec::new(),
+            constants: plan.constants,
+            weights: Weights::Prepared(Constants::default()),
+            hosts: Vec::new(),
+        }
     }
 
     fn put(folder: &PrivateFolder, package: &Package) {
@@ -311,6 +319,58 @@ mod tests {
             assert_eq!(constants(&folder), Some(data), "{size}");
         }
         assert!(Package::read(&folder, "p", "another key").is_none());
+    }
+
+    /// Checksums do not tell that sizes make sense.
+    #[test]
+    fn files_that_contradict_themselves_are_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = PrivateFolder::new(directory.path());
+        let port = |shape: &[i64]| Port {
+            name: "x".to_owned(),
+            dtype: DType::Double,
+            shape: shape.into(),
+        };
+        let call = |kernel, buffer| Call {
+            kernel,
+            buffers: smallvec![buffer],
+            order: Order::default(),
+        };
+        let input = |index, offset| Buffer::Input { index, offset };
+        type Change<'a> = &'a dyn Fn(&mut Contents);
+        let changes: [(bool, Change<'_>); 15] = [
+            (true, &|_| ()),
+            (true, &|c| c.outputs.push(port(&[0, i64::MAX, i64::MAX]))),
+            (true, &|c| c.outputs.push(port(&[i64::MAX, i64::MAX, 0]))),
+            (false, &|c| c.inputs = vec![port(&[i64::MAX, i64::MAX])]),
+            (false, &|c| c.outputs.push(port(&[1 << 60]))),
+            (false, &|c| c.outputs.push(port(&[-1, -1]))),
+            (false, &|c| c.workspace_bytes = usize::MAX),
+            (false, &|c| c.preparation.1 = usize::MAX),
+            (false, &|c| c.checks.push("no output has it".to_owned())),
+            (false, &|c| c.infos.clear()),
+            (false, &|c| c.kernels[0].phases = smallvec![1, -1]),
+            (false, &|c| c.kernels[0].phases = smallvec![1; 1 << 23]),
+            (false, &|c| c.kernels[0].host = Some(0)),
+            (false, &|c| c.calls = vec![call(1, input(0, 0))]),
+            (false, &|c| c.calls = vec![call(0, input(0, 17))]),
+        ];
+        for (number, (is_valid, change)) in changes.into_iter().enumerate() {
+            let mut package = package(&[]);
+            let contents = &mut package.contents;
+            contents.inputs = vec![port(&[2])];
+            contents.kernels = vec![PackedKernel {
+                buffers: 1,
+                phases: smallvec![1],
+                host: None,
+            }];
+            contents.calls = vec![call(0, input(0, 16))];
+            contents.infos = vec![Default::default()];
+            change(contents);
+            put(&folder, &package);
+            let read = Package::read(&folder, "p", "key");
+            assert_eq!(read.is_some(), is_valid, "change {number}");
+        }
     }
 
     /// A large file is verified once, and again after every change.

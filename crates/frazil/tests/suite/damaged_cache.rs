@@ -280,21 +280,32 @@ fn entries_that_do_not_load_are_compiled_again() {
     let whole = fs::read(&method).unwrap();
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap()) as usize;
     let end = 24 + number(&whole[8..16]);
-    let mut front = whole[24..end].to_vec();
-    // A call of a kernel that there is not.
-    let text = b"\"kernel\":0";
-    let at = front.windows(text.len()).position(|part| part == text).unwrap();
-    front[at + text.len() - 1] = b'9';
-    let kind = whole[..8].try_into().unwrap();
-    fs::write(
-        &method,
-        [frazil_syntax::seal(&kind, &[&front]), whole[end..].to_vec()].concat(),
-    )
-    .unwrap();
-    let (result, how) = subject.run(2);
-    assert!(result == expected && how.contains("compiled in"), "{how}");
-    let (result, how) = subject.run(2);
-    assert!(result == expected && how.contains("found in"), "{how}");
+    let header_end = 32 + number(&whole[24..32]);
+    let header = std::str::from_utf8(&whole[32..header_end]).unwrap();
+    let changes = [
+        // A call of a kernel, and a result of an output, that there are not.
+        ("\"kernel\":0", "\"kernel\":9"),
+        ("\"Tensor\":0", "\"Tensor\":2"),
+        // More elements, bytes and tasks than there can be.
+        ("\"shape\":[2,", "\"shape\":[4611686018427387904,"),
+        ("\"workspace_bytes\":", "\"workspace_bytes\":1844674407370955161"),
+        ("\"phases\":[", "\"phases\":[-"),
+    ];
+    for (from, to) in changes {
+        let changed = header.replacen(from, to, 1);
+        assert_ne!(changed, header, "{from}");
+        let length = (changed.len() as u64).to_le_bytes();
+        let kind = whole[..8].try_into().unwrap();
+        let mut file = frazil_syntax::seal(&kind, &[&length, changed.as_bytes(), &whole[header_end..end]]);
+        // What follows begins at a page.
+        file.resize(file.len().next_multiple_of(4096), 0);
+        file.extend_from_slice(&whole[end.next_multiple_of(4096)..]);
+        fs::write(&method, file).unwrap();
+        let (result, how) = subject.run(2);
+        assert!(result == expected && how.contains("compiled in"), "{to}: {how}");
+        let (result, how) = subject.run(2);
+        assert!(result == expected && how.contains("found in"), "{to}: {how}");
+    }
 }
 
 /// Only root can give files away; nothing is tested for other users.

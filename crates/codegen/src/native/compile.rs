@@ -1,0 +1,54 @@
+//! Kernel specs to objects and texts.
+
+use super::{CompileError, Machine, MlirError, MlirSession};
+use crate::emit;
+use crate::kernel::KernelSpec;
+use crate::target::Target;
+
+/// A textual form of a kernel on its way to machine code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// MLIR as emitted.
+    Mlir,
+    /// LLVM IR after optimisation.
+    Llvm,
+    /// Assembly.
+    Assembly,
+}
+
+/// Compiles one kernel to an object file.
+pub fn compile_kernel(name: &str, spec: &KernelSpec, target: &Target) -> Result<Vec<u8>, CompileError> {
+    let machine = Machine::new(target)?;
+    let session = MlirSession::new();
+    let module = emit::emit_kernel(session.context(), name, spec)?;
+    let context = inkwell::context::Context::create();
+    let module = session
+        .translate(module, &context)
+        .map_err(|source| mlir_error(name, source))?;
+    Ok(machine.object(&module)?)
+}
+
+/// The text of one kernel at `stage`.
+pub fn kernel_text(name: &str, spec: &KernelSpec, target: &Target, stage: Stage) -> Result<String, CompileError> {
+    let session = MlirSession::new();
+    let module = emit::emit_kernel(session.context(), name, spec)?;
+    if stage == Stage::Mlir {
+        return Ok(module.as_operation().to_string());
+    }
+    let machine = Machine::new(target)?;
+    let context = inkwell::context::Context::create();
+    let module = session
+        .translate(module, &context)
+        .map_err(|source| mlir_error(name, source))?;
+    match stage {
+        Stage::Assembly => Ok(machine.assembly(&module)?),
+        _ => Ok(machine.ir(&module)?),
+    }
+}
+
+fn mlir_error(name: &str, source: MlirError) -> CompileError {
+    CompileError::Mlir {
+        kernel: name.to_owned(),
+        source,
+    }
+}
