@@ -3,8 +3,8 @@
 # The last line is "N passed, N failed": the tests counted one by one, any other step as one.
 #
 #   tools/test.sh           formatting, lints, unit tests, conformance, lit: what has to pass before a commit
-#   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the embedding example, compiling
-#                           under valgrind, outputs while the tools are killed, and many processes on one cache directory
+#   tools/test.sh --rest    what that leaves out: examples and benches, the documentation, the embedding example, the Python package
+#                           with PyTorch, compiling under valgrind, outputs while the tools are killed, and many processes on one cache directory
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
@@ -36,12 +36,13 @@ step() {
     [ "$bad" = 0 ]
 }
 
-# The tests that passed and failed according to a log of cargo test, of lit or of the conformance runner.
+# The tests that passed and failed according to a log of cargo test, of lit, of the conformance runner or of test_python.sh.
 count() {
     awk '
         /^test result: / { good += $4; bad += $6 }
         /^ *(Passed|Expectedly Failed) *: *[0-9]+/ { sub(/.*: */, ""); good += $1 }
         /^ *(Failed|Timed Out|Unresolved|Unexpectedly Passed) *: *[0-9]+/ { sub(/.*: */, ""); bad += $1 }
+        /^[0-9]+ passed, [0-9]+ failed$/ { good += $1; bad += $3 }
         END { print good + 0, bad + 0 }' "$1"
 }
 
@@ -79,6 +80,7 @@ rest() {
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
     FRAZIL_VALGRIND=1 step valgrind cargo test --quiet --workspace --test program
     FRAZIL_VALGRIND=1 step valgrind-libraries cargo test --quiet --package frazil-codegen --test suite -- processes preparation
+    step python tools/test_python.sh --torch
     if step build tests; then
         step kill-points tools/check/kill_points.py --tools "$CARGO_TARGET_DIR/debug"
         step shared-cache tools/check/shared_cache.py --tools "$CARGO_TARGET_DIR/debug"
