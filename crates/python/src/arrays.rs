@@ -5,10 +5,12 @@
 
 use crate::dlpack::{self, Layout, extent};
 use crate::errors::{exception, type_error, value_error};
+use crate::shared::{Foreign, Owner, Shared, SharedArrays};
 use frazil::Tensor;
 use frazil::ir::DType;
 use frazil::runtime::Storage;
 use frazil::runtime::storage::AlignedBytes;
+use frazil::runtime::value::TensorCell;
 use numpy::npyffi::{self, NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NPY_TYPES, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -55,48 +57,25 @@ pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.is_instance(torch(py)?.tensor.bind(py))
 }
 
-/// An array of the caller whose memory a tensor shares.
-struct Shared<'py> {
-    object: Bound<'py, PyAny>,
-    kind: Kind,
-    storage: Arc<Storage>,
-    /// The first byte.
-    data: *mut u8,
-    len: usize,
-    is_writable: bool,
-    /// Whether the memory is that of a copy, because of the array's layout.
-    is_copy: bool,
-}
-
 /// The arrays of one call.
 pub(crate) struct Arrays<'py> {
     py: Python<'py>,
     /// The kind of results of calls without arrays among their arguments.
     default: Kind,
     found: Option<Kind>,
-    shared: Vec<Shared<'py>>,
+    shared: SharedArrays<'py>,
 }
 
-/// Bytes of an array of Python, which is kept alive.
-struct Borrowed {
-    _owner: Py<PyAny>,
-    data: *const u8,
-    len: usize,
-}
-
-// SAFETY: the owner keeps the bytes; it is released with the interpreter attached, or later. As everywhere in NumPy, who writes to an array while a
-// call reads it gets a mixture.
-unsafe impl Send for Borrowed {}
-// SAFETY: as above.
-unsafe impl Sync for Borrowed {}
-
-impl AsRef<[u8]> for Borrowed {
-    fn as_ref(&self) -> &[u8] {
-        match self.len {
-            0 => &[],
-            // SAFETY: the owner is an array with that many bytes from there on, and NumPy refuses to resize arrays that are referenced.
-            _ => unsafe { std::slice::from_raw_parts(self.data, self.len) },
-        }
+/// Checks that an array with DLPack is on the CPU.
+fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let protocol = intern!(object.py(), "__dlpack_device__");
+    if !object.hasattr(protocol)? {
+        return Ok(());
+    }
+    let (kind, _): (i32, i32) = object.call_method0(protocol)?.extract()?;
+    match kind {
+        dlpack::CPU => Ok(()),
+        _ => Err(dlpack::other_device(kind)),
     }
 }
 
@@ -174,7 +153,7 @@ impl<'py> Arrays<'py> {
             py,
             default,
             found: None,
-            shared: Vec::new(),
+            shared: SharedArrays::default(),
         }
     }
 
@@ -191,7 +170,10 @@ impl<'py> Arrays<'py> {
     }
 
     /// The tensor that an array is, if the object is one.
-    pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
+    pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorCell>> {
+        if let Some(known) = self.shared.find(object) {
+            return Ok(Some(known.cell.clone()));
+        }
         if is_torch_tensor(object)? {
             self.found(Kind::Torch);
             return self.read_torch(object).map(Some);
@@ -203,24 +185,26 @@ impl<'py> Arrays<'py> {
         let protocol = intern!(self.py, "__dlpack__");
         if object.hasattr(protocol)? {
             self.found(Kind::Numpy);
+            check_device(object)?;
             let capsule = object.call_method0(protocol)?;
-            return self.read_capsule(object, &capsule, Kind::Numpy).map(Some);
+            return self.read_capsule(object, &capsule, Kind::Numpy, None).map(Some);
         }
         Ok(None)
     }
 
-    fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Tensor> {
+    fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<TensorCell> {
         let protocol = intern!(self.py, "__dlpack__");
-        match object.call_method0(protocol) {
-            Ok(capsule) => self.read_capsule(object, &capsule, Kind::Torch),
-            // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
-            Err(_) => {
-                let plain = object.call_method0("detach")?.call_method0("resolve_conj")?;
-                let plain = plain.call_method0("resolve_neg")?;
-                let capsule = plain.call_method0(protocol)?;
-                self.read_capsule(&plain, &capsule, Kind::Torch)
-            }
+        if let Ok(capsule) = object.call_method0(protocol) {
+            return self.read_capsule(object, &capsule, Kind::Torch, None);
         }
+        // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
+        let detached = object.call_method0("detach")?;
+        let plain = detached.call_method0("resolve_conj")?.call_method0("resolve_neg")?;
+        check_device(&plain)?;
+        let capsule = plain.call_method0(protocol)?;
+        let address = |tensor: &Bound<'py, PyAny>| tensor.call_method0("data_ptr")?.extract::<usize>();
+        let is_copy = address(&plain)? != address(&detached)?;
+        self.read_capsule(object, &capsule, Kind::Torch, is_copy.then_some(plain))
     }
 
     fn read_capsule(
@@ -228,30 +212,21 @@ impl<'py> Arrays<'py> {
         object: &Bound<'py, PyAny>,
         capsule: &Bound<'py, PyAny>,
         kind: Kind,
-    ) -> PyResult<Tensor> {
-        let (imported, Layout { dtype, sizes, strides }) = dlpack::import(capsule)?;
+        copy: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<TensorCell> {
+        let (imported, layout) = dlpack::import(capsule)?;
         let (data, len) = (imported.data, imported.len);
-        let storage = Storage::of_whole(Arc::new(imported), len);
-        let tensor = Tensor::from_storage(Arc::clone(&storage), dtype, &sizes, &strides, 0);
-        self.shared.push(Shared {
-            object: object.clone(),
-            kind,
-            storage,
-            data,
-            len,
-            // A producer of version 0 has no way to say otherwise.
-            is_writable: true,
-            is_copy: false,
-        });
-        tensor.map_err(|e| value_error(e.to_string()))
+        let memory = Foreign::new(Owner::DLPack(imported), data, len);
+        // A producer of version 0 has no way to say that its memory is read-only.
+        Ok(self.shared.add(Shared::new(object, kind, memory, &layout, true, copy)?))
     }
 
     fn read_numpy(
         &mut self,
         object: &Bound<'py, PyAny>,
         array: &Bound<'py, PyUntypedArray>,
-        is_copy: bool,
-    ) -> PyResult<Tensor> {
+        copied: bool,
+    ) -> PyResult<TensorCell> {
         let descr = array.dtype();
         let dtype = dtype_of_descr(&descr)?;
         let size = dtype.size();
@@ -281,28 +256,17 @@ impl<'py> Arrays<'py> {
             let native = descr.call_method1("newbyteorder", ("=",))?;
             let copy = self.py.import("numpy")?.call_method1("array", (array, native))?;
             let copy = copy.call_method1("copy", ("C",))?;
-            return match is_copy {
+            return match copied {
                 true => Err(value_error("the layout of the array is not supported")),
                 false => self.read_numpy(object, copy.cast::<PyUntypedArray>()?, true),
             };
         };
-        let borrowed = Borrowed {
-            _owner: array.clone().into_any().unbind(),
-            data: data.cast(),
-            len,
-        };
-        let storage = Storage::of_whole(Arc::new(borrowed), len);
-        let tensor = Tensor::from_storage(Arc::clone(&storage), dtype, &sizes, &strides, 0);
-        self.shared.push(Shared {
-            object: object.clone(),
-            kind: Kind::Numpy,
-            storage,
-            data: data.cast(),
-            len,
-            is_writable: flags & NPY_ARRAY_WRITEABLE != 0,
-            is_copy,
-        });
-        tensor.map_err(|e| value_error(e.to_string()))
+        let memory = Foreign::new(Owner::Array(array.clone().into_any().unbind()), data.cast(), len);
+        let layout = Layout { dtype, sizes, strides };
+        let is_writable = flags & NPY_ARRAY_WRITEABLE != 0;
+        let copy = copied.then(|| array.clone().into_any());
+        let shared = Shared::new(object, Kind::Numpy, memory, &layout, is_writable, copy)?;
+        Ok(self.shared.add(shared))
     }
 
     /// Writes what the call changed in its arguments back to the caller's arrays.
@@ -310,74 +274,38 @@ impl<'py> Arrays<'py> {
     /// # Errors
     /// `ValueError` when such an array is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
-        for shared in &self.shared {
-            let bytes = shared.storage.bytes();
-            if bytes.as_ptr() == shared.data.cast_const() || shared.len == 0 {
-                continue;
-            }
-            if !shared.is_writable {
-                return Err(value_error("the model writes to an argument whose array is read-only"));
-            }
-            if shared.is_copy {
-                let sizes = shared.object.getattr("shape")?;
-                let dtype = shared.object.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
-                let flat = self
-                    .py
-                    .import("numpy")?
-                    .call_method1("frombuffer", (&bytes[..], dtype))?;
-                let all = pyo3::types::PyEllipsis::get(self.py);
-                shared.object.set_item(all, flat.call_method1("reshape", (sizes,))?)?;
-                continue;
-            }
-            // SAFETY: the array has `len` writable bytes from `data` on, which no reference of Rust looks at: the storage has a copy.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), shared.data, shared.len.min(bytes.len())) };
-        }
-        Ok(())
+        self.shared.write_back()
     }
 
     /// The argument whose memory `tensor` is a view of, as an array of the tensor's layout.
     fn view_of_argument(&self, tensor: &Tensor, kind: Kind) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let is_argument = |shared: &&Shared<'_>| Arc::ptr_eq(&shared.storage, tensor.storage());
-        let Some(shared) = self.shared.iter().find(is_argument) else {
+        let Some(len) = extent(tensor.dtype(), tensor.sizes(), tensor.strides()) else {
             return Ok(None);
         };
-        if shared.kind != kind || shared.is_copy {
-            return Ok(None);
+        let around = self.shared.around(tensor, len, kind);
+        for (shared, _) in &around {
+            let own = &shared.tensor;
+            let is_whole = (own.dtype(), own.offset(), own.sizes(), own.strides())
+                == (tensor.dtype(), tensor.offset(), tensor.sizes(), tensor.strides());
+            // An object of another library is not what the caller expects of a result.
+            if is_whole && (kind == Kind::Torch || shared.object.is_instance_of::<PyUntypedArray>()) {
+                return Ok(Some(shared.object.clone()));
+            }
         }
-        let size = tensor.dtype().size() as i64;
+        let Some((shared, start)) = around.first() else {
+            return Ok(None);
+        };
         let object = &shared.object;
         match kind {
+            Kind::Torch if shared.tensor.dtype() != tensor.dtype() => Ok(None),
             Kind::Torch => {
                 let sizes = PyTuple::new(self.py, tensor.sizes())?;
                 let strides = PyTuple::new(self.py, tensor.strides())?;
-                let is_same = dtype_of(&object.getattr("dtype")?)? == tensor.dtype();
-                if !is_same {
-                    return Ok(None);
-                }
-                let (own_sizes, own_strides) = (object.getattr("shape")?, object.call_method0("stride")?);
-                if tensor.offset() == 0 && own_sizes.eq(&sizes)? && own_strides.eq(&strides)? {
-                    return Ok(Some(object.clone()));
-                }
                 let first: i64 = object.call_method0("storage_offset")?.extract()?;
-                let view = object.call_method1("as_strided", (sizes, strides, first + tensor.offset()))?;
-                Ok(Some(view))
+                let offset = first + tensor.offset() - shared.tensor.offset();
+                object.call_method1("as_strided", (sizes, strides, offset)).map(Some)
             }
-            Kind::Numpy => {
-                let array = object.cast::<PyUntypedArray>()?;
-                let has_sizes = array
-                    .shape()
-                    .iter()
-                    .map(|&n| n as i64)
-                    .eq(tensor.sizes().iter().copied());
-                let strides = tensor.strides().iter().map(|s| s * size);
-                let has_strides = array.strides().iter().map(|&n| n as i64).eq(strides);
-                if tensor.offset() == 0 && has_sizes && has_strides && dtype_of_descr(&array.dtype())? == tensor.dtype()
-                {
-                    return Ok(Some(object.clone()));
-                }
-                let data = shared.data.wrapping_add((tensor.offset() * size) as usize);
-                numpy_array(self.py, tensor, data, shared.is_writable, object).map(Some)
-            }
+            Kind::Numpy => numpy_array(self.py, tensor, *start as *mut u8, shared.is_writable, object).map(Some),
         }
     }
 
@@ -424,12 +352,12 @@ impl<'py> Arrays<'py> {
 
 /// The owner of the bytes of a NumPy array.
 #[pyclass(frozen, name = "_Bytes", module = "frazil._frazil")]
-struct Owner {
+struct Bytes {
     bytes: std::sync::Mutex<AlignedBytes>,
 }
 
 fn owned_numpy_array<'py>(py: Python<'py>, bytes: AlignedBytes, layout: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let owner = Bound::new(py, Owner { bytes: bytes.into() })?;
+    let owner = Bound::new(py, Bytes { bytes: bytes.into() })?;
     // Short buffers lie in the owner itself, which does not move.
     let data = match owner.get().bytes.lock() {
         Ok(mut bytes) => bytes.as_mut_slice().as_mut_ptr(),

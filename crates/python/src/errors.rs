@@ -19,6 +19,11 @@ pub(crate) fn attribute_error(text: impl Into<String>) -> PyErr {
 
 /// An exception of class `name` of `frazil.errors`.
 pub(crate) fn exception(py: Python<'_>, name: &str, text: &str, places: &[String]) -> PyErr {
+    // A mistake of the caller is no exception of the model.
+    let text = match name {
+        "ArgumentError" => text.strip_prefix("RuntimeError: ").unwrap_or(text),
+        _ => text,
+    };
     let make = || -> PyResult<PyErr> {
         let class = py.import("frazil.errors")?.getattr(name)?;
         let class = class.cast::<PyType>()?;

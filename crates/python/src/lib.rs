@@ -1,6 +1,6 @@
 //! The Python package `frazil`: the facade as an extension module.
 //!
-//! - `arrays` and `dlpack` exchange arrays, `value` every other kind of value.
+//! - `arrays`, `shared` and `dlpack` exchange arrays, `value` every other kind of value.
 //! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
 //! - `script_module` and `members` are the classes of modules, `object` that of objects, `graph` that of graphs.
 //! - `functions` has the functions of the package, `options` the options of calls, `errors` the exceptions.
@@ -17,6 +17,7 @@ mod members;
 mod object;
 mod options;
 mod script_module;
+mod shared;
 mod value;
 
 use pyo3::prelude::*;
