@@ -9,6 +9,7 @@ use crate::shared::{Foreign, Owner, Shared, SharedArrays};
 use frazil::Tensor;
 use frazil::ir::DType;
 use frazil::runtime::Storage;
+use frazil::runtime::marks::Marks;
 use frazil::runtime::storage::AlignedBytes;
 use frazil::runtime::value::TensorCell;
 use numpy::npyffi::{self, NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NPY_TYPES, NpyTypes, PY_ARRAY_API};
@@ -279,7 +280,8 @@ impl<'py> Arrays<'py> {
 
     /// The argument whose memory `tensor` is a view of, as an array of the tensor's layout.
     fn view_of_argument(&self, tensor: &Tensor, kind: Kind) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(len) = extent(tensor.dtype(), tensor.sizes(), tensor.strides()) else {
+        let len = extent(tensor.dtype(), tensor.sizes(), tensor.strides());
+        let Some(len) = len.filter(|_| tensor.marks() == Marks::default()) else {
             return Ok(None);
         };
         let around = self.shared.around(tensor, len, kind);

@@ -166,8 +166,8 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)>
     };
     let sizes = numbers(view.sizes);
     let strides = match view.strides.is_null() {
-        true => frazil::ir::contiguous_strides(&sizes).to_vec(),
-        false => numbers(view.strides),
+        false if !sizes.contains(&0) => numbers(view.strides),
+        _ => frazil::ir::contiguous_strides(&sizes).to_vec(),
     };
     let len = extent(dtype, &sizes, &strides)
         .filter(|_| strides.iter().all(|&s| s >= 0))

@@ -1,7 +1,7 @@
 //! The functions of the package, with the names and arguments of `torch.jit`.
 
 use crate::arrays::{Kind, shown};
-use crate::errors::{OrRaise, type_error, value_error};
+use crate::errors::{OrRaise, type_error, unsupported, value_error};
 use crate::options::Options;
 use crate::script_module::ScriptModule;
 use frazil::passes::freeze::Freeze;
@@ -387,6 +387,25 @@ pub(crate) fn passes(py: Python<'_>) -> Vec<String> {
 #[pyfunction]
 pub(crate) fn enable_onednn_fusion(py: Python<'_>, enabled: bool) {
     session(py).enable_onednn_fusion(enabled);
+}
+
+/// Not available: each kind of arguments gets native code of its own (see the option ``specialisations``).
+#[pyfunction]
+pub(crate) fn set_fusion_strategy(py: Python<'_>, strategy: &Bound<'_, PyAny>) -> PyResult<()> {
+    let _ = strategy;
+    Err(unsupported(
+        py,
+        "`set_fusion_strategy` has no counterpart here: each kind of arguments gets native code of its own; see the options `specialisations` and `fuse`",
+    ))
+}
+
+/// Not available: the option ``strict`` makes an error of what cannot be compiled.
+#[pyfunction]
+pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
+    Err(unsupported(
+        py,
+        "`strict_fusion` has no counterpart here: with the option `strict`, what cannot be compiled is an error",
+    ))
 }
 
 /// What ``enable_onednn_fusion`` set last.

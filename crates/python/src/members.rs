@@ -7,7 +7,7 @@ use crate::script_module::{ScriptModule, join};
 use crate::value::{Values, read_tensor};
 use frazil::ir::Device;
 use frazil::{
-    Conversion, LoadStateDictOptions, MemberOptions, MemoryFormat, Model, StateDict, StateDictOptions, Tensor, Value,
+    Conversion, LoadStateDictOptions, MemberOptions, MemoryFormat, Model, StateDictOptions, Tensor, ToEmpty, Value,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -168,8 +168,9 @@ impl ScriptModule {
     }
 
     /// The module and all modules below it.
-    fn modules<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let named = self.named_modules(py, None, "", true)?;
+    #[pyo3(signature = (remove_duplicate = true))]
+    fn modules<'py>(&self, py: Python<'py>, remove_duplicate: bool) -> PyResult<Bound<'py, PyAny>> {
+        let named = self.named_modules(py, None, "", remove_duplicate)?;
         let modules: Vec<Bound<'py, PyAny>> = named
             .try_iter()?
             .map(|pair| pair?.get_item(1))
@@ -205,19 +206,30 @@ impl ScriptModule {
     }
 
     /// Parameters and buffers by name.
-    #[pyo3(signature = (*, destination = None, prefix = "", keep_vars = false))]
+    ///
+    /// Positional arguments are ``destination``, ``prefix`` and ``keep_vars``, as in older versions of PyTorch.
+    #[pyo3(signature = (*args, destination = None, prefix = "", keep_vars = false))]
     fn state_dict<'py>(
         &self,
         py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
         destination: Option<Bound<'py, PyAny>>,
         prefix: &str,
         keep_vars: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let mut args = args.iter();
+        let destination = args.next().filter(|given| !given.is_none()).or(destination);
+        let prefix: String = args.next().map_or(Ok(prefix.to_owned()), |given| given.extract())?;
+        let keep_vars = args.next().map_or(Ok(keep_vars), |given| given.extract())?;
+        if let Some(more) = args.next() {
+            return Err(type_error(format!(
+                "expected at most 3 positional arguments, also {}",
+                shown(&more)
+            )));
+        }
         let model = self.instance.model(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
-        let options = StateDictOptions::default()
-            .prefix(prefix.to_owned())
-            .keep_vars(keep_vars);
+        let options = StateDictOptions::default().prefix(prefix).keep_vars(keep_vars);
         let state = own.state_dict_with(&options).or_raise(py)?;
         let out = match destination {
             Some(destination) => destination,
@@ -240,19 +252,17 @@ impl ScriptModule {
         strict: bool,
         assign: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let items = state_dict
-            .call_method0("items")
-            .map_err(|_| type_error(format!("`state_dict`: expected a dict, not {}", shown(state_dict))))?;
-        let mut state = StateDict::default();
-        for item in items.try_iter()? {
-            let (name, value): (String, Bound<'py, PyAny>) = item?.extract()?;
-            let tensor = read_tensor(&value, &format!("`{name}`"))?;
-            state.insert(name, tensor);
-        }
+        let state = crate::state_hooks::read(state_dict)?;
         let options = LoadStateDictOptions::default().strict(strict).assign(assign);
-        let keys = self.instance.change(py, |model| {
-            let mut own = model.submodule_mut(&self.path).or_raise(py)?;
-            own.load_state_dict_with(&state, &options).or_raise(py)
+        // On a copy, since hooks may use the module.
+        let mut loaded = self.instance.model(py)?;
+        let keys = {
+            let mut own = loaded.submodule_mut(&self.path).or_raise(py)?;
+            own.load_state_dict_with(&state, &options).or_raise(py)?
+        };
+        self.instance.change(py, |model| {
+            *model = loaded;
+            Ok(())
         })?;
         let class = py.import("frazil.module")?.getattr("IncompatibleKeys")?;
         class.call1((keys.missing_keys, keys.unexpected_keys))
@@ -401,9 +411,8 @@ impl ScriptModule {
     /// Gives parameters and buffers new memory on a device, without copying elements.
     #[pyo3(signature = (*, device, recurse = true))]
     fn to_empty<'py>(slf: &Bound<'py, Self>, device: &Bound<'py, PyAny>, recurse: bool) -> PyResult<Bound<'py, Self>> {
-        let target = crate::functions::device(device)?;
-        let _ = recurse;
-        ScriptModule::converted(slf, |module| module.to_empty(target))
+        let device = Some(crate::functions::device(device)?);
+        ScriptModule::converted(slf, |module| module.to_empty(ToEmpty { device, recurse }))
     }
 
     /// Converts parameters and buffers to a dtype.

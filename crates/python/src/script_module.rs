@@ -2,13 +2,13 @@
 
 use crate::arrays::{Kind, shown};
 use crate::engine_call::{Call, call};
-use crate::errors::{OrRaise, attribute_error, type_error};
+use crate::errors::{OrRaise, attribute_error, exception, type_error};
 use crate::graph::Graph;
-use crate::hooks::Registration;
+use crate::hooks::{Registration, WeakModule};
 use crate::instance::Instance;
 use crate::options::Options;
 use crate::value::Values;
-use frazil::{Loaded, Model, Value};
+use frazil::{Loaded, Model, StateHookId, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
@@ -132,13 +132,22 @@ impl ScriptModule {
                 ),
                 other => other,
             };
-            if !model.root().has_attribute(&path) {
-                let class = model.root().get_submodule(&self.path).or_raise(py)?.original_name();
+            let owner = model.root().get_submodule(&self.path).or_raise(py)?;
+            if !owner.has_attribute(name) {
+                let class = owner.original_name();
                 return Err(attribute_error(format!(
                     "'{class}' object has no attribute '{name}': use register_buffer, register_parameter or register_attribute to add one"
                 )));
             }
-            model.set_attribute(&path, &read).or_raise(py)
+            let module = model.module();
+            let declared = module.ctx().find_symbol(name).and_then(|symbol| {
+                let class = module.class_of(owner.id())?;
+                class.attributes.get(&symbol).map(|attribute| attribute.ty)
+            });
+            let read = declared.map_or(read.clone(), |ty| Values::new(py, model, self.instance.kind).fitted(read, ty));
+            // It exists: the value is of another type.
+            let set = model.set_attribute(&path, &read);
+            set.map_err(|error| exception(py, "ArgumentError", &error.to_string(), &[]))
         })
     }
 
@@ -324,14 +333,14 @@ fn register(module: &Bound<'_, ScriptModule>, hook: Bound<'_, PyAny>, how: &Regi
         return Err(type_error(format!("`hook`: expected a callable, not {}", shown(&hook))));
     }
     let own = module.get();
-    let weak = py.import("weakref")?.call_method1("ref", (module,))?.unbind();
+    let weak = WeakModule::new(module)?;
     let path = own.path.clone();
     let id = own
         .instance
         .change_hooks(py, |hooks| hooks.add(path, hook.unbind(), weak, how))?;
     Ok(HookHandle {
         instance: Arc::clone(&own.instance),
-        id,
+        id: HookId::Forward(id),
     })
 }
 
@@ -339,14 +348,36 @@ fn register(module: &Bound<'_, ScriptModule>, hook: Bound<'_, PyAny>, how: &Regi
 #[pyclass(frozen, module = "frazil", name = "RemovableHandle")]
 pub(crate) struct HookHandle {
     instance: Arc<Instance>,
-    id: u64,
+    id: HookId,
+}
+
+#[derive(Clone, Copy)]
+enum HookId {
+    Forward(u64),
+    State(StateHookId),
+}
+
+impl HookHandle {
+    /// The handle of a hook of state dictionaries.
+    pub(crate) fn of_state(instance: &Arc<Instance>, id: StateHookId) -> HookHandle {
+        HookHandle {
+            instance: Arc::clone(instance),
+            id: HookId::State(id),
+        }
+    }
 }
 
 #[pymethods]
 impl HookHandle {
     /// Removes the hook. Nothing happens when it has been removed before.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
-        self.instance.change_hooks(py, |hooks| hooks.remove(self.id)).map(drop)
+        match self.id {
+            HookId::Forward(id) => self.instance.change_hooks(py, |hooks| hooks.remove(id)).map(drop),
+            HookId::State(id) => self
+                .instance
+                .change(py, |model| Ok(model.remove_state_hook(id)))
+                .map(drop),
+        }
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

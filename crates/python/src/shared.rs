@@ -47,6 +47,15 @@ impl Foreign {
         })
     }
 
+    /// Makes a copy of the bytes, which is what those who hold this get from now on.
+    fn keep(&self) {
+        if self.kept.get().is_none()
+            && let Ok(kept) = AlignedBytes::copied(self.borrowed())
+        {
+            let _ = self.kept.set(kept);
+        }
+    }
+
     fn borrowed(&self) -> &[u8] {
         match self.len {
             0 => &[],
@@ -75,6 +84,8 @@ pub(crate) struct Shared<'py> {
     /// The tensor as it was before the call.
     pub(crate) tensor: Tensor,
     memory: Arc<Foreign>,
+    /// The memory of all arrays that overlap this one.
+    union: Option<Arc<Foreign>>,
     pub(crate) is_writable: bool,
     /// The copy that the memory belongs to, where the array's layout has no tensor.
     copy: Option<Bound<'py, PyAny>>,
@@ -101,6 +112,7 @@ impl<'py> Shared<'py> {
             cell: TensorCell::new(tensor.clone()),
             tensor,
             memory,
+            union: None,
             is_writable,
             copy,
         })
@@ -158,6 +170,11 @@ impl<'py> Shared<'py> {
         if new.as_ptr() == self.memory.data || len == 0 {
             return Ok(true);
         }
+        // What the model cloned of the array before it wrote to it has the old elements. Its storage does not refer to the memory any more.
+        if Arc::strong_count(&self.memory) > 1 {
+            self.memory.keep();
+            self.union.iter().for_each(|union| union.keep());
+        }
         // Only elements are written: another thread may write to what lies between them.
         let (offsets, count) = match self.is_dense() {
             true => (vec![0], len),
@@ -203,29 +220,25 @@ impl<'py> Shared<'py> {
 
 /// The arrays of a call.
 #[derive(Default)]
-pub(crate) struct SharedArrays<'py> {
-    arrays: Vec<Shared<'py>>,
-    /// Memory of arrays that overlap.
-    unions: Vec<Arc<Foreign>>,
-}
+pub(crate) struct SharedArrays<'py>(Vec<Shared<'py>>);
 
 impl<'py> SharedArrays<'py> {
     /// The tensor of an array that was added before.
     pub(crate) fn find(&self, object: &Bound<'py, PyAny>) -> Option<&Shared<'py>> {
-        self.arrays.iter().find(|shared| shared.object.is(object))
+        self.0.iter().find(|shared| shared.object.is(object))
     }
 
     /// Adds an array. Arrays whose memory overlaps get tensors of one storage, so that writes to one are visible in the others.
     pub(crate) fn add(&mut self, mut new: Shared<'py>) -> TensorCell {
         let cell = new.cell.clone();
-        let overlapping = self.arrays.iter().filter(|old| old.overlaps(&new));
+        let overlapping = self.0.iter().filter(|old| old.overlaps(&new));
         let joined: Vec<usize> = overlapping.map(Shared::storage_start).collect();
         if !joined.is_empty() {
             let is_joined = |old: &&mut Shared<'py>| old.copy.is_none() && joined.contains(&old.storage_start());
-            let members = self.arrays.iter_mut().filter(is_joined);
-            self.unions.extend(join(members.chain([&mut new]).collect()));
+            let members = self.0.iter_mut().filter(is_joined);
+            join(members.chain([&mut new]).collect());
         }
-        self.arrays.push(new);
+        self.0.push(new);
         cell
     }
 
@@ -237,7 +250,7 @@ impl<'py> SharedArrays<'py> {
         let mut is_done = true;
         // Read-only arrays last: they may be views of others, which may be written to.
         for is_writable in [true, false] {
-            for shared in self.arrays.iter().filter(|shared| shared.is_writable == is_writable) {
+            for shared in self.0.iter().filter(|shared| shared.is_writable == is_writable) {
                 is_done &= shared.write_back()?;
             }
         }
@@ -250,10 +263,7 @@ impl<'py> SharedArrays<'py> {
     /// The arguments of a kind whose memory `tensor`, of `len` bytes, is in, with the address of its first element.
     pub(crate) fn around(&self, tensor: &Tensor, len: usize, kind: Kind) -> Vec<(&Shared<'py>, usize)> {
         let offset = tensor.offset() as usize * tensor.dtype().size();
-        let all = self
-            .arrays
-            .iter()
-            .map(|shared| (shared, shared.storage_start() + offset));
+        let all = self.0.iter().map(|shared| (shared, shared.storage_start() + offset));
         let is_its = |shared: &Shared<'_>| shared.kind == kind && shared.copy.is_none();
         all.filter(|(shared, start)| {
             let is_inside = shared.start() <= *start && start + len <= shared.end();
@@ -264,14 +274,14 @@ impl<'py> SharedArrays<'py> {
 }
 
 /// Gives tensors whose memory overlaps one storage.
-fn join(members: Vec<&mut Shared<'_>>) -> Option<Arc<Foreign>> {
+fn join(members: Vec<&mut Shared<'_>>) {
     let start = members.iter().map(|member| member.start()).min().unwrap_or_default();
     let end = members.iter().map(|member| member.end()).max().unwrap_or_default();
     let place = |member: &Shared<'_>| member.start() - start;
     // Offsets are in elements: where they are not whole, the arrays stay apart.
     let is_whole = |member: &&mut Shared<'_>| place(member).is_multiple_of(member.tensor.dtype().size());
     if !members.iter().all(is_whole) {
-        return None;
+        return;
     }
     let owners = members.iter().map(|member| Arc::clone(&member.memory)).collect();
     let union = Foreign::new(Owner::Several(owners), start as *const u8, end - start);
@@ -283,20 +293,25 @@ fn join(members: Vec<&mut Shared<'_>>) -> Option<Arc<Foreign>> {
         if let Ok(tensor) = joined {
             member.cell.set(tensor.clone());
             member.tensor = tensor;
+            member.union = Some(Arc::clone(&union));
         }
     }
-    Some(union)
 }
 
 impl Drop for SharedArrays<'_> {
     fn drop(&mut self) {
-        let memory: Vec<Arc<Foreign>> = self.arrays.drain(..).map(|shared| shared.memory).collect();
-        for mut memory in self.unions.drain(..).chain(memory) {
+        let (mut unions, mut memory) = (Vec::new(), Vec::new());
+        for shared in self.0.drain(..) {
+            unions.extend(shared.union);
+            memory.push(shared.memory);
+        }
+        // Each once, so that there is one reference of ours.
+        unions.sort_by_key(Arc::as_ptr);
+        unions.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        for mut memory in unions.into_iter().chain(memory) {
             // Whatever still holds the memory belongs to the model, or to an object that it returned.
-            if Arc::get_mut(&mut memory).is_none()
-                && let Ok(kept) = AlignedBytes::copied(memory.borrowed())
-            {
-                let _ = memory.kept.set(kept);
+            if Arc::get_mut(&mut memory).is_none() {
+                memory.keep();
             }
         }
     }

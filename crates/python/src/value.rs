@@ -198,6 +198,40 @@ impl<'m, 'py> Values<'m, 'py> {
         }))
     }
 
+    /// A value as one of a declared type, where PyTorch converts: numbers to wider ones, and empty containers.
+    pub(crate) fn fitted(&self, value: Value, ty: TypeId) -> Value {
+        let each = |items: Vec<Value>, ty: TypeId| items.into_iter().map(|item| self.fitted(item, ty)).collect();
+        match (self.ctx().type_kind(ty), value) {
+            (TypeKind::Float, Value::Int(number)) => Value::Float(number as f64),
+            (TypeKind::Complex, Value::Int(number)) => Value::Complex((number as f64).into()),
+            (TypeKind::Complex, Value::Float(number)) => Value::Complex(number.into()),
+            (_, Value::None) => Value::None,
+            (TypeKind::Optional(inner), value) => self.fitted(value, inner),
+            (TypeKind::List(item), Value::List(list)) => {
+                let items: Vec<Value> = each(list.items(), item);
+                let found = if items.is_empty() {
+                    item
+                } else {
+                    self.common_type(&items)
+                };
+                Value::List(ListValue::new(found, items))
+            }
+            (TypeKind::Dict(key, item), Value::Dict(dict)) => {
+                let entries = dict.with(IndexMap::clone).into_iter();
+                let fit = |(Key(k), v): (Key, Value)| (Key(self.fitted(k, key)), self.fitted(v, item));
+                let entries: IndexMap<Key, Value> = entries.map(fit).collect();
+                if entries.is_empty() {
+                    return Value::Dict(DictValue::new(key, item, entries));
+                }
+                let keys: Vec<Value> = entries.keys().map(|key| key.0.clone()).collect();
+                let values: Vec<Value> = entries.values().cloned().collect();
+                let (key, value) = (self.common_type(&keys), self.common_type(&values));
+                Value::Dict(DictValue::new(key, value, entries))
+            }
+            (_, value) => value,
+        }
+    }
+
     /// `Any` where there are no items: arguments get the type that is declared.
     fn common_type(&self, items: &[Value]) -> TypeId {
         let ctx = self.ctx();

@@ -391,3 +391,33 @@ def test_dlpack_capsules_are_used_once(model):
     model(Again())
     with pytest.raises(ValueError, match="used before"):
         model(Again())
+
+
+def test_clones_before_a_write_keep_the_old_elements():
+    source = """
+def f(x):
+    before = x.clone()
+    part = x[:1].clone()
+    x.mul_(2)
+    return before, part, x
+def g(x, y):
+    before = y.clone()
+    x.fill_(7)
+    return before
+"""
+    unit = frazil.script(source)
+    array = np.ones(3, np.float32)
+    before, part, now = unit.f(array)
+    assert before.tolist() == [1, 1, 1] and part.tolist() == [1] and now is array and array.tolist() == [2, 2, 2]
+    reversed_view = np.ones(3, np.float32)[::-1]
+    assert unit.f(reversed_view)[0].tolist() == [1, 1, 1] and reversed_view.tolist() == [2, 2, 2]
+    array = np.ones(3, np.float32)
+    assert unit.g(array[:2], array).tolist() == [1, 1, 1] and array.tolist() == [7, 7, 1]
+
+
+def test_conjugates_and_negatives_of_arguments():
+    unit = frazil.script("def f(x):\n    return x.conj(), x.conj().imag, x.imag\n")
+    array = np.array([1 + 2j, 3 - 4j])
+    conjugate, negative, imaginary = unit.f(array)
+    assert conjugate.tolist() == [1 - 2j, 3 + 4j] and negative.tolist() == [-2, 4] and imaginary.tolist() == [2, -4]
+    assert np.shares_memory(imaginary, array)
