@@ -8,10 +8,10 @@ use crate::errors::{exception, type_error, value_error};
 use crate::shared::{Foreign, Owner, Shared, SharedArrays};
 use frazil::Tensor;
 use frazil::ir::DType;
-use frazil::runtime::Storage;
 use frazil::runtime::marks::Marks;
 use frazil::runtime::storage::AlignedBytes;
 use frazil::runtime::value::TensorCell;
+use frazil::runtime::{Storage, TensorError};
 use numpy::npyffi::{self, NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NPY_TYPES, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -195,7 +195,10 @@ impl<'py> Arrays<'py> {
 
     fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<TensorCell> {
         let protocol = intern!(self.py, "__dlpack__");
-        if let Ok(capsule) = object.call_method0(protocol) {
+        // Exporting negatives gives the elements in memory, without an exception.
+        if !object.call_method0(intern!(self.py, "is_neg"))?.is_truthy()?
+            && let Ok(capsule) = object.call_method0(protocol)
+        {
             return self.read_capsule(object, &capsule, Kind::Torch, None);
         }
         // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
@@ -317,30 +320,11 @@ impl<'py> Arrays<'py> {
         if let Some(view) = self.view_of_argument(&tensor, kind)? {
             return Ok(view);
         }
-        let failed = |e: frazil::runtime::TensorError| exception(self.py, "Error", &e.to_string(), &[]);
+        let failed = |e: TensorError| exception(self.py, "Error", &e.to_string(), &[]);
         let tensor = tensor.resolved().map_err(failed)?;
-        // Taken apart, so that the storage has no other owner than this function.
-        let (dtype, sizes, strides, offset) = {
-            let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
-            (tensor.dtype(), sizes, strides, tensor.offset())
-        };
-        let storage = Arc::clone(tensor.storage());
-        let layout = Storage::unknown(storage.len());
-        let layout = Tensor::from_storage(layout, dtype, &sizes, &strides, offset).map_err(failed)?;
-        drop(tensor);
-        let (bytes, layout) = match Storage::into_owned(storage) {
-            Ok(bytes) => (bytes, layout),
-            Err(storage) => {
-                let shared = Tensor::from_storage(storage, dtype, &sizes, &strides, offset).map_err(failed)?;
-                let dense = shared.to_bytes().map_err(failed)?;
-                let strides = frazil::ir::contiguous_strides(&sizes);
-                let layout = Storage::unknown(dense.len());
-                let layout = Tensor::from_storage(layout, dtype, &sizes, &strides, 0).map_err(failed)?;
-                (
-                    AlignedBytes::copied(&dense).map_err(|e| exception(self.py, "Error", &e.to_string(), &[]))?,
-                    layout,
-                )
-            }
+        let (bytes, layout) = match owned(tensor).map_err(failed)? {
+            Ok(owned) => owned,
+            Err(shared) => copied(&shared).map_err(failed)?,
         };
         match kind {
             Kind::Torch => {
@@ -349,6 +333,36 @@ impl<'py> Arrays<'py> {
             }
             Kind::Numpy => owned_numpy_array(self.py, bytes, &layout),
         }
+    }
+}
+
+/// The bytes of a tensor that nothing else holds, and its layout; else the tensor.
+fn owned(tensor: Tensor) -> Result<Result<(AlignedBytes, Tensor), Tensor>, TensorError> {
+    let (dtype, sizes, strides) = (tensor.dtype(), tensor.sizes().to_vec(), tensor.strides().to_vec());
+    let offset = tensor.offset();
+    let over = |storage| Tensor::from_storage(storage, dtype, &sizes, &strides, offset);
+    let storage = Arc::clone(tensor.storage());
+    drop(tensor);
+    let layout = over(Storage::unknown(storage.len()))?;
+    Ok(match Storage::into_owned(storage) {
+        Ok(bytes) => Ok((bytes, layout)),
+        Err(storage) => Err(over(storage)?),
+    })
+}
+
+/// A copy of the elements of a tensor, and its layout: that of the tensor where the elements fill the memory that they reach.
+fn copied(tensor: &Tensor) -> Result<(AlignedBytes, Tensor), TensorError> {
+    let (dtype, sizes) = (tensor.dtype(), tensor.sizes());
+    let count = tensor.numel() as usize * dtype.size();
+    let start = tensor.offset() as usize * dtype.size();
+    let over = |bytes: &[u8], strides: &[i64]| {
+        let layout = Tensor::from_storage(Storage::unknown(bytes.len()), dtype, sizes, strides, 0)?;
+        Ok((AlignedBytes::copied(bytes)?, layout))
+    };
+    let bytes = tensor.storage().bytes();
+    match bytes.get(start..start + count) {
+        Some(dense) if extent(dtype, sizes, tensor.strides()) == Some(count) => over(dense, tensor.strides()),
+        _ => over(&tensor.to_bytes()?, &frazil::ir::contiguous_strides(sizes)),
     }
 }
 

@@ -28,7 +28,7 @@ class LimitError(Error):
 
 
 class RaisedError(Error):
-    """The model raised an exception. The text has its class, its message, and the lines of source."""
+    """The model raised an exception. The text has its class, its message, and the places in the source."""
 
 
 class UnsupportedError(Error, NotImplementedError):
