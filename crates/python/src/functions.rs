@@ -70,6 +70,11 @@ fn of_torch_module(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 ///
 /// Returns:
 ///     The model. Calls of it without arrays among their arguments return NumPy arrays, or torch tensors if ``f`` is a ``ScriptModule``.
+///
+/// >>> import frazil
+/// >>> archive = frazil.script("def f(x: int): return x + 1").save_to_buffer()
+/// >>> frazil.load(archive).f(1)
+/// 2
 #[pyfunction]
 #[pyo3(signature = (f, map_location = None, _extra_files = None, _restore_shapes = false, **options))]
 pub(crate) fn load(
@@ -143,6 +148,14 @@ pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOp
 ///     m: the model.
 ///     f: a path, or a file object opened for writing in binary mode.
 ///     _extra_files: contents of files that the archive carries, by name.
+///
+/// >>> import frazil, io
+/// >>> file = io.BytesIO()
+/// >>> frazil.save(frazil.script("def f(x: int): return x + 1"), file, _extra_files={"note": "one more"})
+/// >>> files = {"note": ""}
+/// >>> _ = frazil.load(file.getvalue(), _extra_files=files)
+/// >>> files["note"]
+/// 'one more'
 #[pyfunction]
 #[pyo3(signature = (m, f, _extra_files = None))]
 pub(crate) fn save(
@@ -224,6 +237,20 @@ fn derived(
 ///
 /// Returns:
 ///     The frozen model.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("""
+/// ... class Net(nn.Module):
+/// ...     def __init__(self):
+/// ...         super().__init__()
+/// ...         self.fc = nn.Linear(2, 2)
+/// ...         self.version = 1
+/// ...     def forward(self, x):
+/// ...         return self.fc(x)
+/// ... """).eval()
+/// >>> frozen = frazil.freeze(model, preserved_attrs=["version"])
+/// >>> len(list(model.named_parameters())), len(list(frozen.named_parameters())), frozen.version
+/// (2, 0, 1)
 #[pyfunction]
 #[pyo3(signature = (r#mod, preserved_attrs = None, optimize_numerics = true))]
 pub(crate) fn freeze(
@@ -243,6 +270,11 @@ pub(crate) fn freeze(
 ///     mod: a frozen model.
 ///     optimize_numerics: whether to optimise in ways that change the last bits of results.
 ///     preserved_methods: methods to optimise beside ``forward``.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x): return F.dropout(x, 0.5, False)").eval()
+/// >>> frozen = frazil.freeze(model, optimize_numerics=False)
+/// >>> frazil.run_frozen_optimizations(frozen)
 #[pyfunction]
 #[pyo3(signature = (r#mod, optimize_numerics = true, preserved_methods = None))]
 pub(crate) fn run_frozen_optimizations(
@@ -280,6 +312,11 @@ pub(crate) fn run_frozen_optimizations(
 ///
 /// Returns:
 ///     The optimised model.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x): return x + 1").eval()
+/// >>> frazil.optimize_for_inference(model).original_name
+/// 'Net'
 #[pyfunction]
 #[pyo3(signature = (r#mod, other_methods = None))]
 pub(crate) fn optimize_for_inference(
@@ -298,6 +335,11 @@ pub(crate) fn optimize_for_inference(
 ///     obj: source as a str, or a function.
 ///     name: the function or class that becomes the model; the only one, or the last class, if it is not given.
 ///     **options: options of calls, see :func:`ScriptModule.with_options`.
+///
+/// >>> import frazil
+/// >>> unit = frazil.script("def twice(x: int): return 2 * x\ndef halved(x: int): return x // 2")
+/// >>> unit.twice(4), unit.halved(4)
+/// (8, 2)
 #[pyfunction]
 #[pyo3(signature = (obj, name = None, **options))]
 pub(crate) fn script(
@@ -344,6 +386,11 @@ pub(crate) fn script(
 ///
 /// Returns:
 ///     The new model.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x): return x + 0 + x")
+/// >>> frazil.run_passes(model, "peephole,dce").original_name
+/// 'Net'
 #[pyfunction]
 #[pyo3(signature = (model, pipeline, *, verify_each = false, limit = None))]
 pub(crate) fn run_passes(
@@ -378,18 +425,31 @@ pub(crate) fn run_passes(
 }
 
 /// The names of all passes.
+///
+/// >>> import frazil
+/// >>> "inline" in frazil.passes()
+/// True
 #[pyfunction]
 pub(crate) fn passes(py: Python<'_>) -> Vec<String> {
     session(py).passes().passes().map(|pass| pass.name.to_owned()).collect()
 }
 
 /// Sets PyTorch's switch of oneDNN's fuser, which changes nothing here: which operators are fused is the option ``fuse``.
+///
+/// >>> import frazil
+/// >>> frazil.enable_onednn_fusion(False)
 #[pyfunction]
 pub(crate) fn enable_onednn_fusion(py: Python<'_>, enabled: bool) {
     session(py).enable_onednn_fusion(enabled);
 }
 
 /// Not available: each kind of arguments gets native code of its own (see the option ``specialisations``).
+///
+/// >>> import frazil
+/// >>> frazil.set_fusion_strategy([("STATIC", 2)])
+/// Traceback (most recent call last):
+/// ...
+/// frazil.errors.UnsupportedError: `set_fusion_strategy` has no counterpart here: ...
 #[pyfunction]
 pub(crate) fn set_fusion_strategy(py: Python<'_>, strategy: &Bound<'_, PyAny>) -> PyResult<()> {
     let _ = strategy;
@@ -400,6 +460,12 @@ pub(crate) fn set_fusion_strategy(py: Python<'_>, strategy: &Bound<'_, PyAny>) -
 }
 
 /// Not available: the option ``strict`` makes an error of what cannot be compiled.
+///
+/// >>> import frazil
+/// >>> frazil.strict_fusion()
+/// Traceback (most recent call last):
+/// ...
+/// frazil.errors.UnsupportedError: `strict_fusion` has no counterpart here: ...
 #[pyfunction]
 pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
     Err(unsupported(
@@ -409,6 +475,11 @@ pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
 }
 
 /// What ``enable_onednn_fusion`` set last.
+///
+/// >>> import frazil
+/// >>> frazil.enable_onednn_fusion(True)
+/// >>> frazil.onednn_fusion_enabled()
+/// True
 #[pyfunction]
 pub(crate) fn onednn_fusion_enabled(py: Python<'_>) -> bool {
     session(py).onednn_fusion_enabled()

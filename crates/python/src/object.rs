@@ -9,6 +9,19 @@ use frazil::runtime::value::ObjectValue;
 use pyo3::prelude::*;
 
 /// An object of a class that the model defines, as methods take and return it. Its attributes can be read and set.
+///
+/// >>> import frazil
+/// >>> unit = frazil.script("""
+/// ... class Point:
+/// ...     def __init__(self, x: int):
+/// ...         self.x = x
+/// ... def make(x: int):
+/// ...     return Point(x)
+/// ... """, name="make")
+/// >>> point = unit(3)
+/// >>> point.x = 4
+/// >>> point.x
+/// 4
 #[pyclass(frozen, module = "frazil", name = "Object")]
 pub(crate) struct Object {
     model: Model,

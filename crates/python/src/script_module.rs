@@ -17,6 +17,21 @@ use std::sync::Arc;
 ///
 /// ``load``, ``freeze`` and ``script`` return modules. A call runs ``forward``; other methods, attributes and submodules are attributes of
 /// Python. Modules of one model share its state.
+///
+/// >>> import frazil, numpy
+/// >>> model = frazil.script("""
+/// ... class Count(nn.Module):
+/// ...     def __init__(self):
+/// ...         super().__init__()
+/// ...         self.calls = 0
+/// ...     def forward(self, x):
+/// ...         self.calls += 1
+/// ...         return x * 2
+/// ... """)
+/// >>> model(numpy.ones(2))
+/// array([2., 2.])
+/// >>> model.calls
+/// 1
 #[pyclass(frozen, weakref, module = "frazil", name = "ScriptModule")]
 pub(crate) struct ScriptModule {
     pub(crate) instance: Arc<Instance>,
@@ -25,6 +40,11 @@ pub(crate) struct ScriptModule {
 }
 
 /// A method of a module.
+///
+/// >>> import frazil
+/// >>> method = frazil.script("def f(x: int): return x + 1").f
+/// >>> method(x=1), method.name
+/// (2, 'f')
 #[pyclass(frozen, module = "frazil", name = "ScriptMethod")]
 pub(crate) struct ScriptMethod {
     instance: Arc<Instance>,
@@ -345,6 +365,14 @@ fn register(module: &Bound<'_, ScriptModule>, hook: Bound<'_, PyAny>, how: &Regi
 }
 
 /// A hook that was registered; ``remove()`` removes it.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x: int): return x + 1")
+/// >>> with model.register_forward_hook(lambda module, args, result: result * 10):
+/// ...     model(1)
+/// 20
+/// >>> model(1)
+/// 2
 #[pyclass(frozen, module = "frazil", name = "RemovableHandle")]
 pub(crate) struct HookHandle {
     instance: Arc<Instance>,
