@@ -1,5 +1,6 @@
 //! The functions of the package, with the names and arguments of `torch.jit`.
 
+use crate::args;
 use crate::arrays::{Kind, shown};
 use crate::errors::{OrRaise, type_error, unsupported, value_error};
 use crate::options::Options;
@@ -81,14 +82,14 @@ pub(crate) fn load(
     py: Python<'_>,
     f: &Bound<'_, PyAny>,
     map_location: Option<&Bound<'_, PyAny>>,
-    _extra_files: Option<&Bound<'_, PyDict>>,
-    _restore_shapes: bool,
+    #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'_, PyDict>>,
+    #[pyo3(from_py_with = args::_restore_shapes)] _restore_shapes: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<ScriptModule> {
     let options = Options::default().with(options)?;
     let device = match map_location {
         None => None,
-        Some(device) => Some(frazil::parse_device(&device.str()?.to_string()).or_raise(py)?),
+        Some(given) => Some(device("map_location", given)?),
     };
     let session = session(py).with_limits(options.limits);
     let (model, kind) = match f.extract::<PathBuf>() {
@@ -133,11 +134,16 @@ pub(crate) fn load(
 pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOptions> {
     let mut extra: BTreeMap<String, Arc<[u8]>> = BTreeMap::new();
     for (name, contents) in files.into_iter().flat_map(|files| files.iter()) {
+        let wrong =
+            |expected: &str, given| type_error(format!("`_extra_files`: expected {expected}, not {}", shown(given)));
+        let key: String = name.extract().map_err(|_| wrong("names of type str", &name))?;
         let bytes: Vec<u8> = match contents.cast::<PyString>() {
             Ok(text) => text.to_str()?.as_bytes().to_vec(),
-            Err(_) => contents.extract()?,
+            Err(_) => contents
+                .extract()
+                .map_err(|_| wrong(&format!("a str or bytes for '{key}'"), &contents))?,
         };
-        extra.insert(name.extract()?, bytes.into());
+        extra.insert(key, bytes.into());
     }
     Ok(SaveOptions::default().extra_files(extra))
 }
@@ -160,12 +166,12 @@ pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOp
 #[pyo3(signature = (m, f, _extra_files = None))]
 pub(crate) fn save(
     py: Python<'_>,
-    m: &Bound<'_, ScriptModule>,
+    #[pyo3(from_py_with = args::m)] m: Bound<'_, ScriptModule>,
     f: &Bound<'_, PyAny>,
-    _extra_files: Option<&Bound<'_, PyDict>>,
+    #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let model = m.get().whole(py, "save")?;
-    let options = save_options(_extra_files)?;
+    let options = save_options(_extra_files.as_ref())?;
     match f.extract::<PathBuf>() {
         Ok(path) => py.detach(|| model.save(&path, &options)).or_raise(py),
         Err(_) if f.hasattr("write")? => {
@@ -257,7 +263,7 @@ pub(crate) fn freeze(
     py: Python<'_>,
     r#mod: &Bound<'_, PyAny>,
     preserved_attrs: Option<&Bound<'_, PyAny>>,
-    optimize_numerics: bool,
+    #[pyo3(from_py_with = args::optimize_numerics)] optimize_numerics: bool,
 ) -> PyResult<ScriptModule> {
     let module = module("mod", r#mod)?;
     let options = freeze_options(names("preserved_attrs", preserved_attrs)?, optimize_numerics);
@@ -279,8 +285,8 @@ pub(crate) fn freeze(
 #[pyo3(signature = (r#mod, optimize_numerics = true, preserved_methods = None))]
 pub(crate) fn run_frozen_optimizations(
     py: Python<'_>,
-    r#mod: &Bound<'_, ScriptModule>,
-    optimize_numerics: bool,
+    #[pyo3(from_py_with = args::frozen)] r#mod: Bound<'_, ScriptModule>,
+    #[pyo3(from_py_with = args::optimize_numerics)] optimize_numerics: bool,
     preserved_methods: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let own = r#mod.get();
@@ -345,7 +351,7 @@ pub(crate) fn optimize_for_inference(
 pub(crate) fn script(
     py: Python<'_>,
     obj: &Bound<'_, PyAny>,
-    name: Option<&str>,
+    #[pyo3(from_py_with = args::optional_name)] name: Option<String>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<ScriptModule> {
     let options = Options::default().with(options)?;
@@ -368,7 +374,7 @@ pub(crate) fn script(
     let model = py.detach(|| {
         let loaded = session.script(Path::new(&file), &text, &[])?;
         match name {
-            Some(name) => loaded.to_model(name),
+            Some(name) => loaded.to_model(&name),
             None => loaded.runnable(),
         }
     });
@@ -397,8 +403,8 @@ pub(crate) fn run_passes(
     py: Python<'_>,
     model: &Bound<'_, PyAny>,
     pipeline: &Bound<'_, PyAny>,
-    verify_each: bool,
-    limit: Option<u64>,
+    #[pyo3(from_py_with = args::verify_each)] verify_each: bool,
+    #[pyo3(from_py_with = args::limit)] limit: Option<u64>,
 ) -> PyResult<ScriptModule> {
     let from = module("model", model)?;
     let from = from.get();
@@ -439,7 +445,7 @@ pub(crate) fn passes(py: Python<'_>) -> Vec<String> {
 /// >>> import frazil
 /// >>> frazil.enable_onednn_fusion(False)
 #[pyfunction]
-pub(crate) fn enable_onednn_fusion(py: Python<'_>, enabled: bool) {
+pub(crate) fn enable_onednn_fusion(py: Python<'_>, #[pyo3(from_py_with = args::enabled)] enabled: bool) {
     session(py).enable_onednn_fusion(enabled);
 }
 
@@ -486,7 +492,7 @@ pub(crate) fn onednn_fusion_enabled(py: Python<'_>) -> bool {
 }
 
 /// A device, as PyTorch names it.
-pub(crate) fn device(given: &Bound<'_, PyAny>) -> PyResult<frazil::ir::Device> {
+pub(crate) fn device(name: &str, given: &Bound<'_, PyAny>) -> PyResult<frazil::ir::Device> {
     let text = given.str()?.to_string();
-    frazil::parse_device(&text).map_err(|e| value_error(e.to_string()))
+    frazil::parse_device(&text).map_err(|e| value_error(format!("`{name}`: {e}")))
 }

@@ -3,8 +3,10 @@
 //! - `arrays`, `shared` and `dlpack` exchange arrays, `value` every other kind of value.
 //! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
 //! - `script_module`, `members`, `state_hooks` and `unavailable` are the classes of modules, `object` that of objects, `graph` that of graphs.
-//! - `functions` has the functions of the package, `options` the options of calls, `errors` the exceptions.
+//! - `functions` has the functions of the package, `args` their arguments, `options` the options of calls, `errors` the
+//!   exceptions.
 
+mod args;
 mod arrays;
 mod dlpack;
 mod engine_call;

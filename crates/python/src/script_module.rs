@@ -1,5 +1,6 @@
 //! Modules: calling them, their methods and attributes, and what they are as text.
 
+use crate::args;
 use crate::arrays::{Kind, shown};
 use crate::engine_call::{Call, call};
 use crate::errors::{OrRaise, attribute_error, exception, type_error};
@@ -275,9 +276,9 @@ impl ScriptModule {
     }
 
     /// The aliases of the values of ``forward``, as text.
-    #[pyo3(signature = (method = "forward"))]
-    fn dump_alias_db(&self, py: Python<'_>, method: &str) -> PyResult<String> {
-        let graph = Graph::of_method(py, &self.instance, &join(&self.path, method))?;
+    #[pyo3(signature = (method = "forward".to_owned()), text_signature = "($self, method='forward')")]
+    fn dump_alias_db(&self, py: Python<'_>, #[pyo3(from_py_with = args::method)] method: String) -> PyResult<String> {
+        let graph = Graph::of_method(py, &self.instance, &join(&self.path, &method))?;
         graph.dump_alias_db(py)
     }
 
@@ -317,8 +318,8 @@ impl ScriptModule {
     fn register_forward_pre_hook(
         slf: &Bound<'_, Self>,
         hook: Bound<'_, PyAny>,
-        prepend: bool,
-        with_kwargs: bool,
+        #[pyo3(from_py_with = args::prepend)] prepend: bool,
+        #[pyo3(from_py_with = args::with_kwargs)] with_kwargs: bool,
     ) -> PyResult<HookHandle> {
         let how = Registration {
             is_pre: true,
@@ -333,9 +334,9 @@ impl ScriptModule {
     fn register_forward_hook(
         slf: &Bound<'_, Self>,
         hook: Bound<'_, PyAny>,
-        prepend: bool,
-        with_kwargs: bool,
-        always_call: bool,
+        #[pyo3(from_py_with = args::prepend)] prepend: bool,
+        #[pyo3(from_py_with = args::with_kwargs)] with_kwargs: bool,
+        #[pyo3(from_py_with = args::always_call)] always_call: bool,
     ) -> PyResult<HookHandle> {
         let how = Registration {
             is_pre: false,

@@ -1,5 +1,6 @@
 //! What `torch.jit.ScriptModule` has and a module without Python, autograd and other devices cannot have: methods of those names that say why.
 
+use crate::args;
 use crate::errors::{OrRaise, unsupported};
 use crate::script_module::ScriptModule;
 use frazil::Model;
@@ -61,14 +62,24 @@ impl ScriptModule {
 
     /// Not available: there is no autograd.
     #[pyo3(signature = (hook, prepend = false))]
-    fn register_full_backward_hook(&self, py: Python<'_>, hook: &Bound<'_, PyAny>, prepend: bool) -> None {
+    fn register_full_backward_hook(
+        &self,
+        py: Python<'_>,
+        hook: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = args::prepend)] prepend: bool,
+    ) -> None {
         let _ = (hook, prepend);
         self.refused(py, Model::register_full_backward_hook)
     }
 
     /// Not available: there is no autograd.
     #[pyo3(signature = (hook, prepend = false))]
-    fn register_full_backward_pre_hook(&self, py: Python<'_>, hook: &Bound<'_, PyAny>, prepend: bool) -> None {
+    fn register_full_backward_pre_hook(
+        &self,
+        py: Python<'_>,
+        hook: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = args::prepend)] prepend: bool,
+    ) -> None {
         let _ = (hook, prepend);
         self.refused(py, Model::register_full_backward_pre_hook)
     }

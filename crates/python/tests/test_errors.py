@@ -226,3 +226,55 @@ def test_limits():
     limited = frazil.script(source, limits="untrusted").f
     with pytest.raises((frazil.LimitError, frazil.RaisedError)):
         limited(2**50)
+
+
+def test_wrong_arguments_are_named(net):
+    """The argument, what was given, and what was expected."""
+    cases = [
+        (lambda: net.named_parameters(prefix=3), "`prefix`: expected a str, not 3 of type int"),
+        (lambda: net.named_buffers(recurse="x"), "`recurse`: expected a bool, not 'x' of type str"),
+        (lambda: net.named_modules(remove_duplicate=[]), r"`remove_duplicate`: expected a bool, not \[\] of type list"),
+        (lambda: net.get_submodule(3), "`target`: expected a str, not 3"),
+        (lambda: net.get_parameter(None), "`target`: expected a str, not None"),
+        (lambda: net.add_module("a", 3), "`module`: expected a ScriptModule, not 3"),
+        (lambda: net.add_module(3, net), "`name`: expected a str, not 3"),
+        (lambda: net.set_submodule("a", "b"), "`module`: expected a ScriptModule, not 'b'"),
+        (lambda: net.train(3), "`mode`: expected a bool, not 3"),
+        (lambda: net.load_state_dict({}, strict=3), "`strict`: expected a bool, not 3"),
+        (lambda: net.register_buffer(3, None), "`name`: expected a str, not 3"),
+        (lambda: net.register_buffer("a", ONES, persistent="x"), "`persistent`: expected a bool"),
+        (lambda: net.register_buffer("a", "x"), "`tensor`: expected an array, not 'x'"),
+        (lambda: net.requires_grad_("x"), "`requires_grad`: expected a bool"),
+        (lambda: net.zero_grad("x"), "`set_to_none`: expected a bool"),
+        (lambda: net.define(3), "`src`: expected a str, not 3"),
+        (lambda: net.save("x", 3), "`_extra_files`: expected a dict, not 3"),
+        (lambda: net.save_to_buffer({1: "x"}), "`_extra_files`: expected names of type str, not 1"),
+        (lambda: net.save_to_buffer({"a": 1}), "`_extra_files`: expected a str or bytes for 'a', not 1"),
+        (lambda: net.to(memory_format="x"), "`memory_format`: there is no `x`"),
+        (lambda: net.apply(3), "`fn`: expected a callable, not 3"),
+        (lambda: net.named_modules(memo=3), "`memo`: expected a set, not 3"),
+        (lambda: net.state_dict(destination=3), "`destination`: expected a dict, not 3"),
+        (lambda: net.type(3), "`dst_type`: "),
+        (lambda: net.dump_alias_db(method=3), "`method`: expected a str, not 3"),
+        (lambda: net.register_forward_hook(print, prepend=3), "`prepend`: expected a bool, not 3"),
+        (lambda: net.register_forward_hook(print, with_kwargs=3), "`with_kwargs`: expected a bool, not 3"),
+        (lambda: frazil.save(3, "x"), "`m`: expected a ScriptModule, not 3"),
+        (lambda: frazil.load("x", _extra_files=3), "`_extra_files`: expected a dict, not 3"),
+        (lambda: frazil.load("x", _restore_shapes=3), "`_restore_shapes`: expected a bool, not 3"),
+        (lambda: frazil.freeze(net, optimize_numerics="x"), "`optimize_numerics`: expected a bool, not 'x'"),
+        (lambda: frazil.run_frozen_optimizations(3), "`mod`: expected a ScriptModule, not 3"),
+        (lambda: frazil.run_passes(net, "cse", limit=-1), "`limit`: expected an int that is not negative, not -1"),
+        (lambda: frazil.run_passes(net, "cse", verify_each=3), "`verify_each`: expected a bool, not 3"),
+        (lambda: frazil.run_passes(3, "cse"), "`model`: expected a ScriptModule, not 3"),
+        (lambda: frazil.script("x", name=3), "`name`: expected a str, not 3"),
+        (lambda: frazil.enable_onednn_fusion(3), "`enabled`: expected a bool, not 3"),
+        (lambda: frazil.load(io.StringIO("x")), "`f`: expected a file opened in binary mode"),
+    ]
+    for index, (call, words) in enumerate(cases):
+        with pytest.raises(TypeError, match=words):
+            call()
+            pytest.fail(f"case {index}")
+    with pytest.raises(ValueError, match="`map_location`: .*nowhere"):
+        frazil.load("x", map_location="nowhere")
+    with pytest.raises(ValueError, match="`device`: .*nowhere"):
+        net.to_empty(device="nowhere")
