@@ -7,7 +7,7 @@ LLVM ?= $(or $(LLVM_SYS_221_PREFIX),/usr/lib/llvm-22)
 PEERS = $(or $(PEERS_PYTHON),"$$(tools/peers.sh)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full fuzz fuzz-programs miri check install lit conformance bench bench-peers bench-text bench-passes bench-eager
+.PHONY: help setup demo test test-full test-python wheel fuzz fuzz-programs miri check install lit conformance bench bench-peers bench-text bench-passes bench-eager
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ test: ## everything that has to pass: formatting, lints, unit tests, lit, confor
 
 test-full: ## what `make test` leaves out: examples, benches, the documentation, the embedding example, valgrind, kill points, a shared cache
 	@tools/test.sh --rest
+
+wheel: ## the wheel of the Python package, into target/wheels
+	@tools/wheel.sh
+
+test-python: ## the wheel, and its tests in a fresh environment with NumPy alone; ARGS=--torch also with PyTorch
+	@tools/test_python.sh $(ARGS)
 
 fuzz: ## the fuzz targets on all cores, with coverage and the address sanitizer; TIME=60 seconds for all, TARGETS='text capi' for some
 	@tests/fuzz/run.py --time $(or $(TIME),60) $(if $(TARGETS),--targets '$(TARGETS)')

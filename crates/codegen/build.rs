@@ -1,4 +1,4 @@
-//! Checks that LLVM and MLIR 22 are there, compiles the runtime that compiled libraries carry, and tells the crate a hash of its sources,
+//! Checks that LLVM and MLIR 22 are there, has their libraries linked statically, compiles the runtime that compiled libraries carry, and tells the crate a hash of its sources,
 //! which kept objects are marked with: other sources may compile the same kernel to other code.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,6 +12,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     println!("cargo::rerun-if-env-changed=MLIR_SYS_220_PREFIX");
     check_llvm();
+    link_statically(&["libstdc++.a", "libz.a", "libzstd.a", "libffi.a"]);
     if let Err(message) = compile_runtime() {
         println!("cargo::error=compiling the runtime of compiled libraries: {message}");
     }
@@ -92,4 +93,29 @@ fn compile_runtime() -> Result<(), String> {
     } else {
         Err(format!("rustc ended with {status}"))
     }
+}
+
+/// Lets the linker find these libraries, where the system has them, before the shared ones of the same names, in whatever links this crate: other systems
+/// may lack them, the loader need not look for them, and addresses that LLVM takes of the C++ library's tables are known.
+fn link_statically(libraries: &[&str]) {
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
+        return;
+    }
+    let Some(folder) = std::env::var_os("OUT_DIR").map(|out| PathBuf::from(out).join("static")) else {
+        return;
+    };
+    if std::fs::create_dir_all(&folder).is_err() {
+        return;
+    }
+    for library in libraries {
+        let found = Command::new("cc").arg(format!("-print-file-name={library}")).output();
+        let path = found.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+        // What the compiler does not know it gives back as it was given.
+        if let Ok(path) = path
+            && Path::new(&path).is_absolute()
+        {
+            let _ = std::fs::copy(path, folder.join(library));
+        }
+    }
+    println!("cargo::rustc-link-search=native={}", folder.display());
 }

@@ -99,6 +99,8 @@ typedef enum {
   FRAZIL_ERROR_KIND_BUSY = 8,
   // A limit of the session was exceeded, or what reading an archive of its size may need.
   FRAZIL_ERROR_KIND_LIMIT = 9,
+  // The work was interrupted.
+  FRAZIL_ERROR_KIND_INTERRUPTED = 10,
 } FrazilErrorKind;
 
 // What a value is.

@@ -31,6 +31,8 @@ pub enum FrazilErrorKind {
     Busy = 8,
     /// A limit of the session was exceeded, or what reading an archive of its size may need.
     Limit = 9,
+    /// The work was interrupted.
+    Interrupted = 10,
 }
 
 /// An error: a kind, a message, and the places in source or text that it is about.
@@ -89,6 +91,7 @@ fn kind_of(class: ErrorClass) -> FrazilErrorKind {
         ErrorClass::Unsupported => FrazilErrorKind::Unsupported,
         ErrorClass::Raised => FrazilErrorKind::Raised,
         ErrorClass::Limit => FrazilErrorKind::Limit,
+        ErrorClass::Interrupted => FrazilErrorKind::Interrupted,
         _ => FrazilErrorKind::Failed,
     }
 }

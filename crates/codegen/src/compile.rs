@@ -12,6 +12,7 @@ use crate::plan::{Buffer, Call, Constants, Plan, Port};
 use crate::pools::{Pools, Taken};
 use crate::profile::{self, CallInfo, Clock, Profile};
 use crate::target::Target;
+use frazil_limits::Budget;
 use frazil_rt::{BufferKind, BufferRef, KernelFn, Memory, Order, Runner, Step};
 use frazil_runtime::memory::OutOfMemory;
 use frazil_runtime::storage::AlignedBytes;
@@ -61,7 +62,10 @@ pub fn compile_objects(
     let compiled = AtomicBool::new(false);
     let kernels = plan.kernels.par_iter().enumerate();
     let kernels = kernels.filter(|(_, spec)| !spec.phases().is_empty());
+    let budget = Budget::current();
     let objects = kernels.map(|(i, spec)| {
+        let _entered = budget.as_ref().map(Budget::enter);
+        frazil_limits::check()?;
         let name = kernel_name(&plan.name, i);
         if let Some(object) = cache.and_then(|c| c.get(&name, spec, target)) {
             return Ok(object);

@@ -73,6 +73,9 @@ pub enum LowerError {
     /// The system refused memory for constants.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// A limit was exceeded meanwhile, or the work was interrupted.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
     /// A tensor program is inconsistent. A bug of the operator's entry.
     #[error("malformed tensor program: {0}")]
     Malformed(String),

@@ -66,8 +66,10 @@ pub fn compile_graph(
 /// When the graph cannot be expressed as kernels.
 pub fn lower(mut graph: TensorGraph, options: &LowerOptions) -> Result<Plan, LowerError> {
     optimise(&mut graph, options.fuse);
+    frazil_limits::check()?;
     let layouts = info_span!("layout").in_scope(|| layout::choose(&graph, options.target.vector.lanes));
     let mut schedule = info_span!("build_plan").in_scope(|| build_plan::schedule(&graph, &layouts, options))?;
+    frazil_limits::check()?;
     if options.fuse {
         slice_chains(&mut schedule, options.target.vector);
     }

@@ -111,6 +111,7 @@ impl Tuning {
             let forms = forms(&bare, target.vector);
             let mut times = Vec::with_capacity(forms.len());
             for form in &forms {
+                frazil_limits::check()?;
                 times.push(time(form, options)?);
             }
             let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));

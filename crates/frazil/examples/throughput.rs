@@ -23,7 +23,7 @@ fn main() -> Result<(), Failure> {
         Some("interpreter") => EngineKind::Interpreter,
         _ => EngineKind::Native,
     };
-    let model = Session::new().load(path)?.to_model("forward")?;
+    let model = Session::new().load(path)?;
     let engine = model.engine(&EngineOptions::default().kind(kind).eval(true))?;
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {

@@ -19,6 +19,22 @@ pub(crate) fn unit(session: &Session, unit: &CompilationUnit) -> String {
     out
 }
 
+impl Session {
+    /// What may alias what in one graph, in PyTorch's layout. Calls are not followed.
+    ///
+    /// ```
+    /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;
+    /// let text = model.session().alias_db_text(model.graph("forward")?);
+    /// assert!(text.contains("%x points to: WILDCARD for type Tensor"));
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    pub fn alias_db_text(&self, graph: &Graph) -> String {
+        let mut out = String::new();
+        sections(graph, &AliasDb::new(graph, self.registry().catalogue()), &mut out);
+        out
+    }
+}
+
 fn sections(graph: &Graph, db: &AliasDb, out: &mut String) {
     let text = GraphText::new(graph);
     let found = db.describe(graph);

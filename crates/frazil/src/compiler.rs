@@ -1,5 +1,6 @@
 //! How native code is made, and where its kernels are kept.
 
+use crate::limited::unexceeded;
 use crate::{CompileOptions, Error};
 use frazil_codegen::Pools;
 use frazil_codegen::cache::ObjectCache;
@@ -39,7 +40,8 @@ impl Compiler {
 
     /// Says once why kernels are not tuned: a convenience that failed is no reason to have no code.
     pub(crate) fn warn_untuned(&self, why: &Error) {
-        if !self.is_untuned.swap(true, Ordering::Relaxed) {
+        // Work that has to end says nothing about tuning.
+        if unexceeded().is_ok() && !self.is_untuned.swap(true, Ordering::Relaxed) {
             warn!(target: "frazil::tune", "kernels are not tuned: {why}");
         }
     }

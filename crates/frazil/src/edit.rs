@@ -1,7 +1,7 @@
 //! Models and graphs as an embedder prints and edits them.
 
 use crate::{Engine, Error, Graphs, Loaded, Model, Result, Session, text};
-use frazil_ir::{Graph, Module};
+use frazil_ir::{FunctionId, Graph, Module};
 use std::fmt;
 
 impl Model {
@@ -35,13 +35,36 @@ impl Model {
     /// [`Error::NoSuchMethod`]; what `edit` fails with, for which there is [`Error::Other`]; [`Error::Invalid`] when the graph does not verify.
     pub fn edit(&self, method: &str, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
         let (_, id) = self.method_at(method)?;
+        self.edit_graph(method, id, edit)
+    }
+
+    /// [`edit`](Self::edit) for a method or function of the unit of [`Model::module`], those of submodules and classes included.
+    ///
+    /// ```
+    /// # let source = "def g(x): return torch.relu(x)\ndef f(x): return g(x)\n";
+    /// let model = frazil::Session::new().script("f.py".as_ref(), source, &[])?.to_model("f")?;
+    /// let functions: Vec<_> = model.module().unit.functions().map(|(id, _)| id).collect();
+    /// for id in functions {
+    ///     assert!(model.edit_function(id, |_graph| Ok(())).is_ok());
+    /// }
+    /// # Ok::<(), frazil::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`edit`](Self::edit).
+    pub fn edit_function(&self, id: FunctionId, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
+        let name = self.module().ctx().name(self.module().unit.function(id).name);
+        self.edit_graph(name, id, edit)
+    }
+
+    fn edit_graph(&self, name: &str, id: FunctionId, edit: impl FnOnce(&mut Graph) -> Result<()>) -> Result<Model> {
         let mut module = Module::clone(self.module());
         let graph = &mut module.unit.function_mut(id).graph;
         edit(graph)?;
         graph
             .verify(Some(self.session().registry().catalogue()))
             .map_err(|source| Error::Invalid {
-                method: method.to_owned(),
+                method: name.to_owned(),
                 source,
             })?;
         Ok(self.derived(module))

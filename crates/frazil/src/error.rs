@@ -112,7 +112,10 @@ pub enum Error {
     },
     /// A limit of the session ([`Session::with_limits`](crate::Session::with_limits)) was exceeded.
     #[error(transparent)]
-    Exceeded(#[from] Exceeded),
+    Exceeded(Exceeded),
+    /// The work was interrupted ([`interruptible`](crate::interruptible)).
+    #[error("interrupted")]
+    Interrupted,
     /// A method that is not there.
     #[error("the module has no method `{0}`")]
     NoSuchMethod(String),
@@ -145,6 +148,15 @@ fn about(path: &Path, source: &LoadError) -> String {
     if begins { text } else { format!("{path}: {text}") }
 }
 
+impl From<Exceeded> for Error {
+    fn from(exceeded: Exceeded) -> Error {
+        match exceeded.is_interruption() {
+            true => Error::Interrupted,
+            false => Error::Exceeded(exceeded),
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
         Error::Io {
@@ -158,6 +170,16 @@ impl Error {
     ///
     /// See [`Session::with_limits`](crate::Session::with_limits) for an example.
     pub fn exceeded(&self) -> Option<&Exceeded> {
+        self.ended_by().filter(|exceeded| !exceeded.is_interruption())
+    }
+
+    /// Whether the work was interrupted.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self, Error::Interrupted) || self.ended_by().is_some_and(Exceeded::is_interruption)
+    }
+
+    /// What ended the work, if that is what the error is about.
+    fn ended_by(&self) -> Option<&Exceeded> {
         match self {
             Error::Exceeded(exceeded)
             | Error::Load {
@@ -172,6 +194,9 @@ impl Error {
                 ErrorKind::Exceeded(exceeded) => Some(exceeded),
                 _ => None,
             },
+            #[cfg(feature = "codegen")]
+            Error::Lower(frazil_codegen::LowerError::Exceeded(exceeded))
+            | Error::Compile(frazil_codegen::native::CompileError::Exceeded(exceeded)) => Some(exceeded),
             _ => None,
         }
     }

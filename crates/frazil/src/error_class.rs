@@ -27,6 +27,8 @@ pub enum ErrorClass {
     Raised,
     /// A limit was exceeded ([`Error::exceeded`]).
     Limit,
+    /// The work was interrupted ([`interruptible`](crate::interruptible)).
+    Interrupted,
     /// Anything else.
     Failed,
 }
@@ -37,6 +39,7 @@ impl Error {
     /// See [`ErrorClass`] for an example.
     pub fn class(&self) -> ErrorClass {
         match self {
+            _ if self.is_interruption() => ErrorClass::Interrupted,
             _ if self.exceeded().is_some() => ErrorClass::Limit,
             Error::Io { .. } | Error::Save(SaveError::Io(_)) => ErrorClass::Io,
             Error::Text(_)

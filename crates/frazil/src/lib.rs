@@ -80,8 +80,9 @@ pub use error_class::ErrorClass;
 #[cfg(feature = "codegen")]
 pub use frazil_codegen::plan::Port;
 #[cfg(feature = "codegen")]
-pub use frazil_codegen::profile::Profile;
+pub use frazil_codegen::profile::{Profile, Row as ProfileRow};
 pub use hooks::{CallArguments, Hook, HookId, HookOptions, PreHook};
+pub use limited::interruptible;
 pub use loaded::{Graphs, Loaded};
 pub use model::{FreezeOptions, Model, PassOptions, pipeline_of_reproducer};
 pub use script_module::{
@@ -97,5 +98,5 @@ pub use frazil_limits::{Exceeded, Limits, LimitsError};
 pub use frazil_passes as passes;
 pub use frazil_runtime as runtime;
 pub use frazil_runtime::{Tensor, Value};
-pub use frazil_syntax::{from_safetensors, print_graph, to_safetensors, write_atomically};
+pub use frazil_syntax::{GraphText, from_safetensors, print_dot, print_graph, to_safetensors, write_atomically};
 pub use frazil_torchscript::SaveOptions;

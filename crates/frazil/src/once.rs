@@ -1,12 +1,8 @@
 //! Values that are made when they are first needed, by one thread, while others wait.
 
-use frazil_limits::Exceeded;
+use frazil_limits::{Exceeded, PAUSE};
 use frazil_runtime::threads::outside_of_pools;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
-
-/// Time after which a thread that waits looks at its budget again.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// A value that the first thread to need it makes. A maker that fails leaves nothing, and the next thread tries again.
 pub(crate) struct Once<T> {
@@ -89,6 +85,7 @@ mod tests {
     use frazil_limits::{Budget, Limits, Phase};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     #[test]
     fn a_value_is_made_once() {

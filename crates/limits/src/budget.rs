@@ -4,7 +4,7 @@ use crate::{Limits, memory};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -43,7 +43,7 @@ impl Phase {
 
 /// A limit that the work on an input exceeded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the limit {}={} is exceeded{}", .0.name, .0.value, .0.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default())]
+#[error("{0}")]
 pub struct Exceeded(Box<Excess>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +53,31 @@ struct Excess {
     found: Option<String>,
 }
 
+/// The name under which an interruption ends work, as if it were a limit.
+const INTERRUPTION: &str = "interruption";
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name == INTERRUPTION {
+            return f.write_str("interrupted");
+        }
+        write!(f, "the limit {}={} is exceeded", self.name, self.value)?;
+        match &self.found {
+            Some(found) => write!(f, ": {found}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Exceeded {
     /// The limit's name, as in the text of [`Limits`]. `reading` for what reading an archive may need, which depends on its size.
     pub fn name(&self) -> &'static str {
         self.0.name
+    }
+
+    /// Whether no limit was exceeded, but the work was interrupted ([`Budget::interruptible`]).
+    pub fn is_interruption(&self) -> bool {
+        self.0.name == INTERRUPTION
     }
 
     /// The limit's value.
@@ -86,14 +107,34 @@ struct Meter {
     /// How often it was asked.
     asked: AtomicU64,
     exceeded: OnceLock<Exceeded>,
+    interruption: Option<Interruption>,
     outer: Option<Budget>,
+}
+
+/// What says whether work is to be interrupted.
+struct Interruption {
+    check: Box<dyn Fn() -> bool + Send + Sync>,
+    /// The thread that calls it; see [`here`].
+    thread: usize,
+    /// Whether it has returned true.
+    is_interrupted: AtomicBool,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Budget>> = const { RefCell::new(None) };
     /// Whether there is one: it needs no destructor, so that asking costs a load.
     static HAS_ONE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread calls the check of an interruptible budget around it.
+    static POLLS: Cell<bool> = const { Cell::new(false) };
+    /// When it does so the next time.
+    static NEXT_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// Its address tells living threads from each other.
+    static HERE: u8 = const { 0 };
 }
+
+/// Time between two calls of the check of an interruptible budget, and after which a thread that waits looks at its budget. People notice delays from about 100 ms on; a call may need a lock that another
+/// thread holds for milliseconds (Python's).
+pub const PAUSE: Duration = Duration::from_millis(20);
 
 /// One of so many checks looks at the clock, which takes longer than the rest of a check.
 const LOOK: u64 = 32;
@@ -118,8 +159,38 @@ impl Budget {
             charged: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             exceeded: OnceLock::new(),
+            interruption: None,
             outer,
         }))
+    }
+
+    /// A budget without limits, within that of the current thread, for work that ends soon after `check` has returned true.
+    ///
+    /// Only the current thread calls `check`: every 20 ms or so, where the work [`check`]s its budget or waits for other threads ([`Latch`](crate::Latch)).
+    /// Meanwhile the budget is not the thread's, so that `check` may do other work.
+    pub fn interruptible(check: impl Fn() -> bool + Send + Sync + 'static) -> Budget {
+        NEXT_POLL.set(None);
+        Budget(Arc::new(Meter {
+            limits: Limits::NONE,
+            end: None,
+            before: None,
+            allowance: None,
+            charged: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            exceeded: OnceLock::new(),
+            interruption: Some(Interruption {
+                check: Box::new(check),
+                thread: here(),
+                is_interrupted: AtomicBool::new(false),
+            }),
+            outer: current(),
+        }))
+    }
+
+    /// Whether the check of this very budget has returned true.
+    pub fn is_interrupted(&self) -> bool {
+        let interruption = self.0.interruption.as_ref();
+        interruption.is_some_and(|i| i.is_interrupted.load(Ordering::Relaxed))
     }
 
     /// A budget without limits but that no more than `bytes` may be [charged](charge), within that of the current thread.
@@ -133,10 +204,7 @@ impl Budget {
 
     /// Makes it the current thread's until the guard is dropped.
     pub fn enter(&self) -> Entered {
-        Entered {
-            before: set_current(Some(self.clone())),
-            of_this_thread: PhantomData,
-        }
+        Entered::new(Some(self.clone()))
     }
 
     /// The current thread's, to be entered on another that does a part of the work.
@@ -241,6 +309,11 @@ impl Budget {
 }
 
 impl Meter {
+    /// The check that the current thread calls.
+    fn polled_here(&self) -> Option<&Interruption> {
+        self.interruption.as_ref().filter(|i| i.thread == here())
+    }
+
     /// Records that a limit is exceeded; gives the one that was exceeded first.
     fn exceed(&self, name: &'static str, value: String, found: Option<String>) -> Exceeded {
         self.exceeded
@@ -265,6 +338,15 @@ pub struct Entered {
     of_this_thread: PhantomData<*const ()>,
 }
 
+impl Entered {
+    fn new(budget: Option<Budget>) -> Entered {
+        Entered {
+            before: set_current(budget),
+            of_this_thread: PhantomData,
+        }
+    }
+}
+
 impl Drop for Entered {
     fn drop(&mut self) {
         set_current(self.before.take());
@@ -278,7 +360,47 @@ fn current() -> Option<Budget> {
 /// Makes `budget` the current thread's; gives the one that was.
 fn set_current(budget: Option<Budget>) -> Option<Budget> {
     HAS_ONE.set(budget.is_some());
+    let polls = |budget: &Budget| budget.chain().any(|meter| meter.polled_here().is_some());
+    POLLS.set(budget.as_ref().is_some_and(polls));
     CURRENT.with(|current| current.replace(budget))
+}
+
+/// What tells the current thread from others.
+fn here() -> usize {
+    HERE.with(|byte| std::ptr::from_ref(byte).addr())
+}
+
+/// Whether the current thread calls the check of an interruptible budget around it.
+pub fn polls() -> bool {
+    POLLS.get()
+}
+
+/// Calls the checks of the interruptible budgets that the current thread is responsible for, if it is time.
+fn poll() {
+    if !POLLS.get() {
+        return;
+    }
+    let now = Instant::now();
+    match NEXT_POLL.get() {
+        Some(next) if now < next => return,
+        // Most work ends before the first call.
+        None => return NEXT_POLL.set(Some(now + PAUSE)),
+        Some(_) => {}
+    }
+    let Some(budget) = current() else { return };
+    // What the checks do is no part of the work.
+    let outside = Entered::new(None);
+    for meter in budget.chain() {
+        if let Some(interruption) = meter.polled_here()
+            && !interruption.is_interrupted.load(Ordering::Relaxed)
+            && (interruption.check)()
+        {
+            interruption.is_interrupted.store(true, Ordering::Relaxed);
+            meter.exceed(INTERRUPTION, String::new(), None);
+        }
+    }
+    drop(outside);
+    NEXT_POLL.set(Some(Instant::now() + PAUSE));
 }
 
 /// What the current thread's budget says; fine where there is none.
@@ -297,6 +419,7 @@ fn ask<R>(none: R, ask: impl FnOnce(&Budget) -> R) -> R {
 /// # Errors
 /// When the current thread's budget is exceeded.
 pub fn check() -> Result<(), Exceeded> {
+    poll();
     ask(Ok(()), Budget::check)
 }
 
@@ -305,6 +428,7 @@ pub fn check() -> Result<(), Exceeded> {
 /// # Errors
 /// When the current thread's budget is exceeded.
 pub fn charge(bytes: usize) -> Result<(), Exceeded> {
+    poll();
     ask(Ok(()), |budget| budget.charge(bytes as u64))
 }
 
@@ -469,6 +593,48 @@ mod tests {
             );
         });
         assert!(check().is_err());
+    }
+
+    #[test]
+    fn work_ends_once_its_check_says_so() {
+        let (asked, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (count, says) = (Arc::clone(&asked), Arc::clone(&stop));
+        let budget = Budget::interruptible(move || {
+            // It may do work of its own.
+            let _entered = Budget::new(&Limits::NONE, Phase::Load).enter();
+            assert!(check().is_ok());
+            count.fetch_add(1, Ordering::Relaxed);
+            says.load(Ordering::Relaxed)
+        });
+        let _entered = budget.enter();
+        let inner = Budget::new(&Limits::NONE, Phase::Pass);
+        let _entered = inner.enter();
+        assert!((0..1000).all(|_| check().is_ok()));
+        std::thread::sleep(PAUSE);
+        assert!(check().is_ok());
+        assert!((1..4).contains(&asked.load(Ordering::Relaxed)), "{asked:?}");
+        stop.store(true, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let current = Budget::current();
+            let latch = crate::Latch::new();
+            let finishing = latch.finishing();
+            let part = scope.spawn(move || {
+                let _finishing = finishing;
+                let _entered = current.as_ref().map(Budget::enter);
+                // This thread waits for what the other finds.
+                loop {
+                    std::thread::sleep(Duration::from_millis(1));
+                    if let Err(exceeded) = check() {
+                        return exceeded;
+                    }
+                }
+            });
+            latch.wait();
+            assert!(part.join().unwrap().is_interruption());
+        });
+        assert_eq!(text(check()), "interrupted");
+        assert!(budget.is_interrupted() && !inner.is_interrupted());
+        assert!(inner.finish().is_err_and(|exceeded| exceeded.is_interruption()));
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! [entered](Budget::enter) it, and code that works on the input asks it from time to time with [`check`], [`check_nodes`] and their like. They cost next to
 //! nothing on a thread without a budget, and never fail there.
 //!
+//! A budget may be [interruptible](Budget::interruptible): then a check of the caller's ends the work, as a limit that is exceeded does. A thread that
+//! waits for others does so on a [`Latch`], and calls the check meanwhile.
+//!
 //! Where a limit is exceeded, every later check fails too, so that the work ends soon, and [`Budget::finish`] says which limit it was.
 //!
 //! ```
@@ -23,9 +26,11 @@
 mod budget;
 mod limits;
 mod memory;
+mod waiting;
 
 pub use budget::{
-    Budget, Entered, Exceeded, Held, Phase, charge, check, check_elements, check_memory, check_nodes,
-    check_repetitions, hold, most_nodes, most_repetitions,
+    Budget, Entered, Exceeded, Held, PAUSE, Phase, charge, check, check_elements, check_memory, check_nodes,
+    check_repetitions, hold, most_nodes, most_repetitions, polls,
 };
 pub use limits::{Limits, LimitsError};
+pub use waiting::{Finishing, Latch};

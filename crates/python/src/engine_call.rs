@@ -1,11 +1,13 @@
 //! One call: arguments, the engine, the result.
 
+use crate::arrays::Kind;
 use crate::errors::{call_failed, exception};
 use crate::hooks::exception_of;
 use crate::instance::Instance;
 use crate::value::Values;
 use frazil::runtime::Signature;
 use frazil::{CallError, Model, Value};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -18,6 +20,50 @@ pub(crate) enum Call<'a> {
     Path(&'a str),
 }
 
+/// The arguments of a call.
+pub(crate) struct Arguments<'m, 'py> {
+    pub(crate) values: Values<'m, 'py>,
+    pub(crate) positional: Vec<Value>,
+    pub(crate) named: Vec<(String, Value)>,
+}
+
+impl<'m, 'py> Arguments<'m, 'py> {
+    /// Reads the arguments of a call of `model`.
+    pub(crate) fn read(
+        py: Python<'py>,
+        model: &'m Model,
+        kind: Kind,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Arguments<'m, 'py>> {
+        let mut values = Values::new(py, model, kind);
+        let mut positional = Vec::with_capacity(args.len());
+        for (index, argument) in args.iter_borrowed().enumerate() {
+            let value = values.read(&argument);
+            positional.push(value.map_err(|error| about_argument(py, &error, &format!("argument {}", index + 1)))?);
+        }
+        let mut named = Vec::new();
+        for (name, argument) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+            let name: String = name.extract()?;
+            let value = values.read(&argument);
+            let value = value.map_err(|error| about_argument(py, &error, &format!("argument `{name}`")))?;
+            named.push((name, value));
+        }
+        Ok(Arguments {
+            values,
+            positional,
+            named,
+        })
+    }
+}
+
+fn by_name(named: &[(String, Value)]) -> Vec<(&str, Value)> {
+    named
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect()
+}
+
 /// Calls with arguments of Python, and returns the result for Python.
 pub(crate) fn call<'py>(
     py: Python<'py>,
@@ -26,63 +72,45 @@ pub(crate) fn call<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let model = instance.definitions(py);
-    let mut values = Values::new(py, &model, instance.kind);
-    let mut positional = Vec::with_capacity(args.len());
-    for (index, argument) in args.iter_borrowed().enumerate() {
-        let value = values.read(&argument);
-        positional.push(value.map_err(|error| about_argument(py, &error, &format!("argument {}", index + 1)))?);
-    }
-    let mut named: Vec<(String, Value)> = Vec::new();
-    for (name, argument) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
-        let name: String = name.extract()?;
-        let value = values.read(&argument);
-        let value = value.map_err(|error| about_argument(py, &error, &format!("argument `{name}`")))?;
-        named.push((name, value));
-    }
+    let model = instance.definitions(py)?;
+    let arguments = Arguments::read(py, &model, instance.kind, args, kwargs)?;
     let path = match called {
         Call::Model => None,
         Call::Path(path) => Some(path),
     };
+    let (positional, named) = (&arguments.positional, &arguments.named);
     let result = instance.with_engine(py, path, |engine| {
-        let named: Vec<(&str, Value)> = named
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.clone()))
-            .collect();
+        let named = by_name(named);
         match path {
-            None => engine.call_module_with(&positional, &named),
-            Some(path) => engine.call_with(path, &positional, &named),
+            None => engine.call_module_with(positional, &named),
+            Some(path) => engine.call_with(path, positional, &named),
         }
     })?;
-    let value = match result {
-        Ok(value) => value,
-        Err(error) => {
-            // What the model wrote before it raised stays written, as in PyTorch.
-            values.arrays.write_back()?;
-            return Err(failed(py, &model, path, &positional, &named, &error));
+    // What the model wrote before it raised stays written, as in PyTorch.
+    arguments.values.arrays.write_back()?;
+    match result {
+        Ok(value) => {
+            let Arguments { values, .. } = arguments;
+            values.write(value)
         }
-    };
-    drop(positional);
-    drop(named);
-    values.arrays.write_back()?;
-    values.write(value)
+        Err(error) => Err(failed(py, &model, path, &arguments, &error)),
+    }
 }
 
 fn about_argument(py: Python<'_>, error: &PyErr, what: &str) -> PyErr {
-    let text = error.value(py).to_string();
-    match error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {
-        true => exception(py, "ArgumentError", &format!("{what}: {text}"), &[]),
-        false => PyErr::from_type(error.get_type(py), format!("{what}: {text}")),
+    let text = format!("{what}: {}", error.value(py));
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => exception(py, "ArgumentError", &text, &[]),
+        false => PyErr::from_type(error.get_type(py), text),
     }
 }
 
 /// The exception for a failed call: an `ArgumentError` where the arguments do not fit the method.
-fn failed(
+pub(crate) fn failed(
     py: Python<'_>,
     model: &Model,
     path: Option<&str>,
-    positional: &[Value],
-    named: &[(String, Value)],
+    arguments: &Arguments<'_, '_>,
     error: &CallError,
 ) -> PyErr {
     if let Some(exception) = exception_of(py, error) {
@@ -91,14 +119,17 @@ fn failed(
     let signature = |path: &str| Signature::of_method(model.module(), path);
     let path = path.unwrap_or("forward");
     let signature = signature(path).or_else(|| signature(&format!("{path}.forward")));
-    if let (CallError::Raised(_), Some(signature)) = (error, signature) {
-        let named: Vec<(&str, Value)> = named
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.clone()))
-            .collect();
-        if let Err(mismatch) = signature.bind(positional, &named) {
-            return exception(py, "ArgumentError", mismatch.to_string().trim_end(), &[]);
-        }
+    if let (CallError::Raised(_), Some(signature)) = (error, signature)
+        && let Err(mismatch) = signature.bind(&arguments.positional, &by_name(&arguments.named))
+    {
+        let text = mismatch.to_string();
+        let text = text.trim_end();
+        return exception(
+            py,
+            "ArgumentError",
+            text.strip_prefix("RuntimeError: ").unwrap_or(text),
+            &[],
+        );
     }
     call_failed(py, error)
 }

@@ -3,6 +3,7 @@
 use crate::args;
 use crate::arrays::{Kind, shown};
 use crate::errors::{OrRaise, type_error, unsupported, value_error};
+use crate::interrupt::without_gil;
 use crate::options::Options;
 use crate::script_module::ScriptModule;
 use frazil::passes::freeze::Freeze;
@@ -93,7 +94,7 @@ pub(crate) fn load(
     };
     let session = session(py).with_limits(options.limits);
     let (model, kind) = match f.extract::<PathBuf>() {
-        Ok(path) => (py.detach(|| session.load(&path)), Kind::Numpy),
+        Ok(path) => (without_gil(py, || session.load(&path))?, Kind::Numpy),
         Err(_) => {
             let (bytes, kind) = match contents(f)? {
                 Some(bytes) => (bytes, Kind::Numpy),
@@ -107,7 +108,7 @@ pub(crate) fn load(
                     }
                 },
             };
-            let loaded = py.detach(|| session.load_bytes(Path::new("bytes.pt"), bytes)?.runnable());
+            let loaded = without_gil(py, || session.load_bytes(Path::new("bytes.pt"), bytes)?.runnable())?;
             (loaded, kind)
         }
     };
@@ -173,9 +174,9 @@ pub(crate) fn save(
     let model = m.get().whole(py, "save")?;
     let options = save_options(_extra_files.as_ref())?;
     match f.extract::<PathBuf>() {
-        Ok(path) => py.detach(|| model.save(&path, &options)).or_raise(py),
+        Ok(path) => without_gil(py, || model.save(&path, &options))?.or_raise(py),
         Err(_) if f.hasattr("write")? => {
-            let bytes = py.detach(|| model.save_bytes(&options)).or_raise(py)?;
+            let bytes = without_gil(py, || model.save_bytes(&options))?.or_raise(py)?;
             f.call_method1("write", (PyBytes::new(py, &bytes),)).map(drop)
         }
         Err(_) => Err(type_error(format!(
@@ -227,9 +228,9 @@ fn derived(
     make: impl FnOnce(&Model) -> frazil::Result<Model> + Send,
 ) -> PyResult<ScriptModule> {
     let model = from.whole(py, "use")?;
-    let options = from.instance.options(py);
+    let options = from.instance.options(py)?;
     let model = model.with_limits(options.limits);
-    let made = py.detach(|| make(&model)).or_raise(py)?;
+    let made = without_gil(py, || make(&model))?.or_raise(py)?;
     Ok(ScriptModule::new(made, options, from.instance.kind))
 }
 
@@ -304,7 +305,7 @@ pub(crate) fn run_frozen_optimizations(
             true => "optimize-frozen-graph",
             false => "optimize-frozen-graph{optimize-numerics=false}",
         };
-        let new = py.detach(|| model.run_passes(pipeline, &PassOptions::default()));
+        let new = without_gil(py, || model.run_passes(pipeline, &PassOptions::default()))?;
         *model = new.or_raise(py)?.0;
         Ok(())
     })
@@ -371,13 +372,13 @@ pub(crate) fn script(
         }
     };
     let session = session(py).with_limits(options.limits);
-    let model = py.detach(|| {
+    let model = without_gil(py, || {
         let loaded = session.script(Path::new(&file), &text, &[])?;
         match name {
             Some(name) => loaded.to_model(&name),
             None => loaded.runnable(),
         }
-    });
+    })?;
     Ok(ScriptModule::new(model.or_raise(py)?, options, Kind::Numpy))
 }
 
@@ -416,7 +417,7 @@ pub(crate) fn run_passes(
     let mut model = from.whole(py, "run passes on")?;
     for step in steps {
         if let Ok(text) = step.extract::<String>() {
-            let done = py.detach(|| model.run_passes(&text, &options));
+            let done = without_gil(py, || model.run_passes(&text, &options))?;
             model = done.or_raise(py)?.0;
         } else if step.is_callable() {
             model = crate::graph::run_python_pass(py, &model, &step)?;
@@ -427,7 +428,7 @@ pub(crate) fn run_passes(
             )));
         }
     }
-    Ok(ScriptModule::new(model, from.instance.options(py), from.instance.kind))
+    Ok(ScriptModule::new(model, from.instance.options(py)?, from.instance.kind))
 }
 
 /// The names of all passes.

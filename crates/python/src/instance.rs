@@ -3,8 +3,10 @@
 use crate::arrays::Kind;
 use crate::errors::OrRaise;
 use crate::hooks::HookList;
+use crate::interrupt::without_gil;
 use crate::options::Options;
 use frazil::{CallError, Engine, EngineKind, MemberOptions, Model};
+use frazil_rt::gate::Inside;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +18,7 @@ pub(crate) struct Instance {
 }
 
 struct State {
-    model: Model,
+    model: Arc<Model>,
     options: Options,
     /// What is called beside the methods of the root: paths of submodules and of their methods.
     paths: Vec<String>,
@@ -35,17 +37,31 @@ struct Engines {
     is_dirty: bool,
 }
 
+/// The state of a model, locked. The thread is inside a call of the compiler meanwhile, so that a fork waits for it: no process is forked with a
+/// lock that another thread held.
+struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    _inside: Inside,
+}
+
+fn wait(state: &Mutex<State>) -> Result<Locked<'_>, frazil::Error> {
+    let _inside = frazil_rt::gate::enter()?;
+    let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(Locked { state, _inside })
+}
+
 /// Locks without holding the interpreter while it waits: whoever holds the lock may need it.
-fn lock<'a>(py: Python<'_>, state: &'a Mutex<State>) -> MutexGuard<'a, State> {
+fn lock<'a>(py: Python<'_>, state: &'a Mutex<State>) -> PyResult<Locked<'a>> {
+    let _inside = frazil_rt::gate::enter().map_err(frazil::Error::from).or_raise(py)?;
     match state.try_lock() {
-        Ok(guard) => guard,
+        Ok(state) => Ok(Locked { state, _inside }),
         Err(_) => {
+            drop(_inside);
             // The guard stays with this thread; only the waiting happens detached.
-            struct Guard<'a>(MutexGuard<'a, State>);
+            struct OnThisThread<T>(T);
             // SAFETY: `detach` runs its closure on the same thread.
-            unsafe impl Send for Guard<'_> {}
-            py.detach(|| Guard(state.lock().unwrap_or_else(PoisonError::into_inner)))
-                .0
+            unsafe impl<T> Send for OnThisThread<T> {}
+            py.detach(|| OnThisThread(wait(state))).0.or_raise(py)
         }
     }
 }
@@ -54,7 +70,7 @@ impl Instance {
     pub(crate) fn new(model: Model, options: Options, kind: Kind) -> Arc<Instance> {
         Arc::new(Instance {
             state: Mutex::new(State {
-                model,
+                model: Arc::new(model),
                 options,
                 paths: Vec::new(),
                 hooks: HookList::default(),
@@ -66,36 +82,36 @@ impl Instance {
     }
 
     /// Options of calls.
-    pub(crate) fn options(&self, py: Python<'_>) -> Options {
-        lock(py, &self.state).options.clone()
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<Options> {
+        Ok(lock(py, &self.state)?.state.options.clone())
     }
 
     /// The model with its attributes as they are now.
-    pub(crate) fn model(&self, py: Python<'_>) -> PyResult<Model> {
-        let mut state = lock(py, &self.state);
+    pub(crate) fn model(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
+        let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
-        Ok(state.model.clone())
+        Ok(Arc::clone(&state.model))
     }
 
     /// The model as it was before calls changed attributes: its classes and methods.
-    pub(crate) fn definitions(&self, py: Python<'_>) -> Model {
-        lock(py, &self.state).model.clone()
+    pub(crate) fn definitions(&self, py: Python<'_>) -> PyResult<Arc<Model>> {
+        Ok(Arc::clone(&lock(py, &self.state)?.state.model))
     }
 
     /// Changes the model. Code that has been compiled is discarded.
     pub(crate) fn change<R>(&self, py: Python<'_>, change: impl FnOnce(&mut Model) -> PyResult<R>) -> PyResult<R> {
-        let mut state = lock(py, &self.state);
+        let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
-        let mut model = state.model.clone();
+        let mut model = Model::clone(&state.model);
         let result = change(&mut model)?;
-        state.model = model;
+        state.model = Arc::new(model);
         state.engines = None;
         Ok(result)
     }
 
     /// Changes the list of hooks, which later calls run.
     pub(crate) fn change_hooks<R>(&self, py: Python<'_>, change: impl FnOnce(&mut HookList) -> R) -> PyResult<R> {
-        let mut state = lock(py, &self.state);
+        let state = &mut *lock(py, &self.state)?.state;
         state.read_back().or_raise(py)?;
         state.engines = None;
         Ok(change(&mut state.hooks))
@@ -108,20 +124,17 @@ impl Instance {
         path: Option<&str>,
         act: impl FnOnce(&mut Engine) -> Result<R, CallError> + Send,
     ) -> PyResult<Result<R, CallError>> {
-        let idle = lock(py, &self.state).take(path);
+        let idle = lock(py, &self.state)?.state.take(path);
         let (mut engine, version) = match idle {
             Some(taken) => taken,
             // Freezing takes its time.
             None => {
-                let made = py.detach(|| {
-                    let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                    state.make(path)
-                });
+                let made = without_gil(py, || wait(&self.state)?.state.make(path))?;
                 made.or_raise(py)?
             }
         };
-        let result = py.detach(|| act(&mut engine));
-        lock(py, &self.state).put(engine, version);
+        let result = without_gil(py, || act(&mut engine))?;
+        lock(py, &self.state)?.state.put(engine, version);
         Ok(result)
     }
 }
@@ -193,7 +206,7 @@ impl State {
         engines.is_dirty = false;
         let is_whole = self.options.engine.kind == EngineKind::Interpreter || self.model.root().is_training();
         if is_whole {
-            self.model = engines.first.snapshot()?;
+            self.model = Arc::new(engines.first.snapshot()?);
             return Ok(());
         }
         // A frozen model has the attributes that its methods change.
@@ -205,11 +218,13 @@ impl State {
             return Ok(());
         }
         let snapshot = engines.first.snapshot()?;
+        let mut model = Model::clone(&self.model);
         for (path, value) in snapshot.root().named_attributes(&MemberOptions::default())? {
-            if self.model.root().has_attribute(&path) {
-                self.model.set_attribute(&path, &value)?;
+            if model.root().has_attribute(&path) {
+                model.set_attribute(&path, &value)?;
             }
         }
+        self.model = Arc::new(model);
         Ok(())
     }
 }

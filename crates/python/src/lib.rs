@@ -3,6 +3,7 @@
 //! - `arrays`, `shared` and `dlpack` exchange arrays, `value` every other kind of value.
 //! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
 //! - `script_module`, `members`, `state_hooks` and `unavailable` are the classes of modules, `object` that of objects, `graph` that of graphs.
+//! - `native` has what needs native code, `profile` the table of a profile, `interrupt` runs long work that Ctrl+C ends.
 //! - `functions` has the functions of the package, `args` their arguments, `options` the options of calls, `errors` the
 //!   exceptions.
 
@@ -15,9 +16,14 @@ mod functions;
 mod graph;
 mod hooks;
 mod instance;
+mod interrupt;
 mod members;
+#[cfg(feature = "codegen")]
+mod native;
 mod object;
 mod options;
+#[cfg(feature = "codegen")]
+mod profile;
 mod script_module;
 mod shared;
 mod state_hooks;
@@ -35,7 +41,13 @@ fn _frazil(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<script_module::ScriptMethod>()?;
     module.add_class::<script_module::HookHandle>()?;
     module.add_class::<object::Object>()?;
+    #[cfg(feature = "codegen")]
+    module.add_class::<profile::ProfileTable>()?;
     module.add_class::<graph::Graph>()?;
+    module.add_class::<graph::Node>()?;
+    module.add_class::<graph::Block>()?;
+    module.add_class::<graph::Value>()?;
+    module.add_class::<graph::Use>()?;
     module.add_function(wrap_pyfunction!(functions::load, module)?)?;
     module.add_function(wrap_pyfunction!(functions::save, module)?)?;
     module.add_function(wrap_pyfunction!(functions::freeze, module)?)?;

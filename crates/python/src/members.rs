@@ -4,6 +4,7 @@ use crate::args;
 use crate::arrays::{dtype_of, shown};
 use crate::errors::{OrRaise, type_error};
 use crate::functions::save_options;
+use crate::interrupt::without_gil;
 use crate::script_module::{ScriptModule, join};
 use crate::value::{Values, read_tensor};
 use frazil::ir::Device;
@@ -124,7 +125,7 @@ impl ScriptModule {
 
     /// Direct submodules with their names.
     fn named_children<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let children = own.named_children().into_iter();
         let children: Named<'py> = children
@@ -140,7 +141,7 @@ impl ScriptModule {
 
     /// Direct submodules.
     fn children<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let children = own.named_children().into_iter();
         let children: Vec<Bound<'py, ScriptModule>> = children
@@ -161,7 +162,7 @@ impl ScriptModule {
         #[pyo3(from_py_with = args::prefix)] prefix: String,
         #[pyo3(from_py_with = args::remove_duplicate)] remove_duplicate: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let all = own
             .named_modules_with(&options("", true, remove_duplicate))
@@ -210,7 +211,7 @@ impl ScriptModule {
         py: Python<'_>,
         #[pyo3(from_py_with = args::target)] target: String,
     ) -> PyResult<ScriptModule> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         own.get_submodule(&target).or_raise(py)?;
         Ok(self.at(match target.as_str() {
@@ -305,7 +306,7 @@ impl ScriptModule {
         let state = crate::state_hooks::read(state_dict)?;
         let options = LoadStateDictOptions::default().strict(strict).assign(assign);
         // On a copy, since hooks may use the module.
-        let mut loaded = self.instance.model(py)?;
+        let mut loaded = Model::clone(&*self.instance.model(py)?);
         let keys = {
             let mut own = loaded.submodule_mut(&self.path).or_raise(py)?;
             own.load_state_dict_with(&state, &options).or_raise(py)?
@@ -569,7 +570,7 @@ impl ScriptModule {
     ) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
         let model = self.whole(py, "save")?;
         let options = save_options(_extra_files.as_ref())?;
-        let bytes = py.detach(|| model.save_bytes(&options)).or_raise(py)?;
+        let bytes = without_gil(py, || model.save_bytes(&options))?.or_raise(py)?;
         Ok(pyo3::types::PyBytes::new(py, &bytes))
     }
 
@@ -580,10 +581,8 @@ impl ScriptModule {
     }
 
     /// Whether there is an attribute, as ``hasattr``, at a dotted path.
-    fn has_attribute(&self, py: Python<'_>, #[pyo3(from_py_with = args::path)] path: String) -> bool {
-        self.instance
-            .definitions(py)
-            .root()
-            .has_attribute(&join(&self.path, &path))
+    fn has_attribute(&self, py: Python<'_>, #[pyo3(from_py_with = args::path)] path: String) -> PyResult<bool> {
+        let model = self.instance.definitions(py)?;
+        Ok(model.root().has_attribute(&join(&self.path, &path)))
     }
 }

@@ -80,7 +80,7 @@ impl ScriptModule {
     /// For submodules, which `done` is not done to.
     pub(crate) fn whole(&self, py: Python<'_>, done: &str) -> PyResult<Model> {
         match self.path.is_empty() {
-            true => self.instance.model(py),
+            true => Ok(Model::clone(&*self.instance.model(py)?)),
             false => Err(type_error(format!(
                 "`{}` is a submodule: {done} the model that it belongs to",
                 self.path
@@ -111,7 +111,7 @@ impl ScriptModule {
 
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let path = join(&self.path, name);
-        let definitions = self.instance.definitions(py);
+        let definitions = self.instance.definitions(py)?;
         let own = definitions.root().get_submodule(&self.path).or_raise(py)?;
         if own.has_method(name) {
             let instance = Arc::clone(&self.instance);
@@ -173,7 +173,7 @@ impl ScriptModule {
     }
 
     fn __dir__(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
         let mut names: Vec<String> = own.method_names().into_iter().map(str::to_owned).collect();
         let attributes = own.named_attributes(&frazil::MemberOptions::own()).or_raise(py)?;
@@ -187,7 +187,7 @@ impl ScriptModule {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         Ok(model.root().get_submodule(&self.path).or_raise(py)?.to_string())
     }
 
@@ -210,7 +210,7 @@ impl ScriptModule {
     /// A copy with a state of its own. Weights are shared until one of the copies changes them.
     fn __copy__(&self, py: Python<'_>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "copy")?;
-        Ok(ScriptModule::new(model, self.instance.options(py), self.instance.kind))
+        Ok(ScriptModule::new(model, self.instance.options(py)?, self.instance.kind))
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<ScriptModule> {
@@ -220,7 +220,7 @@ impl ScriptModule {
     /// The name of the module's class.
     #[getter]
     fn original_name(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         Ok(model
             .root()
             .get_submodule(&self.path)
@@ -230,7 +230,7 @@ impl ScriptModule {
     }
 
     fn extra_repr(&self, py: Python<'_>) -> PyResult<String> {
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         Ok(model.root().get_submodule(&self.path).or_raise(py)?.extra_repr())
     }
 
@@ -272,27 +272,27 @@ impl ScriptModule {
             .instance
             .with_engine(py, Some(&path), |engine| Ok(engine.graph_for(&path)?.clone()))?;
         let graph = graph.map_err(|error| crate::errors::call_failed(py, &error))?;
-        Graph::loose(&self.instance.definitions(py), graph)
+        Ok(Graph::loose(&*self.instance.definitions(py)?, graph))
     }
 
     /// The aliases of the values of ``forward``, as text.
     #[pyo3(signature = (method = "forward".to_owned()), text_signature = "($self, method='forward')")]
     fn dump_alias_db(&self, py: Python<'_>, #[pyo3(from_py_with = args::method)] method: String) -> PyResult<String> {
         let graph = Graph::of_method(py, &self.instance, &join(&self.path, &method))?;
-        graph.dump_alias_db(py)
+        Ok(graph.alias_db())
     }
 
     /// Options of calls, as a dict.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.instance.options(py).to_dict(py)
+        self.instance.options(py)?.to_dict(py)
     }
 
     /// The same model with other options, and a state of its own.
     #[pyo3(signature = (**options))]
     fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<ScriptModule> {
         let model = self.whole(py, "set options of")?;
-        let options = self.instance.options(py).with(options)?;
+        let options = self.instance.options(py)?.with(options)?;
         Ok(ScriptModule::new(model, options, self.instance.kind))
     }
 
@@ -465,7 +465,7 @@ impl ScriptMethod {
     #[getter]
     fn schema(&self, py: Python<'_>) -> PyResult<String> {
         let (module, name) = self.path.rsplit_once('.').unwrap_or(("", &self.path));
-        let model = self.instance.definitions(py);
+        let model = self.instance.definitions(py)?;
         model
             .root()
             .get_submodule(module)
@@ -479,7 +479,9 @@ impl ScriptMethod {
 }
 
 fn code_of(py: Python<'_>, instance: &Instance, path: &str) -> PyResult<String> {
-    Loaded::Model(instance.model(py)?).code(Some(path), false).or_raise(py)
+    Loaded::Model(Model::clone(&*instance.model(py)?))
+        .code(Some(path), false)
+        .or_raise(py)
 }
 
 fn code_with_constants<'py>(

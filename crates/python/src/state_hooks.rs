@@ -14,7 +14,7 @@ use std::sync::Arc;
 struct Hook {
     function: Py<PyAny>,
     module: WeakModule,
-    model: Model,
+    model: Arc<Model>,
     kind: Kind,
 }
 
@@ -34,7 +34,7 @@ impl Hook {
         Ok(Hook {
             function: function.clone().unbind(),
             module: WeakModule::new(module)?,
-            model: module.get().instance.definitions(py),
+            model: module.get().instance.definitions(py)?,
             kind: module.get().instance.kind,
         })
     }

@@ -11,7 +11,7 @@ type None = PyResult<()>;
 
 impl ScriptModule {
     fn refused(&self, py: Python<'_>, method: impl FnOnce(&Model) -> frazil::Result<()>) -> None {
-        method(&self.instance.definitions(py)).or_raise(py)
+        method(&*self.instance.definitions(py)?).or_raise(py)
     }
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import frazil
+from frazil._frazil import has_native_engine
 
 pytest.importorskip("mypy")
 
@@ -46,7 +47,11 @@ def environment():
 
 
 def test_stubs_agree_with_the_package(tmp_path):
-    command = [sys.executable, "-m", "mypy.stubtest", "frazil"]
+    allowed = tmp_path / "allowed.txt"
+    # Builds without native code do not have these.
+    methods = [f"frazil._frazil.ScriptModule.{name}" for name in ("emit", "profile", "save_library")]
+    allowed.write_text("\n".join(methods + [r"frazil._frazil.Profile", r"frazil._frazil.__all__"]) + "\n" if not has_native_engine else "")
+    command = [sys.executable, "-m", "mypy.stubtest", "frazil", "--allowlist", allowed, "--ignore-unused-allowlist"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment())
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -3,7 +3,7 @@
 //! Threads do not survive a fork: in the child nobody would take up what is handed to a pool of its parent, and who waits for it would wait for ever.
 //! So a pool serves the process that started it, and a child starts its own.
 
-use frazil_limits::Budget;
+use frazil_limits::{Budget, Latch};
 use frazil_rt::{Origin, SignalsBlocked};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -87,13 +87,33 @@ pub fn parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         return work();
     }
     if let Some(pool) = pool() {
-        return pool.install(work);
+        return install(pool, work);
     }
     // The caller becomes a pool of one, for good: rayon would fail to start its own.
     if let Ok(alone) = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
         std::mem::forget(alone);
     }
     work()
+}
+
+/// Runs `work` on a thread of `pool` while this one waits, and checks for an interruption if that is its task.
+pub fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
+    if !frazil_limits::polls() || rayon::current_thread_index().is_some() {
+        return pool.install(work);
+    }
+    let (latch, mut result) = (Latch::new(), None);
+    pool.in_place_scope(|scope| {
+        let finishing = latch.finishing();
+        scope.spawn(|_| {
+            let _finishing = finishing;
+            result = Some(work());
+        });
+        latch.wait();
+    });
+    match result {
+        Some(result) => result,
+        None => unreachable!("the scope has run its work, or a panic ended it"),
+    }
 }
 
 /// Runs `work` on a thread of no pool, and waits for it.
@@ -105,9 +125,11 @@ pub fn outside_of_pools<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         return work();
     }
     let mut work = Some(work);
-    let budget = Budget::current();
+    let (budget, latch) = (Budget::current(), Latch::new());
     let result = std::thread::scope(|scope| {
+        let finishing = latch.finishing();
         let run = || {
+            let _finishing = finishing;
             let _entered = budget.as_ref().map(Budget::enter);
             work.take().map(|work| work())
         };
@@ -117,7 +139,9 @@ pub fn outside_of_pools<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         let blocked = SignalsBlocked::new();
         let started = thread.spawn_scoped(scope, run);
         drop(blocked);
-        match started.ok()?.join() {
+        let started = started.ok()?;
+        latch.wait();
+        match started.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }

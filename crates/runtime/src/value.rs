@@ -1,6 +1,6 @@
 //! The values of running programs: TorchScript's IValues.
 
-use crate::interp::ExecError;
+use crate::interp::{ErrorKind, ExecError};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use frazil_ir::nesting::with_stack;
@@ -356,7 +356,10 @@ impl FutureValue {
             if let Progress::Done(result) = &*progress {
                 return result.clone();
             }
-            progress = self.0.done.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.0.done.wait_timeout(progress, frazil_limits::PAUSE);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            frazil_limits::check().map_err(|exceeded| ExecError::new(ErrorKind::Exceeded(exceeded)))?;
+            progress = self.0.progress.lock().unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

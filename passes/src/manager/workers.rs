@@ -16,7 +16,7 @@ impl Workers {
     /// What `work` makes of each job, in the order of the jobs.
     pub(super) fn map<J: Send, R: Send>(&self, jobs: Vec<J>, work: impl Fn(J) -> R + Send + Sync) -> Vec<R> {
         use rayon::prelude::*;
-        self.0.install(|| jobs.into_par_iter().map(work).collect())
+        frazil_runtime::threads::install(&self.0, || jobs.into_par_iter().map(work).collect())
     }
 }
 

@@ -45,6 +45,9 @@ pub enum CompileError {
     /// The system refused memory.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// A limit was exceeded meanwhile, or the work was interrupted.
+    #[error(transparent)]
+    Exceeded(#[from] frazil_limits::Exceeded),
 }
 
 /// A textual form of a kernel on its way to machine code.

@@ -97,6 +97,7 @@ impl Specialiser<'_> {
             if self.steps > MAX_STEPS {
                 return Err(LowerError::TooLong { steps: MAX_STEPS });
             }
+            frazil_limits::check()?;
             frame.path.push(node);
             self.node(frame, node)?;
             frame.path.pop();

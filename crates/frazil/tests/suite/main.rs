@@ -21,6 +21,7 @@ mod eager;
 mod foreign;
 mod forks;
 mod handles;
+mod interruption;
 mod language;
 mod layers_page;
 mod methods;

@@ -10,11 +10,15 @@ A program that uses ``torch.jit`` to run models changes its import: ``load``, ``
 """
 
 from frazil._frazil import (
+    Block,
     Graph,
+    Node,
     Object,
     RemovableHandle,
     ScriptMethod,
     ScriptModule,
+    Use,
+    Value,
     __version__,
     enable_onednn_fusion,
     freeze,
@@ -34,17 +38,21 @@ from frazil.module import IncompatibleKeys
 
 __all__ = [
     "ArgumentError",
+    "Block",
     "Error",
     "Graph",
     "IncompatibleKeys",
     "InputError",
     "LimitError",
+    "Node",
     "Object",
     "RaisedError",
     "RemovableHandle",
     "ScriptMethod",
     "ScriptModule",
     "UnsupportedError",
+    "Use",
+    "Value",
     "__version__",
     "enable_onednn_fusion",
     "freeze",

@@ -8,7 +8,7 @@ use super::run::Run;
 use super::{ExecError, Interpreter, lock};
 use crate::value::{FutureValue, Value};
 use frazil_ir::Graph;
-use frazil_limits::Budget;
+use frazil_limits::{Budget, Latch};
 use frazil_rt::SignalsBlocked;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
@@ -77,7 +77,7 @@ impl Interpreter {
         }
         let queue = Queue::default();
         let once = Once::new();
-        let budget = Budget::current();
+        let (budget, latch) = (Budget::current(), Latch::new());
         thread::scope(|scope| {
             let serve = || {
                 let _entered = budget.as_ref().map(Budget::enter);
@@ -100,6 +100,11 @@ impl Interpreter {
                             .name(format!("frazil-fork-{number}"))
                             .stack_size(STACK_BYTES);
                         // Where the machine has no thread left, who waits does the work.
+                        let finishing = latch.finishing();
+                        let serve = move || {
+                            let _finishing = finishing;
+                            serve();
+                        };
                         if thread.spawn_scoped(scope, serve).is_err() {
                             break;
                         }
@@ -116,6 +121,7 @@ impl Interpreter {
             // What nobody waited for is done all the same, as in PyTorch.
             if once.is_completed() {
                 serve();
+                latch.wait();
             }
             result
         })

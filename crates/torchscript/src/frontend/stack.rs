@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use frazil_limits::Budget;
+use frazil_limits::{Budget, Latch};
 
 use super::source::MAX_DEPTH;
 use frazil_rt::SignalsBlocked;
@@ -73,19 +73,24 @@ fn on_first_of<T: Send, W: FnOnce(Stack) -> T + Send>(sizes: &[usize], work: W) 
 
 /// Carries out `work` on a thread with `bytes` of stack, if one can be started.
 fn on_thread<T: Send, W: FnOnce(Stack) -> T + Send>(bytes: usize, work: &mut Option<W>) -> Option<T> {
+    let latch = Latch::new();
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("frazil-script".into())
             .stack_size(bytes);
         let budget = Budget::current();
+        let finishing = latch.finishing();
         let run = move || {
+            let _finishing = finishing;
             let _entered = budget.as_ref().map(Budget::enter);
             work.take().map(|work| work(Stack::with_left(bytes)))
         };
         let blocked = SignalsBlocked::new();
         let started = thread.spawn_scoped(scope, run);
         drop(blocked);
-        match started.ok()?.join() {
+        let started = started.ok()?;
+        latch.wait();
+        match started.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }

@@ -1,0 +1,29 @@
+//! Long work without the interpreter attached, which Ctrl+C ends.
+
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs `work` with the interpreter detached, so that other threads of Python run meanwhile. On the main thread, handlers of signals run every 20
+/// milliseconds or so; when one raises, the work ends.
+///
+/// # Errors
+/// What a handler raised: `KeyboardInterrupt` after Ctrl+C.
+pub(crate) fn without_gil<R: Send, E: From<frazil::Error> + Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<R, E> + Send,
+) -> PyResult<Result<R, E>> {
+    let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
+    let slot = Arc::clone(&raised);
+    let is_interrupted = move || match Python::attach(|py| py.check_signals()) {
+        Ok(()) => false,
+        Err(error) => {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            true
+        }
+    };
+    let result = py.detach(|| frazil::interruptible(is_interrupted, work));
+    match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(error),
+        None => Ok(result),
+    }
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Builds the wheel of the Python package into target/wheels, and prints its path.
+#
+#   tools/wheel.sh                 the wheel for Python 3.10 and newer
+#   tools/wheel.sh --python        prints the Python of the virtual environment with what building and testing need, made where it is missing
+#
+# The environment is ~/.cache/frazil/python, or where FRAZIL_PYTHON_ENV says. Nothing is installed outside that folder.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+folder=${FRAZIL_PYTHON_ENV:-${XDG_CACHE_HOME:-$HOME/.cache}/frazil/python}
+packages=('maturin>=1.9,<2' numpy pytest mypy)
+# Made last: an environment with it is whole.
+done_file=$folder/.complete-1
+
+if [ ! -e "$done_file" ]; then
+    command -v python3 >/dev/null || { echo "wheel: python3 is missing" >&2; exit 1; }
+    echo "wheel: installing ${packages[*]} into $folder" >&2
+    python3 -m venv "$folder" 2>/dev/null >&2 || {
+        echo "wheel: python3 cannot make virtual environments; on Debian, install python3-venv" >&2
+        exit 1
+    }
+    "$folder/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}" >&2
+    touch "$done_file"
+fi
+if [ "${1:-}" = --python ]; then
+    echo "$folder/bin/python"
+    exit 0
+fi
+
+tools/setup.sh >&2
+out=${CARGO_TARGET_DIR:-target}/wheels
+rm -f "$out"/frazil-*.whl
+# maturin calls the wheel by the oldest manylinux tag whose symbols it uses, and refuses libraries that other systems may lack.
+PYO3_PYTHON=$folder/bin/python "$folder/bin/maturin" build --quiet --release --strip --manifest-path crates/python/Cargo.toml \
+    --interpreter "$folder/bin/python" --out "$out" >&2
+wheel=$(ls "$out"/frazil-*.whl)
+bytes=$(stat -c %s "$wheel")
+if [ "$bytes" -gt 45000000 ]; then
+    echo "wheel: $wheel has $bytes bytes; expected at most 45,000,000" >&2
+    exit 1
+fi
+echo "$wheel"
