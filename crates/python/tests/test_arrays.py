@@ -42,6 +42,8 @@ class Arrays(nn.Module):
     @torch.jit.export
     def read(self): return self.kept + 0
     @torch.jit.export
+    def fill_nothing(self, x, y): return y.size(0)
+    @torch.jit.export
     def in_list(self, x: List[Tensor]):
         for t in x:
             t.mul_(2)
@@ -319,6 +321,22 @@ def test_the_model_keeps_what_it_was_given(model):
     gc.collect()
     _noise = [np.full(3, 9, np.float32) for _ in range(100)]
     assert model.read().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_calls_copy_no_arguments(model):
+    """Copies of large arguments would show in the peak of memory."""
+    import resource
+
+    array = np.ones(64 << 20, np.uint8)
+    model.sizes(array)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for argument in (array, array[::2], array[1:], array.reshape(2, -1).T):
+        model.sizes(argument)
+        assert np.shares_memory(model(argument), argument)
+    model.pair(array)
+    model.fill_nothing(array, array[1:])
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert (after - before) << 10 < array.nbytes // 4
 
 
 def test_zero_dimensions(model):
