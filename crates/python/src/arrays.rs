@@ -5,10 +5,13 @@
 
 use crate::dlpack::{self, Layout, extent};
 use crate::errors::{exception, type_error, value_error};
+use crate::shared::{Foreign, Owner, Shared, SharedArrays};
 use frazil::Tensor;
 use frazil::ir::DType;
-use frazil::runtime::Storage;
+use frazil::runtime::marks::Marks;
 use frazil::runtime::storage::AlignedBytes;
+use frazil::runtime::value::TensorCell;
+use frazil::runtime::{Storage, TensorError};
 use numpy::npyffi::{self, NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NPY_TYPES, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -43,29 +46,18 @@ fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
 
 /// Whether an object is a torch tensor. torch is not imported for it.
 pub(crate) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static MODULES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static IMPORTED: PyOnceLock<()> = PyOnceLock::new();
     let py = object.py();
     if IMPORTED.get(py).is_none() {
-        let modules = py.import("sys")?.getattr("modules")?;
-        if !modules.contains("torch")? {
+        // `sys.modules` is one dict for the life of the process: finding it takes longer than all else here.
+        let modules = MODULES.get_or_try_init(py, || PyResult::Ok(py.import("sys")?.getattr("modules")?.unbind()))?;
+        if !modules.bind(py).contains(intern!(py, "torch"))? {
             return Ok(false);
         }
         let _ = IMPORTED.set(py, ());
     }
     object.is_instance(torch(py)?.tensor.bind(py))
-}
-
-/// An array of the caller whose memory a tensor shares.
-struct Shared<'py> {
-    object: Bound<'py, PyAny>,
-    kind: Kind,
-    storage: Arc<Storage>,
-    /// The first byte.
-    data: *mut u8,
-    len: usize,
-    is_writable: bool,
-    /// Whether the memory is that of a copy, because of the array's layout.
-    is_copy: bool,
 }
 
 /// The arrays of one call.
@@ -74,29 +66,19 @@ pub(crate) struct Arrays<'py> {
     /// The kind of results of calls without arrays among their arguments.
     default: Kind,
     found: Option<Kind>,
-    shared: Vec<Shared<'py>>,
+    shared: SharedArrays<'py>,
 }
 
-/// Bytes of an array of Python, which is kept alive.
-struct Borrowed {
-    _owner: Py<PyAny>,
-    data: *const u8,
-    len: usize,
-}
-
-// SAFETY: the owner keeps the bytes; it is released with the interpreter attached, or later. As everywhere in NumPy, who writes to an array while a
-// call reads it gets a mixture.
-unsafe impl Send for Borrowed {}
-// SAFETY: as above.
-unsafe impl Sync for Borrowed {}
-
-impl AsRef<[u8]> for Borrowed {
-    fn as_ref(&self) -> &[u8] {
-        match self.len {
-            0 => &[],
-            // SAFETY: the owner is an array with that many bytes from there on, and NumPy refuses to resize arrays that are referenced.
-            _ => unsafe { std::slice::from_raw_parts(self.data, self.len) },
-        }
+/// Checks that an array with DLPack is on the CPU.
+fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let protocol = intern!(object.py(), "__dlpack_device__");
+    if !object.hasattr(protocol)? {
+        return Ok(());
+    }
+    let (kind, _): (i32, i32) = object.call_method0(protocol)?.extract()?;
+    match kind {
+        dlpack::CPU => Ok(()),
+        _ => Err(dlpack::other_device(kind)),
     }
 }
 
@@ -174,7 +156,7 @@ impl<'py> Arrays<'py> {
             py,
             default,
             found: None,
-            shared: Vec::new(),
+            shared: SharedArrays::default(),
         }
     }
 
@@ -191,36 +173,44 @@ impl<'py> Arrays<'py> {
     }
 
     /// The tensor that an array is, if the object is one.
-    pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
-        if is_torch_tensor(object)? {
-            self.found(Kind::Torch);
-            return self.read_torch(object).map(Some);
+    pub(crate) fn read(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<TensorCell>> {
+        if let Some(known) = self.shared.find(object) {
+            return Ok(Some(known.cell.clone()));
         }
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             self.found(Kind::Numpy);
             return self.read_numpy(object, array, false).map(Some);
         }
+        if is_torch_tensor(object)? {
+            self.found(Kind::Torch);
+            return self.read_torch(object).map(Some);
+        }
         let protocol = intern!(self.py, "__dlpack__");
         if object.hasattr(protocol)? {
             self.found(Kind::Numpy);
+            check_device(object)?;
             let capsule = object.call_method0(protocol)?;
-            return self.read_capsule(object, &capsule, Kind::Numpy).map(Some);
+            return self.read_capsule(object, &capsule, Kind::Numpy, None).map(Some);
         }
         Ok(None)
     }
 
-    fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Tensor> {
+    fn read_torch(&mut self, object: &Bound<'py, PyAny>) -> PyResult<TensorCell> {
         let protocol = intern!(self.py, "__dlpack__");
-        match object.call_method0(protocol) {
-            Ok(capsule) => self.read_capsule(object, &capsule, Kind::Torch),
-            // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
-            Err(_) => {
-                let plain = object.call_method0("detach")?.call_method0("resolve_conj")?;
-                let plain = plain.call_method0("resolve_neg")?;
-                let capsule = plain.call_method0(protocol)?;
-                self.read_capsule(&plain, &capsule, Kind::Torch)
-            }
+        // Exporting negatives gives the elements in memory, without an exception.
+        if !object.call_method0(intern!(self.py, "is_neg"))?.is_truthy()?
+            && let Ok(capsule) = object.call_method0(protocol)
+        {
+            return self.read_capsule(object, &capsule, Kind::Torch, None);
         }
+        // Tensors that require gradients, and views whose elements are not those in memory (conjugates).
+        let detached = object.call_method0("detach")?;
+        let plain = detached.call_method0("resolve_conj")?.call_method0("resolve_neg")?;
+        check_device(&plain)?;
+        let capsule = plain.call_method0(protocol)?;
+        let address = |tensor: &Bound<'py, PyAny>| tensor.call_method0("data_ptr")?.extract::<usize>();
+        let is_copy = address(&plain)? != address(&detached)?;
+        self.read_capsule(object, &capsule, Kind::Torch, is_copy.then_some(plain))
     }
 
     fn read_capsule(
@@ -228,30 +218,21 @@ impl<'py> Arrays<'py> {
         object: &Bound<'py, PyAny>,
         capsule: &Bound<'py, PyAny>,
         kind: Kind,
-    ) -> PyResult<Tensor> {
-        let (imported, Layout { dtype, sizes, strides }) = dlpack::import(capsule)?;
+        copy: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<TensorCell> {
+        let (imported, layout) = dlpack::import(capsule)?;
         let (data, len) = (imported.data, imported.len);
-        let storage = Storage::of_whole(Arc::new(imported), len);
-        let tensor = Tensor::from_storage(Arc::clone(&storage), dtype, &sizes, &strides, 0);
-        self.shared.push(Shared {
-            object: object.clone(),
-            kind,
-            storage,
-            data,
-            len,
-            // A producer of version 0 has no way to say otherwise.
-            is_writable: true,
-            is_copy: false,
-        });
-        tensor.map_err(|e| value_error(e.to_string()))
+        let memory = Foreign::new(Owner::DLPack(imported), data, len);
+        // A producer of version 0 has no way to say that its memory is read-only.
+        Ok(self.shared.add(Shared::new(object, kind, memory, &layout, true, copy)?))
     }
 
     fn read_numpy(
         &mut self,
         object: &Bound<'py, PyAny>,
         array: &Bound<'py, PyUntypedArray>,
-        is_copy: bool,
-    ) -> PyResult<Tensor> {
+        copied: bool,
+    ) -> PyResult<TensorCell> {
         let descr = array.dtype();
         let dtype = dtype_of_descr(&descr)?;
         let size = dtype.size();
@@ -281,28 +262,17 @@ impl<'py> Arrays<'py> {
             let native = descr.call_method1("newbyteorder", ("=",))?;
             let copy = self.py.import("numpy")?.call_method1("array", (array, native))?;
             let copy = copy.call_method1("copy", ("C",))?;
-            return match is_copy {
+            return match copied {
                 true => Err(value_error("the layout of the array is not supported")),
                 false => self.read_numpy(object, copy.cast::<PyUntypedArray>()?, true),
             };
         };
-        let borrowed = Borrowed {
-            _owner: array.clone().into_any().unbind(),
-            data: data.cast(),
-            len,
-        };
-        let storage = Storage::of_whole(Arc::new(borrowed), len);
-        let tensor = Tensor::from_storage(Arc::clone(&storage), dtype, &sizes, &strides, 0);
-        self.shared.push(Shared {
-            object: object.clone(),
-            kind: Kind::Numpy,
-            storage,
-            data: data.cast(),
-            len,
-            is_writable: flags & NPY_ARRAY_WRITEABLE != 0,
-            is_copy,
-        });
-        tensor.map_err(|e| value_error(e.to_string()))
+        let memory = Foreign::new(Owner::Array(array.clone().into_any().unbind()), data.cast(), len);
+        let layout = Layout { dtype, sizes, strides };
+        let is_writable = flags & NPY_ARRAY_WRITEABLE != 0;
+        let copy = copied.then(|| array.clone().into_any());
+        let shared = Shared::new(object, Kind::Numpy, memory, &layout, is_writable, copy)?;
+        Ok(self.shared.add(shared))
     }
 
     /// Writes what the call changed in its arguments back to the caller's arrays.
@@ -310,74 +280,39 @@ impl<'py> Arrays<'py> {
     /// # Errors
     /// `ValueError` when such an array is read-only.
     pub(crate) fn write_back(&self) -> PyResult<()> {
-        for shared in &self.shared {
-            let bytes = shared.storage.bytes();
-            if bytes.as_ptr() == shared.data.cast_const() || shared.len == 0 {
-                continue;
-            }
-            if !shared.is_writable {
-                return Err(value_error("the model writes to an argument whose array is read-only"));
-            }
-            if shared.is_copy {
-                let sizes = shared.object.getattr("shape")?;
-                let dtype = shared.object.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
-                let flat = self
-                    .py
-                    .import("numpy")?
-                    .call_method1("frombuffer", (&bytes[..], dtype))?;
-                let all = pyo3::types::PyEllipsis::get(self.py);
-                shared.object.set_item(all, flat.call_method1("reshape", (sizes,))?)?;
-                continue;
-            }
-            // SAFETY: the array has `len` writable bytes from `data` on, which no reference of Rust looks at: the storage has a copy.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), shared.data, shared.len.min(bytes.len())) };
-        }
-        Ok(())
+        self.shared.write_back()
     }
 
     /// The argument whose memory `tensor` is a view of, as an array of the tensor's layout.
     fn view_of_argument(&self, tensor: &Tensor, kind: Kind) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let is_argument = |shared: &&Shared<'_>| Arc::ptr_eq(&shared.storage, tensor.storage());
-        let Some(shared) = self.shared.iter().find(is_argument) else {
+        let len = extent(tensor.dtype(), tensor.sizes(), tensor.strides());
+        let Some(len) = len.filter(|_| tensor.marks() == Marks::default()) else {
             return Ok(None);
         };
-        if shared.kind != kind || shared.is_copy {
-            return Ok(None);
+        let around = self.shared.around(tensor, len, kind);
+        for (shared, _) in &around {
+            let own = &shared.tensor;
+            let is_whole = (own.dtype(), own.offset(), own.sizes(), own.strides())
+                == (tensor.dtype(), tensor.offset(), tensor.sizes(), tensor.strides());
+            // An object of another library is not what the caller expects of a result.
+            if is_whole && (kind == Kind::Torch || shared.object.is_instance_of::<PyUntypedArray>()) {
+                return Ok(Some(shared.object.clone()));
+            }
         }
-        let size = tensor.dtype().size() as i64;
+        let Some((shared, start)) = around.first() else {
+            return Ok(None);
+        };
         let object = &shared.object;
         match kind {
+            Kind::Torch if shared.tensor.dtype() != tensor.dtype() => Ok(None),
             Kind::Torch => {
                 let sizes = PyTuple::new(self.py, tensor.sizes())?;
                 let strides = PyTuple::new(self.py, tensor.strides())?;
-                let is_same = dtype_of(&object.getattr("dtype")?)? == tensor.dtype();
-                if !is_same {
-                    return Ok(None);
-                }
-                let (own_sizes, own_strides) = (object.getattr("shape")?, object.call_method0("stride")?);
-                if tensor.offset() == 0 && own_sizes.eq(&sizes)? && own_strides.eq(&strides)? {
-                    return Ok(Some(object.clone()));
-                }
                 let first: i64 = object.call_method0("storage_offset")?.extract()?;
-                let view = object.call_method1("as_strided", (sizes, strides, first + tensor.offset()))?;
-                Ok(Some(view))
+                let offset = first + tensor.offset() - shared.tensor.offset();
+                object.call_method1("as_strided", (sizes, strides, offset)).map(Some)
             }
-            Kind::Numpy => {
-                let array = object.cast::<PyUntypedArray>()?;
-                let has_sizes = array
-                    .shape()
-                    .iter()
-                    .map(|&n| n as i64)
-                    .eq(tensor.sizes().iter().copied());
-                let strides = tensor.strides().iter().map(|s| s * size);
-                let has_strides = array.strides().iter().map(|&n| n as i64).eq(strides);
-                if tensor.offset() == 0 && has_sizes && has_strides && dtype_of_descr(&array.dtype())? == tensor.dtype()
-                {
-                    return Ok(Some(object.clone()));
-                }
-                let data = shared.data.wrapping_add((tensor.offset() * size) as usize);
-                numpy_array(self.py, tensor, data, shared.is_writable, object).map(Some)
-            }
+            Kind::Numpy => numpy_array(self.py, tensor, *start as *mut u8, shared.is_writable, object).map(Some),
         }
     }
 
@@ -387,30 +322,11 @@ impl<'py> Arrays<'py> {
         if let Some(view) = self.view_of_argument(&tensor, kind)? {
             return Ok(view);
         }
-        let failed = |e: frazil::runtime::TensorError| exception(self.py, "Error", &e.to_string(), &[]);
+        let failed = |e: TensorError| exception(self.py, "Error", &e.to_string(), &[]);
         let tensor = tensor.resolved().map_err(failed)?;
-        // Taken apart, so that the storage has no other owner than this function.
-        let (dtype, sizes, strides, offset) = {
-            let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
-            (tensor.dtype(), sizes, strides, tensor.offset())
-        };
-        let storage = Arc::clone(tensor.storage());
-        let layout = Storage::unknown(storage.len());
-        let layout = Tensor::from_storage(layout, dtype, &sizes, &strides, offset).map_err(failed)?;
-        drop(tensor);
-        let (bytes, layout) = match Storage::into_owned(storage) {
-            Ok(bytes) => (bytes, layout),
-            Err(storage) => {
-                let shared = Tensor::from_storage(storage, dtype, &sizes, &strides, offset).map_err(failed)?;
-                let dense = shared.to_bytes().map_err(failed)?;
-                let strides = frazil::ir::contiguous_strides(&sizes);
-                let layout = Storage::unknown(dense.len());
-                let layout = Tensor::from_storage(layout, dtype, &sizes, &strides, 0).map_err(failed)?;
-                (
-                    AlignedBytes::copied(&dense).map_err(|e| exception(self.py, "Error", &e.to_string(), &[]))?,
-                    layout,
-                )
-            }
+        let (bytes, layout) = match owned(tensor).map_err(failed)? {
+            Ok(owned) => owned,
+            Err(shared) => copied(&shared).map_err(failed)?,
         };
         match kind {
             Kind::Torch => {
@@ -422,14 +338,44 @@ impl<'py> Arrays<'py> {
     }
 }
 
+/// The bytes of a tensor that nothing else holds, and its layout; else the tensor.
+fn owned(tensor: Tensor) -> Result<Result<(AlignedBytes, Tensor), Tensor>, TensorError> {
+    let (dtype, sizes, strides) = (tensor.dtype(), tensor.sizes().to_vec(), tensor.strides().to_vec());
+    let offset = tensor.offset();
+    let over = |storage| Tensor::from_storage(storage, dtype, &sizes, &strides, offset);
+    let storage = Arc::clone(tensor.storage());
+    drop(tensor);
+    let layout = over(Storage::unknown(storage.len()))?;
+    Ok(match Storage::into_owned(storage) {
+        Ok(bytes) => Ok((bytes, layout)),
+        Err(storage) => Err(over(storage)?),
+    })
+}
+
+/// A copy of the elements of a tensor, and its layout: that of the tensor where the elements fill the memory that they reach.
+fn copied(tensor: &Tensor) -> Result<(AlignedBytes, Tensor), TensorError> {
+    let (dtype, sizes) = (tensor.dtype(), tensor.sizes());
+    let count = tensor.numel() as usize * dtype.size();
+    let start = tensor.offset() as usize * dtype.size();
+    let over = |bytes: &[u8], strides: &[i64]| {
+        let layout = Tensor::from_storage(Storage::unknown(bytes.len()), dtype, sizes, strides, 0)?;
+        Ok((AlignedBytes::copied(bytes)?, layout))
+    };
+    let bytes = tensor.storage().bytes();
+    match bytes.get(start..start + count) {
+        Some(dense) if extent(dtype, sizes, tensor.strides()) == Some(count) => over(dense, tensor.strides()),
+        _ => over(&tensor.to_bytes()?, &frazil::ir::contiguous_strides(sizes)),
+    }
+}
+
 /// The owner of the bytes of a NumPy array.
 #[pyclass(frozen, name = "_Bytes", module = "frazil._frazil")]
-struct Owner {
+struct Bytes {
     bytes: std::sync::Mutex<AlignedBytes>,
 }
 
 fn owned_numpy_array<'py>(py: Python<'py>, bytes: AlignedBytes, layout: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let owner = Bound::new(py, Owner { bytes: bytes.into() })?;
+    let owner = Bound::new(py, Bytes { bytes: bytes.into() })?;
     // Short buffers lie in the owner itself, which does not move.
     let data = match owner.get().bytes.lock() {
         Ok(mut bytes) => bytes.as_mut_slice().as_mut_ptr(),

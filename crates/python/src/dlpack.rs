@@ -16,7 +16,7 @@ const FRESH: &CStr = c"dltensor";
 /// The name of a capsule whose tensor has an owner.
 const USED: &CStr = c"used_dltensor";
 /// The number of the host among DLPack's devices.
-const CPU: i32 = 1;
+pub(crate) const CPU: i32 = 1;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -111,16 +111,6 @@ impl Drop for Imported {
     }
 }
 
-impl AsRef<[u8]> for Imported {
-    fn as_ref(&self) -> &[u8] {
-        match self.len {
-            0 => &[],
-            // SAFETY: the producer keeps that many bytes until the deleter is called.
-            _ => unsafe { std::slice::from_raw_parts(self.data, self.len) },
-        }
-    }
-}
-
 /// The dtype, sizes and strides of an imported tensor.
 pub(crate) struct Layout {
     pub(crate) dtype: DType,
@@ -140,6 +130,12 @@ pub(crate) fn extent(dtype: DType, sizes: &[i64], strides: &[i64]) -> Option<usi
     usize::try_from(last).ok()?.checked_add(1)?.checked_mul(dtype.size())
 }
 
+pub(crate) fn other_device(number: i32) -> PyErr {
+    type_error(format!(
+        "expected a tensor on the CPU, but its device has DLPack's number {number}"
+    ))
+}
+
 /// Takes the tensor out of a capsule that `__dlpack__` returned.
 ///
 /// # Errors
@@ -154,9 +150,7 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)>
     let view = unsafe { &managed.as_ref().view };
     let device = view.device.kind;
     if device != CPU {
-        return Err(type_error(format!(
-            "expected a tensor on the CPU, but its device has DLPack's number {device}"
-        )));
+        return Err(other_device(device));
     }
     let dtype = view.element.dtype().ok_or_else(|| {
         let Element { code, bits, lanes } = view.element;
@@ -172,8 +166,8 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)>
     };
     let sizes = numbers(view.sizes);
     let strides = match view.strides.is_null() {
-        true => frazil::ir::contiguous_strides(&sizes).to_vec(),
-        false => numbers(view.strides),
+        false if !sizes.contains(&0) => numbers(view.strides),
+        _ => frazil::ir::contiguous_strides(&sizes).to_vec(),
     };
     let len = extent(dtype, &sizes, &strides)
         .filter(|_| strides.iter().all(|&s| s >= 0))

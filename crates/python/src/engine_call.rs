@@ -22,9 +22,10 @@ pub(crate) enum Call<'a> {
 
 /// The arguments of a call.
 pub(crate) struct Arguments<'m, 'py> {
-    pub(crate) values: Values<'m, 'py>,
     pub(crate) positional: Vec<Value>,
     pub(crate) named: Vec<(String, Value)>,
+    /// Dropped last: memory of the caller that is still referred to then has been kept by the model.
+    pub(crate) values: Values<'m, 'py>,
 }
 
 impl<'m, 'py> Arguments<'m, 'py> {
@@ -90,7 +91,12 @@ pub(crate) fn call<'py>(
     arguments.values.arrays.write_back()?;
     match result {
         Ok(value) => {
-            let Arguments { values, .. } = arguments;
+            let Arguments {
+                positional,
+                named,
+                values,
+            } = arguments;
+            drop((positional, named));
             values.write(value)
         }
         Err(error) => Err(failed(py, &model, path, &arguments, &error)),

@@ -19,6 +19,11 @@ pub(crate) fn attribute_error(text: impl Into<String>) -> PyErr {
 
 /// An exception of class `name` of `frazil.errors`.
 pub(crate) fn exception(py: Python<'_>, name: &str, text: &str, places: &[String]) -> PyErr {
+    // A mistake of the caller is no exception of the model.
+    let text = match name {
+        "ArgumentError" => text.strip_prefix("RuntimeError: ").unwrap_or(text),
+        _ => text,
+    };
     let make = || -> PyResult<PyErr> {
         let class = py.import("frazil.errors")?.getattr(name)?;
         let class = class.cast::<PyType>()?;
@@ -29,8 +34,19 @@ pub(crate) fn exception(py: Python<'_>, name: &str, text: &str, places: &[String
     make().unwrap_or_else(|error| error)
 }
 
+/// An `UnsupportedError`.
+pub(crate) fn unsupported(py: Python<'_>, text: &str) -> PyErr {
+    exception(py, "UnsupportedError", text, &[])
+}
+
 /// The exception for an error of the facade.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    // That of a hook.
+    if let Error::Other(other) = error
+        && let Some(exception) = other.downcast_ref::<PyErr>()
+    {
+        return exception.clone_ref(py);
+    }
     if let Error::Io { path, source, .. } = error {
         let text = match source.raw_os_error() {
             // `OSError` picks its subclass by the number.

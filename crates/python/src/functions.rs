@@ -1,7 +1,8 @@
 //! The functions of the package, with the names and arguments of `torch.jit`.
 
+use crate::args;
 use crate::arrays::{Kind, shown};
-use crate::errors::{OrRaise, type_error, value_error};
+use crate::errors::{OrRaise, type_error, unsupported, value_error};
 use crate::interrupt::without_gil;
 use crate::options::Options;
 use crate::script_module::ScriptModule;
@@ -71,20 +72,25 @@ fn of_torch_module(file: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 ///
 /// Returns:
 ///     The model. Calls of it without arrays among their arguments return NumPy arrays, or torch tensors if ``f`` is a ``ScriptModule``.
+///
+/// >>> import frazil
+/// >>> archive = frazil.script("def f(x: int): return x + 1").save_to_buffer()
+/// >>> frazil.load(archive).f(1)
+/// 2
 #[pyfunction]
 #[pyo3(signature = (f, map_location = None, _extra_files = None, _restore_shapes = false, **options))]
 pub(crate) fn load(
     py: Python<'_>,
     f: &Bound<'_, PyAny>,
     map_location: Option<&Bound<'_, PyAny>>,
-    _extra_files: Option<&Bound<'_, PyDict>>,
-    _restore_shapes: bool,
+    #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'_, PyDict>>,
+    #[pyo3(from_py_with = args::_restore_shapes)] _restore_shapes: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<ScriptModule> {
     let options = Options::default().with(options)?;
     let device = match map_location {
         None => None,
-        Some(device) => Some(frazil::parse_device(&device.str()?.to_string()).or_raise(py)?),
+        Some(given) => Some(device("map_location", given)?),
     };
     let session = session(py).with_limits(options.limits);
     let (model, kind) = match f.extract::<PathBuf>() {
@@ -129,11 +135,16 @@ pub(crate) fn load(
 pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOptions> {
     let mut extra: BTreeMap<String, Arc<[u8]>> = BTreeMap::new();
     for (name, contents) in files.into_iter().flat_map(|files| files.iter()) {
+        let wrong =
+            |expected: &str, given| type_error(format!("`_extra_files`: expected {expected}, not {}", shown(given)));
+        let key: String = name.extract().map_err(|_| wrong("names of type str", &name))?;
         let bytes: Vec<u8> = match contents.cast::<PyString>() {
             Ok(text) => text.to_str()?.as_bytes().to_vec(),
-            Err(_) => contents.extract()?,
+            Err(_) => contents
+                .extract()
+                .map_err(|_| wrong(&format!("a str or bytes for '{key}'"), &contents))?,
         };
-        extra.insert(name.extract()?, bytes.into());
+        extra.insert(key, bytes.into());
     }
     Ok(SaveOptions::default().extra_files(extra))
 }
@@ -144,16 +155,24 @@ pub(crate) fn save_options(files: Option<&Bound<'_, PyDict>>) -> PyResult<SaveOp
 ///     m: the model.
 ///     f: a path, or a file object opened for writing in binary mode.
 ///     _extra_files: contents of files that the archive carries, by name.
+///
+/// >>> import frazil, io
+/// >>> file = io.BytesIO()
+/// >>> frazil.save(frazil.script("def f(x: int): return x + 1"), file, _extra_files={"note": "one more"})
+/// >>> files = {"note": ""}
+/// >>> _ = frazil.load(file.getvalue(), _extra_files=files)
+/// >>> files["note"]
+/// 'one more'
 #[pyfunction]
 #[pyo3(signature = (m, f, _extra_files = None))]
 pub(crate) fn save(
     py: Python<'_>,
-    m: &Bound<'_, ScriptModule>,
+    #[pyo3(from_py_with = args::m)] m: Bound<'_, ScriptModule>,
     f: &Bound<'_, PyAny>,
-    _extra_files: Option<&Bound<'_, PyDict>>,
+    #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let model = m.get().whole(py, "save")?;
-    let options = save_options(_extra_files)?;
+    let options = save_options(_extra_files.as_ref())?;
     match f.extract::<PathBuf>() {
         Ok(path) => without_gil(py, || model.save(&path, &options))?.or_raise(py),
         Err(_) if f.hasattr("write")? => {
@@ -225,13 +244,27 @@ fn derived(
 ///
 /// Returns:
 ///     The frozen model.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("""
+/// ... class Net(nn.Module):
+/// ...     def __init__(self):
+/// ...         super().__init__()
+/// ...         self.fc = nn.Linear(2, 2)
+/// ...         self.version = 1
+/// ...     def forward(self, x):
+/// ...         return self.fc(x)
+/// ... """).eval()
+/// >>> frozen = frazil.freeze(model, preserved_attrs=["version"])
+/// >>> len(list(model.named_parameters())), len(list(frozen.named_parameters())), frozen.version
+/// (2, 0, 1)
 #[pyfunction]
 #[pyo3(signature = (r#mod, preserved_attrs = None, optimize_numerics = true))]
 pub(crate) fn freeze(
     py: Python<'_>,
     r#mod: &Bound<'_, PyAny>,
     preserved_attrs: Option<&Bound<'_, PyAny>>,
-    optimize_numerics: bool,
+    #[pyo3(from_py_with = args::optimize_numerics)] optimize_numerics: bool,
 ) -> PyResult<ScriptModule> {
     let module = module("mod", r#mod)?;
     let options = freeze_options(names("preserved_attrs", preserved_attrs)?, optimize_numerics);
@@ -244,12 +277,17 @@ pub(crate) fn freeze(
 ///     mod: a frozen model.
 ///     optimize_numerics: whether to optimise in ways that change the last bits of results.
 ///     preserved_methods: methods to optimise beside ``forward``.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x): return F.dropout(x, 0.5, False)").eval()
+/// >>> frozen = frazil.freeze(model, optimize_numerics=False)
+/// >>> frazil.run_frozen_optimizations(frozen)
 #[pyfunction]
 #[pyo3(signature = (r#mod, optimize_numerics = true, preserved_methods = None))]
 pub(crate) fn run_frozen_optimizations(
     py: Python<'_>,
-    r#mod: &Bound<'_, ScriptModule>,
-    optimize_numerics: bool,
+    #[pyo3(from_py_with = args::frozen)] r#mod: Bound<'_, ScriptModule>,
+    #[pyo3(from_py_with = args::optimize_numerics)] optimize_numerics: bool,
     preserved_methods: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let own = r#mod.get();
@@ -281,6 +319,11 @@ pub(crate) fn run_frozen_optimizations(
 ///
 /// Returns:
 ///     The optimised model.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x): return x + 1").eval()
+/// >>> frazil.optimize_for_inference(model).original_name
+/// 'Net'
 #[pyfunction]
 #[pyo3(signature = (r#mod, other_methods = None))]
 pub(crate) fn optimize_for_inference(
@@ -299,12 +342,17 @@ pub(crate) fn optimize_for_inference(
 ///     obj: source as a str, or a function.
 ///     name: the function or class that becomes the model; the only one, or the last class, if it is not given.
 ///     **options: options of calls, see :func:`ScriptModule.with_options`.
+///
+/// >>> import frazil
+/// >>> unit = frazil.script("def twice(x: int): return 2 * x\ndef halved(x: int): return x // 2")
+/// >>> unit.twice(4), unit.halved(4)
+/// (8, 2)
 #[pyfunction]
 #[pyo3(signature = (obj, name = None, **options))]
 pub(crate) fn script(
     py: Python<'_>,
     obj: &Bound<'_, PyAny>,
-    name: Option<&str>,
+    #[pyo3(from_py_with = args::optional_name)] name: Option<String>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<ScriptModule> {
     let options = Options::default().with(options)?;
@@ -327,7 +375,7 @@ pub(crate) fn script(
     let model = without_gil(py, || {
         let loaded = session.script(Path::new(&file), &text, &[])?;
         match name {
-            Some(name) => loaded.to_model(name),
+            Some(name) => loaded.to_model(&name),
             None => loaded.runnable(),
         }
     })?;
@@ -345,14 +393,19 @@ pub(crate) fn script(
 ///
 /// Returns:
 ///     The new model.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x): return x + 0 + x")
+/// >>> frazil.run_passes(model, "peephole,dce").original_name
+/// 'Net'
 #[pyfunction]
 #[pyo3(signature = (model, pipeline, *, verify_each = false, limit = None))]
 pub(crate) fn run_passes(
     py: Python<'_>,
     model: &Bound<'_, PyAny>,
     pipeline: &Bound<'_, PyAny>,
-    verify_each: bool,
-    limit: Option<u64>,
+    #[pyo3(from_py_with = args::verify_each)] verify_each: bool,
+    #[pyo3(from_py_with = args::limit)] limit: Option<u64>,
 ) -> PyResult<ScriptModule> {
     let from = module("model", model)?;
     let from = from.get();
@@ -379,25 +432,68 @@ pub(crate) fn run_passes(
 }
 
 /// The names of all passes.
+///
+/// >>> import frazil
+/// >>> "inline" in frazil.passes()
+/// True
 #[pyfunction]
 pub(crate) fn passes(py: Python<'_>) -> Vec<String> {
     session(py).passes().passes().map(|pass| pass.name.to_owned()).collect()
 }
 
 /// Sets PyTorch's switch of oneDNN's fuser, which changes nothing here: which operators are fused is the option ``fuse``.
+///
+/// >>> import frazil
+/// >>> frazil.enable_onednn_fusion(False)
 #[pyfunction]
-pub(crate) fn enable_onednn_fusion(py: Python<'_>, enabled: bool) {
+pub(crate) fn enable_onednn_fusion(py: Python<'_>, #[pyo3(from_py_with = args::enabled)] enabled: bool) {
     session(py).enable_onednn_fusion(enabled);
 }
 
+/// Not available: each kind of arguments gets native code of its own (see the option ``specialisations``).
+///
+/// >>> import frazil
+/// >>> frazil.set_fusion_strategy([("STATIC", 2)])
+/// Traceback (most recent call last):
+/// ...
+/// frazil.errors.UnsupportedError: `set_fusion_strategy` has no counterpart here: ...
+#[pyfunction]
+pub(crate) fn set_fusion_strategy(py: Python<'_>, strategy: &Bound<'_, PyAny>) -> PyResult<()> {
+    let _ = strategy;
+    Err(unsupported(
+        py,
+        "`set_fusion_strategy` has no counterpart here: each kind of arguments gets native code of its own; see the options `specialisations` and `fuse`",
+    ))
+}
+
+/// Not available: the option ``strict`` makes an error of what cannot be compiled.
+///
+/// >>> import frazil
+/// >>> frazil.strict_fusion()
+/// Traceback (most recent call last):
+/// ...
+/// frazil.errors.UnsupportedError: `strict_fusion` has no counterpart here: ...
+#[pyfunction]
+pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
+    Err(unsupported(
+        py,
+        "`strict_fusion` has no counterpart here: with the option `strict`, what cannot be compiled is an error",
+    ))
+}
+
 /// What ``enable_onednn_fusion`` set last.
+///
+/// >>> import frazil
+/// >>> frazil.enable_onednn_fusion(True)
+/// >>> frazil.onednn_fusion_enabled()
+/// True
 #[pyfunction]
 pub(crate) fn onednn_fusion_enabled(py: Python<'_>) -> bool {
     session(py).onednn_fusion_enabled()
 }
 
 /// A device, as PyTorch names it.
-pub(crate) fn device(given: &Bound<'_, PyAny>) -> PyResult<frazil::ir::Device> {
+pub(crate) fn device(name: &str, given: &Bound<'_, PyAny>) -> PyResult<frazil::ir::Device> {
     let text = given.str()?.to_string();
-    frazil::parse_device(&text).map_err(|e| value_error(e.to_string()))
+    frazil::parse_device(&text).map_err(|e| value_error(format!("`{name}`: {e}")))
 }

@@ -1,11 +1,13 @@
 //! The Python package `frazil`: the facade as an extension module.
 //!
-//! - `arrays` and `dlpack` exchange arrays, `value` every other kind of value.
+//! - `arrays`, `shared` and `dlpack` exchange arrays, `value` every other kind of value.
 //! - `instance` holds a model with its engines, `engine_call` makes one call, `hooks` calls functions of Python around it.
-//! - `script_module` and `members` are the classes of modules, `object` that of objects, `graph` that of graphs.
+//! - `script_module`, `members`, `state_hooks` and `unavailable` are the classes of modules, `object` that of objects, `graph` that of graphs.
 //! - `native` has what needs native code, `profile` the table of a profile, `interrupt` runs long work that Ctrl+C ends.
-//! - `functions` has the functions of the package, `options` the options of calls, `errors` the exceptions.
+//! - `functions` has the functions of the package, `args` their arguments, `options` the options of calls, `errors` the
+//!   exceptions.
 
+mod args;
 mod arrays;
 mod dlpack;
 mod engine_call;
@@ -23,6 +25,9 @@ mod options;
 #[cfg(feature = "codegen")]
 mod profile;
 mod script_module;
+mod shared;
+mod state_hooks;
+mod unavailable;
 mod value;
 
 use pyo3::prelude::*;
@@ -53,5 +58,7 @@ fn _frazil(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(functions::passes, module)?)?;
     module.add_function(wrap_pyfunction!(functions::enable_onednn_fusion, module)?)?;
     module.add_function(wrap_pyfunction!(functions::onednn_fusion_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::set_fusion_strategy, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::strict_fusion, module)?)?;
     Ok(())
 }

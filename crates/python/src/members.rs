@@ -1,5 +1,6 @@
 //! Modules: parameters, buffers and submodules, state dictionaries and conversions, with the names and arguments of `torch.nn.Module`.
 
+use crate::args;
 use crate::arrays::{dtype_of, shown};
 use crate::errors::{OrRaise, type_error};
 use crate::functions::save_options;
@@ -8,10 +9,10 @@ use crate::script_module::{ScriptModule, join};
 use crate::value::{Values, read_tensor};
 use frazil::ir::Device;
 use frazil::{
-    Conversion, LoadStateDictOptions, MemberOptions, MemoryFormat, Model, StateDict, StateDictOptions, Tensor, Value,
+    Conversion, LoadStateDictOptions, MemberOptions, MemoryFormat, Model, StateDictOptions, Tensor, ToEmpty, Value,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 type Named<'py> = Vec<(String, Bound<'py, PyAny>)>;
 
@@ -67,41 +68,58 @@ fn second<'py>(named: Named<'py>) -> Vec<Bound<'py, PyAny>> {
 #[pymethods]
 impl ScriptModule {
     /// Parameters with their names.
-    #[pyo3(signature = (prefix = "", recurse = true, remove_duplicate = true))]
+    #[pyo3(
+        signature = (prefix = String::new(), recurse = true, remove_duplicate = true),
+        text_signature = "($self, prefix='', recurse=True, remove_duplicate=True)"
+    )]
     fn named_parameters<'py>(
         &self,
         py: Python<'py>,
-        prefix: &str,
-        recurse: bool,
-        remove_duplicate: bool,
+        #[pyo3(from_py_with = args::prefix)] prefix: String,
+        #[pyo3(from_py_with = args::recurse)] recurse: bool,
+        #[pyo3(from_py_with = args::remove_duplicate)] remove_duplicate: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        iterator(py, self.members(py, true, &options(prefix, recurse, remove_duplicate))?)
+        iterator(
+            py,
+            self.members(py, true, &options(&prefix, recurse, remove_duplicate))?,
+        )
     }
 
     /// Parameters.
     #[pyo3(signature = (recurse = true))]
-    fn parameters<'py>(&self, py: Python<'py>, recurse: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn parameters<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = args::recurse)] recurse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         iterator(py, second(self.members(py, true, &options("", recurse, true))?))
     }
 
     /// Buffers with their names.
-    #[pyo3(signature = (prefix = "", recurse = true, remove_duplicate = true))]
+    #[pyo3(
+        signature = (prefix = String::new(), recurse = true, remove_duplicate = true),
+        text_signature = "($self, prefix='', recurse=True, remove_duplicate=True)"
+    )]
     fn named_buffers<'py>(
         &self,
         py: Python<'py>,
-        prefix: &str,
-        recurse: bool,
-        remove_duplicate: bool,
+        #[pyo3(from_py_with = args::prefix)] prefix: String,
+        #[pyo3(from_py_with = args::recurse)] recurse: bool,
+        #[pyo3(from_py_with = args::remove_duplicate)] remove_duplicate: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         iterator(
             py,
-            self.members(py, false, &options(prefix, recurse, remove_duplicate))?,
+            self.members(py, false, &options(&prefix, recurse, remove_duplicate))?,
         )
     }
 
     /// Buffers.
     #[pyo3(signature = (recurse = true))]
-    fn buffers<'py>(&self, py: Python<'py>, recurse: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn buffers<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = args::recurse)] recurse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         iterator(py, second(self.members(py, false, &options("", recurse, true))?))
     }
 
@@ -133,13 +151,16 @@ impl ScriptModule {
     }
 
     /// The module and all modules below it, with their names. Modules in the set ``memo`` are left out, and those that are listed are added to it.
-    #[pyo3(signature = (memo = None, prefix = "", remove_duplicate = true))]
+    #[pyo3(
+        signature = (memo = None, prefix = String::new(), remove_duplicate = true),
+        text_signature = "($self, memo=None, prefix='', remove_duplicate=True)"
+    )]
     fn named_modules<'py>(
         &self,
         py: Python<'py>,
         memo: Option<&Bound<'py, PyAny>>,
-        prefix: &str,
-        remove_duplicate: bool,
+        #[pyo3(from_py_with = args::prefix)] prefix: String,
+        #[pyo3(from_py_with = args::remove_duplicate)] remove_duplicate: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
@@ -154,14 +175,15 @@ impl ScriptModule {
             };
             let module = Bound::new(py, self.at(path))?.into_any();
             if let Some(memo) = memo {
-                if memo.contains(&module)? {
+                let known = memo.contains(&module);
+                if known.map_err(|_| type_error(format!("`memo`: expected a set, not {}", shown(memo))))? {
                     continue;
                 }
                 memo.call_method1("add", (&module,))?;
             }
-            let full = match (prefix, name.as_str()) {
-                (prefix, "") => prefix.to_owned(),
-                (prefix, name) => join(prefix, name),
+            let full = match name.as_str() {
+                "" => prefix.clone(),
+                name => join(&prefix, name),
             };
             named.push((full, module));
         }
@@ -169,8 +191,13 @@ impl ScriptModule {
     }
 
     /// The module and all modules below it.
-    fn modules<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let named = self.named_modules(py, None, "", true)?;
+    #[pyo3(signature = (remove_duplicate = true))]
+    fn modules<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = args::remove_duplicate)] remove_duplicate: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let named = self.named_modules(py, None, String::new(), remove_duplicate)?;
         let modules: Vec<Bound<'py, PyAny>> = named
             .try_iter()?
             .map(|pair| pair?.get_item(1))
@@ -179,46 +206,81 @@ impl ScriptModule {
     }
 
     /// The submodule at a dotted path.
-    fn get_submodule(&self, py: Python<'_>, target: &str) -> PyResult<ScriptModule> {
+    fn get_submodule(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = args::target)] target: String,
+    ) -> PyResult<ScriptModule> {
         let model = self.instance.definitions(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
-        own.get_submodule(target).or_raise(py)?;
-        Ok(self.at(match target {
+        own.get_submodule(&target).or_raise(py)?;
+        Ok(self.at(match target.as_str() {
             "" => self.path.clone(),
             target => join(&self.path, target),
         }))
     }
 
     /// The parameter at a dotted path.
-    fn get_parameter<'py>(&self, py: Python<'py>, target: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn get_parameter<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = args::target)] target: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let model = self.instance.model(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
-        let tensor = own.get_parameter(target).or_raise(py)?;
+        let tensor = own.get_parameter(&target).or_raise(py)?;
         Values::new(py, &model, self.instance.kind).write(Value::from(tensor))
     }
 
     /// The buffer at a dotted path.
-    fn get_buffer<'py>(&self, py: Python<'py>, target: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn get_buffer<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = args::target)] target: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let model = self.instance.model(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
-        let tensor = own.get_buffer(target).or_raise(py)?;
+        let tensor = own.get_buffer(&target).or_raise(py)?;
         Values::new(py, &model, self.instance.kind).write(Value::from(tensor))
     }
 
     /// Parameters and buffers by name.
-    #[pyo3(signature = (*, destination = None, prefix = "", keep_vars = false))]
+    ///
+    /// Positional arguments are ``destination``, ``prefix`` and ``keep_vars``, as in older versions of PyTorch.
+    #[pyo3(
+        signature = (*args, destination = None, prefix = String::new(), keep_vars = false),
+        text_signature = "($self, *args, destination=None, prefix='', keep_vars=False)"
+    )]
     fn state_dict<'py>(
         &self,
         py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
         destination: Option<Bound<'py, PyAny>>,
-        prefix: &str,
-        keep_vars: bool,
+        #[pyo3(from_py_with = args::prefix)] prefix: String,
+        #[pyo3(from_py_with = args::keep_vars)] keep_vars: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let mut args = args.iter();
+        let destination = args.next().filter(|given| !given.is_none()).or(destination);
+        if let Some(given) = destination
+            .as_ref()
+            .filter(|given| !given.hasattr("__setitem__").unwrap_or(false))
+        {
+            return Err(type_error(format!(
+                "`destination`: expected a dict, not {}",
+                shown(given)
+            )));
+        }
+        let prefix: String = args.next().map_or(Ok(prefix.to_owned()), |given| given.extract())?;
+        let keep_vars = args.next().map_or(Ok(keep_vars), |given| given.extract())?;
+        if let Some(more) = args.next() {
+            return Err(type_error(format!(
+                "expected at most 3 positional arguments, also {}",
+                shown(&more)
+            )));
+        }
         let model = self.instance.model(py)?;
         let own = model.root().get_submodule(&self.path).or_raise(py)?;
-        let options = StateDictOptions::default()
-            .prefix(prefix.to_owned())
-            .keep_vars(keep_vars);
+        let options = StateDictOptions::default().prefix(prefix).keep_vars(keep_vars);
         let state = own.state_dict_with(&options).or_raise(py)?;
         let out = match destination {
             Some(destination) => destination,
@@ -238,38 +300,46 @@ impl ScriptModule {
         &self,
         py: Python<'py>,
         state_dict: &Bound<'py, PyAny>,
-        strict: bool,
-        assign: bool,
+        #[pyo3(from_py_with = args::strict)] strict: bool,
+        #[pyo3(from_py_with = args::assign)] assign: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let items = state_dict
-            .call_method0("items")
-            .map_err(|_| type_error(format!("`state_dict`: expected a dict, not {}", shown(state_dict))))?;
-        let mut state = StateDict::default();
-        for item in items.try_iter()? {
-            let (name, value): (String, Bound<'py, PyAny>) = item?.extract()?;
-            let tensor = read_tensor(&value, &format!("`{name}`"))?;
-            state.insert(name, tensor);
-        }
+        let state = crate::state_hooks::read(state_dict)?;
         let options = LoadStateDictOptions::default().strict(strict).assign(assign);
-        let keys = self.instance.change(py, |model| {
-            let mut own = model.submodule_mut(&self.path).or_raise(py)?;
-            own.load_state_dict_with(&state, &options).or_raise(py)
+        // On a copy, since hooks may use the module.
+        let mut loaded = Model::clone(&*self.instance.model(py)?);
+        let keys = {
+            let mut own = loaded.submodule_mut(&self.path).or_raise(py)?;
+            own.load_state_dict_with(&state, &options).or_raise(py)?
+        };
+        self.instance.change(py, |model| {
+            *model = loaded;
+            Ok(())
         })?;
         let class = py.import("frazil.module")?.getattr("IncompatibleKeys")?;
         class.call1((keys.missing_keys, keys.unexpected_keys))
     }
 
     /// Adds a submodule.
-    fn add_module(&self, py: Python<'_>, name: &str, module: &Bound<'_, ScriptModule>) -> PyResult<()> {
+    fn add_module(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = args::name)] name: String,
+        #[pyo3(from_py_with = args::module)] module: Bound<'_, ScriptModule>,
+    ) -> PyResult<()> {
         let child = module.get().whole(py, "add")?;
         self.instance.change(py, |model| {
             let mut own = model.submodule_mut(&self.path).or_raise(py)?;
-            own.add_module(name, &child).or_raise(py)
+            own.add_module(&name, &child).or_raise(py)
         })
     }
 
     /// Adds a submodule, as ``add_module``.
-    fn register_module(&self, py: Python<'_>, name: &str, module: &Bound<'_, ScriptModule>) -> PyResult<()> {
+    fn register_module(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = args::name)] name: String,
+        #[pyo3(from_py_with = args::module)] module: Bound<'_, ScriptModule>,
+    ) -> PyResult<()> {
         self.add_module(py, name, module)
     }
 
@@ -278,16 +348,16 @@ impl ScriptModule {
     fn set_submodule(
         &self,
         py: Python<'_>,
-        target: &str,
-        module: &Bound<'_, ScriptModule>,
-        strict: bool,
+        #[pyo3(from_py_with = args::target)] target: String,
+        #[pyo3(from_py_with = args::module)] module: Bound<'_, ScriptModule>,
+        #[pyo3(from_py_with = args::strict)] strict: bool,
     ) -> PyResult<()> {
         let child = module.get().whole(py, "set")?;
         self.instance.change(py, |model| {
             let mut own = model.submodule_mut(&self.path).or_raise(py)?;
             let done = match strict {
-                true => own.replace_submodule(target, &child),
-                false => own.set_submodule(target, &child),
+                true => own.replace_submodule(&target, &child),
+                false => own.set_submodule(&target, &child),
             };
             done.or_raise(py)
         })
@@ -298,19 +368,24 @@ impl ScriptModule {
     fn register_buffer(
         &self,
         py: Python<'_>,
-        name: &str,
+        #[pyo3(from_py_with = args::name)] name: String,
         tensor: Option<&Bound<'_, PyAny>>,
-        persistent: bool,
+        #[pyo3(from_py_with = args::persistent)] persistent: bool,
     ) -> PyResult<()> {
         let tensor = tensor.map(|tensor| read_tensor(tensor, "`tensor`")).transpose()?;
         self.instance.change(py, |model| {
             let mut own = model.submodule_mut(&self.path).or_raise(py)?;
-            own.register_buffer(name, tensor.as_ref(), persistent).or_raise(py)
+            own.register_buffer(&name, tensor.as_ref(), persistent).or_raise(py)
         })
     }
 
     /// Adds a parameter.
-    fn register_parameter(&self, py: Python<'_>, name: &str, param: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn register_parameter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = args::name)] name: String,
+        param: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let flag = param.map(|param| param.getattr("requires_grad"));
         let requires_grad = flag
             .and_then(Result::ok)
@@ -318,22 +393,30 @@ impl ScriptModule {
         let tensor = param.map(|tensor| read_tensor(tensor, "`param`")).transpose()?;
         self.instance.change(py, |model| {
             let mut own = model.submodule_mut(&self.path).or_raise(py)?;
-            own.register_parameter(name, tensor.as_ref(), requires_grad)
+            own.register_parameter(&name, tensor.as_ref(), requires_grad)
                 .or_raise(py)
         })
     }
 
     /// Adds an attribute, whose type is that of its value.
-    fn register_attribute(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn register_attribute(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = args::name)] name: String,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         self.instance.change(py, |model| {
             let value = Values::new(py, model, self.instance.kind).read(value)?;
             let mut own = model.submodule_mut(&self.path).or_raise(py)?;
-            own.register_attribute(name, &value).or_raise(py)
+            own.register_attribute(&name, &value).or_raise(py)
         })
     }
 
     /// Calls ``fn`` with each module, submodules first.
     fn apply<'py>(slf: &Bound<'py, Self>, r#fn: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        if !r#fn.is_callable() {
+            return Err(type_error(format!("`fn`: expected a callable, not {}", shown(r#fn))));
+        }
         let named = slf.get().named_children(slf.py())?;
         for pair in named.try_iter()? {
             let child = pair?.get_item(1)?;
@@ -345,7 +428,7 @@ impl ScriptModule {
 
     /// Sets training mode, or with ``False`` evaluation mode.
     #[pyo3(signature = (mode = true))]
-    fn train<'py>(slf: &Bound<'py, Self>, mode: bool) -> PyResult<Bound<'py, Self>> {
+    fn train<'py>(slf: &Bound<'py, Self>, #[pyo3(from_py_with = args::mode)] mode: bool) -> PyResult<Bound<'py, Self>> {
         ScriptModule::converted(slf, |module| {
             module.train(mode);
             Ok(())
@@ -364,8 +447,8 @@ impl ScriptModule {
         args: &Bound<'py, PyTuple>,
         device: Option<Bound<'py, PyAny>>,
         dtype: Option<Bound<'py, PyAny>>,
-        non_blocking: bool,
-        copy: bool,
+        #[pyo3(from_py_with = args::non_blocking)] non_blocking: bool,
+        #[pyo3(from_py_with = args::copy)] copy: bool,
         memory_format: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Self>> {
         let mut conversion = Conversion {
@@ -386,7 +469,7 @@ impl ScriptModule {
                 conversion.dtype = Some(dtype_of(&argument.getattr("dtype")?)?);
                 conversion.device = Some(Device::CPU);
             } else {
-                conversion.device = Some(crate::functions::device(&argument)?);
+                conversion.device = Some(crate::functions::device("device", &argument)?);
             }
         }
         if let Some(format) = memory_format {
@@ -401,16 +484,23 @@ impl ScriptModule {
 
     /// Gives parameters and buffers new memory on a device, without copying elements.
     #[pyo3(signature = (*, device, recurse = true))]
-    fn to_empty<'py>(slf: &Bound<'py, Self>, device: &Bound<'py, PyAny>, recurse: bool) -> PyResult<Bound<'py, Self>> {
-        let target = crate::functions::device(device)?;
-        let _ = recurse;
-        ScriptModule::converted(slf, |module| module.to_empty(target))
+    fn to_empty<'py>(
+        slf: &Bound<'py, Self>,
+        device: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = args::recurse)] recurse: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        let device = Some(crate::functions::device("device", device)?);
+        ScriptModule::converted(slf, |module| module.to_empty(ToEmpty { device, recurse }))
     }
 
     /// Converts parameters and buffers to a dtype.
     fn r#type<'py>(slf: &Bound<'py, Self>, dst_type: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let name = dst_type.str()?.to_string();
         match dtype_of(dst_type) {
+            Err(_) if !dst_type.is_instance_of::<PyString>() => Err(type_error(format!(
+                "`dst_type`: expected a dtype, not {}",
+                shown(dst_type)
+            ))),
             Ok(dtype) => ScriptModule::converted(slf, |module| module.to_type(dtype)),
             Err(_) => ScriptModule::converted(slf, |module| module.to_type_named(&name)),
         }
@@ -443,13 +533,16 @@ impl ScriptModule {
 
     /// Sets whether parameters require gradients, which archives keep.
     #[pyo3(signature = (requires_grad = true))]
-    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+    fn requires_grad_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = args::requires_grad)] requires_grad: bool,
+    ) -> PyResult<Bound<'py, Self>> {
         ScriptModule::converted(slf, |module| module.requires_grad_(requires_grad))
     }
 
     /// Does nothing: there are no gradients.
     #[pyo3(signature = (set_to_none = true))]
-    fn zero_grad(&self, set_to_none: bool) {
+    fn zero_grad(&self, #[pyo3(from_py_with = args::set_to_none)] set_to_none: bool) {
         let _ = set_to_none;
     }
 
@@ -460,8 +553,12 @@ impl ScriptModule {
 
     /// Saves the model as an archive, which ``torch.jit.load`` loads, too.
     #[pyo3(signature = (f, _extra_files = None))]
-    fn save(slf: &Bound<'_, Self>, f: &Bound<'_, PyAny>, _extra_files: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        crate::functions::save(slf.py(), slf, f, _extra_files)
+    fn save(
+        slf: &Bound<'_, Self>,
+        f: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        crate::functions::save(slf.py(), slf.clone(), f, _extra_files)
     }
 
     /// The archive that ``save`` writes, as bytes.
@@ -469,23 +566,23 @@ impl ScriptModule {
     fn save_to_buffer<'py>(
         &self,
         py: Python<'py>,
-        _extra_files: Option<&Bound<'py, PyDict>>,
+        #[pyo3(from_py_with = args::_extra_files)] _extra_files: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
         let model = self.whole(py, "save")?;
-        let options = save_options(_extra_files)?;
+        let options = save_options(_extra_files.as_ref())?;
         let bytes = without_gil(py, || model.save_bytes(&options))?.or_raise(py)?;
         Ok(pyo3::types::PyBytes::new(py, &bytes))
     }
 
     /// Adds methods to the model, from source of functions whose first argument is ``self``.
-    fn define(&self, py: Python<'_>, src: &str) -> PyResult<()> {
+    fn define(&self, py: Python<'_>, #[pyo3(from_py_with = args::src)] src: String) -> PyResult<()> {
         self.whole(py, "define methods of")?;
-        self.instance.change(py, |model| model.define(src).or_raise(py))
+        self.instance.change(py, |model| model.define(&src).or_raise(py))
     }
 
     /// Whether there is an attribute, as ``hasattr``, at a dotted path.
-    fn has_attribute(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+    fn has_attribute(&self, py: Python<'_>, #[pyo3(from_py_with = args::path)] path: String) -> PyResult<bool> {
         let model = self.instance.definitions(py)?;
-        Ok(model.root().has_attribute(&join(&self.path, path)))
+        Ok(model.root().has_attribute(&join(&self.path, &path)))
     }
 }

@@ -9,6 +9,19 @@ use frazil::runtime::value::ObjectValue;
 use pyo3::prelude::*;
 
 /// An object of a class that the model defines, as methods take and return it. Its attributes can be read and set.
+///
+/// >>> import frazil
+/// >>> unit = frazil.script("""
+/// ... class Point:
+/// ...     def __init__(self, x: int):
+/// ...         self.x = x
+/// ... def make(x: int):
+/// ...     return Point(x)
+/// ... """, name="make")
+/// >>> point = unit(3)
+/// >>> point.x = 4
+/// >>> point.x
+/// 4
 #[pyclass(frozen, module = "frazil", name = "Object")]
 pub(crate) struct Object {
     model: Model,
@@ -53,10 +66,12 @@ impl Object {
 
     fn __setattr__(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(name)?;
-        let value = Values::new(value.py(), &self.model, self.kind).read(value)?;
+        let mut values = Values::new(value.py(), &self.model, self.kind);
+        let value = values.read(value)?;
         let ctx = self.model.module().ctx();
         let class = self.model.module().unit.class(self.value.class());
         let expected = class.and_then(|c| c.attributes.get_index(slot)).map(|(_, a)| a.ty);
+        let value = expected.map_or(value.clone(), |ty| values.fitted(value, ty));
         let found = value.ty(ctx);
         if let Some(expected) = expected.filter(|&ty| !frazil::ir::types::is_subtype(ctx, found, ty)) {
             let text = |ty| display_type(ctx, ty, TypeStyle::Annotation).to_string();

@@ -1,14 +1,15 @@
 //! Modules: calling them, their methods and attributes, and what they are as text.
 
+use crate::args;
 use crate::arrays::{Kind, shown};
 use crate::engine_call::{Call, call};
-use crate::errors::{OrRaise, attribute_error, type_error};
+use crate::errors::{OrRaise, attribute_error, exception, type_error};
 use crate::graph::Graph;
-use crate::hooks::Registration;
+use crate::hooks::{Registration, WeakModule};
 use crate::instance::Instance;
 use crate::options::Options;
 use crate::value::Values;
-use frazil::{Loaded, Model, Value};
+use frazil::{Loaded, Model, StateHookId, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
@@ -17,6 +18,21 @@ use std::sync::Arc;
 ///
 /// ``load``, ``freeze`` and ``script`` return modules. A call runs ``forward``; other methods, attributes and submodules are attributes of
 /// Python. Modules of one model share its state.
+///
+/// >>> import frazil, numpy
+/// >>> model = frazil.script("""
+/// ... class Count(nn.Module):
+/// ...     def __init__(self):
+/// ...         super().__init__()
+/// ...         self.calls = 0
+/// ...     def forward(self, x):
+/// ...         self.calls += 1
+/// ...         return x * 2
+/// ... """)
+/// >>> model(numpy.ones(2))
+/// array([2., 2.])
+/// >>> model.calls
+/// 1
 #[pyclass(frozen, weakref, module = "frazil", name = "ScriptModule")]
 pub(crate) struct ScriptModule {
     pub(crate) instance: Arc<Instance>,
@@ -25,6 +41,11 @@ pub(crate) struct ScriptModule {
 }
 
 /// A method of a module.
+///
+/// >>> import frazil
+/// >>> method = frazil.script("def f(x: int): return x + 1").f
+/// >>> method(x=1), method.name
+/// (2, 'f')
 #[pyclass(frozen, module = "frazil", name = "ScriptMethod")]
 pub(crate) struct ScriptMethod {
     instance: Arc<Instance>,
@@ -132,13 +153,22 @@ impl ScriptModule {
                 ),
                 other => other,
             };
-            if !model.root().has_attribute(&path) {
-                let class = model.root().get_submodule(&self.path).or_raise(py)?.original_name();
+            let owner = model.root().get_submodule(&self.path).or_raise(py)?;
+            if !owner.has_attribute(name) {
+                let class = owner.original_name();
                 return Err(attribute_error(format!(
                     "'{class}' object has no attribute '{name}': use register_buffer, register_parameter or register_attribute to add one"
                 )));
             }
-            model.set_attribute(&path, &read).or_raise(py)
+            let module = model.module();
+            let declared = module.ctx().find_symbol(name).and_then(|symbol| {
+                let class = module.class_of(owner.id())?;
+                class.attributes.get(&symbol).map(|attribute| attribute.ty)
+            });
+            let read = declared.map_or(read.clone(), |ty| Values::new(py, model, self.instance.kind).fitted(read, ty));
+            // It exists: the value is of another type.
+            let set = model.set_attribute(&path, &read);
+            set.map_err(|error| exception(py, "ArgumentError", &error.to_string(), &[]))
         })
     }
 
@@ -246,9 +276,9 @@ impl ScriptModule {
     }
 
     /// The aliases of the values of ``forward``, as text.
-    #[pyo3(signature = (method = "forward"))]
-    fn dump_alias_db(&self, py: Python<'_>, method: &str) -> PyResult<String> {
-        let graph = Graph::of_method(py, &self.instance, &join(&self.path, method))?;
+    #[pyo3(signature = (method = "forward".to_owned()), text_signature = "($self, method='forward')")]
+    fn dump_alias_db(&self, py: Python<'_>, #[pyo3(from_py_with = args::method)] method: String) -> PyResult<String> {
+        let graph = Graph::of_method(py, &self.instance, &join(&self.path, &method))?;
         Ok(graph.alias_db())
     }
 
@@ -288,8 +318,8 @@ impl ScriptModule {
     fn register_forward_pre_hook(
         slf: &Bound<'_, Self>,
         hook: Bound<'_, PyAny>,
-        prepend: bool,
-        with_kwargs: bool,
+        #[pyo3(from_py_with = args::prepend)] prepend: bool,
+        #[pyo3(from_py_with = args::with_kwargs)] with_kwargs: bool,
     ) -> PyResult<HookHandle> {
         let how = Registration {
             is_pre: true,
@@ -304,9 +334,9 @@ impl ScriptModule {
     fn register_forward_hook(
         slf: &Bound<'_, Self>,
         hook: Bound<'_, PyAny>,
-        prepend: bool,
-        with_kwargs: bool,
-        always_call: bool,
+        #[pyo3(from_py_with = args::prepend)] prepend: bool,
+        #[pyo3(from_py_with = args::with_kwargs)] with_kwargs: bool,
+        #[pyo3(from_py_with = args::always_call)] always_call: bool,
     ) -> PyResult<HookHandle> {
         let how = Registration {
             is_pre: false,
@@ -324,29 +354,59 @@ fn register(module: &Bound<'_, ScriptModule>, hook: Bound<'_, PyAny>, how: &Regi
         return Err(type_error(format!("`hook`: expected a callable, not {}", shown(&hook))));
     }
     let own = module.get();
-    let weak = py.import("weakref")?.call_method1("ref", (module,))?.unbind();
+    let weak = WeakModule::new(module)?;
     let path = own.path.clone();
     let id = own
         .instance
         .change_hooks(py, |hooks| hooks.add(path, hook.unbind(), weak, how))?;
     Ok(HookHandle {
         instance: Arc::clone(&own.instance),
-        id,
+        id: HookId::Forward(id),
     })
 }
 
 /// A hook that was registered; ``remove()`` removes it.
+///
+/// >>> import frazil
+/// >>> model = frazil.script("class Net(nn.Module):\n    def forward(self, x: int): return x + 1")
+/// >>> with model.register_forward_hook(lambda module, args, result: result * 10):
+/// ...     model(1)
+/// 20
+/// >>> model(1)
+/// 2
 #[pyclass(frozen, module = "frazil", name = "RemovableHandle")]
 pub(crate) struct HookHandle {
     instance: Arc<Instance>,
-    id: u64,
+    id: HookId,
+}
+
+#[derive(Clone, Copy)]
+enum HookId {
+    Forward(u64),
+    State(StateHookId),
+}
+
+impl HookHandle {
+    /// The handle of a hook of state dictionaries.
+    pub(crate) fn of_state(instance: &Arc<Instance>, id: StateHookId) -> HookHandle {
+        HookHandle {
+            instance: Arc::clone(instance),
+            id: HookId::State(id),
+        }
+    }
 }
 
 #[pymethods]
 impl HookHandle {
     /// Removes the hook. Nothing happens when it has been removed before.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
-        self.instance.change_hooks(py, |hooks| hooks.remove(self.id)).map(drop)
+        match self.id {
+            HookId::Forward(id) => self.instance.change_hooks(py, |hooks| hooks.remove(id)).map(drop),
+            HookId::State(id) => self
+                .instance
+                .change(py, |model| Ok(model.remove_state_hook(id)))
+                .map(drop),
+        }
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

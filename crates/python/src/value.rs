@@ -60,14 +60,11 @@ impl<'m, 'py> Values<'m, 'py> {
             return Ok(value);
         }
         if let Some(tensor) = self.arrays.read(object)? {
-            return Ok(Value::from(tensor));
+            return Ok(Value::Tensor(tensor));
         }
         if let Ok(list) = object.cast::<PyList>() {
             let items = self.read_items(list.iter(), depth)?;
-            return Ok(Value::List(ListValue::new(
-                self.common_type(&items, types::TENSOR),
-                items,
-            )));
+            return Ok(Value::List(ListValue::new(self.common_type(&items), items)));
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
             return Ok(Value::tuple(self.read_items(tuple.iter(), depth)?));
@@ -116,10 +113,7 @@ impl<'m, 'py> Values<'m, 'py> {
         }
         let keys: Vec<Value> = entries.keys().map(|key| key.0.clone()).collect();
         let values: Vec<Value> = entries.values().cloned().collect();
-        let (key, value) = (
-            self.common_type(&keys, types::STR),
-            self.common_type(&values, types::TENSOR),
-        );
+        let (key, value) = (self.common_type(&keys), self.common_type(&values));
         Ok(Value::Dict(DictValue::new(key, value, entries)))
     }
 
@@ -135,7 +129,7 @@ impl<'m, 'py> Values<'m, 'py> {
                 let device = Device::parse(&object.str()?.to_string());
                 return device.map(Value::Device).ok_or_else(|| self.unknown(object));
             }
-            ("torch", "dtype") => return Ok(Value::Int(crate::arrays::dtype_of(object)?.code())),
+            ("torch", "dtype") | ("numpy.dtypes", _) => return Ok(Value::Int(crate::arrays::dtype_of(object)?.code())),
             ("torch", "Size") => {
                 let sizes: Vec<i64> = object.extract()?;
                 return Ok(Value::ints(sizes));
@@ -145,6 +139,10 @@ impl<'m, 'py> Values<'m, 'py> {
                 return self.read_plain(&plain)?.ok_or_else(|| self.unknown(object));
             }
             _ => {}
+        }
+        if object.cast::<PyType>().is_ok() && object.hasattr("dtype")? {
+            // A class of scalars of NumPy, as NumPy's functions take it for a dtype.
+            return Ok(Value::Int(crate::arrays::dtype_of(object)?.code()));
         }
         if let Ok(text) = object.cast::<PyString>() {
             return Ok(Value::str(text.to_str()?));
@@ -200,12 +198,46 @@ impl<'m, 'py> Values<'m, 'py> {
         }))
     }
 
-    fn common_type(&self, items: &[Value], empty: TypeId) -> TypeId {
+    /// A value as one of a declared type, where PyTorch converts: numbers to wider ones, and empty containers.
+    pub(crate) fn fitted(&self, value: Value, ty: TypeId) -> Value {
+        let each = |items: Vec<Value>, ty: TypeId| items.into_iter().map(|item| self.fitted(item, ty)).collect();
+        match (self.ctx().type_kind(ty), value) {
+            (TypeKind::Float, Value::Int(number)) => Value::Float(number as f64),
+            (TypeKind::Complex, Value::Int(number)) => Value::Complex((number as f64).into()),
+            (TypeKind::Complex, Value::Float(number)) => Value::Complex(number.into()),
+            (_, Value::None) => Value::None,
+            (TypeKind::Optional(inner), value) => self.fitted(value, inner),
+            (TypeKind::List(item), Value::List(list)) => {
+                let items: Vec<Value> = each(list.items(), item);
+                let found = if items.is_empty() {
+                    item
+                } else {
+                    self.common_type(&items)
+                };
+                Value::List(ListValue::new(found, items))
+            }
+            (TypeKind::Dict(key, item), Value::Dict(dict)) => {
+                let entries = dict.with(IndexMap::clone).into_iter();
+                let fit = |(Key(k), v): (Key, Value)| (Key(self.fitted(k, key)), self.fitted(v, item));
+                let entries: IndexMap<Key, Value> = entries.map(fit).collect();
+                if entries.is_empty() {
+                    return Value::Dict(DictValue::new(key, item, entries));
+                }
+                let keys: Vec<Value> = entries.keys().map(|key| key.0.clone()).collect();
+                let values: Vec<Value> = entries.values().cloned().collect();
+                let (key, value) = (self.common_type(&keys), self.common_type(&values));
+                Value::Dict(DictValue::new(key, value, entries))
+            }
+            (_, value) => value,
+        }
+    }
+
+    /// `Any` where there are no items: arguments get the type that is declared.
+    fn common_type(&self, items: &[Value]) -> TypeId {
         let ctx = self.ctx();
-        let mut types = items.iter().map(|item| item.ty(ctx));
-        let first = types.next().unwrap_or(empty);
-        types
-            .try_fold(first, |all, ty| unify(ctx, all, ty))
+        let mut each = items.iter().map(|item| item.ty(ctx));
+        let first = each.next().unwrap_or(types::ANY);
+        each.try_fold(first, |all, ty| unify(ctx, all, ty))
             .unwrap_or(types::ANY)
     }
 
@@ -286,7 +318,7 @@ impl<'m, 'py> Values<'m, 'py> {
     fn named_tuple<'n>(&self, name: SymbolId, fields: impl Iterator<Item = &'n str>) -> PyResult<Bound<'py, PyAny>> {
         let fields: Vec<&str> = fields.collect();
         let name = self.ctx().name(name);
-        let key = (name, fields.clone());
+        let key = (name, PyTuple::new(self.py, &fields)?);
         let known = classes(self.py)?.bind(self.py);
         if let Some(class) = known.get_item(&key)? {
             return Ok(class);
@@ -350,6 +382,6 @@ pub(crate) fn read_tensor(object: &Bound<'_, PyAny>, what: &str) -> PyResult<fra
     let tensor = arrays.read(object)?;
     let tensor = tensor.ok_or_else(|| type_error(format!("{what}: expected an array, not {}", shown(object))))?;
     // The caller may go on changing the array.
-    let kept = tensor.deep_copy_preserving_strides();
+    let kept = tensor.get().deep_copy_preserving_strides();
     kept.map_err(frazil::Error::from).or_raise(py)
 }

@@ -30,6 +30,8 @@ from frazil._frazil import (
     run_passes,
     save,
     script,
+    set_fusion_strategy,
+    strict_fusion,
 )
 from frazil.errors import ArgumentError, Error, InputError, LimitError, RaisedError, UnsupportedError
 from frazil.module import IncompatibleKeys
@@ -62,4 +64,6 @@ __all__ = [
     "run_passes",
     "save",
     "script",
+    "set_fusion_strategy",
+    "strict_fusion",
 ]

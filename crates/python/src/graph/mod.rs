@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// A graph: of a method, and then a copy, which edits change and the model does not see; or one that a pass gets.
 ///
 /// >>> import frazil
-/// >>> graph = frazil.script("def f(x): return torch.relu(x)").f.graph
+/// >>> graph = frazil.script("def f(x): return torch.relu(x)").f.inlined_graph
 /// >>> [node.kind() for node in graph.nodes()]
 /// ['aten::relu']
 #[pyclass(frozen, module = "frazil", name = "Graph")]
