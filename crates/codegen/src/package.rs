@@ -233,6 +233,11 @@ impl Package {
         self.contents.validate(&self.constants, sources, self.hosts.len())
     }
 
+    /// Number of inputs.
+    pub fn input_count(&self) -> usize {
+        self.contents.inputs.len()
+    }
+
     /// Number of outputs without those of checks.
     pub fn result_count(&self) -> usize {
         self.contents.outputs.len().saturating_sub(self.contents.checks.len())

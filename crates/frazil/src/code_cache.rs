@@ -10,6 +10,7 @@ use crate::describe::Argument;
 use frazil_codegen::{Package, ResultSpec};
 use frazil_ir::{Context, TypeId, TypeKind, types};
 use frazil_runtime::Value;
+use frazil_runtime::marks::Marks;
 use frazil_syntax::{FileIdentity, PrivateFolder};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
@@ -33,6 +34,18 @@ enum Shape {
     Str(String),
     List(Element, Vec<Shape>),
     Tuple(Vec<Shape>),
+    /// A NamedTuple, whose type is the declared one.
+    Named(Vec<Shape>),
+    Input(u32),
+    /// Number of the input, sizes, strides and offset.
+    View(u32, Vec<i64>, Vec<i64>, i64),
+}
+
+/// How many tensors the code of a method takes and returns.
+#[derive(Clone, Copy)]
+struct Counts {
+    inputs: usize,
+    outputs: usize,
 }
 
 /// The type of a list's elements.
@@ -85,11 +98,11 @@ impl CodeCache {
             return None;
         }
         let declared = |i: usize| types.and_then(|types| types.get(i).copied());
-        let outputs = package.result_count();
-        let results = shapes
-            .iter()
-            .enumerate()
-            .map(|(i, s)| s.spec(ctx, declared(i), outputs));
+        let counts = Counts {
+            inputs: package.input_count(),
+            outputs: package.result_count(),
+        };
+        let results = shapes.iter().enumerate().map(|(i, s)| s.spec(ctx, declared(i), counts));
         Some((package, results.collect::<Option<_>>()?))
     }
 
@@ -137,20 +150,32 @@ impl Shape {
                     .map(|r| Shape::of(r, ctx, declared))
                     .collect::<Option<_>>()?,
             ),
-            (ResultSpec::Tuple(items), Parts::Tuple(types)) if items.len() == types.len() => {
+            (ResultSpec::Tuple(named, items), Parts::Tuple(types)) if items.len() == types.len() => {
                 let items = items.iter().zip(types).map(|(r, ty)| Shape::of(r, ctx, ty));
-                Shape::Tuple(items.collect::<Option<_>>()?)
+                let items = items.collect::<Option<_>>()?;
+                match named {
+                    Some(named) if named_tuple(ctx, ty) == Some(*named) => Shape::Named(items),
+                    Some(_) => return None,
+                    None => Shape::Tuple(items),
+                }
+            }
+            (ResultSpec::Input(n), _) => Shape::Input(*n),
+            (ResultSpec::View(n, sizes, strides, offset, marks), _) if *marks == Marks::default() => {
+                Shape::View(*n, sizes.clone(), strides.clone(), *offset)
             }
             _ => return None,
         })
     }
 
-    /// `ty` is the declared type, where that is known; `outputs` is the number of the code's outputs.
-    fn spec(&self, ctx: &Context, ty: Option<TypeId>, outputs: usize) -> Option<ResultSpec> {
+    /// `ty` is the declared type, where that is known.
+    fn spec(&self, ctx: &Context, ty: Option<TypeId>, counts: Counts) -> Option<ResultSpec> {
         let value = |v: Value| Some(ResultSpec::Value(v));
         let parts = ty.map_or(Parts::None, |ty| parts(ctx, ty));
         match self {
-            Shape::Tensor(i) => ((*i as usize) < outputs).then_some(ResultSpec::Tensor(*i)),
+            Shape::Tensor(i) => ((*i as usize) < counts.outputs).then_some(ResultSpec::Tensor(*i)),
+            Shape::Input(n) => ((*n as usize) < counts.inputs).then_some(ResultSpec::Input(*n)),
+            Shape::View(n, sizes, strides, offset) => ((*n as usize) < counts.inputs)
+                .then(|| ResultSpec::View(*n, sizes.clone(), strides.clone(), *offset, Marks::default())),
             Shape::None => value(Value::None),
             Shape::Bool(b) => value(Value::Bool(*b)),
             Shape::Int(i) => value(Value::Int(*i)),
@@ -164,20 +189,34 @@ impl Shape {
                 let element = element.id(ctx).or(declared)?;
                 let items = items
                     .iter()
-                    .map(|s| s.spec(ctx, declared, outputs))
+                    .map(|s| s.spec(ctx, declared, counts))
                     .collect::<Option<_>>()?;
                 Some(ResultSpec::List(element, items))
             }
-            Shape::Tuple(items) => {
+            Shape::Tuple(items) | Shape::Named(items) => {
+                let named = match self {
+                    // Only the model says how its fields are called.
+                    Shape::Named(_) => Some(named_tuple(ctx, ty?)?),
+                    _ => None,
+                };
                 let declared = match parts {
                     Parts::Tuple(types) => types,
                     _ => Vec::new(),
                 };
                 let items = items.iter().enumerate();
-                let items = items.map(|(i, s)| s.spec(ctx, declared.get(i).copied(), outputs));
-                Some(ResultSpec::Tuple(items.collect::<Option<_>>()?))
+                let items = items.map(|(i, s)| s.spec(ctx, declared.get(i).copied(), counts));
+                Some(ResultSpec::Tuple(named, items.collect::<Option<_>>()?))
             }
         }
+    }
+}
+
+/// The NamedTuple that a type is, optional or not.
+fn named_tuple(ctx: &Context, ty: TypeId) -> Option<TypeId> {
+    match ctx.type_kind(ty) {
+        TypeKind::Optional(inner) => named_tuple(ctx, inner),
+        TypeKind::NamedTuple(..) => Some(ty),
+        _ => None,
     }
 }
 

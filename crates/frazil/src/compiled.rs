@@ -13,14 +13,15 @@ use frazil_codegen::compile::RunError;
 use frazil_codegen::native::{Stage, host_target};
 use frazil_codegen::plan::{Plan, Port};
 use frazil_codegen::profile::Profile;
-use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise};
+use frazil_codegen::specialise::{self, ResultSpec, Specialised, specialise, specialise_aliasing};
 use frazil_codegen::target::Target;
 use frazil_codegen::tune::Tuning;
 use frazil_codegen::{Executable, LoadedCode, LowerError, LowerOptions, Package, lower};
 use frazil_ir::{DType, Graph, TypeKind};
 use frazil_limits::{Limits, Phase};
+use frazil_runtime::marks::Marks;
 use frazil_runtime::storage::AlignedBytes;
-use frazil_runtime::value::Value;
+use frazil_runtime::value::{TensorCell, Value};
 use frazil_runtime::{Registry, Storage, Tensor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -167,6 +168,16 @@ impl NativePlan {
         compiler: &Compiler,
     ) -> Result<Self, LowerError> {
         NativePlan::of(specialise(graph, inputs, registry)?, compiler)
+    }
+
+    /// A plan for [`CompiledMethod::run_aliasing`]: inputs that the graph returns are not outputs of the code.
+    pub(crate) fn aliasing(
+        graph: &Graph,
+        inputs: &[specialise::InputSpec],
+        registry: &Registry,
+        compiler: &Compiler,
+    ) -> Result<Self, LowerError> {
+        NativePlan::of(specialise_aliasing(graph, inputs, registry)?, compiler)
     }
 
     pub(crate) fn of(specialised: Specialised, compiler: &Compiler) -> Result<Self, LowerError> {
@@ -412,11 +423,18 @@ impl CompiledMethod {
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Value> {
         let _inside = frazil_rt::gate::enter()?;
         self.check(inputs)?;
-        let mut results = self.run_all(inputs)?;
-        Ok(match results.len() {
-            1 => results.remove(0),
-            _ => Value::tuple(results),
-        })
+        Ok(single(self.run_all(inputs)?))
+    }
+
+    /// [`CompiledMethod::run`] on the tensors of `cells`, as they are in `inputs`. Results that are inputs, or views of dense inputs, share their memory.
+    pub(crate) fn run_aliasing(&mut self, inputs: &[Tensor], cells: &[TensorCell]) -> Result<Value> {
+        self.check(inputs)?;
+        let outputs = self.run_outputs(inputs)?;
+        let leaf = |spec: &ResultSpec| {
+            let output = |i: u32| outputs.get(i as usize).cloned();
+            leaf_value(spec, &output, cells)
+        };
+        Ok(single(self.results.iter().map(|r| r.value_with(&leaf)).collect()))
     }
 
     /// Fails where an input has another dtype or shape than the method was compiled for.
@@ -436,6 +454,12 @@ impl CompiledMethod {
 
     /// [`CompiledMethod::run`], giving the outputs of the graph one by one.
     pub(crate) fn run_all(&mut self, inputs: &[Tensor]) -> Result<Vec<Value>> {
+        let outputs: Vec<Value> = self.run_outputs(inputs)?.into_iter().map(Value::from).collect();
+        Ok(self.results.iter().map(|r| r.value(&outputs)).collect())
+    }
+
+    /// Runs the method, and returns the outputs of its code.
+    fn run_outputs(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         let buffers = self.with_bytes(inputs, |code, inputs| code.call(inputs))?;
         let ports = self.executable.outputs();
         let mut values = Vec::with_capacity(ports.len());
@@ -443,9 +467,9 @@ impl CompiledMethod {
         for (port, buffer) in ports.iter().zip(buffers) {
             let strides = frazil_ir::contiguous_strides(&port.shape);
             let tensor = Tensor::from_storage(Storage::from_owned(buffer), port.dtype, &port.shape, &strides, 0)?;
-            values.push(Value::from(tensor));
+            values.push(tensor);
         }
-        Ok(self.results.iter().map(|r| r.value(&values)).collect())
+        Ok(values)
     }
 
     /// Runs the method for `time` and tells where the time goes.
@@ -497,6 +521,32 @@ impl CompiledMethod {
             })
             .collect();
         Ok(run(&mut self.executable, &bytes)?)
+    }
+}
+
+/// The result of a method with these outputs of its graph.
+fn single(mut results: Vec<Value>) -> Value {
+    match results.len() {
+        1 => results.remove(0),
+        _ => Value::tuple(results),
+    }
+}
+
+/// The tensor that a leaf of a result is: an output of the code, an input, or a view of one. Code numbers the elements of its inputs row by row: the view of
+/// an input that is not dense is one of a copy.
+pub(crate) fn leaf_value(spec: &ResultSpec, output: &dyn Fn(u32) -> Option<Tensor>, cells: &[TensorCell]) -> Value {
+    let view = |n: u32, sizes: &[i64], strides: &[i64], offset: i64, marks: Marks| {
+        let base = cells.get(n as usize)?.get().contiguous().ok()?;
+        let view = base.as_strided(sizes, strides, base.offset() + offset).ok()?;
+        Some(view.with_marks(view.marks().with(marks)))
+    };
+    match spec {
+        ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
+        ResultSpec::Input(n) => cells.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
+        ResultSpec::View(n, sizes, strides, offset, marks) => view(*n, sizes, strides, *offset, *marks)
+            .map(Value::from)
+            .unwrap_or_default(),
+        _ => Value::None,
     }
 }
 

@@ -5,7 +5,7 @@
 //! Loops and conditions on elements thus become a tree of compiled segments, and a run follows one path in it. Side effects (on attributes
 //! and on the caller's tensors) are committed at the end of the run, so that the interpreter can run the method instead until then.
 
-use crate::compiled::CompiledCode;
+use crate::compiled::{CompiledCode, leaf_value};
 use crate::compiler::Compiler;
 use crate::describe::{Argument, CallSignature, describe_cells};
 use crate::limited::unexceeded;
@@ -393,17 +393,7 @@ impl Return {
             return Ok(Ending::Interpret);
         }
         let output = |i: u32| self.outputs.get(i as usize).and_then(|id| known.get(id)).cloned();
-        let leaf = |spec: &ResultSpec| match spec {
-            ResultSpec::Tensor(i) => output(*i).map(Value::from).unwrap_or_default(),
-            ResultSpec::Input(n) => cells.get(*n as usize).cloned().map(Value::Tensor).unwrap_or_default(),
-            ResultSpec::View(n, sizes, strides, offset, marks) => {
-                let base = cells.get(*n as usize).map(TensorCell::get);
-                let view = base.and_then(|t| t.as_strided(sizes, strides, t.offset() + offset).ok());
-                let marked = view.map(|v| v.with_marks(v.marks().with(*marks)));
-                marked.map(Value::from).unwrap_or_default()
-            }
-            _ => Value::None,
-        };
+        let leaf = |spec: &ResultSpec| leaf_value(spec, &output, cells);
         let mut results: Vec<Value> = self.results.iter().map(|r| r.value_with(&leaf)).collect();
         let set: Vec<Value> = self.sets.iter().map(|(_, _, spec)| spec.value_with(&leaf)).collect();
         for (number, index) in &self.writes {
@@ -431,7 +421,7 @@ impl Return {
 fn views(spec: &ResultSpec) -> Vec<u32> {
     match spec {
         ResultSpec::View(n, ..) => vec![*n],
-        ResultSpec::List(_, items) | ResultSpec::Tuple(items) => items.iter().flat_map(views).collect(),
+        ResultSpec::List(_, items) | ResultSpec::Tuple(_, items) => items.iter().flat_map(views).collect(),
         ResultSpec::Dict(_, _, entries) => entries.iter().flat_map(|(_, v)| views(v)).collect(),
         ResultSpec::Tensor(_) | ResultSpec::Number(_) | ResultSpec::Input(_) | ResultSpec::Value(_) => Vec::new(),
     }

@@ -4,7 +4,7 @@ use crate::code_cache::CodeCache;
 use crate::compiled::{CompiledCode, prepared};
 use crate::compiler::Compiler;
 use crate::course::{Course, Ending, Method, Walk};
-use crate::describe::{Argument, CallSignature, describe_all};
+use crate::describe::{Argument, CallSignature, describe_all, describe_cells};
 use crate::instance::{Instance, OwnHooks};
 use crate::limited::{unexceeded, within};
 use crate::once::Once;
@@ -120,7 +120,7 @@ impl Cache {
         method: &str,
         args: &[Value],
     ) -> Result<Option<Value>> {
-        let Some((keys, specs, tensors)) = describe_all(args) else {
+        let Some(((keys, specs, tensors), cells)) = describe_cells(args) else {
             return self.interpreted(method, "an argument is neither a tensor nor a plain value");
         };
         let key = (method.to_owned(), keys);
@@ -137,7 +137,7 @@ impl Cache {
             handle.entries.insert(key.clone(), entry?);
         }
         match handle.entries.get_mut(&key) {
-            Some(Entry::Compiled(code)) => match code.run(&tensors) {
+            Some(Entry::Compiled(code)) => match code.run_aliasing(&tensors, &cells) {
                 // The interpreter raises it, with the place.
                 Err(Error::NativeRun(RunError::Raised(_))) => Ok(None),
                 result => result.map(Some),
@@ -341,7 +341,7 @@ impl Cache {
             return Ok(made);
         }
         let model = &instance.running()?.model;
-        let made = NativePlan::new(model.graph(method)?, specs, model.session().registry(), &compiler);
+        let made = NativePlan::aliasing(model.graph(method)?, specs, model.session().registry(), &compiler);
         let plan = match made {
             Ok(plan) if plan.warns => return Ok(Made::Course),
             Ok(plan) => plan,

@@ -42,7 +42,7 @@ fn collect(
                 *slot = name;
             }
         }
-        ResultSpec::Tuple(items) | ResultSpec::List(_, items) => {
+        ResultSpec::Tuple(_, items) | ResultSpec::List(_, items) => {
             let operands = value.map_or_else(Vec::new, |value| elements(graph, value));
             let fields = value.map_or_else(Vec::new, |value| fields(graph, value));
             for (i, item) in items.iter().enumerate() {

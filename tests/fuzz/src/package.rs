@@ -75,6 +75,7 @@ fn package(bytes: &[u8]) -> bool {
         target: Target::new("x86-64-v3", ""),
         threads: 1,
         cache: None,
+        pools: frazil_codegen::Pools::default(),
     };
     let loaded = package.load(&options);
     if let Ok(code) = &loaded {

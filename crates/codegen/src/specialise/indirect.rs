@@ -198,7 +198,7 @@ fn argument(value: &Value, inputs: &mut Vec<TensorCell>) -> Option<ResultSpec> {
             Some(ResultSpec::Tensor(inputs.len() as u32 - 1))
         }
         Value::List(l) => Some(ResultSpec::List(l.element, all(&l.items())?)),
-        Value::Tuple(t) => Some(ResultSpec::Tuple(all(&t.items)?)),
+        Value::Tuple(t) => Some(ResultSpec::Tuple(t.ty, all(&t.items)?)),
         _ => None,
     }
 }

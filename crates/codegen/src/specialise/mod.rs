@@ -26,7 +26,7 @@ use frazil_runtime::Registry;
 use frazil_runtime::import::Importer;
 use frazil_runtime::marks::Marks;
 use frazil_runtime::structured::{TensorId, TensorShape};
-use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, Value};
+use frazil_runtime::value::{DictValue, Key, ListValue, ObjectValue, TensorCell, TupleValue, Value};
 use indexmap::IndexMap;
 use number::Number;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -67,13 +67,13 @@ pub enum ResultSpec {
     Value(Value),
     /// A list, and the type of its elements.
     List(TypeId, Vec<ResultSpec>),
-    /// A tuple; a NamedTuple is one too.
-    Tuple(Vec<ResultSpec>),
+    /// A tuple, with the type of a NamedTuple.
+    Tuple(Option<TypeId>, Vec<ResultSpec>),
     /// A dictionary, and the types of its keys and values.
     Dict(TypeId, TypeId, Vec<(Key, ResultSpec)>),
-    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] only.
+    /// The input tensor of this number itself: the same variable. Of a [`Stretch`] or of [`specialise_aliasing`] only, as are views.
     Input(u32),
-    /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only, as is the next.
+    /// The number that the output of this number holds, a tensor without dimensions. Of a [`Stretch`] only.
     Number(u32),
     /// A view of the input tensor of this number, which is dense: sizes, strides and offset, and what its elements are of the input's.
     View(u32, Vec<i64>, Vec<i64>, i64, Marks),
@@ -96,9 +96,31 @@ pub struct Specialised {
 /// [`LowerError::Unsupported`] with everything that cannot be compiled; [`LowerError::Raises`] when the program raises on such
 /// inputs whatever their elements are.
 pub fn specialise(graph: &Graph, inputs: &[InputSpec], registry: &Registry) -> Result<Specialised, LowerError> {
+    specialise_graph(graph, inputs, registry, false)
+}
+
+/// [`specialise`], for callers that return inputs, or views of them, where the graph does, instead of copies: [`ResultSpec::Input`], [`ResultSpec::View`].
+///
+/// # Errors
+/// As [`specialise`].
+pub fn specialise_aliasing(
+    graph: &Graph,
+    inputs: &[InputSpec],
+    registry: &Registry,
+) -> Result<Specialised, LowerError> {
+    specialise_graph(graph, inputs, registry, true)
+}
+
+fn specialise_graph(
+    graph: &Graph,
+    inputs: &[InputSpec],
+    registry: &Registry,
+    returns_inputs: bool,
+) -> Result<Specialised, LowerError> {
     let ctx = graph.ctx().clone();
     let start = Start::default();
     let mut s = Specialiser::new(&ctx, registry, &start, None);
+    s.returns_inputs = returns_inputs;
     let arguments = s.arguments(graph, inputs)?;
     let outputs = s.run(graph, arguments)?;
     let mut results = Vec::new();
@@ -142,6 +164,8 @@ struct Specialiser<'a> {
     start: &'a Start<'a>,
     /// What the operators gave that the run waited for so far; `None` where it must not wait.
     answers: Option<&'a [Vec<InputSpec>]>,
+    /// Whether results may be inputs and views of inputs.
+    returns_inputs: bool,
     /// How many answers have been used, and the number of checks then.
     answered: usize,
     earlier_checks: usize,
@@ -196,7 +220,10 @@ impl ResultSpec {
             ResultSpec::Tensor(_) | ResultSpec::Input(_) | ResultSpec::View(..) => leaf(self),
             ResultSpec::Number(i) => number::number_in(&leaf(&ResultSpec::Tensor(*i))).unwrap_or_default(),
             ResultSpec::Value(v) => v.clone(),
-            ResultSpec::Tuple(items) => Value::tuple(all(items)),
+            ResultSpec::Tuple(ty, items) => Value::Tuple(TupleValue {
+                ty: *ty,
+                items: all(items).into(),
+            }),
             ResultSpec::List(element, items) => Value::List(ListValue::new(*element, all(items))),
             ResultSpec::Dict(key, value, entries) => {
                 let entries = entries.iter().map(|(k, v)| (k.clone(), v.value_with(leaf)));
@@ -216,6 +243,7 @@ impl<'a> Specialiser<'a> {
         Specialiser {
             start,
             answers,
+            returns_inputs: answers.is_some(),
             answered: 0,
             earlier_checks: 0,
             settled: 0,
@@ -354,7 +382,10 @@ impl Specialiser<'_> {
             Value::List(l) if l.with(|items| items.iter().any(has_parts)) => {
                 ResultSpec::List(l.element, all(self, &l.items())?)
             }
-            Value::Tuple(t) if t.items.iter().any(has_parts) => ResultSpec::Tuple(all(self, &t.items)?),
+            Value::Tuple(t) if t.items.iter().any(has_parts) => {
+                let is_named = |ty: &TypeId| matches!(self.ctx.type_kind(*ty), TypeKind::NamedTuple(..));
+                ResultSpec::Tuple(t.ty.filter(is_named), all(self, &t.items)?)
+            }
             Value::Dict(d) => {
                 let entries: Vec<(Key, Value)> = d.with(|e| e.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
                 let entry = |(k, v): (Key, Value)| Ok((k, self.result(&v, index)?));

@@ -243,8 +243,7 @@ impl Specialiser<'_> {
     /// A tensor that is there already: an input, what a call gave and nobody has written since, or a view of one. Only where a driver can
     /// give such.
     pub(super) fn input_view(&self, cell: &TensorCell) -> Option<ResultSpec> {
-        self.answers?;
-        if self.store.is_written(cell) {
+        if !self.returns_inputs || self.store.is_written(cell) {
             return None;
         }
         let own = self.inputs.iter().position(|input| input.is(cell));

@@ -95,7 +95,7 @@ fn same<'a>(spec: &ResultSpec, value: &Value, tensor: &dyn Fn(u32) -> (&'a frazi
         ResultSpec::Value(v) => assert_eq!(v.equals(value), Some(true), "{v:?} instead of {value:?}"),
         ResultSpec::Dict(..) => panic!("no dictionaries here"),
         ResultSpec::Input(_) | ResultSpec::View(..) | ResultSpec::Number(_) => panic!("results are new"),
-        ResultSpec::List(_, items) | ResultSpec::Tuple(items) => {
+        ResultSpec::List(_, items) | ResultSpec::Tuple(_, items) => {
             let values = value.items().unwrap();
             assert_eq!(items.len(), values.len());
             items.iter().zip(&values).for_each(|(s, v)| same(s, v, tensor));

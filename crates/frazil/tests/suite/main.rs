@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod aliasing;
 mod arguments;
 mod checkpoints;
 mod code_cache;
