@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import frazil
+from frazil._frazil import has_native_engine
 
 SOURCE = """
 class Arrays(nn.Module):
@@ -145,7 +146,8 @@ def test_layouts(model, array, shares):
         assert np.shares_memory(same, array) is shares
     sizes, strides, offset, contiguous = model.sizes(array)
     assert sizes == list(array.shape) and offset == 0
-    if shares:
+    # Native code takes all arguments as dense (docs/differences.md).
+    if shares and not has_native_engine:
         walked = [i for i, size in enumerate(array.shape) if size > 1]
         assert [strides[i] for i in walked] == [array.strides[i] // 4 for i in walked]
         assert contiguous == array.flags.c_contiguous
@@ -330,7 +332,9 @@ def test_calls_copy_no_arguments(model):
     array = np.ones(64 << 20, np.uint8)
     model.sizes(array)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for argument in (array, array[::2], array[1:], array.reshape(2, -1).T):
+    # Native code works on a dense copy of an argument with gaps.
+    others = () if has_native_engine else (array[::2], array.reshape(2, -1).T)
+    for argument in (array, array[1:], *others):
         model.sizes(argument)
         assert np.shares_memory(model(argument), argument)
     model.pair(array)
