@@ -12,6 +12,7 @@ __all__ = [
     "Graph",
     "Node",
     "Object",
+    "Profile",
     "RemovableHandle",
     "ScriptMethod",
     "ScriptModule",
