@@ -77,7 +77,8 @@ quick() {
 }
 
 rest() {
-    step all-targets compile --workspace --all-targets
+    step all-targets compile "${rust[@]}" --all-targets
+    step extension-module compile --package frazil-python
     RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
     step deny tools/check/deny.sh
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
