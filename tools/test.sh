@@ -78,7 +78,7 @@ quick() {
 
 rest() {
     step all-targets compile "${rust[@]}" --all-targets
-    step extension-module compile --package frazil-python
+    step extension-module compile --workspace
     RUSTDOCFLAGS="-D warnings" step docs cargo doc --quiet --workspace --no-deps
     step deny tools/check/deny.sh
     step embed cargo test --quiet --manifest-path tests/embed/Cargo.toml
