@@ -112,7 +112,7 @@ fn link_statically(libraries: &[&str]) {
     for library in libraries {
         let found = Command::new("cc").arg(format!("-print-file-name={library}")).output();
         let path = found.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
-        // What the compiler does not know it gives back as it was given.
+        // The compiler prints the name of an unknown library unchanged.
         if let Ok(path) = path
             && Path::new(&path).is_absolute()
         {

@@ -20,7 +20,7 @@ pub(crate) fn unit(session: &Session, unit: &CompilationUnit) -> String {
 }
 
 impl Session {
-    /// What may alias what in one graph, in PyTorch's layout. Calls are not followed.
+    /// The alias analysis of one graph as text, in PyTorch's layout. Calls are not followed.
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;

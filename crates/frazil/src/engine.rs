@@ -515,7 +515,7 @@ impl Engine {
         })
     }
 
-    /// What was compiled, and what was not and why: a line each, of all [handles](Self::share).
+    /// Notes on what was compiled, and on what was not and why: a line each, of all [handles](Self::share).
     ///
     /// ```
     /// # let model = frazil::Session::new().script("f.py".as_ref(), "def f(x): return x + 1\n", &[])?.to_model("f")?;

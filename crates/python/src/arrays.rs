@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Torch,
 }
 
-/// What this module uses of torch, where it has been imported.
+/// The objects of torch that this module uses, once torch has been imported.
 struct Torch {
     tensor: Py<PyType>,
     from_dlpack: Py<PyAny>,

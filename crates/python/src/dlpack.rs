@@ -185,7 +185,7 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Layout)>
     Ok((imported, Layout { dtype, sizes, strides }))
 }
 
-/// What an exported tensor owns.
+/// The memory of an exported tensor.
 struct Exported {
     managed: Managed,
     sizes: Vec<i64>,

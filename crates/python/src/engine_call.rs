@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// What is called.
+/// The callee.
 #[derive(Clone, Copy)]
 pub(crate) enum Call<'a> {
     /// The model, with its hooks.

@@ -481,7 +481,7 @@ pub(crate) fn strict_fusion(py: Python<'_>) -> PyResult<()> {
     ))
 }
 
-/// What ``enable_onednn_fusion`` set last.
+/// The value that ``enable_onednn_fusion`` set last.
 ///
 /// >>> import frazil
 /// >>> frazil.enable_onednn_fusion(True)

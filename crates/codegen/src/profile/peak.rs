@@ -1,4 +1,4 @@
-//! What a matrix product reaches on this processor.
+//! Peak throughput of a GEMM on this processor.
 
 use crate::cost;
 use crate::kernel::{Epilogue, Gemm, KernelSpec};

@@ -64,7 +64,7 @@ impl GraphCell {
     }
 }
 
-/// What handles identify.
+/// A part of a graph that a handle identifies.
 pub(crate) trait Part: Copy + Eq + std::hash::Hash {
     /// For messages.
     const NAME: &'static str;
@@ -131,7 +131,7 @@ impl<I: Part> Handle<I> {
         Ok(write(&mut state.graph, self.id))
     }
 
-    /// What it identifies, for an edit of the graph in `cell`.
+    /// The identified part, for an edit of the graph in `cell`.
     pub(crate) fn id_in(&self, cell: &Arc<GraphCell>) -> PyResult<I> {
         match Arc::ptr_eq(&self.cell, cell) {
             true => self.read(|_, id| id),

@@ -277,7 +277,7 @@ impl Graph {
         }))
     }
 
-    /// What may alias what, as text.
+    /// The alias analysis, as text.
     fn dump_alias_db(&self) -> String {
         self.alias_db()
     }
